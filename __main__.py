@@ -1,0 +1,3 @@
+from stacks.program import main
+
+main()
