@@ -1,0 +1,178 @@
+"""What is wrong with a stack's configuration, said so that a person can mend it.
+
+    SettingsError          all problems of one configuration, found in one reading
+      .problems: Problem   path, value, why, remedy
+
+pydantic finds the problems; this module words them. Nothing here reads or writes anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+SECRET_NAMES = frozenset({"authToken", "secret", "privateKey", "pullSecret", "secretAccessKey"})
+_LONGEST_VALUE = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One wrong, missing or unknown value."""
+
+    path: str
+    """Where it stands, as `pulumi config set --path` takes it, e.g. `metal-ipi:platform.metro`."""
+    value: str
+    """What was found, shortened; secrets are never shown; `(not set)` when nothing is there."""
+    why: str
+    """What is wrong with it."""
+    remedy: str
+    """What to do."""
+
+    def __str__(self) -> str:
+        return f"{self.path} = {self.value}\n      {self.why}\n      -> {self.remedy}"
+
+
+class SettingsError(ValueError):
+    """The configuration cannot be used; carries every problem that one reading found."""
+
+    def __init__(self, stack: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        lines = [f"  {number}. {problem}" for number, problem in enumerate(self.problems, start=1)]
+        super().__init__(
+            f"the configuration of stack '{stack}' (stacks/Pulumi.{stack}.yaml) has {count}; nothing was changed\n"
+            + "\n".join(lines)
+        )
+
+
+def describe(error: ValidationError, root: type[BaseModel]) -> list[Problem]:
+    """Word every problem of a pydantic error, in the order of the configuration's paths."""
+    problems = [_problem(details, root) for details in error.errors(include_url=False)]
+    return sorted(problems, key=lambda problem: problem.path)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be, or None when nothing comes close."""
+    folded = {candidate.lower().replace("_", "").replace("-", ""): candidate for candidate in known}
+    matches = difflib.get_close_matches(name.lower().replace("_", "").replace("-", ""), list(folded), n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None
+
+
+def _problem(details: ErrorDetails, root: type[BaseModel]) -> Problem:
+    location = _without_union_tags(details["loc"], root)
+    path = _path(location)
+    kind = details["type"]
+    context: dict[str, Any] = details.get("ctx", {})
+    if kind == "missing":
+        return Problem(
+            path=path,
+            value="(not set)",
+            why="it is required",
+            remedy=f"pulumi config set {_secret_flag(location)}--path '{path}' <value>",
+        )
+    if kind == "extra_forbidden":
+        known = _known_names(root, location[:-1])
+        guess = nearest(str(location[-1]), known)
+        remedy = f"did you mean '{guess}'?" if guess else f"remove it; known here: {', '.join(sorted(known))}"
+        return Problem(
+            path=path, value=_shown(details["input"], location), why="there is no such setting", remedy=remedy
+        )
+    if kind in {"union_tag_not_found", "union_tag_invalid"}:
+        tags = context.get("expected_tags") or "the type of the settings"
+        return Problem(
+            path=f"{path}.type",
+            value=_shown(context.get("tag", "(not set)"), location),
+            why="it names none of the kinds there are",
+            remedy=f"set it to one of: {tags}",
+        )
+    why = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if details["msg"].startswith("Input should be "):
+        why = f"it should be {why}"
+    return Problem(
+        path=path,
+        value=_shown(details["input"], location),
+        why=why,
+        remedy=str(context.get("remedy") or _hint(root, location) or "correct the value"),
+    )
+
+
+def _path(location: Sequence[int | str]) -> str:
+    path = ""
+    for part in location:
+        path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
+    return f"metal-ipi:{path}"
+
+
+def _secret_flag(location: Sequence[int | str]) -> str:
+    return "--secret " if location and location[-1] in SECRET_NAMES else ""
+
+
+def _shown(value: object, location: Sequence[int | str]) -> str:
+    if any(part in SECRET_NAMES for part in location):
+        return "[secret]"
+    if isinstance(value, dict):
+        value = {key: "[secret]" if key in SECRET_NAMES else item for key, item in value.items()}
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    return {info.alias or name: info for name, info in model.model_fields.items()}
+
+
+def _models(annotation: object) -> list[type[BaseModel]]:
+    """Every model class named in an annotation: `A | B | None`, `Annotated[...]`, `tuple[A, ...]`."""
+    from typing import get_args
+
+    from pydantic import BaseModel
+
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models(argument)]
+
+
+def _walk(root: type[BaseModel], location: Sequence[int | str]) -> tuple[list[type[BaseModel]], Any]:
+    """The models that may stand at `location`, and the field that leads there (None at the root)."""
+    models: list[type[BaseModel]] = [root]
+    field: Any = None
+    for part in location:
+        if isinstance(part, int):
+            continue
+        found = [fields[part] for fields in map(_fields, models) if part in fields]
+        if not found:
+            return [], None
+        field = found[0]
+        models = [model for item in found for model in _models(item.annotation)]
+    return models, field
+
+
+def _known_names(root: type[BaseModel], location: Sequence[int | str]) -> set[str]:
+    models, _ = _walk(root, location)
+    return {name for model in models for name in _fields(model)}
+
+
+def _hint(root: type[BaseModel], location: Sequence[int | str]) -> str | None:
+    _, field = _walk(root, location)
+    if field is None:
+        return None
+    return f"it is {field.description}" if field.description else None
+
+
+def _without_union_tags(location: Sequence[int | str], root: type[BaseModel]) -> tuple[int | str, ...]:
+    """pydantic puts the tag of a discriminated union into the path; the configuration has no such level."""
+    result: list[int | str] = []
+    for part in location:
+        models, _ = _walk(root, result)
+        tags = {field.default for model in models for name, field in _fields(model).items() if name == "type"}
+        if isinstance(part, str) and part in tags and part not in _known_names(root, result):
+            continue
+        result.append(part)
+    return tuple(result)
