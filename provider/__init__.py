@@ -1,0 +1,1 @@
+"""The Pulumi provider plugin of metal-ipi. Programs import `provider.types` only."""

@@ -1,0 +1,584 @@
+"""The resource types of the metal-ipi provider, as programs see them.
+
+Only this module of the package may be imported by programs: it needs nothing but `pulumi` and imports fast. Python names
+are snake_case; on the wire the same properties are camelCase. Every resource takes `(name, args, opts)`; the arguments
+are frozen, keyword-only dataclasses whose fields may hold outputs of other resources.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import pulumi
+
+_PACKAGE = "metal-ipi"
+
+
+def _wire(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leaves out what was not given: an absent property and a null one are the same to the provider."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
+class _Resource(pulumi.CustomResource):
+    """A resource whose properties are stored under their wire names, so that user-given map keys are never renamed."""
+
+    _outputs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, name: str, inputs: Mapping[str, Any], opts: pulumi.ResourceOptions | None) -> None:
+        props = {**dict.fromkeys(self._outputs), **_wire(inputs)}
+        super().__init__(f"{_PACKAGE}:index:{type(self).__name__}", name, props, opts)
+
+    def _output(self, wire_name: str) -> pulumi.Output[Any]:
+        return pulumi.get(self, wire_name)
+
+
+# --- the provider ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderArgs:
+    """Where the provider works and with which credentials. All of it is secret; changing it never replaces anything."""
+
+    metal: pulumi.Input[Mapping[str, Any]] | None = None
+    """{"authToken", "endpoint"?}: the Equinix Metal API; `endpoint` defaults to https://api.equinix.com/metal/v1."""
+    dns: pulumi.Input[Mapping[str, Any]] | None = None
+    """{"service": "rfc2136", "server", "port"?, "zone"?, "tsig": {"name", "algorithm", "secret" (base64)},
+    "propagationTimeout"? (seconds, 60)}."""
+    artifacts: pulumi.Input[Mapping[str, Any]] | None = None
+    """{"type": "ssh", "host", "port"?, "user", "hostKey", "privateKey", "directory", "baseUrl", "bootBaseUrl"} or
+    {"type": "s3", "bucket", "prefix"?, "region", "endpoint"?, "accessKeyId", "secretAccessKey", "baseUrl",
+    "bootBaseUrl"}."""
+
+
+class Provider(pulumi.ProviderResource):
+    """An explicit provider. Each section travels as one JSON string, because provider configuration is flat."""
+
+    def __init__(self, name: str, args: ProviderArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        sections = {"metal": args.metal, "dns": args.dns, "artifacts": args.artifacts}
+        props = {
+            key: pulumi.Output.secret(pulumi.Output.from_input(value)).apply(_section)
+            for key, value in sections.items()
+            if value is not None
+        }
+        super().__init__(_PACKAGE, name, props, opts)
+
+
+def _section(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterKeysArgs:
+    """Arguments of `ClusterKeys`."""
+
+    private_key: pulumi.Input[str] | None = None
+    """The user's own OpenSSH private key, without passphrase; left out, an ed25519 key is made. Secret."""
+
+
+class ClusterKeys(_Resource):
+    """The SSH key of a cluster and the seed its nodes' host keys are derived from. Made once, never silently replaced."""
+
+    _outputs = ("privateKey", "publicKey", "hostKeySeed", "generated")
+
+    def __init__(
+        self, name: str, args: ClusterKeysArgs | None = None, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        args = args or ClusterKeysArgs()
+        private_key = None if args.private_key is None else pulumi.Output.secret(args.private_key)
+        super().__init__(name, {"privateKey": private_key}, opts)
+
+    @property
+    def private_key(self) -> pulumi.Output[str]:
+        """OpenSSH PEM. Secret."""
+        return self._output("privateKey")
+
+    @property
+    def public_key(self) -> pulumi.Output[str]:
+        """One authorized_keys line without comment: `ssh-ed25519 AAAA…`."""
+        return self._output("publicKey")
+
+    @property
+    def host_key_seed(self) -> pulumi.Output[str]:
+        """32 random bytes in base64. Secret."""
+        return self._output("hostKeySeed")
+
+
+# --- DNS ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class DnsRecordArgs:
+    """Values of ours in one record set."""
+
+    name: pulumi.Input[str]
+    """Fully qualified, without trailing dot."""
+    type: pulumi.Input[str]
+    """A, AAAA, PTR, TXT or CNAME."""
+    values: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Addresses, names (a trailing dot is optional) or text. Never empty."""
+    alongside: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
+    """Values which other resources of the same stack add to this set: their presence is no conflict. Only looked at
+    while the set is created."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return _wire({"name": self.name, "type": self.type, "values": self.values, "alongside": self.alongside})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DnsRecordsArgs:
+    """Arguments of `DnsRecords`: one resource per zone, not one per record."""
+
+    zone: pulumi.Input[str]
+    """The zone the records are in, fully qualified: `facility.test`. A change replaces."""
+    ttl: pulumi.Input[int]
+    """Seconds."""
+    records: Sequence[DnsRecordArgs]
+    """The values to own; no (name, type) twice."""
+    ephemeral: pulumi.Input[bool] = False
+    """Values that a `Removal` withdraws within the same up: absent ones are still ours, and no drift."""
+
+
+class DnsRecords(_Resource):
+    """Values in DNS record sets of one zone. Owns values, not sets: other values of a set are left alone."""
+
+    _outputs = ("zone", "ttl", "records", "ephemeral")
+
+    def __init__(self, name: str, args: DnsRecordsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "zone": args.zone,
+            "ttl": args.ttl,
+            "records": [record.to_wire() for record in args.records],
+            "ephemeral": args.ephemeral,
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def records(self) -> pulumi.Output[list[dict[str, Any]]]:
+        """The values of ours, {name, type, values}; after a refresh those that are really there."""
+        return self._output("records")
+
+
+# --- artifacts ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArtifactsArgs:
+    """Arguments of `Artifacts`."""
+
+    files: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """File name (letters, digits, `.`, `_`, `-`) to text. Secret."""
+    path_seed: pulumi.Input[str]
+    """What the unguessable directory is derived from, at least 16 characters of randomness. Secret. A change replaces."""
+    ephemeral: pulumi.Input[bool] = False
+    """Files that a `Removal` deletes within the same up: absent ones are still ours, and no drift."""
+
+
+class Artifacts(_Resource):
+    """Files that machines fetch while they boot, under an unguessable directory that cannot be listed."""
+
+    _outputs = ("files", "pathSeed", "ephemeral", "urls", "bootUrls", "hashes", "directory")
+
+    def __init__(self, name: str, args: ArtifactsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "files": pulumi.Output.secret(args.files),
+            "pathSeed": pulumi.Output.secret(args.path_seed),
+            "ephemeral": args.ephemeral,
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def urls(self) -> pulumi.Output[dict[str, str]]:
+        """File name to URL under the artifact host's `baseUrl`."""
+        return self._output("urls")
+
+    @property
+    def boot_urls(self) -> pulumi.Output[dict[str, str]]:
+        """File name to URL under `bootBaseUrl`, for firmware which cannot verify TLS."""
+        return self._output("bootUrls")
+
+    @property
+    def hashes(self) -> pulumi.Output[dict[str, str]]:
+        """File name to `sha512-<hex>`, Ignition's form."""
+        return self._output("hashes")
+
+    @property
+    def directory(self) -> pulumi.Output[str]:
+        """The unguessable directory's name, relative to the artifact host's root."""
+        return self._output("directory")
+
+
+# --- the ephemeral machine ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class EphemeralMachineArgs:
+    """Arguments of `EphemeralMachine`. Once the machine was made, changes wait for the next installation."""
+
+    platform: pulumi.Input[str] = "equinix-metal"
+    """Which driver makes it."""
+    project_id: pulumi.Input[str]
+    """UUID of the Metal project."""
+    hostname: pulumi.Input[str]
+    """Host name, unique in the stack."""
+    plan: pulumi.Input[str]
+    """Metal plan slug, `c3.small.x86`."""
+    metro: pulumi.Input[str] | None = None
+    """Metro code, `da`; this or `facilities`."""
+    facilities: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
+    """Facility codes in order of preference, `da11`."""
+    operating_system: pulumi.Input[str] = "custom_ipxe"
+    """Metal operating system slug."""
+    ipxe_script_url: pulumi.Input[str] | None = None
+    """The iPXE script a custom_ipxe machine boots."""
+    always_pxe: pulumi.Input[bool] = False
+    """Boot from the network every time."""
+    user_data: pulumi.Input[str] | None = None
+    """Plain Ignition that holds pointers, no secrets: whoever reaches the metadata service can read it."""
+    tags: pulumi.Input[Sequence[pulumi.Input[str]]] = ()
+    """Must hold `metal-ipi:stack=…` and `metal-ipi:name=…`: the machine is found by these two after a crash."""
+    project_ssh_key_ids: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
+    """SSH keys of the project that may open the serial console."""
+    timeout_seconds: pulumi.Input[float] = 1800
+    """How long it may take to become active, and as long again to be gone."""
+
+
+class EphemeralMachine(_Resource):
+    """A machine that is removed within the same up by a `Removal`, and stays gone."""
+
+    _outputs = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state")
+
+    def __init__(self, name: str, args: EphemeralMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "platform": args.platform,
+            "projectId": args.project_id,
+            "hostname": args.hostname,
+            "plan": args.plan,
+            "metro": args.metro,
+            "facilities": args.facilities,
+            "operatingSystem": args.operating_system,
+            "ipxeScriptUrl": args.ipxe_script_url,
+            "alwaysPxe": args.always_pxe,
+            "userData": args.user_data,
+            "tags": args.tags,
+            "projectSshKeyIds": args.project_ssh_key_ids,
+            "timeoutSeconds": args.timeout_seconds,
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def machine_id(self) -> pulumi.Output[str]:
+        """The platform's id."""
+        return self._output("machineId")
+
+    @property
+    def public_ipv4(self) -> pulumi.Output[str]:
+        """First public IPv4 address."""
+        return self._output("publicIpv4")
+
+    @property
+    def private_ipv4(self) -> pulumi.Output[str]:
+        """Private IPv4 address."""
+        return self._output("privateIpv4")
+
+    @property
+    def public_ipv6(self) -> pulumi.Output[str | None]:
+        """Public IPv6 address, if it has one."""
+        return self._output("publicIpv6")
+
+    @property
+    def console(self) -> pulumi.Output[str]:
+        """Host of the serial-over-SSH console; log in as the machine's id."""
+        return self._output("console")
+
+    @property
+    def present(self) -> pulumi.Output[bool]:
+        """Whether it was there when last looked at: at its creation, or at the last refresh."""
+        return self._output("present")
+
+
+# --- gates ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateNode:
+    """A node a gate waits for, or whose logs it gathers when it fails."""
+
+    name: pulumi.Input[str]
+    """Host name."""
+    address: pulumi.Input[str]
+    """IP address SSH answers on."""
+    host_key: pulumi.Input[str]
+    """Pinned SSH host key, `ssh-ed25519 AAAA…`."""
+    machine_id: pulumi.Input[str] | None = None
+    """The platform's id: its events are watched for an Ignition failure."""
+    console: pulumi.Input[str] | None = None
+    """`<machine id>@<serial-over-SSH host>`."""
+    port: pulumi.Input[int] | None = None
+    """SSH port, 22."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return _wire(
+            {
+                "name": self.name,
+                "address": self.address,
+                "hostKey": self.host_key,
+                "machineId": self.machine_id,
+                "console": self.console,
+                "port": self.port,
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateLogs:
+    """What a gate needs to gather logs when it fails. Optional everywhere but in `SshReachable`."""
+
+    nodes: Sequence[GateNode] = ()
+    """Nodes whose console and journal are gathered."""
+    user: pulumi.Input[str] | None = None
+    """SSH user, `core`."""
+    private_key: pulumi.Input[str] | None = None
+    """SSH key, OpenSSH PEM; also opens the consoles. Secret."""
+    directory: pulumi.Input[str] | None = None
+    """Absolute directory; logs go to `<directory>/<gate>/<node>.console.log`, readable by the owner only."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return _wire(
+            {
+                "nodes": [node.to_wire() for node in self.nodes],
+                "user": self.user,
+                "privateKey": _secret(self.private_key),
+                "logDirectory": self.directory,
+            }
+        )
+
+
+def _secret(value: pulumi.Input[str] | None) -> pulumi.Output[str] | None:
+    return None if value is None else pulumi.Output.secret(value)
+
+
+class GateSpec(Protocol):
+    """What a gate waits for."""
+
+    @property
+    def kind(self) -> str:
+        """The gate's kind on the wire."""
+        ...
+
+    def to_wire(self) -> dict[str, Any]:
+        """The kind's specification on the wire."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SshReachable:
+    """All nodes accept an SSH login with their pinned host keys. Fails early when a node's Ignition failed."""
+
+    logs: GateLogs
+    """The nodes, the user and the key to log in with."""
+    kind: ClassVar[str] = "ssh-reachable"
+
+    def to_wire(self) -> dict[str, Any]:
+        return self.logs.to_wire()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiAnswers:
+    """An HTTPS URL answers 200."""
+
+    url: pulumi.Input[str]
+    """`https://api.<cluster>.<domain>:6443/readyz`."""
+    ca_pem: pulumi.Input[str]
+    """Certificates its TLS certificate must be signed by."""
+    logs: GateLogs = field(default_factory=GateLogs)
+    """Whose logs to gather on failure."""
+    kind: ClassVar[str] = "api-answers"
+
+    def to_wire(self) -> dict[str, Any]:
+        return {**self.logs.to_wire(), "url": self.url, "caPem": self.ca_pem}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterCredentials:
+    """How to reach a cluster's API as administrator."""
+
+    url: pulumi.Input[str]
+    """Base URL, `https://api.<cluster>.<domain>:6443`."""
+    ca_pem: pulumi.Input[str]
+    """Certificates the API's TLS certificate must be signed by."""
+    client_cert_pem: pulumi.Input[str]
+    """Client certificate."""
+    client_key_pem: pulumi.Input[str]
+    """Its key. Secret."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "url": self.url,
+            "caPem": self.ca_pem,
+            "clientCertPem": self.client_cert_pem,
+            "clientKeyPem": _secret(self.client_key_pem),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootstrapComplete:
+    """ConfigMap kube-system/bootstrap says `complete` (openshift/installer, create.go)."""
+
+    credentials: ClusterCredentials
+    """The cluster."""
+    logs: GateLogs = field(default_factory=GateLogs)
+    """Whose logs to gather on failure."""
+    kind: ClassVar[str] = "bootstrap-complete"
+
+    def to_wire(self) -> dict[str, Any]:
+        return {**self.logs.to_wire(), **self.credentials.to_wire()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodesReady:
+    """Each named node is Ready. Approves the certificate requests of these nodes, and of no others."""
+
+    credentials: ClusterCredentials
+    """The cluster."""
+    names: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Kubernetes node names."""
+    addresses: Mapping[str, pulumi.Input[Sequence[pulumi.Input[str]]]] | None = None
+    """Node name to the IP addresses its serving certificate may name; not given, no address is accepted in one."""
+    logs: GateLogs = field(default_factory=GateLogs)
+    """Whose logs to gather on failure."""
+    kind: ClassVar[str] = "nodes-ready"
+
+    def to_wire(self) -> dict[str, Any]:
+        own = _wire({"names": self.names, "addresses": self.addresses})
+        return {**self.logs.to_wire(), **self.credentials.to_wire(), **own}
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallComplete:
+    """ClusterVersion is Available, not Failing and not Progressing, and stays so for `stability_seconds`."""
+
+    credentials: ClusterCredentials
+    """The cluster."""
+    logs: GateLogs = field(default_factory=GateLogs)
+    """Whose logs to gather on failure."""
+    kind: ClassVar[str] = "install-complete"
+
+    def to_wire(self) -> dict[str, Any]:
+        return {**self.logs.to_wire(), **self.credentials.to_wire()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateArgs:
+    """Arguments of `Gate`."""
+
+    spec: GateSpec
+    """What to wait for."""
+    timeout_seconds: pulumi.Input[float]
+    """How long to wait before giving up."""
+    stability_seconds: pulumi.Input[float] | None = None
+    """How long it must stay so."""
+    triggers: Sequence[pulumi.Input[Any]] = ()
+    """A change of any of them makes the gate wait again, for all nodes."""
+
+
+class Gate(_Resource):
+    """Waits until something is so, tells what it waits for, and fails with cause and gathered logs."""
+
+    _outputs = ("kind", "spec", "passedAt", "observed", "waitedSeconds")
+
+    def __init__(self, name: str, args: GateArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "kind": args.spec.kind,
+            "spec": args.spec.to_wire(),
+            "timeoutSeconds": args.timeout_seconds,
+            "stabilitySeconds": args.stability_seconds,
+            "triggers": list(args.triggers),
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def passed_at(self) -> pulumi.Output[str]:
+        """When it passed, ISO 8601 in UTC."""
+        return self._output("passedAt")
+
+    @property
+    def observed(self) -> pulumi.Output[str]:
+        """What was seen when it passed."""
+        return self._output("observed")
+
+    @property
+    def waited_seconds(self) -> pulumi.Output[float]:
+        """How long it took."""
+        return self._output("waitedSeconds")
+
+
+# --- removal --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovalRecordArgs:
+    """DNS values to withdraw."""
+
+    zone: pulumi.Input[str]
+    """The zone the record is in."""
+    name: pulumi.Input[str]
+    """Fully qualified, without trailing dot."""
+    type: pulumi.Input[str]
+    """A, AAAA, PTR, TXT or CNAME."""
+    values: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """The values."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"zone": self.zone, "name": self.name, "type": self.type, "values": self.values}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovalArgs:
+    """Arguments of `Removal`."""
+
+    machine_id: pulumi.Input[str] | None = None
+    """The machine to delete."""
+    platform: pulumi.Input[str] = "equinix-metal"
+    """Which driver deletes it."""
+    records: Sequence[RemovalRecordArgs] = ()
+    """DNS values to withdraw before the machine goes."""
+    drain_seconds: pulumi.Input[float] = 0
+    """How long to wait between the two: the records' TTL."""
+    artifacts_directory: pulumi.Input[str] | None = None
+    """`Artifacts.directory`."""
+    artifacts_files: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
+    """Names of its files to delete; the directory goes with the last one."""
+    triggers: Sequence[pulumi.Input[Any]] = ()
+    """A change of any of them removes everything named here once more."""
+    timeout_seconds: pulumi.Input[float] = 1800
+    """How long the machine may take to be gone."""
+
+
+class Removal(_Resource):
+    """Removes an ephemeral machine, its DNS values and its files. Let it depend on the gate they were needed for."""
+
+    _outputs = ("removedAt",)
+
+    def __init__(self, name: str, args: RemovalArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "machineId": args.machine_id,
+            "platform": args.platform,
+            "records": [record.to_wire() for record in args.records],
+            "drainSeconds": args.drain_seconds,
+            "artifactsDirectory": args.artifacts_directory,
+            "artifactsFiles": args.artifacts_files,
+            "triggers": list(args.triggers),
+            "timeoutSeconds": args.timeout_seconds,
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def removed_at(self) -> pulumi.Output[str]:
+        """When everything named was gone, ISO 8601 in UTC."""
+        return self._output("removedAt")
