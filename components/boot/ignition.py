@@ -1,0 +1,256 @@
+"""Ignition configs that we render: pointers for userdata, and the identity of a node.
+
+Userdata is readable by whoever reaches the metadata service, so it holds pointers and no secrets; what it points to
+is pinned by hash, or served by the cluster's machine config server under the installer's certificate authority.
+Models follow spec 3.3.0 (coreos/ignition docs/configuration-v3_3.md), refuse everything else and write only what is set.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic.alias_generators import to_camel
+
+SPEC = "3.3.0"
+# Metal takes no more userdata than this; ours are a few KiB (openshift/enhancements PR 436).
+USERDATA_LIMIT = 64 * 1024
+
+
+class IgnitionError(ValueError):
+    """The config breaks the Ignition specification; the message names path and reason."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+
+
+class Verification(_Model):
+    """The hash that fetched data must have."""
+
+    hash: str | None = None
+
+    @field_validator("hash")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"^(sha512-[0-9a-f]{128}|sha256-[0-9a-f]{64})$", value):
+            raise ValueError("it is neither 'sha512-' nor 'sha256-' and the digits of the hash")
+        return value
+
+
+class Resource(_Model):
+    """Something to fetch."""
+
+    source: str
+    verification: Verification | None = None
+
+    @field_validator("source")
+    @classmethod
+    def _scheme(cls, value: str) -> str:
+        if not value.startswith(("https://", "data:")):
+            raise ValueError("only https: and data: sources are rendered")
+        return value
+
+
+class Config(_Model):
+    """Configs to merge."""
+
+    merge: tuple[Resource, ...] = ()
+
+
+class Tls(_Model):
+    """Certificate authorities to trust while fetching."""
+
+    certificate_authorities: tuple[Resource, ...] = ()
+
+
+class Security(_Model):
+    """How fetching is secured."""
+
+    tls: Tls
+
+
+class Ignition(_Model):
+    """The `ignition` section."""
+
+    version: str = SPEC
+    config: Config | None = None
+    security: Security | None = None
+
+
+class User(_Model):
+    """A user and the keys that open its account."""
+
+    name: str
+    ssh_authorized_keys: tuple[str, ...] = ()
+
+
+class Passwd(_Model):
+    """The `passwd` section."""
+
+    users: tuple[User, ...] = ()
+
+
+class File(_Model):
+    """A file to write."""
+
+    path: str
+    mode: int
+    overwrite: bool = True
+    contents: Resource
+
+    @field_validator("path")
+    @classmethod
+    def _absolute(cls, value: str) -> str:
+        if not value.startswith("/"):
+            raise ValueError("it is no absolute path")
+        return value
+
+
+class Storage(_Model):
+    """The `storage` section."""
+
+    files: tuple[File, ...] = ()
+
+
+class Unit(_Model):
+    """A systemd unit."""
+
+    name: str
+    enabled: bool | None = None
+    contents: str | None = None
+
+
+class Systemd(_Model):
+    """The `systemd` section."""
+
+    units: tuple[Unit, ...] = ()
+
+
+class Document(_Model):
+    """A whole config."""
+
+    ignition: Ignition
+    passwd: Passwd | None = None
+    storage: Storage | None = None
+    systemd: Systemd | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where a config to merge is."""
+
+    url: str
+    """An https URL."""
+    hash: str | None = None
+    """`sha512-` and 128 hexadecimal digits; None only for what the machine config server makes itself."""
+
+
+def pointer(
+    *, hostname: str, merge: Sequence[Source], certificate_authorities: Sequence[str], authorized_keys: Sequence[str]
+) -> str:
+    """The userdata of a node: its name, who may log in, and where the rest is.
+
+    Args:
+        hostname: the node's full name.
+        merge: what to fetch and merge, in order: later ones win over earlier ones, the pointer itself over all.
+        certificate_authorities: `source` URLs of certificate authorities, as the installer's own pointers have them.
+        authorized_keys: SSH public keys for user `core`.
+    Raises IgnitionError where an argument cannot stand in a config, or when the result is too large for userdata.
+    """
+    document = _document(
+        {
+            "ignition": {
+                "config": {"merge": [_resource(source) for source in merge]},
+                **(
+                    {"security": {"tls": {"certificateAuthorities": [{"source": ca} for ca in certificate_authorities]}}}
+                    if certificate_authorities
+                    else {}
+                ),
+            },
+            "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": list(authorized_keys)}]},
+            "storage": {"files": [_file("/etc/hostname", f"{hostname}\n", 0o644)]},
+            "systemd": {"units": [_afterburn_wanted()]},
+        }
+    )
+    if len(document) > USERDATA_LIMIT:
+        raise IgnitionError(f"the userdata of {hostname} has {len(document)} bytes, more than {USERDATA_LIMIT}")
+    return document
+
+
+def identity(*, private_key: str, public_key: str) -> str:
+    """A node's SSH host key, as a config to merge: secret, so never part of userdata."""
+    return _document(
+        {
+            "ignition": {},
+            "storage": {
+                "files": [
+                    _file("/etc/ssh/ssh_host_ed25519_key", private_key, 0o600),
+                    _file("/etc/ssh/ssh_host_ed25519_key.pub", f"{public_key}\n", 0o644),
+                ]
+            },
+        }
+    )
+
+
+def certificate_authorities(installer_pointer: str) -> tuple[str, ...]:
+    """The certificate authorities that an installer's pointer (master.ign, worker.ign) trusts, as `source` URLs."""
+    try:
+        tree: Any = json.loads(installer_pointer)
+        authorities = tree["ignition"]["security"]["tls"]["certificateAuthorities"]
+        return tuple(str(authority["source"]) for authority in authorities)
+    except (ValueError, KeyError, TypeError):
+        raise IgnitionError("the installer's pointer config names no certificate authority") from None
+
+
+def data_url(text: str) -> str:
+    """`text` as a data URL, base64."""
+    return "data:;base64," + base64.b64encode(text.encode()).decode()
+
+
+def _resource(source: Source) -> dict[str, Any]:
+    resource: dict[str, Any] = {"source": source.url}
+    if source.hash is not None:
+        resource["verification"] = {"hash": source.hash}
+    return resource
+
+
+def _file(path: str, text: str, mode: int) -> dict[str, Any]:
+    url = data_url(text) if "\n" in text.rstrip("\n") else "data:," + quote(text)
+    return {"path": path, "mode": mode, "overwrite": True, "contents": {"source": url}}
+
+
+def _afterburn_wanted() -> dict[str, Any]:
+    """afterburn.service has no [Install] section: it runs only when something requires it (coreos/afterburn systemd/)."""
+    return {
+        "name": "metal-ipi-metadata.service",
+        "enabled": True,
+        "contents": (
+            "[Unit]\n"
+            "Description=Node attributes from the platform's metadata\n"
+            "Requires=afterburn.service\n"
+            "After=afterburn.service\n"
+            "[Service]\n"
+            "Type=oneshot\n"
+            "RemainAfterExit=yes\n"
+            "ExecStart=/usr/bin/test -s /run/metadata/afterburn\n"
+            "[Install]\n"
+            "WantedBy=multi-user.target\n"
+        ),
+    }
+
+
+def _document(tree: dict[str, Any]) -> str:
+    try:
+        document = Document.model_validate(tree)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+        listed = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in details)
+        raise IgnitionError(f"the Ignition config is not valid: {listed}") from None
+    return document.model_dump_json(by_alias=True, exclude_none=True, exclude_defaults=False)

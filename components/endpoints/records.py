@@ -1,0 +1,50 @@
+"""The cluster's names, as DNS records.
+
+What OpenShift wants (installation-dns-user-infra): A records for `api` and `api-int` of all machines that serve the API,
+for `*.apps` of the machines that take ingress, and for every node. The bootstrap machine serves the API too, until it
+is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One set of records of the same name and type."""
+
+    name: str
+    """The full name, without a dot at the end."""
+    type: str
+    """`A`, `AAAA`, `PTR`, `TXT` or `CNAME`."""
+    values: tuple[str, ...]
+    """Addresses or text, one per record."""
+
+
+def cluster_records(
+    *, domain: str, control_plane: Mapping[str, str], workers: Mapping[str, str]
+) -> tuple[Record, ...]:
+    """Records that last. `domain` is the cluster's; the maps give address by full node name."""
+    api = tuple(control_plane.values())
+    ingress = tuple(workers.values()) or api
+    return (
+        Record(name=f"api.{domain}", type="A", values=api),
+        Record(name=f"api-int.{domain}", type="A", values=api),
+        Record(name=f"*.apps.{domain}", type="A", values=ingress),
+        *_nodes({**control_plane, **workers}),
+    )
+
+
+def bootstrap_records(*, domain: str, node: str, address: str) -> tuple[Record, ...]:
+    """Records that stand only until the bootstrap machine is removed."""
+    return (
+        Record(name=f"api.{domain}", type="A", values=(address,)),
+        Record(name=f"api-int.{domain}", type="A", values=(address,)),
+        *_nodes({node: address}),
+    )
+
+
+def _nodes(addresses: Mapping[str, str]) -> Sequence[Record]:
+    return [Record(name=name, type="A", values=(address,)) for name, address in addresses.items()]

@@ -1,0 +1,105 @@
+"""Runs the installer once: install-config.yaml in, Ignition and credentials out.
+
+Started as `python -m components.install.driver` by pulumi-command, with a request (JSON) on standard input; the assets are
+printed as one JSON document, which the program keeps as a secret. The directory it works in is made anew and removed
+again whatever happens, so a killed run leaves nothing that a later one would trust.
+
+Exit codes are the installer's own (openshift/installer: 3 configuration, ... 8 interrupted); 64 for a bad request.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+_ASSETS = {
+    "bootstrap": "bootstrap.ign",
+    "master": "master.ign",
+    "worker": "worker.ign",
+    "kubeconfig": "auth/kubeconfig",
+    "kubeadminPassword": "auth/kubeadmin-password",
+    "metadata": "metadata.json",
+}
+_BAD_REQUEST = 64
+
+
+class DriverError(Exception):
+    """The installer gave no assets; `code` is the exit code to end with."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def create(*, installer: str, version: str, install_config: str, work_directory: Path) -> dict[str, str]:
+    """Let the installer create the assets.
+
+    Args:
+        installer: the program, by path or by name on PATH.
+        version: the release it must be for.
+        install_config: install-config.yaml, secret.
+        work_directory: made anew with mode 0700, and removed again.
+    Raises DriverError with what the installer said.
+    """
+    program = shutil.which(installer)
+    if program is None:
+        raise DriverError(
+            f"there is no installer '{installer}'; put openshift-install {version} on PATH or set install.installer", 4
+        )
+    _require_version(program, version)
+    shutil.rmtree(work_directory, ignore_errors=True)
+    try:
+        work_directory.mkdir(parents=True, mode=0o700)
+        (work_directory / "install-config.yaml").write_text(install_config)
+        command = [program, "create", "ignition-configs", "--dir", str(work_directory)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise DriverError(f"openshift-install create ignition-configs failed:\n{result.stderr.strip()}", result.returncode)
+        return {name: (work_directory / file).read_text() for name, file in _ASSETS.items()}
+    except OSError as error:
+        raise DriverError(f"the installer's assets cannot be had: {error}", 4) from error
+    finally:
+        shutil.rmtree(work_directory, ignore_errors=True)
+
+
+def _require_version(program: str, version: str) -> None:
+    result = subprocess.run([program, "version"], capture_output=True, text=True, check=False)
+    first, _, _ = result.stdout.partition("\n")
+    words = first.split()
+    if result.returncode != 0 or len(words) < 2:
+        raise DriverError(f"'{program} version' does not say which release it is for:\n{result.stderr.strip()}", 4)
+    if words[1].removeprefix("v") != version:
+        raise DriverError(
+            f"{program} is for release {words[1]}, but openshiftVersion is {version}; use the installer of that release",
+            3,
+        )
+
+
+def main() -> int:
+    """Read the request, print the assets."""
+    os.umask(0o077)
+    try:
+        request: Any = json.load(sys.stdin)
+        assets = create(
+            installer=request["installer"],
+            version=request["version"],
+            install_config=request["installConfig"],
+            work_directory=Path(request["workDirectory"]),
+        )
+    except DriverError as error:
+        print(error, file=sys.stderr)
+        return error.code
+    except (ValueError, KeyError) as error:
+        print(f"the request is incomplete: {error!r}", file=sys.stderr)
+        return _BAD_REQUEST
+    json.dump(assets, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The installer's configuration (install-config.yaml), for platform `none`.
+
+Source: OpenShift's installation-bare-metal-config-yaml. Compute replicas are always 0: workers join by themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import yaml
+
+_CLUSTER_NETWORK = "10.128.0.0/14"
+_SERVICE_NETWORK = "172.30.0.0/16"
+
+
+class InstallConfigError(ValueError):
+    """A value cannot stand in install-config.yaml."""
+
+
+def install_config(
+    *,
+    cluster_name: str,
+    base_domain: str,
+    architecture: str,
+    control_plane: int,
+    pull_secret: str,
+    authorized_keys: Sequence[str],
+) -> str:
+    """install-config.yaml as text.
+
+    Args:
+        cluster_name, base_domain: together the cluster's domain.
+        architecture: CoreOS's name, `x86_64` or `aarch64`.
+        control_plane: how many control plane machines, 1 or 3.
+        pull_secret: JSON; secret.
+        authorized_keys: SSH public keys for user `core`.
+    """
+    try:
+        json.loads(pull_secret)
+    except ValueError:
+        raise InstallConfigError("the pull secret is no JSON document; set install.pullSecret anew") from None
+    machine = {"amd64": "amd64", "x86_64": "amd64", "aarch64": "arm64"}[architecture]
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "baseDomain": base_domain,
+            "metadata": {"name": cluster_name},
+            "controlPlane": {"name": "master", "architecture": machine, "replicas": control_plane},
+            "compute": [{"name": "worker", "architecture": machine, "replicas": 0}],
+            "networking": {
+                "networkType": "OVNKubernetes",
+                "clusterNetwork": [{"cidr": _CLUSTER_NETWORK, "hostPrefix": 23}],
+                "serviceNetwork": [_SERVICE_NETWORK],
+            },
+            "platform": {"none": {}},
+            "pullSecret": pull_secret,
+            "sshKey": "\n".join(authorized_keys) + "\n",
+        },
+        sort_keys=False,
+    )

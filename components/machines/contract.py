@@ -1,0 +1,77 @@
+"""The platform seam: what a machine is, whatever it is made of.
+
+A platform gives machines that last (`Platform.machine`) and describes the one that does not
+(`Platform.ephemeral_machine`, the bootstrap machine: made by our provider, because it is gone again within the same
+`up`). Nothing above the seam asks which platform it is on. A further platform is one more module here and one more
+kind in the settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import pulumi
+
+Role = Literal["bootstrap", "control-plane", "worker"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boot:
+    """What a machine boots and what configures it."""
+
+    ipxe_script_url: pulumi.Input[str]
+    """Where the firmware finds the iPXE script, http or https."""
+    user_data: pulumi.Input[str]
+    """The Ignition pointer: plain JSON, no secret."""
+    always_pxe: bool
+    """True: the network is booted every time (nothing is on disk)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineArgs:
+    """One machine."""
+
+    hostname: str
+    """Its short name, unique within the stack, e.g. `lab-worker-0`."""
+    role: Role
+    """What it is in the cluster."""
+    boot: Boot
+    """What it boots."""
+    timeout: int
+    """Seconds until the platform must call it active."""
+
+
+class Machine(Protocol):
+    """A machine as the rest of the program sees it; outputs are the platform's own facts."""
+
+    machine_id: pulumi.Output[str]
+    """The platform's id."""
+    public_ipv4: pulumi.Output[str]
+    """The address it is reached at, without prefix length."""
+    private_ipv4: pulumi.Output[str]
+    """The address within the facility, without prefix length."""
+    public_ipv6: pulumi.Output[str]
+    """Empty where the platform gives none."""
+    console: pulumi.Output[str]
+    """`user@host` of a serial console over SSH; empty where the platform gives none."""
+
+    @property
+    def resource(self) -> pulumi.Resource:
+        """What other resources may depend on."""
+        ...
+
+
+class Platform(Protocol):
+    """Where machines come from."""
+
+    ignition_platform: str
+    """Ignition's platform id of its machines."""
+
+    def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> Machine:
+        """Declare a machine that stays; `name` is its Pulumi name."""
+        ...
+
+    def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> Machine:
+        """Declare a machine that a Removal will delete within the same `up`."""
+        ...

@@ -1,0 +1,179 @@
+"""Machines of an Equinix Metal project, through the official provider.
+
+A machine is ordered with `custom_ipxe`: Metal chains to our iPXE script and calls the machine active as soon as the
+script was served, so an install is proved by SSH and never by state (Equinix's custom iPXE documentation).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_equinix_metal as metal
+
+from components.machines.contract import MachineArgs
+from components.machines.tags import tags
+from provider.types import EphemeralMachine, EphemeralMachineArgs
+
+_OPERATING_SYSTEM = "custom_ipxe"
+_BILLING = "hourly"
+# Not acted on once a machine exists: new userdata would re-install it, and all machines at once.
+_KEPT = ["userData"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EquinixMetalArgs:
+    """A project, and what to order in it."""
+
+    stack: str
+    """The stack's name; marks every machine."""
+    cluster: str
+    """The cluster's domain; marks every machine."""
+    auth_token: pulumi.Input[str]
+    """An API token; secret."""
+    project_id: str | None
+    """An existing project's id; None creates one."""
+    project_name: str | None
+    """The name of the project to create."""
+    organization_id: str | None
+    """The owner of the project to create."""
+    metro: str | None
+    """A metro code, or None for a facility."""
+    facility: str | None
+    """A facility code, or None for a metro."""
+    plans: dict[str, str]
+    """Role → plan."""
+    ssh_public_key: pulumi.Input[str]
+    """A key that Metal lets in to the serial consoles."""
+
+
+class EquinixMetal(pulumi.ComponentResource):
+    """The platform: project, SSH key, and the machines ordered from it."""
+
+    ignition_platform = "packet"
+    project_id: pulumi.Output[str]
+    """The project's id."""
+
+    def __init__(self, name: str, args: EquinixMetalArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:machines:EquinixMetal", name, None, opts)
+        self._args = args
+        provider = metal.Provider(
+            f"{name}-provider",
+            auth_token=pulumi.Output.secret(args.auth_token),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self._child = pulumi.ResourceOptions(parent=self, provider=provider)
+        if args.project_id is not None:
+            self.project_id = pulumi.Output.from_input(args.project_id)
+        else:
+            project = metal.Project(
+                f"{name}-project", name=args.project_name, organization_id=args.organization_id, opts=self._child
+            )
+            self.project_id = project.id
+        ssh_key = metal.ProjectSshKey(
+            f"{name}-ssh-key",
+            name=f"metal-ipi:{args.stack}:nodes",
+            project_id=self.project_id,
+            public_key=args.ssh_public_key,
+            opts=self._child,
+        )
+        self._ssh_key_ids = [ssh_key.id]
+        self.register_outputs({"projectId": self.project_id})
+
+    def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> EquinixMetalMachine:
+        """Order a machine that stays."""
+        return EquinixMetalMachine(name, args, self, pulumi.ResourceOptions.merge(self._child, opts))
+
+    def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> EphemeralMetalMachine:
+        """Order the machine that is gone again within the same `up`; `opts` carries our own provider."""
+        return EphemeralMetalMachine(name, args, self, opts)
+
+    def placement(self) -> tuple[str | None, list[str] | None]:
+        """Metro and facilities: exactly one of them is not None."""
+        return self._args.metro, [self._args.facility] if self._args.facility else None
+
+    def plan(self, role: str) -> str:
+        """The plan of a role's machines."""
+        return self._args.plans[role]
+
+    def ssh_key_ids(self) -> list[pulumi.Output[str]]:
+        """The project SSH keys that every machine carries."""
+        return list(self._ssh_key_ids)
+
+    def tags(self, args: MachineArgs) -> list[str]:
+        """The tags of a machine of this stack."""
+        return tags(stack=self._args.stack, cluster=self._args.cluster, hostname=args.hostname, role=args.role)
+
+
+class EquinixMetalMachine(pulumi.ComponentResource):
+    """A device of the project."""
+
+    def __init__(
+        self, name: str, args: MachineArgs, platform: EquinixMetal, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("metal-ipi:machines:EquinixMetalMachine", name, None, opts)
+        metro, facilities = platform.placement()
+        device = metal.Device(
+            f"{name}-device",
+            hostname=args.hostname,
+            plan=platform.plan(args.role),
+            metro=metro,
+            facilities=facilities,  # pyright: ignore[reportArgumentType]  (the enum of facilities is not exhaustive)
+            operating_system=_OPERATING_SYSTEM,
+            billing_cycle=_BILLING,
+            project_id=platform.project_id,
+            project_ssh_key_ids=platform.ssh_key_ids(),
+            ipxe_script_url=args.boot.ipxe_script_url,
+            always_pxe=args.boot.always_pxe,
+            user_data=args.boot.user_data,
+            tags=platform.tags(args),
+            opts=pulumi.ResourceOptions(
+                ignore_changes=_KEPT,
+                custom_timeouts=pulumi.CustomTimeouts(create=f"{args.timeout}s"),
+                parent=self,
+            ),
+        )
+        self.resource: pulumi.Resource = device
+        self.machine_id = device.id
+        self.public_ipv4 = device.access_public_ipv4
+        self.private_ipv4 = device.access_private_ipv4
+        self.public_ipv6 = device.access_public_ipv6
+        self.console = pulumi.Output.concat(
+            device.id, "@sos.", device.deployed_facility, ".platformequinix.com"
+        )
+        self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
+
+
+class EphemeralMetalMachine:
+    """A device that our provider orders, because it must be able to disappear again within the same `up`."""
+
+    def __init__(
+        self, name: str, args: MachineArgs, platform: EquinixMetal, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        metro, facilities = platform.placement()
+        machine = EphemeralMachine(
+            name,
+            EphemeralMachineArgs(
+                platform="equinix-metal",
+                hostname=args.hostname,
+                plan=platform.plan(args.role),
+                metro=metro,
+                facilities=facilities,
+                operating_system=_OPERATING_SYSTEM,
+                project_id=platform.project_id,
+                project_ssh_key_ids=platform.ssh_key_ids(),
+                ipxe_script_url=args.boot.ipxe_script_url,
+                always_pxe=args.boot.always_pxe,
+                user_data=args.boot.user_data,
+                tags=platform.tags(args),
+                timeout_seconds=args.timeout,
+            ),
+            opts,
+        )
+        self.resource: pulumi.Resource = machine
+        self.machine_id = machine.machine_id
+        self.public_ipv4 = machine.public_ipv4
+        self.private_ipv4 = machine.private_ipv4
+        self.public_ipv6 = machine.public_ipv6
+        self.console = pulumi.Output.concat(machine.machine_id, "@", machine.console)
+
