@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Address = TypeVar("Address")
+"""Plain text, or a `pulumi.Output` of it: the records' shape does not depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(Generic[Address]):
     """One set of records of the same name and type."""
 
     name: str
     """The full name, without a dot at the end."""
     type: str
     """`A`, `AAAA`, `PTR`, `TXT` or `CNAME`."""
-    values: tuple[str, ...]
+    values: tuple[Address, ...]
     """Addresses or text, one per record."""
 
 
 def cluster_records(
-    *, domain: str, control_plane: Mapping[str, str], workers: Mapping[str, str]
-) -> tuple[Record, ...]:
+    *, domain: str, control_plane: Mapping[str, Address], workers: Mapping[str, Address]
+) -> tuple[Record[Address], ...]:
     """Records that last. `domain` is the cluster's; the maps give address by full node name."""
     api = tuple(control_plane.values())
     ingress = tuple(workers.values()) or api
@@ -37,7 +41,7 @@ def cluster_records(
     )
 
 
-def bootstrap_records(*, domain: str, node: str, address: str) -> tuple[Record, ...]:
+def bootstrap_records(*, domain: str, node: str, address: Address) -> tuple[Record[Address], ...]:
     """Records that stand only until the bootstrap machine is removed."""
     return (
         Record(name=f"api.{domain}", type="A", values=(address,)),
@@ -46,5 +50,5 @@ def bootstrap_records(*, domain: str, node: str, address: str) -> tuple[Record, 
     )
 
 
-def _nodes(addresses: Mapping[str, str]) -> Sequence[Record]:
+def _nodes(addresses: Mapping[str, Address]) -> Sequence[Record[Address]]:
     return [Record(name=name, type="A", values=(address,)) for name, address in addresses.items()]

@@ -1,0 +1,117 @@
+"""Is a node what it should be? One command over SSH per node, all nodes in parallel.
+
+What is read: Ignition's result file, the platform id and consoles on the kernel's command line, Afterburn's attributes
+against the addresses the platform gave, the host name, and the OS version against the stream.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pulumi
+import pulumi_command as command
+
+_SCRIPT = Path(__file__).with_name("node_check.sh")
+_AFTERBURN_WAIT = 120
+_STATUSES = frozenset({"passed", "failed", "skipped"})
+
+
+class CheckOutputError(ValueError):
+    """A node answered something that is no check result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """What a node must be; plain values."""
+
+    hostname: str
+    """Its full name."""
+    metadata_hostname: str
+    """The host name the platform's metadata gives."""
+    public_ipv4: str
+    """As the platform says."""
+    private_ipv4: str
+    """As the platform says."""
+    platform_id: str
+    """Ignition's platform id."""
+    release: str
+    """The CoreOS release."""
+    kernel_arguments: tuple[str, ...]
+    """Arguments that must be on the kernel's command line."""
+    afterburn: str = "yes"
+    """`yes`, or why there is no Afterburn to check."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeCheckArgs:
+    """One node to check."""
+
+    expectation: pulumi.Input[Expectation]
+    """What it must be."""
+    machine_id: pulumi.Input[str]
+    """The platform's id: another machine is checked anew."""
+    address: pulumi.Input[str]
+    """Where SSH answers."""
+    host_key: pulumi.Input[str]
+    """Its pinned host key."""
+    private_key: pulumi.Input[str]
+    """The key that opens user `core`; secret."""
+
+
+class NodeCheck:
+    """One node's check: a `command.remote.Command` that runs again when the machine or the expectation changes."""
+
+    results: pulumi.Output[list[dict[str, str]]]
+    """`name`, `status` (passed, skipped) and `observed` of each check; a failed one fails the update."""
+
+    def __init__(self, name: str, args: NodeCheckArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        self.resource = command.remote.Command(
+            name,
+            connection=command.remote.ConnectionArgs(
+                host=args.address,
+                user="core",
+                private_key=pulumi.Output.secret(args.private_key),
+                host_key=args.host_key,
+                dial_error_limit=10,
+                per_dial_timeout=15,
+            ),
+            create=pulumi.Output.from_input(args.expectation).apply(script),
+            triggers=[args.machine_id],
+            logging=command.remote.Logging.STDERR,
+            opts=opts,
+        )
+        # The connection holds a secret key, which makes the provider call all outputs secret; what was read is none.
+        self.results = pulumi.Output.unsecret(self.resource.stdout).apply(parse)
+
+
+def script(expectation: Expectation) -> str:
+    """The shell script that checks a node: expectations as variables, then the checks."""
+    variables = {
+        "EXPECTED_HOSTNAME": expectation.hostname,
+        "EXPECTED_METADATA_HOSTNAME": expectation.metadata_hostname,
+        "EXPECTED_PUBLIC_IPV4": expectation.public_ipv4,
+        "EXPECTED_PRIVATE_IPV4": expectation.private_ipv4,
+        "EXPECTED_PLATFORM": expectation.platform_id,
+        "EXPECTED_RELEASE": expectation.release,
+        "EXPECTED_KERNEL_ARGUMENTS": " ".join(expectation.kernel_arguments),
+        "AFTERBURN": expectation.afterburn,
+        "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),
+    }
+    lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+    return "\n".join(lines) + "\n" + _SCRIPT.read_text()
+
+
+def parse(output: str) -> list[dict[str, str]]:
+    """The checks a node printed. Raises CheckOutputError for anything else."""
+    results: list[dict[str, str]] = []
+    for line in output.splitlines():
+        parts: Sequence[str] = line.split("\t", 2)
+        if len(parts) != 3 or parts[1] not in _STATUSES:
+            raise CheckOutputError(f"a node check printed '{line}', which is no check result")
+        results.append({"name": parts[0], "status": parts[1], "observed": parts[2]})
+    if not results:
+        raise CheckOutputError("a node check printed nothing")
+    return results

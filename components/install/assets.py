@@ -1,0 +1,126 @@
+"""What the installer makes: Ignition for bootstrap, control plane and workers, and the cluster's credentials."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_command as command
+import yaml
+
+_PROJECT = Path(__file__).resolve().parents[2]
+
+
+class AssetsError(ValueError):
+    """The installer's output is not what it is known to be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """An administrator's way into the API."""
+
+    ca_pem: str
+    client_cert_pem: str
+    client_key_pem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallAssetsArgs:
+    """What to create the assets from."""
+
+    installer: str
+    """The installer program, by path or by name on PATH."""
+    version: str
+    """The release it must be for."""
+    install_config: pulumi.Input[str]
+    """install-config.yaml; secret."""
+    work_directory: str
+    """Where the installer works for a moment."""
+
+
+class InstallAssets(pulumi.ComponentResource):
+    """Runs `openshift-install create ignition-configs` once; the result is kept, encrypted, in the stack's state.
+
+    The assets hold the cluster's certificate authorities, so nothing but an explicit replacement makes them anew: a
+    changed path, setting or number of workers does not.
+    """
+
+    bootstrap: pulumi.Output[str]
+    """bootstrap.ign; secret, some hundred KiB."""
+    worker_pointer: pulumi.Output[str]
+    """worker.ign: where workers find the machine config server, and whom to trust."""
+    kubeconfig: pulumi.Output[str]
+    """An administrator's kubeconfig; secret."""
+    kubeadmin_password: pulumi.Output[str]
+    """The console's first password; secret."""
+    credentials: pulumi.Output[Credentials]
+    """What the kubeconfig holds, as PEM; secret."""
+
+    def __init__(self, name: str, args: InstallAssetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:install:InstallAssets", name, None, opts)
+        request = pulumi.Output.secret(args.install_config).apply(
+            lambda text: json.dumps(
+                {
+                    "installer": args.installer,
+                    "version": args.version,
+                    "installConfig": text,
+                    "workDirectory": args.work_directory,
+                }
+            )
+        )
+        create = command.local.Command(
+            f"{name}-create",
+            create=f"exec '{sys.executable}' -m components.install.driver",
+            dir=str(_PROJECT),
+            stdin=request,
+            logging=command.local.Logging.NONE,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                additional_secret_outputs=["stdout", "stderr"],
+                ignore_changes=["create", "dir", "stdin", "environment", "interpreter", "logging"],
+            ),
+        )
+        assets = pulumi.Output.secret(create.stdout).apply(parse)
+        self.bootstrap = assets.apply(lambda found: found["bootstrap"])
+        self.worker_pointer = assets.apply(lambda found: found["worker"])
+        self.kubeconfig = assets.apply(lambda found: found["kubeconfig"])
+        self.kubeadmin_password = assets.apply(lambda found: found["kubeadminPassword"])
+        self.credentials = self.kubeconfig.apply(credentials)
+        self.register_outputs({"kubeconfig": self.kubeconfig})
+
+
+def parse(text: str) -> dict[str, str]:
+    """The driver's document. Raises AssetsError when it is not whole."""
+    try:
+        found: Any = json.loads(text)
+    except ValueError:
+        raise AssetsError("the installer driver printed no JSON document") from None
+    wanted = {"bootstrap", "master", "worker", "kubeconfig", "kubeadminPassword", "metadata"}
+    if not isinstance(found, dict) or not wanted <= found.keys():
+        raise AssetsError("the installer driver's document is not whole")
+    return {name: str(found[name]) for name in wanted}
+
+
+def credentials(kubeconfig: str) -> Credentials:
+    """The administrator's certificate, key and the API's certificate authorities in a kubeconfig."""
+    try:
+        tree: Any = yaml.safe_load(kubeconfig)
+        cluster: Mapping[str, str] = tree["clusters"][0]["cluster"]
+        user: Mapping[str, str] = tree["users"][0]["user"]
+        return Credentials(
+            ca_pem=_pem(cluster["certificate-authority-data"]),
+            client_cert_pem=_pem(user["client-certificate-data"]),
+            client_key_pem=_pem(user["client-key-data"]),
+        )
+    except (yaml.YAMLError, KeyError, IndexError, TypeError, ValueError):
+        raise AssetsError("the installer's kubeconfig holds no embedded certificates") from None
+
+
+def _pem(data: str) -> str:
+    return base64.b64decode(data, validate=True).decode()
