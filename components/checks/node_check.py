@@ -41,8 +41,6 @@ class Expectation:
     """The CoreOS release."""
     kernel_arguments: tuple[str, ...]
     """Arguments that must be on the kernel's command line."""
-    afterburn: str = "yes"
-    """`yes`, or why there is no Afterburn to check."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +95,6 @@ def script(expectation: Expectation) -> str:
         "EXPECTED_PLATFORM": expectation.platform_id,
         "EXPECTED_RELEASE": expectation.release,
         "EXPECTED_KERNEL_ARGUMENTS": " ".join(expectation.kernel_arguments),
-        "AFTERBURN": expectation.afterburn,
         "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]

@@ -1,0 +1,179 @@
+"""A pool of machines of one role, with a pinned identity and a check for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+
+from components.boot.host_keys import host_key
+from components.checks.node_check import Expectation, NodeCheck, NodeCheckArgs
+from components.machines.contract import Boot, Machine, MachineArgs, Platform, Role
+from provider.types import Gate, GateArgs, GateLogs, GateNode, SshReachable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """How nodes are reached over SSH."""
+
+    private_key: pulumi.Output[str]
+    """The key that opens user `core`; secret."""
+    host_key_seed: pulumi.Output[str]
+    """What host keys are derived from; secret."""
+    log_directory: str
+    """Where logs of failed gates go; absolute."""
+
+    def public_host_key(self, node: str) -> pulumi.Output[str]:
+        """The pinned host key of a node; public, so it is shown."""
+        return pulumi.Output.unsecret(self.host_key_seed.apply(lambda seed: host_key(seed, node).public_key))
+
+    def logs(self, nodes: Mapping[str, Machine]) -> GateLogs:
+        """What a gate gathers when it fails."""
+        return GateLogs(
+            nodes=[
+                GateNode(
+                    name=name,
+                    address=machine.public_ipv4,
+                    host_key=self.public_host_key(name),
+                    machine_id=machine.machine_id,
+                    console=machine.console,
+                )
+                for name, machine in nodes.items()
+            ],
+            user="core",
+            private_key=self.private_key,
+            directory=self.log_directory,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodePoolArgs:
+    """Which machines, and what they must become."""
+
+    platform: Platform
+    """Where they come from."""
+    role: Role
+    """`control-plane` or `worker`."""
+    hostnames: tuple[str, ...]
+    """Short names, one per machine."""
+    domain: str
+    """The cluster's domain; full names end in it."""
+    ipxe_script_url: pulumi.Input[str]
+    """What they boot."""
+    user_data: Mapping[str, pulumi.Input[str]]
+    """Ignition pointer by short name."""
+    always_pxe: bool
+    """True for machines without a disk."""
+    active_timeout: int
+    """Seconds until the platform must call a machine active."""
+
+
+class NodePool(pulumi.ComponentResource):
+    """The machines of one role; they are ordered at once and wait for what they boot from."""
+
+    def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:cluster:NodePool", name, None, opts)
+        self.role: Role = args.role
+        self.machines: dict[str, Machine] = {
+            f"{hostname}.{args.domain}": args.platform.machine(
+                hostname,
+                MachineArgs(
+                    hostname=hostname,
+                    role=args.role,
+                    boot=Boot(
+                        ipxe_script_url=args.ipxe_script_url,
+                        user_data=args.user_data[hostname],
+                        always_pxe=args.always_pxe,
+                    ),
+                    timeout=args.active_timeout,
+                ),
+                pulumi.ResourceOptions(parent=self),
+            )
+            for hostname in args.hostnames
+        }
+        """Machine by full node name."""
+        self.register_outputs({"nodes": list(self.machines)})
+
+    @property
+    def addresses(self) -> dict[str, pulumi.Input[str]]:
+        """Public IPv4 by full node name."""
+        return {name: machine.public_ipv4 for name, machine in self.machines.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolChecksArgs:
+    """Which nodes must be what."""
+
+    pool: NodePool
+    """The nodes."""
+    access: Access
+    """How they are reached."""
+    platform_id: str
+    """Ignition's platform id."""
+    release: str
+    """The CoreOS release."""
+    kernel_arguments: tuple[str, ...]
+    """What must be on the kernel's command line."""
+    timeout: int
+    """Seconds until every node must answer SSH."""
+
+
+class PoolChecks(pulumi.ComponentResource):
+    """One gate that waits until all nodes of a pool answer SSH, then one check per node."""
+
+    nodes: pulumi.Output[list[dict[str, object]]]
+    """`name`, `role`, `public_ipv4`, `private_ipv4` and `checks` of each node."""
+
+    def __init__(self, name: str, args: PoolChecksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:cluster:PoolChecks", name, None, opts)
+        machines = args.pool.machines
+        reachable = Gate(
+            f"{name}-reachable",
+            GateArgs(spec=SshReachable(logs=args.access.logs(machines)), timeout_seconds=args.timeout),
+            pulumi.ResourceOptions(parent=self),
+        )
+        checks = {
+            node: NodeCheck(
+                f"{node.split('.', 1)[0]}-check",
+                NodeCheckArgs(
+                    expectation=_expectation(node, machine, args),
+                    machine_id=machine.machine_id,
+                    address=machine.public_ipv4,
+                    host_key=args.access.public_host_key(node),
+                    private_key=args.access.private_key,
+                ),
+                pulumi.ResourceOptions(depends_on=[reachable], parent=self),
+            )
+            for node, machine in machines.items()
+        }
+        self.passed: list[pulumi.Resource] = [check.resource for check in checks.values()]
+        """What to depend on, to come after all checks."""
+        self.nodes = pulumi.Output.all(
+            *(_summary(node, args.pool.role, machines[node], checks[node]) for node in machines)
+        ).apply(lambda found: list(found))
+        self.register_outputs({"nodes": self.nodes})
+
+
+def _expectation(node: str, machine: Machine, args: PoolChecksArgs) -> pulumi.Output[Expectation]:
+    return pulumi.Output.all(machine.public_ipv4, machine.private_ipv4).apply(
+        lambda addresses: Expectation(
+            hostname=node,
+            metadata_hostname=node.split(".", 1)[0],
+            public_ipv4=addresses[0],
+            private_ipv4=addresses[1],
+            platform_id=args.platform_id,
+            release=args.release,
+            kernel_arguments=args.kernel_arguments,
+        )
+    )
+
+
+def _summary(node: str, role: Role, machine: Machine, check: NodeCheck) -> pulumi.Output[dict[str, object]]:
+    return pulumi.Output.all(
+        name=node,
+        role=role,
+        public_ipv4=machine.public_ipv4,
+        private_ipv4=machine.private_ipv4,
+        checks=check.results,
+    )

@@ -1,0 +1,135 @@
+"""The bootstrap machine: forms the cluster, hands it over, and is gone within the same `up`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.cluster.pool import Access
+from components.endpoints.dns import ClusterDns
+from components.install.assets import InstallAssets
+from components.machines.contract import Machine
+from provider.types import (
+    ApiAnswers,
+    Artifacts,
+    BootstrapComplete,
+    ClusterCredentials,
+    Gate,
+    GateArgs,
+    Removal,
+    RemovalArgs,
+    SshReachable,
+)
+
+
+def cluster_credentials(dns: ClusterDns, assets: InstallAssets) -> ClusterCredentials:
+    """The administrator's way into the API, as gates take it."""
+    return ClusterCredentials(
+        url=dns.api_url,
+        ca_pem=assets.credentials.apply(lambda found: found.ca_pem),
+        client_cert_pem=assets.credentials.apply(lambda found: found.client_cert_pem),
+        client_key_pem=assets.credentials.apply(lambda found: found.client_key_pem),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootstrapGatesArgs:
+    """What stands between the ordered machines and a cluster."""
+
+    node: str
+    """The bootstrap machine's full name."""
+    machine: Machine
+    """The bootstrap machine."""
+    control_plane: dict[str, Machine]
+    """The control plane machines, by full name: their consoles are gathered too when bootstrap fails."""
+    access: Access
+    """How nodes are reached."""
+    dns: ClusterDns
+    """The cluster's names."""
+    assets: InstallAssets
+    """The cluster's credentials."""
+    reachable_timeout: int
+    """Seconds until the bootstrap machine answers SSH."""
+    api_timeout: int
+    """Seconds until the API answers."""
+    complete_timeout: int
+    """Seconds until bootstrap is complete."""
+
+
+class BootstrapGates(pulumi.ComponentResource):
+    """bootstrap reachable → API answers → bootstrap complete."""
+
+    def __init__(self, name: str, args: BootstrapGatesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:install:BootstrapGates", name, None, opts)
+        logs = args.access.logs({args.node: args.machine})
+        reachable = Gate(
+            f"{name}-reachable",
+            GateArgs(spec=SshReachable(logs=logs), timeout_seconds=args.reachable_timeout),
+            pulumi.ResourceOptions(parent=self),
+        )
+        credentials = cluster_credentials(args.dns, args.assets)
+        answers = Gate(
+            "api-answers",
+            GateArgs(
+                spec=ApiAnswers(
+                    url=pulumi.Output.concat(args.dns.api_url, "/readyz"), ca_pem=credentials.ca_pem, logs=logs
+                ),
+                timeout_seconds=args.api_timeout,
+            ),
+            pulumi.ResourceOptions(
+                depends_on=[reachable, args.dns.records, args.dns.bootstrap_records], parent=self
+            ),
+        )
+        everyone = args.access.logs({args.node: args.machine, **args.control_plane})
+        self.complete: pulumi.Resource = Gate(
+            f"{name}-complete",
+            GateArgs(
+                spec=BootstrapComplete(credentials=credentials, logs=everyone), timeout_seconds=args.complete_timeout
+            ),
+            pulumi.ResourceOptions(depends_on=[answers], parent=self),
+        )
+        self.register_outputs({"apiUrl": args.dns.api_url})
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootstrapRemovalArgs:
+    """What goes once the control plane stands on its own."""
+
+    machine: Machine
+    """The bootstrap machine."""
+    dns: ClusterDns
+    """Whose bootstrap records are withdrawn first."""
+    drain_seconds: int
+    """How long resolvers may still give out the bootstrap machine's address: the records' TTL."""
+    ignition: Artifacts
+    """The uploaded bootstrap Ignition; holds the cluster's secrets."""
+    ignition_files: Sequence[str]
+    """Its files."""
+    after: Sequence[pulumi.Resource]
+    """Gates and checks that must have passed."""
+
+
+class BootstrapRemoval(pulumi.ComponentResource):
+    """Withdraws the bootstrap machine's names, removes the machine, then its Ignition."""
+
+    present: pulumi.Output[bool]
+    """False once the bootstrap machine is gone."""
+
+    def __init__(self, name: str, args: BootstrapRemovalArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:install:BootstrapRemoval", name, None, opts)
+        removal = Removal(
+            f"{name}-removed",
+            RemovalArgs(
+                machine_id=args.machine.machine_id,
+                records=args.dns.to_withdraw,
+                drain_seconds=args.drain_seconds,
+                artifacts_directory=args.ignition.directory,
+                artifacts_files=list(args.ignition_files),
+            ),
+            pulumi.ResourceOptions(depends_on=list(args.after), parent=self),
+        )
+        self.resource: pulumi.Resource = removal
+        self.present = removal.removed_at.apply(lambda removed_at: not removed_at)
+        self.register_outputs({"present": self.present})

@@ -1,0 +1,80 @@
+"""From settings to what the providers need to connect: plain values, secrets marked where they are used.
+
+In a rehearsal what is missing is stood in for by the word `rehearsal`: a preview contacts nobody.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import SecretStr
+
+from stacks.settings import REHEARSAL, S3Artifacts, Settings
+
+_REHEARSAL_URL = "https://rehearsal.invalid/artifacts"
+_REHEARSAL_PROJECT = "00000000-0000-4000-8000-000000000000"
+
+
+def auth_token(settings: Settings) -> str:
+    """The Metal API token."""
+    return _secret(settings.platform.auth_token)
+
+
+def project_id(settings: Settings) -> str | None:
+    """The project to use; None where one is to be created."""
+    if settings.rehearsal and settings.platform.project_id is None and settings.platform.project_name is None:
+        return _REHEARSAL_PROJECT
+    return settings.platform.project_id
+
+
+def provider_sections(settings: Settings) -> dict[str, dict[str, Any]]:
+    """The configuration of our own provider: `metal`, `dns` and `artifacts`; secret as a whole."""
+    return {"metal": {"authToken": auth_token(settings)}, "dns": _dns(settings), "artifacts": _artifacts(settings)}
+
+
+def _dns(settings: Settings) -> dict[str, Any]:
+    dns, tsig = settings.dns, settings.dns.tsig
+    return {
+        "service": dns.type,
+        "server": dns.server or REHEARSAL,
+        "port": dns.port,
+        "zone": settings.zone,
+        "tsig": {
+            "name": tsig.name if tsig else REHEARSAL,
+            "algorithm": tsig.algorithm if tsig else "hmac-sha256",
+            "secret": _secret(tsig.secret if tsig else None),
+        },
+    }
+
+
+def _artifacts(settings: Settings) -> dict[str, Any]:
+    artifacts = settings.artifacts
+    if isinstance(artifacts, S3Artifacts):
+        section = {
+            "type": "s3",
+            "bucket": artifacts.bucket,
+            "prefix": artifacts.prefix,
+            "region": artifacts.region,
+            "endpoint": artifacts.endpoint,
+            "accessKeyId": artifacts.access_key_id or REHEARSAL,
+            "secretAccessKey": _secret(artifacts.secret_access_key),
+            "baseUrl": artifacts.base_url,
+            "bootBaseUrl": artifacts.boot_base_url or artifacts.base_url,
+        }
+        return {name: value for name, value in section.items() if value is not None}
+    base_url = artifacts.base_url or _REHEARSAL_URL
+    return {
+        "type": "ssh",
+        "host": artifacts.host or REHEARSAL,
+        "port": artifacts.port,
+        "user": artifacts.user or REHEARSAL,
+        "hostKey": artifacts.host_key or REHEARSAL,
+        "privateKey": _secret(artifacts.private_key),
+        "directory": artifacts.directory,
+        "baseUrl": base_url,
+        "bootBaseUrl": artifacts.boot_base_url or base_url,
+    }
+
+
+def _secret(value: SecretStr | None) -> str:
+    return value.get_secret_value() if value is not None else REHEARSAL

@@ -1,0 +1,353 @@
+"""The program of every stack: settings → assets → boot artifacts → machines → names → gates → checks → outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pulumi
+
+from components.boot import ignition
+from components.boot.host_keys import host_key
+from components.boot.ipxe import BootSpec, consoles, script
+from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
+from components.endpoints.dns import ClusterDns, ClusterDnsArgs
+from components.install.assets import InstallAssets, InstallAssetsArgs
+from components.install.bootstrap import (
+    BootstrapGates,
+    BootstrapGatesArgs,
+    BootstrapRemoval,
+    BootstrapRemovalArgs,
+    cluster_credentials,
+)
+from components.install.install_config import install_config
+from components.machines.contract import Boot, Machine, MachineArgs, Platform, Role
+from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs
+from provider.types import (
+    Artifacts,
+    ArtifactsArgs,
+    ClusterKeys,
+    Gate,
+    GateArgs,
+    InstallComplete,
+    NodesReady,
+    Provider,
+    ProviderArgs,
+)
+from stacks import connections
+from stacks.settings import OKD_PULL_SECRET, REHEARSAL, Settings, load
+from stacks.stream import boot_artifacts
+
+_PROJECT = Path(__file__).resolve().parents[1]
+_BOOTSTRAP_IGNITION = "bootstrap.ign"
+_STABILITY_SECONDS = 30
+
+
+def main() -> None:
+    """Declare the running stack's cluster. Raises SettingsError before any resource is registered."""
+    settings = load()
+    boot = _boot_spec(settings)
+    Cluster(settings, boot).export()
+
+
+def _boot_spec(settings: Settings) -> BootSpec:
+    return BootSpec(
+        artifacts=boot_artifacts(settings),
+        architecture=settings.boot.architecture,
+        platform_id=EquinixMetal.ignition_platform,
+        install_device=settings.boot.install_device,
+        consoles=settings.boot.consoles,
+        extra=settings.boot.kernel_arguments,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """Short host names of a cluster's machines."""
+
+    bootstrap: str
+    control_plane: tuple[str, ...]
+    workers: tuple[str, ...]
+
+    @classmethod
+    def of(cls, settings: Settings) -> Names:
+        """Names are numbered from 0 and never reused for another role."""
+        cluster = settings.cluster_name
+        return cls(
+            bootstrap=f"{cluster}-bootstrap",
+            control_plane=tuple(f"{cluster}-control-plane-{n}" for n in range(settings.control_plane.count)),
+            workers=tuple(f"{cluster}-worker-{n}" for n in range(settings.workers.count)),
+        )
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every machine, bootstrap first."""
+        return (self.bootstrap, *self.control_plane, *self.workers)
+
+
+class Cluster:
+    """Composes the components of one cluster; holds no logic of its own."""
+
+    def __init__(self, settings: Settings, boot: BootSpec) -> None:
+        self.settings, self.boot, self.names = settings, boot, Names.of(settings)
+        provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings)))
+        # Components hand the provider on to their children; resources without parent take it from `self.ours`.
+        self.ours = pulumi.ResourceOptions(provider=provider)
+        self.components = pulumi.ResourceOptions(providers=[provider])
+        self.keys = ClusterKeys("keys", opts=self.ours)
+        self.access = Access(
+            private_key=self.keys.private_key,
+            host_key_seed=self.keys.host_key_seed,
+            log_directory=str(_PROJECT / settings.install.log_directory / pulumi.get_stack()),
+        )
+        self.assets = self._assets()
+        self.platform: Platform = self._platform()
+        self.scripts = Artifacts(
+            "boot-scripts",
+            ArtifactsArgs(files={"node.ipxe": script(boot)}, path_seed=self.keys.host_key_seed),
+            self.ours,
+        )
+        self.identities = self._identities()
+        self.bootstrap_ignition = Artifacts(
+            "bootstrap-ignition",
+            ArtifactsArgs(
+                files={_BOOTSTRAP_IGNITION: self.assets.bootstrap},
+                path_seed=self.keys.host_key_seed,
+                ephemeral=True,
+            ),
+            self.ours,
+        )
+        self._machines()
+        self._gates()
+
+    def _assets(self) -> InstallAssets:
+        settings = self.settings
+        pull_secret = settings.install.pull_secret
+        text = pull_secret.get_secret_value() if pull_secret else OKD_PULL_SECRET
+        config = self.keys.public_key.apply(
+            lambda key: install_config(
+                cluster_name=settings.cluster_name,
+                base_domain=settings.base_domain,
+                architecture=settings.boot.architecture,
+                control_plane=settings.control_plane.count,
+                pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
+                authorized_keys=[key, *settings.ssh.authorized_keys],
+            )
+        )
+        return InstallAssets(
+            "install-assets",
+            InstallAssetsArgs(
+                installer=settings.install.installer,
+                version=settings.openshift_version,
+                install_config=config,
+                work_directory=str(_PROJECT / settings.install.work_directory / pulumi.get_stack()),
+            ),
+        )
+
+    def _platform(self) -> EquinixMetal:
+        metal = self.settings.platform
+        return EquinixMetal(
+            "platform",
+            EquinixMetalArgs(
+                stack=pulumi.get_stack(),
+                cluster=self.settings.domain,
+                auth_token=connections.auth_token(self.settings),
+                project_id=connections.project_id(self.settings),
+                project_name=metal.project_name,
+                organization_id=metal.organization_id,
+                metro=metal.metro,
+                facility=metal.facility,
+                plans={
+                    "bootstrap": metal.bootstrap_plan,
+                    "control-plane": metal.control_plane_plan,
+                    "worker": metal.worker_plan,
+                },
+                ssh_public_key=self.keys.public_key,
+            ),
+        )
+
+    def _full(self, hostname: str) -> str:
+        return f"{hostname}.{self.settings.domain}"
+
+    def _identities(self) -> Artifacts:
+        """Every node's SSH host key, as Ignition to merge: secret, so it is uploaded and not part of userdata."""
+
+        def files(seed: str) -> Mapping[str, str]:
+            keys = {hostname: host_key(seed, self._full(hostname)) for hostname in self.names.all}
+            return {
+                f"{hostname}.ign": ignition.identity(private_key=key.private_key, public_key=key.public_key)
+                for hostname, key in keys.items()
+            }
+
+        seed = self.keys.host_key_seed
+        return Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), self.ours)
+
+    def _user_data(self, hostname: str, source: pulumi.Input[ignition.Source]) -> pulumi.Output[str]:
+        def render(found: list[object]) -> str:
+            pointer_source, urls, hashes, worker_pointer, key = found
+            assert isinstance(pointer_source, ignition.Source) and isinstance(urls, dict) and isinstance(hashes, dict)
+            name = f"{hostname}.ign"
+            return ignition.pointer(
+                hostname=self._full(hostname),
+                merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
+                certificate_authorities=ignition.certificate_authorities(str(worker_pointer)),
+                authorized_keys=[str(key), *self.settings.ssh.authorized_keys],
+            )
+
+        whole = pulumi.Output.all(
+            source,
+            self.identities.urls,
+            self.identities.hashes,
+            self.assets.worker_pointer,
+            self.keys.public_key,
+        ).apply(render)
+        # Made of the installer's secret document, but itself only pointers: it has to be readable in previews.
+        return pulumi.Output.unsecret(whole)
+
+    def _machines(self) -> None:
+        settings, names = self.settings, self.names
+        bootstrap_source = pulumi.Output.all(self.bootstrap_ignition.urls, self.bootstrap_ignition.hashes).apply(
+            lambda found: ignition.Source(url=found[0][_BOOTSTRAP_IGNITION], hash=found[1][_BOOTSTRAP_IGNITION])
+        )
+        script_url = self.scripts.boot_urls.apply(lambda urls: urls["node.ipxe"])
+        self.bootstrap: Machine = self.platform.ephemeral_machine(
+            names.bootstrap,
+            MachineArgs(
+                hostname=names.bootstrap,
+                role="bootstrap",
+                boot=Boot(
+                    ipxe_script_url=script_url,
+                    user_data=self._user_data(names.bootstrap, bootstrap_source),
+                    always_pxe=self.boot.always_pxe,
+                ),
+                timeout=settings.timeouts.machines_active,
+            ),
+            self.ours,
+        )
+        self.control_plane = self._pool("control-plane", names.control_plane, "master", script_url)
+        self.workers = self._pool("worker", names.workers, "worker", script_url)
+
+    def _pool(self, role: Role, hostnames: tuple[str, ...], config: str, script_url: pulumi.Output[str]) -> NodePool:
+        source = ignition.Source(url=f"https://api-int.{self.settings.domain}:22623/config/{config}")
+        return NodePool(
+            "control-plane" if role == "control-plane" else "workers",
+            NodePoolArgs(
+                platform=self.platform,
+                role=role,
+                hostnames=hostnames,
+                domain=self.settings.domain,
+                ipxe_script_url=script_url,
+                user_data={hostname: self._user_data(hostname, source) for hostname in hostnames},
+                always_pxe=self.boot.always_pxe,
+                active_timeout=self.settings.timeouts.machines_active,
+            ),
+            self.components,
+        )
+
+    def _checks(self, name: str, pool: NodePool) -> PoolChecks:
+        return PoolChecks(
+            name,
+            PoolChecksArgs(
+                pool=pool,
+                access=self.access,
+                platform_id=self.boot.platform_id,
+                release=self.boot.artifacts.release,
+                kernel_arguments=tuple(f"console={console}" for console in consoles(self.boot)),
+                timeout=self.settings.timeouts.machines_reachable,
+            ),
+            self.components,
+        )
+
+    def _gates(self) -> None:
+        settings, timeouts = self.settings, self.settings.timeouts
+        bootstrap_node = self._full(self.names.bootstrap)
+        self.dns = ClusterDns(
+            "dns",
+            ClusterDnsArgs(
+                domain=settings.domain,
+                zone=settings.zone,
+                ttl=settings.dns.ttl,
+                control_plane=self.control_plane.addresses,
+                workers=self.workers.addresses,
+                bootstrap=(bootstrap_node, self.bootstrap.public_ipv4),
+            ),
+            self.components,
+        )
+        bootstrap = BootstrapGates(
+            "bootstrap",
+            BootstrapGatesArgs(
+                node=bootstrap_node,
+                machine=self.bootstrap,
+                control_plane=self.control_plane.machines,
+                access=self.access,
+                dns=self.dns,
+                assets=self.assets,
+                reachable_timeout=timeouts.machines_reachable,
+                api_timeout=timeouts.api_answers,
+                complete_timeout=timeouts.bootstrap_complete,
+            ),
+            self.components,
+        )
+        self.control_plane_checks = self._checks("control-plane-checks", self.control_plane)
+        self.removal = BootstrapRemoval(
+            "bootstrap-removal",
+            BootstrapRemovalArgs(
+                machine=self.bootstrap,
+                dns=self.dns,
+                drain_seconds=settings.dns.ttl,
+                ignition=self.bootstrap_ignition,
+                ignition_files=[_BOOTSTRAP_IGNITION],
+                after=[bootstrap.complete, *self.control_plane_checks.passed],
+            ),
+            self.components,
+        )
+        self.worker_checks = self._checks("worker-checks", self.workers) if self.workers.machines else None
+        self._cluster_gates()
+
+    def _cluster_gates(self) -> None:
+        timeouts = self.settings.timeouts
+        credentials = cluster_credentials(self.dns, self.assets)
+        machines = {**self.control_plane.machines, **self.workers.machines}
+        logs = self.access.logs(machines)
+        checked = self.worker_checks.passed if self.worker_checks else []
+        ready = Gate(
+            "nodes-ready",
+            GateArgs(
+                spec=NodesReady(
+                    credentials=credentials,
+                    names=list(machines),
+                    addresses={name: [m.public_ipv4, m.private_ipv4] for name, m in machines.items()},
+                    logs=logs,
+                ),
+                timeout_seconds=timeouts.nodes_ready,
+            ),
+            pulumi.ResourceOptions.merge(
+                self.ours, pulumi.ResourceOptions(depends_on=[self.removal.resource, *checked])
+            ),
+        )
+        Gate(
+            "install-complete",
+            GateArgs(
+                spec=InstallComplete(credentials=credentials, logs=logs),
+                timeout_seconds=timeouts.install_complete,
+                stability_seconds=_STABILITY_SECONDS if not self.settings.lab else 1,
+            ),
+            pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[ready])),
+        )
+
+    def export(self) -> None:
+        """The stack's outputs."""
+        settings = self.settings
+        nodes = [self.control_plane_checks.nodes]
+        if self.worker_checks:
+            nodes.append(self.worker_checks.nodes)
+        pulumi.export(
+            "cluster",
+            {"name": settings.cluster_name, "domain": settings.domain, "version": settings.openshift_version},
+        )
+        pulumi.export("api", {"url": self.dns.api_url})
+        pulumi.export("bootstrap", {"present": self.removal.present})
+        pulumi.export("nodes", pulumi.Output.all(*nodes).apply(lambda parts: [node for part in parts for node in part]))
+        pulumi.export("kubeconfig", self.assets.kubeconfig)
+        pulumi.export("kubeadminPassword", self.assets.kubeadmin_password)

@@ -1,0 +1,46 @@
+"""Gets the stream metadata that the settings name: the one read of the outside before resources are declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+
+from components.boot.stream import Artifact, PxeArtifacts, StreamError, pxe_artifacts
+from stacks.settings import Settings
+
+_PROJECT = Path(__file__).resolve().parents[1]
+_TIMEOUT = 20.0
+_REHEARSAL_URL = "https://rehearsal.invalid/boot"
+
+
+def boot_artifacts(settings: Settings) -> PxeArtifacts:
+    """Kernel, initramfs and rootfs of the stack's stream. Raises StreamError naming the setting to look at."""
+    boot = settings.boot
+    if boot.stream_file is not None:
+        path = _PROJECT / boot.stream_file
+        try:
+            text = path.read_text()
+        except OSError as error:
+            raise StreamError(f"boot.streamFile '{boot.stream_file}' cannot be read: {error.strerror}") from None
+        return _parse(text, f"boot.streamFile '{boot.stream_file}'", settings)
+    if boot.stream_url is not None:
+        return _parse(_fetch(boot.stream_url), f"boot.streamUrl {boot.stream_url}", settings)
+    unknown = Artifact(url=_REHEARSAL_URL, sha256="0" * 64)
+    return PxeArtifacts(release="rehearsal", kernel=unknown, initramfs=unknown, rootfs=unknown)
+
+
+def _fetch(url: str) -> str:
+    try:
+        response = httpx.get(url, timeout=_TIMEOUT, follow_redirects=True)
+        response.raise_for_status()
+    except httpx.HTTPError as error:
+        raise StreamError(f"boot.streamUrl {url} cannot be fetched: {error}") from None
+    return response.text
+
+
+def _parse(text: str, where: str, settings: Settings) -> PxeArtifacts:
+    try:
+        return pxe_artifacts(text, settings.boot.architecture)
+    except StreamError as error:
+        raise StreamError(f"{where}: {error}") from None
