@@ -1,0 +1,164 @@
+"""What a user of the lab needs to know: where its services are, and the secrets that open them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.errors import NotRunning
+from lab.layout import Layout, write_private
+from lab.network import plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Api:
+    """The Metal API."""
+
+    url: str
+    token: str
+    project_id: str
+    organization_id: str
+    metro: str
+    facility: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tsig:
+    """The key that signs DNS updates."""
+
+    name: str
+    """With its final dot."""
+    algorithm: str
+    secret: str
+    """Base64."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dns:
+    """The DNS server: RFC 2136 updates and queries."""
+
+    server: str
+    zone: str
+    tsig: Tsig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifacts:
+    """The upload server, and where what was uploaded is served."""
+
+    host: str
+    port: int
+    user: str
+    host_key: str
+    """Public host key in OpenSSH's one-line form."""
+    private_key: str
+    """The user's key, OpenSSH PEM."""
+    directory: str
+    base_url: str
+    boot_base_url: str
+    """The same tree by http: iPXE firmware cannot know the lab's CA."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boot:
+    """What there is to boot."""
+
+    stream_url: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """All of it; facts.json is its JSON form."""
+
+    machines: str
+    """`libvirt` or `simulated`."""
+    api: Api
+    ca_path: str
+    dns: Dns
+    artifacts: Artifacts
+    boot: Boot
+    installer: str
+    """The stand-in for openshift-install."""
+
+    def save(self, layout: Layout) -> None:
+        """Write facts.json, for its owner only."""
+        write_private(layout.facts, json.dumps(asdict(self), indent=2) + "\n")
+
+
+def load(layout: Layout) -> Facts | None:
+    """The facts of a lab that was started before, None if there never was one."""
+    try:
+        raw: dict[str, Any] = json.loads(layout.facts.read_text())
+    except FileNotFoundError:
+        return None
+    dns: dict[str, Any] = raw["dns"]
+    return Facts(
+        machines=raw["machines"],
+        api=Api(**raw["api"]),
+        ca_path=raw["ca_path"],
+        dns=Dns(server=dns["server"], zone=dns["zone"], tsig=Tsig(**dns["tsig"])),
+        artifacts=Artifacts(**raw["artifacts"]),
+        boot=Boot(**raw["boot"]),
+        installer=raw["installer"],
+    )
+
+
+def require(layout: Layout) -> Facts:
+    """The facts, or NotRunning."""
+    facts = load(layout)
+    if facts is None:
+        raise NotRunning(f"there is no lab in {layout.state}: start one with `python -m lab up --state {layout.state}`")
+    return facts
+
+
+def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
+    """The facts of this state directory: made at its first start, the same ever after, whatever happened between."""
+    known = load(layout)
+    if known is not None:
+        if known.installer != str(installer):
+            known = Facts(**{**known.__dict__, "installer": str(installer)})
+            known.save(layout)
+        return known
+    import base64
+    import secrets
+    import uuid
+
+    from lab.network import upload_keys
+
+    facts = Facts(
+        machines=machines,
+        api=Api(
+            url="https://api.equinix.com/metal/v1",
+            token=secrets.token_urlsafe(24),
+            project_id=str(uuid.uuid4()),
+            organization_id=str(uuid.uuid4()),
+            metro=plan.METRO,
+            facility=plan.FACILITY,
+        ),
+        ca_path=str(layout.ca),
+        dns=Dns(
+            server=plan.DNS,
+            zone=plan.ZONE,
+            tsig=Tsig(
+                name="metal-ipi.",
+                algorithm="hmac-sha256",
+                secret=base64.b64encode(secrets.token_bytes(32)).decode(),
+            ),
+        ),
+        artifacts=Artifacts(
+            host=plan.BOOT_NAME,
+            port=22,
+            user=upload_keys.USER,
+            host_key=upload_keys.ensure(layout, upload_keys.HOST)[1],
+            private_key=upload_keys.ensure(layout, upload_keys.CLIENT)[0],
+            directory="/artifacts",
+            base_url=f"https://{plan.BOOT_NAME}/artifacts",
+            boot_base_url=f"http://{plan.BOOT_NAME}/artifacts",
+        ),
+        boot=Boot(stream_url=f"http://{plan.BOOT_NAME}/streams/lab.json"),
+        installer=str(installer),
+    )
+    facts.save(layout)
+    return facts

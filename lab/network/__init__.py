@@ -1,0 +1,1 @@
+"""The facility's network: namespaces, addresses, DNS, certificates, boot file server."""

@@ -1,0 +1,54 @@
+"""The facility's addresses and names. Documentation and benchmarking ranges only: none of them is routed anywhere."""
+
+from __future__ import annotations
+
+BRIDGE = "facility0"
+GATEWAY = "192.0.2.1"
+INFRASTRUCTURE_PREFIX = 24
+API = "192.0.2.10"
+METADATA = "192.0.2.11"
+BOOT = "192.0.2.12"
+SOS = "192.0.2.13"
+DNS = "192.0.2.53"
+
+ZONE = "facility.test"
+BOOT_NAME = f"boot.{ZONE}"
+NAMESERVER = f"ns1.{ZONE}"
+METRO = "lb"
+FACILITY = "lab1"
+
+TLS_NAMES = {
+    "api.equinix.com": API,
+    "metadata.packet.net": METADATA,
+    "metadata.platformequinix.com": METADATA,
+    BOOT_NAME: BOOT,
+}
+"""Names that get a server certificate, with the address behind each."""
+
+REVERSE_ZONES = (
+    "100.51.198.in-addr.arpa",  # 198.51.100.0/24, public addresses of machines
+    "113.0.203.in-addr.arpa",  # 203.0.113.0/24, private ones
+    "18.198.in-addr.arpa",  # 198.18.0.0/15, what does not fit above
+    "19.198.in-addr.arpa",
+)
+
+STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    ZONE: (("ns1", "A", DNS), ("boot", "A", BOOT)),
+    "equinix.com": (("api", "A", API),),
+    "packet.net": (("metadata", "A", METADATA),),
+    "platformequinix.com": (("metadata", "A", METADATA), (f"sos.{FACILITY}", "A", SOS)),
+    "2.0.192.in-addr.arpa": (
+        ("1", "PTR", f"gateway.{ZONE}."),
+        ("10", "PTR", "api.equinix.com."),
+        ("11", "PTR", "metadata.packet.net."),
+        ("12", "PTR", f"{BOOT_NAME}."),
+        ("53", "PTR", f"{NAMESERVER}."),
+    ),
+    **{zone: () for zone in REVERSE_ZONES},
+    # The root, empty: a name of the outside world does not exist here, and says so at once instead of timing out.
+    ".": (),
+}
+"""Every zone that the DNS serves, with the records it is born with: (owner relative to the zone, type, data)."""
+
+UPDATABLE_ZONES = (ZONE, *REVERSE_ZONES)
+"""Zones that take RFC 2136 updates with the lab's TSIG key."""
