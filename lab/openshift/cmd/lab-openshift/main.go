@@ -1,0 +1,41 @@
+// Command lab-openshift is the lab's stand-in for OpenShift: the installer and the services its nodes run.
+//
+// It is one binary with two names. Called `openshift-install` it behaves like Red Hat's installer as far as
+// an installation on platform none needs it; called `lab-openshift` it runs what the Ignition configs of that
+// installer start on a node. It is used only in the lab; see README.md beside go.mod for what it stands for.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"metal-ipi.test/lab/openshift/installer"
+	"metal-ipi.test/lab/openshift/node"
+)
+
+const usage = `usage: lab-openshift bootstrap|control-plane|worker
+       lab-openshift openshift-install COMMAND ...
+
+Node services of the lab's OpenShift stand-in. See lab/openshift/README.md.
+`
+
+func main() {
+	if filepath.Base(os.Args[0]) == "openshift-install" {
+		os.Exit(installer.Main(os.Args[0], os.Args[1:]))
+	}
+	if len(os.Args) < 2 {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	switch os.Args[1] {
+	case "openshift-install":
+		os.Exit(installer.Main(os.Args[1], os.Args[2:]))
+	case "bootstrap", "control-plane", "worker":
+		if len(os.Args) == 2 {
+			os.Exit(node.Main(node.Role(os.Args[1])))
+		}
+	}
+	fmt.Fprint(os.Stderr, usage)
+	os.Exit(2)
+}

@@ -1,0 +1,5 @@
+module metal-ipi.test/lab/openshift
+
+go 1.25.0
+
+require gopkg.in/yaml.v3 v3.0.1

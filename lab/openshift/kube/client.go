@@ -1,0 +1,157 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// attempt is how long one address of a name may take to accept a connection; then the next one is tried.
+const attempt = 3 * time.Second
+
+// Network is how a process reaches others: from which address, and how it resolves names.
+type Network struct {
+	Source string              // own address; empty: the system chooses
+	Static map[string][]string // names that are not looked up
+}
+
+// NetworkFromEnv reads LAB_ADDRESS and LAB_RESOLVE ("name=address,address;name=address").
+func NetworkFromEnv() (Network, error) {
+	network := Network{Source: os.Getenv("LAB_ADDRESS"), Static: map[string][]string{}}
+	if network.Source != "" && net.ParseIP(network.Source) == nil {
+		return Network{}, fmt.Errorf("LAB_ADDRESS=%q is not an IP address", network.Source)
+	}
+	for _, item := range strings.FieldsFunc(os.Getenv("LAB_RESOLVE"), func(r rune) bool { return r == ';' }) {
+		name, addresses, found := strings.Cut(item, "=")
+		if !found {
+			return Network{}, fmt.Errorf("LAB_RESOLVE: %q is not name=address,address", item)
+		}
+		network.Static[name] = strings.Split(addresses, ",")
+	}
+	return network, nil
+}
+
+// Lookup is every address of a name.
+func (n Network) Lookup(ctx context.Context, host string) ([]string, error) {
+	if net.ParseIP(host) != nil {
+		return []string{host}, nil
+	}
+	if addresses, ok := n.Static[host]; ok {
+		return addresses, nil
+	}
+	return net.DefaultResolver.LookupHost(ctx, host)
+}
+
+// Dial connects to any address of a name: behind a name with several, some may be gone.
+func (n Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := n.Lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Timeout: attempt}
+	if n.Source != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(n.Source)}
+	}
+	err = fmt.Errorf("%s has no address", host)
+	for _, i := range rand.Perm(len(addresses)) {
+		var connection net.Conn
+		if connection, err = dialer.DialContext(ctx, network, net.JoinHostPort(addresses[i], port)); err == nil {
+			return connection, nil
+		}
+	}
+	return nil, err
+}
+
+// Client speaks to one API server, or to whichever of several answers.
+type Client struct {
+	base string
+	http *http.Client
+}
+
+// NewClient makes a client of https://host:port; the name in the certificate is that of `tls`, or the host.
+func NewClient(base string, config *tls.Config, network Network, timeout time.Duration) *Client {
+	transport := &http.Transport{DialContext: network.Dial, TLSClientConfig: config, MaxIdleConnsPerHost: 1}
+	return &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout}}
+}
+
+// StatusError is an answer other than success.
+type StatusError struct {
+	Code    int
+	Reason  string
+	Message string
+}
+
+func (e *StatusError) Error() string { return e.Message }
+
+// Code is the HTTP status of an error from the API, 0 of any other.
+func Code(err error) int {
+	var status *StatusError
+	if errors.As(err, &status) {
+		return status.Code
+	}
+	return 0
+}
+
+// Do sends `in` as JSON, unless nil, and reads the answer into `out`, unless nil.
+func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "application/json")
+	if in != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		c.http.CloseIdleConnections() // the next attempt shall choose an address anew
+		return err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, 64<<20))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode >= 300 {
+		status := Status{Message: strings.TrimSpace(string(data))}
+		// An answer that is no Status object is told as it came.
+		_ = json.Unmarshal(data, &status)
+		return &StatusError{
+			Code: response.StatusCode, Reason: status.Reason,
+			Message: fmt.Sprintf("%s %s: %d %s", method, path, response.StatusCode, status.Message),
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	if text, ok := out.(*string); ok {
+		*text = string(data)
+		return nil
+	}
+	return json.Unmarshal(data, out)
+}
+
+// Close drops the connections that are kept open.
+func (c *Client) Close() { c.http.CloseIdleConnections() }

@@ -1,0 +1,305 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"metal-ipi.test/lab/openshift/cluster"
+	"metal-ipi.test/lab/openshift/kube"
+)
+
+const (
+	heartbeatEvery = 5 * time.Second
+	pollEvery      = time.Second
+	retryEvery     = 2 * time.Second
+	requestLimit   = 10 * time.Second
+	// forgotten is how long a request may be unknown to the API before it is made again: the server that took it
+	// may have gone before it told the others.
+	forgotten = 30 * time.Second
+)
+
+// agent is what the kubelet is on a real node, as far as the API sees it: it obtains the node's certificate,
+// registers the node and reports that it is alive.
+type agent struct {
+	name    string
+	role    Role
+	bundle  cluster.Bundle
+	network kube.Network
+	root    string
+	now     func() time.Time
+	log     *log.Logger
+	since   string // when the node became ready
+}
+
+// Run keeps the node a member until the context ends.
+func (a *agent) Run(ctx context.Context) {
+	last := ""
+	for ctx.Err() == nil {
+		if err := a.member(ctx); err != nil && ctx.Err() == nil && err.Error() != last {
+			last = err.Error()
+			a.log.Printf("not a member of the cluster yet, trying again: %v", err)
+		}
+		sleep(ctx, retryEvery)
+	}
+}
+
+func (a *agent) member(ctx context.Context) error {
+	certificate, err := a.certificate(ctx)
+	if err != nil {
+		return err
+	}
+	client, err := a.client(certificate)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	registered := false
+	for ctx.Err() == nil {
+		if a.now().After(renewal(certificate.Leaf)) {
+			a.log.Print("renewing the node's certificate")
+			return a.request(ctx, client)
+		}
+		err := a.report(ctx, client)
+		switch {
+		case kube.Code(err) == http.StatusUnauthorized:
+			return errors.Join(err, os.Remove(a.path("kubelet-client.crt")))
+		case err != nil && (!registered || kube.Code(err) != 0):
+			return err
+		case err != nil:
+			a.log.Printf("no heartbeat: %v", err)
+			sleep(ctx, retryEvery)
+			continue
+		case !registered:
+			registered = true
+			a.log.Printf("node %s is registered", a.name)
+		}
+		sleep(ctx, heartbeatEvery)
+	}
+	return ctx.Err()
+}
+
+// certificate is the node's own, from an earlier run or newly asked for.
+func (a *agent) certificate(ctx context.Context) (tls.Certificate, error) {
+	certificate, err := a.stored()
+	if err == nil && a.now().Before(certificate.Leaf.NotAfter) {
+		return certificate, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return tls.Certificate{}, err
+	}
+	name := "node-bootstrapper"
+	if a.role == ControlPlane {
+		name = "control-plane-bootstrapper"
+	}
+	pair, err := a.bundle.Pair(name)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	bootstrapper, err := pair.TLS()
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	client, err := a.client(bootstrapper)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	defer client.Close()
+	if err := a.request(ctx, client); err != nil {
+		return tls.Certificate{}, err
+	}
+	return a.stored()
+}
+
+// request asks for a certificate, waits until it is there, and keeps it.
+func (a *agent) request(ctx context.Context, client *kube.Client) error {
+	key, encoded, err := cluster.NewKey()
+	if err != nil {
+		return err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:" + a.name, Organization: []string{"system:nodes"}},
+	}, key)
+	if err != nil {
+		return err
+	}
+	var csr kube.CSR
+	err = client.Do(ctx, http.MethodPost, kube.CSRs, kube.CSR{
+		APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest", Metadata: kube.Meta{GenerateName: "csr-"},
+		Spec: kube.CSRSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: kube.KubeletSigner, Usages: []string{"digital signature", "client auth"},
+		},
+	}, &csr)
+	if err != nil {
+		return err
+	}
+	name := csr.Metadata.Name
+	a.log.Printf("asked for the node's certificate, CSR %s; waiting for its approval", name)
+	seen := a.now()
+	for ctx.Err() == nil {
+		sleep(ctx, pollEvery)
+		csr = kube.CSR{}
+		err := client.Do(ctx, http.MethodGet, kube.CSRs+"/"+name, nil, &csr)
+		switch {
+		case kube.Code(err) == http.StatusNotFound && a.now().Sub(seen) > forgotten:
+			return fmt.Errorf("CSR %s is not known any more", name)
+		case err != nil:
+			continue // another API server, or the same one later
+		case kube.Is(csr.Status.Conditions, "Denied", "True"):
+			return fmt.Errorf("CSR %s was denied", name)
+		case kube.Is(csr.Status.Conditions, "Failed", "True"):
+			return fmt.Errorf("CSR %s failed: %s", name, kube.Find(csr.Status.Conditions, "Failed").Message)
+		case len(csr.Status.Certificate) > 0:
+			a.log.Printf("CSR %s: the certificate is there", name)
+			return a.keep(cluster.Pair{Cert: csr.Status.Certificate, Key: encoded})
+		}
+		seen = a.now()
+	}
+	return ctx.Err()
+}
+
+// report writes the node's status, and registers the node if the API does not know it.
+func (a *agent) report(ctx context.Context, client *kube.Client) error {
+	node, err := a.node(ctx)
+	if err != nil {
+		return err
+	}
+	err = client.Do(ctx, http.MethodPut, kube.Nodes+"/"+a.name+"/status", node, nil)
+	if kube.Code(err) != http.StatusNotFound {
+		return err
+	}
+	err = client.Do(ctx, http.MethodPost, kube.Nodes, node, nil)
+	if kube.Code(err) == http.StatusConflict {
+		return nil
+	}
+	return err
+}
+
+func (a *agent) node(ctx context.Context) (kube.Node, error) {
+	address, err := a.address(ctx)
+	if err != nil {
+		return kube.Node{}, err
+	}
+	labels := map[string]string{"kubernetes.io/hostname": a.name, "kubernetes.io/os": "linux"}
+	var taints []kube.Taint
+	if a.role == ControlPlane {
+		labels[controlPlane], labels["node-role.kubernetes.io/master"] = "", ""
+		if !a.bundle.Facts.Schedulable {
+			taints = []kube.Taint{{Key: "node-role.kubernetes.io/master", Effect: "NoSchedule"}}
+		}
+	}
+	if a.role == Worker || a.bundle.Facts.Schedulable {
+		labels["node-role.kubernetes.io/worker"] = ""
+	}
+	now := kube.Time(a.now())
+	if a.since == "" {
+		a.since = now
+	}
+	return kube.Node{
+		APIVersion: "v1", Kind: "Node", Metadata: kube.Meta{Name: a.name, Labels: labels}, Spec: kube.NodeSpec{Taints: taints},
+		Status: kube.NodeStatus{
+			Addresses: []kube.NodeAddress{{Type: "InternalIP", Address: address}, {Type: "Hostname", Address: a.name}},
+			Conditions: []kube.Condition{{
+				Type: "Ready", Status: "True", Reason: "KubeletReady", Message: "the lab's stand-in for the kubelet is posting ready status",
+				LastHeartbeatTime: now, LastTransitionTime: a.since,
+			}},
+			NodeInfo: map[string]string{
+				"kubeletVersion": KubernetesVersion, "osImage": a.release(), "operatingSystem": "linux",
+				"kernelVersion": strings.TrimSpace(readOr("/proc/sys/kernel/osrelease", "unknown")),
+			},
+		},
+	}, nil
+}
+
+// address is the one this machine reaches the API from.
+func (a *agent) address(ctx context.Context) (string, error) {
+	if a.network.Source != "" {
+		return a.network.Source, nil
+	}
+	found, err := a.network.Lookup(ctx, a.bundle.Facts.Internal())
+	if err != nil {
+		return "", err
+	}
+	connection, err := net.Dial("udp", net.JoinHostPort(found[0], apiPort)) // sends nothing
+	if err != nil {
+		return "", err
+	}
+	defer connection.Close()
+	host, _, err := net.SplitHostPort(connection.LocalAddr().String())
+	return host, err
+}
+
+func (a *agent) client(certificate tls.Certificate) (*kube.Client, error) {
+	roots, err := a.bundle.Pool("kube-apiserver-lb-signer.crt")
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	return kube.NewClient("https://"+net.JoinHostPort(a.bundle.Facts.Internal(), apiPort), config, a.network, requestLimit), nil
+}
+
+func (a *agent) stored() (tls.Certificate, error) {
+	cert, err := os.ReadFile(a.path("kubelet-client.crt"))
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := os.ReadFile(a.path("kubelet-client.key"))
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return cluster.Pair{Cert: cert, Key: key}.TLS()
+}
+
+func (a *agent) keep(pair cluster.Pair) error {
+	if err := os.MkdirAll(filepath.Dir(a.path("x")), 0o700); err != nil {
+		return err
+	}
+	// The certificate last: it says that the pair is there.
+	if err := os.WriteFile(a.path("kubelet-client.key"), pair.Key, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(a.path("kubelet-client.crt"), pair.Cert, 0o600)
+}
+
+func (a *agent) path(name string) string {
+	return filepath.Join(a.root, "/var/lib/lab-openshift/pki", name)
+}
+
+// release is the operating system's name, from its os-release.
+func (a *agent) release() string {
+	scanner := bufio.NewScanner(strings.NewReader(readOr(filepath.Join(a.root, "/etc/os-release"), "")))
+	for scanner.Scan() {
+		if value, found := strings.CutPrefix(scanner.Text(), "PRETTY_NAME="); found {
+			return strings.Trim(value, `"'`)
+		}
+	}
+	return "unknown"
+}
+
+// renewal is when two thirds of a certificate's life are over.
+func renewal(certificate *x509.Certificate) time.Time {
+	life := certificate.NotAfter.Sub(certificate.NotBefore)
+	return certificate.NotBefore.Add(life * 2 / 3)
+}
+
+func readOr(path, otherwise string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return otherwise
+	}
+	return string(data)
+}
