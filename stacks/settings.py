@@ -407,6 +407,8 @@ def parse(values: dict[str, str], stack: str) -> Settings:
     """Validate configuration values as the engine hands them over: every value a string, objects as JSON."""
     tree: dict[str, Any] = {}
     for key, value in values.items():
+        if value in ("", "{}"):  # the defaults in Pulumi.yaml, which mean: not set
+            continue
         field = next((info for info in Settings.model_fields.values() if info.alias == key), None)
         if field is None or field.annotation is str:
             tree[key] = value

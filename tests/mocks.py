@@ -1,0 +1,110 @@
+"""Pulumi mocks that fail closed: a resource type nobody told them about is an error, not an empty answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+from pulumi.runtime import mocks, settings
+from pulumi.runtime import stack as runtime_stack
+
+Answer = Callable[[pulumi.runtime.MockResourceArgs], Mapping[str, Any]]
+
+
+@dataclass
+class Recorder(mocks.Mocks):
+    """Answers registered types, remembers every resource in order of registration."""
+
+    answers: Mapping[str, Answer]
+    resources: list[pulumi.runtime.MockResourceArgs] = field(default_factory=list)
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+        self.resources.append(args)
+        if args.typ.startswith("pulumi:providers:"):
+            return f"{args.name}-id", dict(args.inputs)
+        if args.typ not in self.answers:
+            raise AssertionError(f"no answer for a resource of type {args.typ} ({args.name})")
+        return f"{args.name}-id", {**args.inputs, **self.answers[args.typ](args)}
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+        raise AssertionError(f"no answer for a call of {args.token}")
+
+    def of(self, typ: str) -> list[pulumi.runtime.MockResourceArgs]:
+        """The resources of one type, by name."""
+        return sorted((args for args in self.resources if args.typ == typ), key=lambda args: args.name)
+
+    def one(self, name: str) -> pulumi.runtime.MockResourceArgs:
+        """The one resource of that name that is no component."""
+        found = [args for args in self.resources if args.name == name]
+        assert len(found) == 1, f"{len(found)} resources are named {name}"
+        return found[0]
+
+
+def run(
+    program: Callable[[], None], recorder: Recorder, config: Mapping[str, str], *, preview: bool = False
+) -> dict[str, Any]:
+    """Run a program against the mocks; returns its plain outputs. Errors of the program are raised."""
+    async def whole() -> dict[str, Any]:
+        await runtime_stack.run_pulumi_func(program)
+        outputs = settings.get_root_resource().outputs  # pyright: ignore
+        return {name: await _plain(value) for name, value in outputs.items()}
+
+    loop = asyncio.new_event_loop()
+    threads = _Threads()
+    loop.set_default_executor(threads)
+    try:
+        asyncio.set_event_loop(loop)
+        mocks.set_mocks(recorder, project="metal-ipi", stack="test", preview=preview)
+        pulumi.runtime.set_all_config({f"metal-ipi:{key}": value for key, value in config.items()})
+        return loop.run_until_complete(whole())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+        threads.close_loops()
+
+
+class _Threads(ThreadPoolExecutor):
+    """The SDK's mocks make an event loop in every worker thread and never close it; these threads bring their own."""
+
+    def __init__(self) -> None:
+        self._loops: list[asyncio.AbstractEventLoop] = []
+        super().__init__(initializer=self._bring_loop)
+
+    def _bring_loop(self) -> None:
+        self._loops.append(asyncio.new_event_loop())
+        asyncio.set_event_loop(self._loops[-1])
+
+    def close_loops(self) -> None:
+        """Once no thread runs any more."""
+        for loop in self._loops:
+            loop.close()
+
+
+async def _plain(value: Any) -> Any:
+    return await pulumi.Output.from_input(value).future()
+
+
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
+
+
+def plain(value: Any) -> Any:
+    """A registered input without the marks that the wire gives to secrets."""
+    if isinstance(value, dict):
+        return plain(value["value"]) if _SIGNATURE in value else {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def is_secret(value: Any) -> bool:
+    """Whether a registered input is marked as a secret."""
+    return isinstance(value, dict) and value.get(_SIGNATURE) == "1b47061264138c4ac30d75fd1eb44270"
+
+
+def config_text(values: Mapping[str, Any]) -> dict[str, str]:
+    """Configuration as the engine hands it over: every value a string."""
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
