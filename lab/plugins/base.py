@@ -1,0 +1,284 @@
+"""What both stand-in plug-ins share: the gRPC server, its errors, and the engine's log.
+
+The SDK's server answers an exception with a traceback, cannot say «made, but not finished», and outlives an engine that
+was killed. This one answers in sentences, keeps what was made in the state, and ends itself with its engine.
+
+    PluginError        a sentence for the person at the keyboard
+    ├── NotInTheLab    the official plug-in has it, the stand-in does not
+    └── InitFailed     made, but not finished: carries what is known, so that the engine keeps it
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NoReturn, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf import empty_pb2
+from pulumi.provider.experimental import provider as api
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.server import ProviderServicer
+from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS  # pyright: ignore[reportPrivateUsage]
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
+
+Properties = dict[str, PropertyValue]
+T = TypeVar("T")
+
+PARENT_CHECK_SECONDS = 1.0
+"""How often a plug-in looks whether its engine still lives."""
+
+CLEAN_UP_SECONDS = 3.0
+"""How long running operations may take to stop once the engine is gone."""
+
+
+class PluginError(Exception):
+    """Something the person can act on; told without a traceback."""
+
+
+class NotInTheLab(PluginError):
+    """The official plug-in can do it, the stand-in does not pretend to."""
+
+    def __init__(self, plugin: str, what: str) -> None:
+        super().__init__(f"the lab's stand-in for {plugin} does not implement {what}; install the official plugin")
+
+
+class InitFailed(PluginError):
+    """The resource exists but is not as wished: the engine records it with the reasons and updates it next time."""
+
+    def __init__(self, resource_id: str, properties: Properties, reason: str) -> None:
+        super().__init__(reason)
+        self.resource_id = resource_id
+        self.properties = properties
+
+
+class EngineLog:
+    """Messages to whoever watches the engine. `status` lines replace each other in the display and are not kept."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._stub: Any = None
+
+    async def status(self, urn: str, message: str) -> None:
+        """What is being waited for, or a line of output."""
+        await self._send(engine_pb2.INFO, urn, message, ephemeral=True)
+
+    async def warning(self, urn: str, message: str) -> None:
+        """Something that did not go as wished, but goes on."""
+        await self._send(engine_pb2.WARNING, urn, message, ephemeral=False)
+
+    async def _send(self, severity: Any, urn: str, message: str, *, ephemeral: bool) -> None:
+        if not self._address:
+            return
+        if self._stub is None:
+            self._stub = engine_pb2_grpc.EngineStub(grpc.aio.insecure_channel(self._address))
+        request = engine_pb2.LogRequest(severity=severity, message=message, urn=urn, ephemeral=ephemeral)
+        # A log line that cannot be told must not fail the work it tells of: the engine may be on its way out.
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            await self._stub.Log(request, timeout=5)
+
+
+class Resource(ABC):
+    """The life of one resource type."""
+
+    @abstractmethod
+    async def check(self, request: api.CheckRequest) -> api.CheckResponse:
+        """Inputs with defaults, or what is wrong with them. Does no I/O."""
+
+    @abstractmethod
+    async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
+        """What changed, and whether it takes a new resource. Does no I/O."""
+
+    @abstractmethod
+    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
+        """Make it; in a preview, say what would be."""
+
+    @abstractmethod
+    async def read(self, request: api.ReadRequest) -> api.ReadResponse:
+        """What it looks like now; an empty id when it is gone."""
+
+    @abstractmethod
+    async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
+        """Change it in place; in a preview, say what would be."""
+
+    @abstractmethod
+    async def delete(self, request: api.DeleteRequest) -> None:
+        """Remove it. Idempotent."""
+
+
+class StandIn(api.Provider):
+    """Hands each request to the resource type it is about."""
+
+    def __init__(self, plugin: str, resources: Mapping[str, Resource]) -> None:
+        self._plugin = plugin
+        self._resources = resources
+
+    def _resource(self, token: str) -> Resource:
+        try:
+            return self._resources[token]
+        except KeyError:
+            raise NotInTheLab(self._plugin, f"the resource type {token}") from None
+
+    async def get_schema(self, request: api.GetSchemaRequest) -> api.GetSchemaResponse:
+        """Programs use the official SDK, which was made from the official schema."""
+        raise NotInTheLab(self._plugin, "GetSchema")
+
+    async def invoke(self, request: api.InvokeRequest) -> api.InvokeResponse:
+        """No functions in the lab."""
+        raise NotInTheLab(self._plugin, f"the function {request.tok}")
+
+    async def call(self, request: api.CallRequest) -> api.CallResponse:
+        """No methods in the lab."""
+        raise NotInTheLab(self._plugin, f"the method {request.tok}")
+
+    async def construct(self, request: api.ConstructRequest) -> api.ConstructResponse:
+        """No components in the lab."""
+        raise NotInTheLab(self._plugin, f"the component {request.resource_type}")
+
+    async def check(self, request: api.CheckRequest) -> api.CheckResponse:
+        """See `Resource`."""
+        return await self._resource(request.type).check(request)
+
+    async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
+        """See `Resource`."""
+        return await self._resource(request.type).diff(request)
+
+    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
+        """See `Resource`."""
+        return await self._resource(request.type).create(request)
+
+    async def read(self, request: api.ReadRequest) -> api.ReadResponse:
+        """See `Resource`."""
+        return await self._resource(request.type).read(request)
+
+    async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
+        """See `Resource`."""
+        return await self._resource(request.type).update(request)
+
+    async def delete(self, request: api.DeleteRequest) -> None:
+        """See `Resource`."""
+        await self._resource(request.type).delete(request)
+
+
+class Servicer(ProviderServicer):
+    """The SDK's gRPC servicer with answers instead of tracebacks, and operations that can be cancelled."""
+
+    def __init__(self, version: str, provider: StandIn, engine_address: str) -> None:
+        super().__init__([], version, provider, engine_address)
+        self._running: set[asyncio.Future[Any]] = set()
+        self._cancelled = False
+
+    async def Cancel(self, request: Any, context: Any) -> Any:
+        """Stop what is running; it answers with what it has."""
+        self.cancel_running()
+        return empty_pb2.Empty()
+
+    def cancel_running(self) -> None:
+        """Ask every running operation to end."""
+        self._cancelled = True
+        for task in self._running:
+            task.cancel()
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until the running operations have ended, but not longer than this."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=seconds)
+
+    async def _answer(self, operation: Coroutine[Any, Any, T], context: Any) -> T:
+        task = asyncio.ensure_future(operation)
+        self._running.add(task)
+        try:
+            return await task
+        except InitFailed as error:
+            await context.abort(grpc.StatusCode.UNKNOWN, str(error), _init_failed_metadata(error))
+        except PluginError as error:
+            await context.abort(grpc.StatusCode.UNKNOWN, str(error))
+        except asyncio.CancelledError:
+            if not self._cancelled:
+                raise
+            await context.abort(grpc.StatusCode.CANCELLED, "cancelled")
+        except Exception as error:  # noqa: BLE001 - the last line of defence: a fault of ours, told as one
+            traceback.print_exc()
+            await context.abort(grpc.StatusCode.UNKNOWN, f"fault in the lab's stand-in plugin: {error!r}")
+        finally:
+            self._running.discard(task)
+        raise AssertionError("abort returned")
+
+    async def CheckConfig(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().CheckConfig(request, context), context)
+
+    async def Configure(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().Configure(request, context), context)
+
+    async def GetSchema(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().GetSchema(request, context), context)
+
+    async def Invoke(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().Invoke(request, context), context)
+
+    async def Construct(self, request: Any, context: Any) -> Any:
+        return await self._answer(super()._construct(request, context), context)
+
+    async def Call(self, request: Any, context: Any) -> Any:
+        return await self._answer(super()._call(request, context), context)
+
+    async def Check(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().Check(request, context), context)
+
+    async def Diff(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().Diff(request, context), context)
+
+    async def Create(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().Create(request, context), context)
+
+    async def Read(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().Read(request, context), context)
+
+    async def Update(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().Update(request, context), context)
+
+    async def Delete(self, request: Any, context: Any) -> Any:
+        return await self._answer(super().Delete(request, context), context)
+
+
+def _init_failed_metadata(error: InitFailed) -> tuple[tuple[str, bytes], ...]:
+    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
+    status.details.add().Pack(
+        provider_pb2.ErrorResourceInitFailed(
+            id=error.resource_id, properties=PropertyValue.marshal_map(error.properties), reasons=[str(error)]
+        )
+    )
+    return (("grpc-status-details-bin", status.SerializeToString()),)
+
+
+async def _parent_gone(parent: int) -> None:
+    while os.getppid() == parent:
+        await asyncio.sleep(PARENT_CHECK_SECONDS)
+
+
+async def _serve(version: str, build: Callable[[EngineLog], StandIn], engine_address: str) -> None:
+    parent = os.getppid()
+    servicer = Servicer(version, build(EngineLog(engine_address)), engine_address)
+    server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(port, flush=True)
+    await _parent_gone(parent)
+    servicer.cancel_running()
+    await servicer.drain(CLEAN_UP_SECONDS)
+    await server.stop(grace=None)
+
+
+def serve(version: str, build: Callable[[EngineLog], StandIn]) -> NoReturn:
+    """Run the plug-in until its engine goes. Arguments as the engine gives them: its address, and flags to ignore."""
+    address = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(version, build, address))
+    sys.exit(0)

@@ -1,0 +1,114 @@
+"""Inputs described as data, and checked against the description: one message per problem, all at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.provider import CheckFailure
+
+from lab.plugins.base import Properties
+from lab.plugins.values import UNKNOWN, Json, is_asset, wrap
+
+Kind = Literal["string", "integer", "number", "boolean", "list", "map", "object", "any"]
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": float,
+    "number": float,
+    "boolean": bool,
+    "list": Sequence,
+    "map": Mapping,
+    "object": Mapping,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One input of a resource."""
+
+    kind: Kind
+    element: Field | None = None
+    """What a list or map holds; anything if None."""
+    fields: Mapping[str, Field] = field(default_factory=dict[str, "Field"])
+    """What an object holds."""
+    required: bool = False
+    default: Json = None
+    """Filled in when absent."""
+    secret: bool = False
+    """Encrypted in the state whatever the program says."""
+    replace: bool = False
+    """Whether a change takes a new resource."""
+    choices: Sequence[str] = ()
+    """The values it may have; any if empty."""
+
+
+def problems(fields: Mapping[str, Field], values: Mapping[str, PropertyValue], path: str = "") -> Iterator[CheckFailure]:
+    """What is wrong with the values: unknown names, missing ones, wrong types, values outside the choices."""
+    for name in values.keys() - fields.keys():
+        if name.startswith("__") or (name == "version" and not path):
+            continue
+        near = difflib.get_close_matches(name, fields, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(fields))}"
+        yield CheckFailure(f"{path}{name}", f"{path}{name} is not an input of this resource; {remedy}")
+    for name, known in fields.items():
+        value = values.get(name)
+        if value is None or value.value is None:
+            if known.required:
+                yield CheckFailure(f"{path}{name}", f"{path}{name} is required and missing")
+        else:
+            yield from _field_problems(known, value, f"{path}{name}")
+
+
+def _field_problems(known: Field, value: PropertyValue, path: str) -> Iterator[CheckFailure]:
+    inner = value.value
+    if inner == UNKNOWN or known.kind == "any":
+        return
+    wanted = _TYPES[known.kind]
+    fits = isinstance(inner, wanted) and not (known.kind == "list" and isinstance(inner, str))
+    if known.kind == "integer" and isinstance(inner, float):
+        fits = inner.is_integer()
+    if not fits or is_asset(value):
+        yield CheckFailure(path, f"{path} must be of type {known.kind}, not {value.type.value.lower()}")
+    elif known.choices and inner not in known.choices:
+        yield CheckFailure(path, f"{path} must be one of {', '.join(known.choices)}, not {inner}")
+    elif isinstance(inner, Mapping):
+        if known.kind == "object":
+            yield from problems(known.fields, inner, f"{path}.")
+        elif known.element is not None:
+            for key, item in inner.items():
+                yield from _field_problems(known.element, item, f"{path}.{key}")
+    elif isinstance(inner, Sequence) and not isinstance(inner, str) and known.element is not None:
+        for index, item in enumerate(inner):
+            yield from _field_problems(known.element, item, f"{path}[{index}]")
+
+
+def with_defaults(fields: Mapping[str, Field], values: Mapping[str, PropertyValue], *, note: bool) -> Properties:
+    """The values with defaults filled in and secrets marked, in objects too.
+
+    With `note`, the names that were filled in are recorded as `__defaults`, as the Terraform bridge does and wants.
+    """
+    result = {name: value for name, value in values.items() if name != "__defaults"}
+    filled: list[str] = []
+    for name, known in fields.items():
+        if known.default is not None and (name not in result or result[name].value is None):
+            result[name] = wrap(known.default)
+            filled.append(name)
+        if name in result:
+            result[name] = _deepen(known, result[name], note=note)
+    if note:
+        result["__defaults"] = wrap(sorted(filled))
+    return result
+
+
+def _deepen(known: Field, value: PropertyValue, *, note: bool) -> PropertyValue:
+    inner = value.value
+    if known.kind == "object" and isinstance(inner, Mapping):
+        value = value.with_value(with_defaults(known.fields, inner, note=note))
+    elif known.kind == "list" and known.element is not None and isinstance(inner, Sequence) and not isinstance(inner, str):
+        element = known.element
+        value = value.with_value([_deepen(element, item, note=note) for item in inner])
+    return value.with_secret(True) if known.secret else value
