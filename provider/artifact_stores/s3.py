@@ -1,0 +1,72 @@
+"""Artifacts in an S3 bucket. Objects are private keys' names long: nobody may list the bucket, its policy says who reads."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from provider.configuration import S3ArtifactSettings
+from provider.errors import RemoteError
+
+
+class S3Store:
+    """See `ArtifactStore`. Writing an object is atomic; directories do not exist, only keys."""
+
+    def __init__(self, settings: S3ArtifactSettings) -> None:
+        self._settings = settings
+
+    async def put(self, directory: str, files: Mapping[str, bytes]) -> None:
+        def work(client: Any) -> None:
+            for name, content in files.items():
+                client.put_object(Bucket=self._settings.bucket, Key=self._key(directory, name), Body=content)
+
+        await asyncio.to_thread(self._with_client, work)
+
+    async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+
+        def work(client: Any) -> None:
+            for name in names:
+                try:
+                    answer = client.get_object(Bucket=self._settings.bucket, Key=self._key(directory, name))
+                except client.exceptions.NoSuchKey:
+                    continue
+                found[name] = f"sha512-{hashlib.sha512(answer['Body'].read()).hexdigest()}"
+
+        await asyncio.to_thread(self._with_client, work)
+        return found
+
+    async def delete(self, directory: str, names: Sequence[str]) -> None:
+        def work(client: Any) -> None:
+            for name in names:
+                client.delete_object(Bucket=self._settings.bucket, Key=self._key(directory, name))
+
+        await asyncio.to_thread(self._with_client, work)
+
+    def _key(self, directory: str, name: str) -> str:
+        return "/".join(part for part in (self._settings.prefix, directory, name) if part)
+
+    def _with_client(self, work: Any) -> None:
+        try:
+            import boto3
+            from botocore.config import Config
+            from botocore.exceptions import BotoCoreError, ClientError
+        except ImportError:
+            raise RemoteError("artifacts of type s3 need the Python package boto3: install it") from None
+        settings = self._settings
+        client = boto3.client(
+            "s3",
+            region_name=settings.region,
+            endpoint_url=settings.endpoint,
+            aws_access_key_id=settings.access_key_id,
+            aws_secret_access_key=settings.secret_access_key,
+            config=Config(retries={"mode": "standard", "max_attempts": 5}),
+        )
+        try:
+            work(client)
+        except (BotoCoreError, ClientError) as error:
+            raise RemoteError(f"bucket {settings.bucket} in {settings.region} cannot be used: {error}") from None
+        finally:
+            client.close()

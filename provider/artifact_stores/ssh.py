@@ -1,0 +1,97 @@
+"""Artifacts on a host reached over SFTP, whose web server reads them. The host key is pinned."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from provider.configuration import SshArtifactSettings
+from provider.errors import RemoteError
+
+_DIRECTORY_MODE = 0o711
+"""The web server may open files it knows the name of, and list nothing."""
+_FILE_MODE = 0o644
+_TIMEOUT = 30
+
+
+class SshStore:
+    """See `ArtifactStore`."""
+
+    def __init__(self, settings: SshArtifactSettings) -> None:
+        self._settings = settings
+
+    async def put(self, directory: str, files: Mapping[str, bytes]) -> None:
+        if not files:
+            return
+        path = self._path(directory)
+        async with self._open() as sftp:
+            await sftp.makedirs(path, exist_ok=True)
+            await sftp.chmod(path, _DIRECTORY_MODE)
+            for name, content in files.items():
+                temporary = f"{path}/.{name}.part"
+                async with sftp.open(temporary, "wb") as file:
+                    await file.write(content)
+                await sftp.chmod(temporary, _FILE_MODE)
+                await sftp.posix_rename(temporary, f"{path}/{name}")
+
+    async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:
+        import asyncssh
+
+        found: dict[str, str] = {}
+        async with self._open() as sftp:
+            for name in names:
+                with contextlib.suppress(asyncssh.SFTPNoSuchFile):
+                    async with sftp.open(f"{self._path(directory)}/{name}", "rb") as file:
+                        found[name] = f"sha512-{hashlib.sha512(await file.read()).hexdigest()}"
+        return found
+
+    async def delete(self, directory: str, names: Sequence[str]) -> None:
+        import asyncssh
+
+        path = self._path(directory)
+        async with self._open() as sftp:
+            for name in names:
+                for leftover in (f"{path}/{name}", f"{path}/.{name}.part"):
+                    with contextlib.suppress(asyncssh.SFTPNoSuchFile):
+                        await sftp.remove(leftover)
+            # A directory that still holds files of a later run, or is gone already, is left alone.
+            with contextlib.suppress(asyncssh.SFTPNoSuchFile, asyncssh.SFTPDirNotEmpty, asyncssh.SFTPFailure):
+                await sftp.rmdir(path)
+
+    def _path(self, directory: str) -> str:
+        return f"{self._settings.directory.rstrip('/')}/{directory}"
+
+    @contextlib.asynccontextmanager
+    async def _open(self) -> AsyncIterator[Any]:
+        import asyncssh
+
+        settings = self._settings
+        where = f"artifact host {settings.host} port {settings.port}"
+        try:
+            async with (
+                asyncssh.connect(
+                    settings.host,
+                    settings.port,
+                    username=settings.user,
+                    client_keys=[asyncssh.import_private_key(settings.private_key)],
+                    known_hosts=([asyncssh.import_public_key(settings.host_key)], [], []),
+                    agent_path=None,
+                    config=None,
+                    connect_timeout=_TIMEOUT,
+                ) as connection,
+                connection.start_sftp_client() as sftp,
+            ):
+                yield sftp
+        except asyncssh.HostKeyNotVerifiable:
+            raise RemoteError(f"{where} shows another SSH host key than the pinned one: correct `hostKey`") from None
+        except asyncssh.PermissionDenied:
+            raise RemoteError(f"{where} refuses the login of {settings.user}: correct `user` or `privateKey`") from None
+        except asyncssh.KeyImportError:
+            raise RemoteError(f"{where}: `privateKey` or `hostKey` cannot be read") from None
+        except asyncssh.SFTPError as error:
+            raise RemoteError(f"{where}, directory {settings.directory}: {error.reason}") from None
+        except (asyncssh.Error, OSError, TimeoutError) as error:
+            reason = str(error) or type(error).__name__
+            raise RemoteError(f"{where} cannot be used: {reason}", passing=True) from None

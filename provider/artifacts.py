@@ -1,0 +1,161 @@
+"""Artifacts: files which machines fetch while they boot, under a directory nobody can guess or list.
+
+The directory's name is an HMAC of the secret seed and the resource's URN: a run that follows a killed one finds and
+overwrites the same place.
+
+Life cycle: create uploads everything; update uploads what is new or changed and deletes what is no longer named; read
+compares hashes with what is there, so that the next up repairs (files of an `ephemeral` resource may be absent: a
+`Removal` deletes them); delete removes files and directory, also when they are gone already.
+Killed while uploading: files appear whole or not at all; the next create overwrites them. Before the state is written,
+nobody has been told a URL. Killed while deleting: the next delete finds less to do.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from provider.artifact_stores import open_store
+from provider.backoff import Backoff
+from provider.errors import InitFailed, ProviderError, RemoteError
+from provider.fields import FILE_NAME, Problem, Reader
+from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from provider.values import UNKNOWN, Unknown
+
+_UPLOAD_TIMEOUT = 60
+
+
+class Artifacts(ResourceType):
+    """Files under an unguessable directory of the artifact host."""
+
+    token = "metal-ipi:index:Artifacts"  # noqa: S105 - a type token
+    # The contents are in the state's inputs already; diffs compare hashes.
+    hidden_inputs = frozenset({"files"})
+
+    def check(self, inputs: Values) -> list[Problem]:
+        reader = Reader(inputs)
+        reader.only("files", "pathSeed", "ephemeral")
+        reader.text("pathSeed", pattern=r".{16,}", what="at least 16 random characters")
+        reader.boolean("ephemeral")
+        files = reader.section("files")
+        for name in files.values:
+            if not re.fullmatch(FILE_NAME, name):
+                files.fail(name, "is no plain file name: letters, digits, `.`, `_` and `-`, not beginning with a dot")
+            elif not isinstance(files.values[name], str | Unknown):
+                files.fail(name, "must be text")
+        return reader.problems
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        changes: dict[str, Kind] = {}
+        if old.get("pathSeed") != new.get("pathSeed"):
+            changes["pathSeed"] = "update"
+        if bool(old.get("ephemeral")) != bool(new.get("ephemeral")):
+            changes["ephemeral"] = "update"
+        changes.update(_file_changes(old.get("hashes") or {}, new.get("files")))
+        # The seed makes the directory; a moved artifact host changes the URLs of what is uploaded there.
+        if (
+            "pathSeed" not in changes
+            and not changes
+            and _urls(context, old["directory"], new["files"]) != {key: old.get(key) for key in ("urls", "bootUrls")}
+        ):
+            changes["files"] = "update"
+        return Changes(changes=changes, replaces=frozenset({"pathSeed"}) & changes.keys())
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        files, seed = new.get("files"), new.get("pathSeed")
+        directory = _directory(seed, context.urn) if isinstance(seed, str) else UNKNOWN
+        if not isinstance(files, Mapping):
+            return {"directory": directory, "hashes": UNKNOWN, "urls": UNKNOWN, "bootUrls": UNKNOWN}
+        return _outputs(context, directory, files)
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        directory = _directory(inputs["pathSeed"], context.urn)
+        await _put(context, directory, inputs["files"])
+        return Made(
+            id=hashlib.sha256(directory.encode()).hexdigest()[:16],
+            outputs=_outputs(context, directory, inputs["files"]),
+        )
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        directory, files = old["directory"], new["files"]
+        there: Mapping[str, str] = old.get("hashes") or {}
+        outputs = _outputs(context, directory, files)
+        moved = outputs["urls"] != old.get("urls") and set(outputs["urls"]) == set(old.get("urls") or {})
+        changed = {name: text for name, text in files.items() if moved or there.get(name) != outputs["hashes"][name]}
+        await _put(context, directory, changed)
+        gone = sorted(there.keys() - files.keys())
+        try:
+            if gone:
+                await open_store(context.settings.need_artifacts()).delete(directory, gone)
+        except ProviderError as error:
+            hashes = {**outputs["hashes"], **{name: there[name] for name in gone}}
+            raise InitFailed(str(error), resource_id, {**outputs, "hashes": hashes}) from error
+        return outputs
+
+    async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
+        if old.get("ephemeral"):
+            return {}
+        names = sorted(old["hashes"])
+        hashes = await open_store(context.settings.need_artifacts()).hashes(old["directory"], names)
+        return {} if hashes == old["hashes"] else {"hashes": hashes}
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        names = sorted({*(old.get("hashes") or {}), *(old.get("urls") or {})})
+        await open_store(context.settings.need_artifacts()).delete(old["directory"], names)
+
+
+async def _put(context: Context, directory: str, files: Mapping[str, str]) -> None:
+    store = open_store(context.settings.need_artifacts())
+    backoff = Backoff(timeout=_UPLOAD_TIMEOUT)
+    while files:
+        try:
+            return await store.put(directory, {name: text.encode() for name, text in files.items()})
+        except RemoteError as error:
+            if backoff.over or not error.passing:
+                raise
+            await context.status.live(f"{error}; trying again")
+        await backoff.pause()
+
+
+def _directory(seed: str, urn: str) -> str:
+    """43 characters, 256 bits: as good as `secrets.token_urlsafe(32)`, but found again from the same inputs."""
+    digest = hmac.new(seed.encode(), urn.encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _outputs(context: Context, directory: str | Unknown, files: Mapping[str, Any]) -> dict[str, Any]:
+    hashes = {name: _hash(text) if isinstance(text, str) else UNKNOWN for name, text in files.items()}
+    return {"directory": directory, "hashes": hashes, **_urls(context, directory, files)}
+
+
+def _urls(context: Context, directory: str | Unknown, files: Any) -> dict[str, Any]:
+    """Both URL maps; unknown as a whole when the place is."""
+    settings = context.settings.artifacts
+    if settings is None or isinstance(directory, Unknown) or not isinstance(files, Mapping):
+        return {"urls": UNKNOWN, "bootUrls": UNKNOWN}
+    return {
+        "urls": {name: f"{settings.base_url}/{directory}/{name}" for name in files},
+        "bootUrls": {name: f"{settings.boot_base_url}/{directory}/{name}" for name in files},
+    }
+
+
+def _hash(text: str) -> str:
+    return f"sha512-{hashlib.sha512(text.encode()).hexdigest()}"
+
+
+def _file_changes(hashes: Mapping[str, str], files: Any) -> dict[str, Kind]:
+    if not isinstance(files, Mapping):
+        return {"files": "update"}
+    changes: dict[str, Kind] = {}
+    for name, text in files.items():
+        path = f'files["{name}"]'
+        if name not in hashes:
+            changes[path] = "add"
+        elif not isinstance(text, str) or _hash(text) != hashes[name]:
+            changes[path] = "update"
+    changes.update({f'files["{name}"]': "delete" for name in hashes if name not in files})
+    return changes

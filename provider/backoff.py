@@ -1,0 +1,38 @@
+"""Waiting between attempts, longer each time, and knowing when it is enough."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+
+
+class Backoff:
+    """Pauses that grow by 1.5 from `first` to `longest` seconds, spread by a fifth, until `timeout` has passed."""
+
+    def __init__(self, *, timeout: float, first: float = 0.3, longest: float = 5.0) -> None:
+        self._start = time.monotonic()
+        self._timeout = timeout
+        self._pause = first
+        self._longest = longest
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; never negative."""
+        return max(0.0, self._timeout - self.elapsed)
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return self.left <= 0
+
+    async def pause(self, at_least: float = 0.0) -> None:
+        """Waits, not beyond the end of the time. `at_least` is what a server asked for."""
+        pause = max(self._pause * random.uniform(0.9, 1.1), at_least)  # noqa: S311 - spreads load, keeps no secret
+        self._pause = min(self._pause * 1.5, self._longest)
+        await asyncio.sleep(min(pause, self.left))

@@ -1,0 +1,192 @@
+"""The provider's configuration: three sections, each one JSON string, because provider configuration is flat.
+
+Only the form is checked, and nothing is contacted: a preview without credentials gives `rehearsal` for each of them.
+Every section is optional; a resource that needs a missing one says so by name when it works.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provider.errors import InvalidInputs
+from provider.fields import PEM, PLACEHOLDER, SSH_KEY, URL, Problem, Reader
+from provider.values import Unknown
+
+METAL_ENDPOINT = "https://api.equinix.com/metal/v1"
+SECTIONS = ("metal", "dns", "artifacts")
+_ENGINE_KEYS = frozenset({"version", "pluginDownloadURL", "parameterization"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetalSettings:
+    """The Equinix Metal API."""
+
+    auth_token: str
+    endpoint: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DnsSettings:
+    """A DNS server that takes RFC 2136 updates signed with TSIG."""
+
+    server: str
+    port: int
+    tsig_name: str
+    tsig_algorithm: str
+    tsig_secret: str
+    propagation_timeout: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SshArtifactSettings:
+    """An artifact host reached over SFTP."""
+
+    host: str
+    port: int
+    user: str
+    host_key: str
+    private_key: str
+    directory: str
+    base_url: str
+    boot_base_url: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3ArtifactSettings:
+    """An artifact bucket."""
+
+    bucket: str
+    prefix: str
+    region: str
+    endpoint: str | None
+    access_key_id: str
+    secret_access_key: str
+    base_url: str
+    boot_base_url: str
+
+
+ArtifactSettings = SshArtifactSettings | S3ArtifactSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The whole configuration."""
+
+    metal: MetalSettings | None = None
+    dns: DnsSettings | None = None
+    artifacts: ArtifactSettings | None = None
+
+    def need_metal(self) -> MetalSettings:
+        """The section, or an error that names it."""
+        if self.metal is None:
+            raise _missing("metal", "the Equinix Metal API")
+        return self.metal
+
+    def need_dns(self) -> DnsSettings:
+        """The section, or an error that names it."""
+        if self.dns is None:
+            raise _missing("dns", "the DNS server")
+        return self.dns
+
+    def need_artifacts(self) -> ArtifactSettings:
+        """The section, or an error that names it."""
+        if self.artifacts is None:
+            raise _missing("artifacts", "the artifact host")
+        return self.artifacts
+
+
+def _missing(section: str, what: str) -> InvalidInputs:
+    return InvalidInputs(f"the provider is not told how to reach {what}: set `{section}` of the metal-ipi provider")
+
+
+def parse(values: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
+    """Reads the configuration as the engine gives it. Unknown sections (in a preview) count as absent."""
+    problems: list[Problem] = []
+    root = Reader({key: value for key, value in values.items() if key not in _ENGINE_KEYS}, problems=problems)
+    root.only(*SECTIONS)
+    metal, dns, artifacts = (_section(root, key) for key in SECTIONS)
+    settings = Settings(
+        metal=None if metal is None else _metal(metal),
+        dns=None if dns is None else _dns(dns),
+        artifacts=None if artifacts is None else _artifacts(artifacts),
+    )
+    return settings, problems
+
+
+def _section(root: Reader, key: str) -> Reader | None:
+    value = root.values.get(key)
+    if value is None or isinstance(value, Unknown):
+        return None
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            root.fail(key, "must be a JSON object in a string")
+            return None
+    if not isinstance(value, Mapping):
+        root.fail(key, "must be a JSON object")
+        return None
+    return Reader(value, key, root.problems)
+
+
+def _metal(reader: Reader) -> MetalSettings:
+    reader.only("authToken", "endpoint")
+    endpoint = reader.text("endpoint", pattern=URL, what="a URL", default=METAL_ENDPOINT)
+    return MetalSettings(auth_token=reader.text("authToken"), endpoint=endpoint.rstrip("/"))
+
+
+def _dns(reader: Reader) -> DnsSettings:
+    reader.only("service", "server", "port", "zone", "tsig", "propagationTimeout")
+    service = reader.text("service")
+    if service not in ("", "rfc2136", PLACEHOLDER):
+        reader.fail("service", "must be `rfc2136`: other services are not supported yet")
+    reader.optional_text("zone")
+    tsig = reader.section("tsig")
+    tsig.only("name", "algorithm", "secret")
+    return DnsSettings(
+        server=reader.text("server"),
+        port=int(reader.number("port", default=53, minimum=1, maximum=65535)),
+        tsig_name=tsig.text("name", pattern=r"[^:\s]+", what="a key name"),
+        tsig_algorithm=tsig.text("algorithm", pattern=r"hmac-[a-z0-9-]+", what="`hmac-sha256` or another HMAC"),
+        tsig_secret=tsig.text("secret", pattern=r"[A-Za-z0-9+/]+={0,2}", what="base64"),
+        propagation_timeout=reader.number("propagationTimeout", default=60, minimum=1),
+    )
+
+
+def _artifacts(reader: Reader) -> ArtifactSettings | None:
+    kind = reader.text("type")
+    base_url = reader.text("baseUrl", pattern=URL, what="a URL").rstrip("/")
+    boot_base_url = reader.text("bootBaseUrl", pattern=URL, what="a URL").rstrip("/")
+    if kind == "s3":
+        reader.only("type", "bucket", "prefix", "region", "endpoint", "accessKeyId", "secretAccessKey", *_URLS)
+        return S3ArtifactSettings(
+            bucket=reader.text("bucket"),
+            prefix=reader.text("prefix", default="").strip("/") if reader.values.get("prefix") else "",
+            region=reader.text("region"),
+            endpoint=reader.optional_text("endpoint", pattern=URL, what="a URL"),
+            access_key_id=reader.text("accessKeyId"),
+            secret_access_key=reader.text("secretAccessKey"),
+            base_url=base_url,
+            boot_base_url=boot_base_url,
+        )
+    if kind in ("ssh", PLACEHOLDER):
+        reader.only("type", "host", "port", "user", "hostKey", "privateKey", "directory", *_URLS)
+        return SshArtifactSettings(
+            host=reader.text("host"),
+            port=int(reader.number("port", default=22, minimum=1, maximum=65535)),
+            user=reader.text("user"),
+            host_key=reader.text("hostKey", pattern=SSH_KEY, what="an SSH public key, `ssh-ed25519 AAAA…`"),
+            private_key=reader.text("privateKey", pattern=PEM, what="an OpenSSH private key in PEM"),
+            directory=reader.text("directory", pattern=r"/.*", what="an absolute path"),
+            base_url=base_url,
+            boot_base_url=boot_base_url,
+        )
+    if kind:
+        reader.fail("type", "must be `ssh` or `s3`")
+    return None
+
+
+_URLS = ("baseUrl", "bootBaseUrl")

@@ -1,0 +1,117 @@
+"""Gate: waits until something is so.
+
+Life cycle: create waits; update waits again when the specification or a trigger changed, for nodes that are new only
+unless a trigger asks for all; read believes the state; delete does nothing.
+Killed while waiting: nothing was made, the next run waits anew, and what is so already passes at the first look.
+On failure the logs of the nodes that did not pass are gathered first; the machines stay, and the next up waits again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timezone
+
+from provider.backoff import Backoff
+from provider.errors import GateFailed
+from provider.fields import Problem, Reader
+from provider.gates import KINDS, Check, Observation, check_spec, opener, read_access
+from provider.gates.causes import recognise
+from provider.gates.logs import gather
+from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from provider.values import UNKNOWN, has_unknown
+
+_COMPUTED = ("passedAt", "observed", "waitedSeconds")
+_INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers")
+_LONGEST_PAUSE = 2.0
+
+
+class Gate(ResourceType):
+    """Waits until something is so, and fails with cause and gathered logs."""
+
+    token = "metal-ipi:index:Gate"  # noqa: S105 - a type token
+
+    def check(self, inputs: Values) -> list[Problem]:
+        reader = Reader(inputs)
+        reader.only(*_INPUTS)
+        kind = reader.text("kind", pattern="|".join(KINDS), what="one of " + ", ".join(KINDS))
+        reader.number("timeoutSeconds", minimum=1)
+        reader.number("stabilitySeconds", default=0)
+        spec = reader.section("spec")
+        if kind in KINDS and not reader.unknown("spec"):
+            check_spec(kind, spec)
+        return reader.problems
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        return simple_changes(old, new, _INPUTS)
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        waits = old is None or any(
+            has_unknown(new.get(key)) or old.get(key) != new.get(key) for key in ("kind", "spec", "triggers")
+        )
+        return dict.fromkeys(_COMPUTED, UNKNOWN) if waits or old is None else {key: old.get(key) for key in _COMPUTED}
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        check = opener(inputs["kind"])(context, inputs["spec"], None)
+        outputs = await _wait(context, check, inputs)
+        return Made(id=hashlib.sha256(context.urn.encode()).hexdigest()[:16], outputs=outputs)
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        unchanged = {key: old.get(key) for key in _COMPUTED}
+        triggered = old.get("triggers") != new.get("triggers") or old.get("kind") != new.get("kind")
+        if not triggered and old.get("spec") == new.get("spec"):
+            return unchanged
+        check = opener(new["kind"])(context, new["spec"], None if triggered else old.get("spec"))
+        return unchanged if check is None else await _wait(context, check, new)
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        return
+
+
+async def _wait(context: Context, check: Check | None, inputs: Values) -> Values:
+    timeout, stability = float(inputs["timeoutSeconds"]), float(inputs.get("stabilitySeconds") or 0)
+    backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
+    passed_since: float | None = None
+    seen = Observation(passed=check is None, text="nothing to wait for")
+    while check is not None:
+        seen = await check.look(backoff.elapsed)
+        if seen.fatal:
+            raise await _failure(context, inputs, seen, f"failed after {backoff.elapsed:.0f} s")
+        passed_since = (backoff.elapsed if passed_since is None else passed_since) if seen.passed else None
+        if passed_since is not None and backoff.elapsed - passed_since >= stability:
+            break
+        if backoff.over:
+            raise await _failure(context, inputs, seen, f"did not pass within {timeout:g} s")
+        await context.status.live(_progress(seen, backoff.elapsed, passed_since, stability))
+        await backoff.pause()
+    return {
+        "passedAt": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "observed": seen.text,
+        "waitedSeconds": round(backoff.elapsed, 1),
+    }
+
+
+def _progress(seen: Observation, elapsed: float, passed_since: float | None, stability: float) -> str:
+    if passed_since is not None:
+        return f"{seen.text}; stable for {elapsed - passed_since:.0f} of {stability:g} s"
+    return f"waiting for {seen.text}, {elapsed:.0f} s"
+
+
+async def _failure(context: Context, inputs: Values, seen: Observation, how: str) -> GateFailed:
+    """Gathers logs, then says which gate, what was last seen, the cause if it is known, and where the logs lie."""
+    access = read_access(Reader(inputs["spec"], "spec"))
+    nodes = [node for node in access.nodes if not seen.waiting or node.name in seen.waiting]
+    await context.status.remark(f"gathering logs of {', '.join(node.name for node in nodes) or 'no node'}")
+    logs = await gather(access, context.name, nodes)
+    parts = [f"gate {context.name} ({inputs['kind']}) {how}", f"last seen: {seen.text}"]
+    if seen.fatal and seen.fatal not in seen.text:
+        parts.append(f"reason: {seen.fatal}")
+    told = {name: cause for name, cause in logs.causes}
+    parts += [f"cause on {name}: {cause.what} («{cause.line}»); {cause.remedy}" for name, cause in told.items()]
+    known = recognise(f"{seen.text}\n{seen.fatal or ''}")
+    if not told and known:
+        parts.append(f"cause: {known.what}; {known.remedy}")
+    if logs.directory:
+        parts.append(f"logs: {logs.directory}")
+    if logs.failures:
+        parts.append("logs that could not be had: " + "; ".join(logs.failures))
+    return GateFailed("\n  ".join(parts))

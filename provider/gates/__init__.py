@@ -1,0 +1,127 @@
+"""Gates: what is waited for. One module per kind; the evaluation of answers is pure and apart from the I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from provider.fields import HOST_NAME, PEM, SSH_KEY, URL, Reader
+from provider.resource import Context
+
+KINDS = ("ssh-reachable", "api-answers", "bootstrap-complete", "nodes-ready", "install-complete")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A node as a gate knows it."""
+
+    name: str
+    address: str
+    host_key: str
+    machine_id: str | None
+    console: str | None
+    port: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Nodes, how to log in to them, and where their logs go."""
+
+    nodes: tuple[Node, ...]
+    user: str
+    private_key: str | None
+    log_directory: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """What one look saw."""
+
+    passed: bool
+    text: str
+    """What was seen, or what is waited for: one line."""
+    waiting: tuple[str, ...] = ()
+    """Names of the nodes that have not passed; empty when the gate is not about nodes."""
+    fatal: str | None = None
+    """A cause that waiting will not cure."""
+
+
+class Check(Protocol):
+    """Looks whether a gate is open. Keeps what passed already."""
+
+    async def look(self, elapsed: float) -> Observation:
+        """One look, at most some seconds long. Raises nothing for what may pass by itself."""
+        ...
+
+
+Spec = Mapping[str, Any]
+Opener = Callable[[Context, Spec, Spec | None], Check | None]
+"""Makes the check of a specification; with an old one, only for what is new, and None when nothing is."""
+
+
+def opener(kind: str) -> Opener:
+    """The kind's opener."""
+    if kind == "ssh-reachable":
+        from provider.gates.ssh_reachable import open_check
+    elif kind == "api-answers":
+        from provider.gates.api_answers import open_check
+    elif kind == "bootstrap-complete":
+        from provider.gates.bootstrap_complete import open_check
+    elif kind == "nodes-ready":
+        from provider.gates.nodes_ready import open_check
+    else:
+        from provider.gates.install_complete import open_check
+    return open_check
+
+
+_ACCESS = ("nodes", "user", "privateKey", "logDirectory")
+_CLUSTER = ("url", "caPem", "clientCertPem", "clientKeyPem")
+
+
+def check_spec(kind: str, reader: Reader) -> None:
+    """All problems of a specification, noted in the reader."""
+    needs_login = kind == "ssh-reachable"
+    read_access(reader, required=needs_login)
+    if kind == "ssh-reachable":
+        reader.only(*_ACCESS)
+        return
+    reader.text("url", pattern=URL.replace("https?", "https"), what="an https URL")
+    reader.text("caPem", pattern=PEM, what="certificates in PEM")
+    if kind == "api-answers":
+        reader.only(*_ACCESS, "url", "caPem")
+        return
+    reader.text("clientCertPem", pattern=PEM, what="a certificate in PEM")
+    reader.text("clientKeyPem", pattern=PEM, what="a private key in PEM")
+    if kind == "nodes-ready":
+        reader.only(*_ACCESS, *_CLUSTER, "names", "addresses")
+        reader.texts("names", pattern=HOST_NAME, what="a node name")
+        addresses = reader.section("addresses", required=False)
+        for name in addresses.values:
+            addresses.texts(name, required=False)
+    else:
+        reader.only(*_ACCESS, *_CLUSTER)
+
+
+def read_access(reader: Reader, *, required: bool = False) -> Access:
+    """The part which all kinds share."""
+    nodes = [_node(member) for member in reader.sections("nodes", required=required)]
+    key = reader.text("privateKey") if required else reader.optional_text("privateKey")
+    return Access(
+        nodes=tuple(nodes),
+        user=reader.text("user", default=None if required else "core"),
+        private_key=key,
+        log_directory=reader.optional_text("logDirectory", pattern=r"/.*", what="an absolute path"),
+    )
+
+
+def _node(reader: Reader) -> Node:
+    reader.only("name", "address", "hostKey", "machineId", "console", "port")
+    return Node(
+        name=reader.text("name", pattern=HOST_NAME, what="a host name"),
+        address=reader.text("address"),
+        host_key=reader.text("hostKey", pattern=SSH_KEY, what="an SSH public key"),
+        machine_id=reader.optional_text("machineId"),
+        console=reader.optional_text("console", pattern=r"[^@\s]+@[^@\s]+", what="`<user>@<host>`"),
+        port=int(reader.number("port", default=22, minimum=1, maximum=65535)),
+    )

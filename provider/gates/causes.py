@@ -1,0 +1,76 @@
+"""Known causes of failed installations, told from what a machine's console or an error says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A cause and what to do about it."""
+
+    line: str
+    """The line it was told from."""
+    what: str
+    remedy: str
+    fatal: bool
+    """Whether waiting cannot help: the machine has stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    pattern: str
+    what: str
+    remedy: str
+    fatal: bool = True
+
+
+_KNOWN = (
+    _Known(
+        pattern=r"rootfs hash mismatch|Couldn't establish that rootfs matches initramfs",
+        what="the root file system is not the one its initramfs belongs to, or could not be fetched whole",
+        remedy="take kernel, initramfs and rootfs from one release of the stream, and check the boot server's files",
+    ),
+    _Known(
+        pattern=r"certificate has expired|x509: certificate .*expired|certificate is not yet valid",
+        what="a certificate is not valid now",
+        remedy="Ignition configs of the installer live 24 h: render them anew; check the clocks",
+        fatal=False,
+    ),
+    _Known(
+        pattern=r"Ignition failed|Ignition error:|ignition\[\d+\]: failed to fetch config.*: not found",
+        what="Ignition could not apply the machine's configuration",
+        remedy="the line names the file or URL; correct it and reinstall the machine",
+    ),
+    _Known(
+        pattern=r"Kernel panic - not syncing",
+        what="the kernel panicked",
+        remedy="check the kernel arguments (`initrd=main` is needed under UEFI) and the memory of the machine",
+    ),
+    _Known(
+        pattern=r"(Entering|You are in|Started|Reached target).{0,20}[Ee]mergency [Mm]ode|emergency\.target",
+        what="the machine stopped in emergency mode",
+        remedy="the journal above that line names the unit that failed",
+    ),
+    _Known(
+        pattern=r"https?://ipxe\.org/[0-9a-f]{8}|Could not boot(?: image)?:|No such file or directory \(http",
+        what="iPXE could not fetch or start what its script names",
+        remedy="open the URL in the console log from another machine; the ipxe.org code explains the error",
+        # iPXE scripts may retry.
+        fatal=False,
+    ),
+)
+_IGNITION_RETRIES = re.compile(r"ignition\[\d+\]: GET .*: attempt #\d+")
+
+
+def recognise(text: str) -> Cause | None:
+    """The first known cause in a text; fatal ones go before others."""
+    found: list[Cause] = []
+    lines = text.replace("\r", "\n").splitlines()
+    for known in _KNOWN:
+        for line in lines:
+            if re.search(known.pattern, line) and not _IGNITION_RETRIES.search(line):
+                found.append(Cause(line=line.strip()[-300:], what=known.what, remedy=known.remedy, fatal=known.fatal))
+                break
+    return next((cause for cause in found if cause.fatal), found[0] if found else None)

@@ -1,0 +1,115 @@
+"""HTTPS to a cluster's API, verified against its own CA, with what can go wrong named."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from provider.errors import InvalidInputs
+
+if TYPE_CHECKING:
+    import httpx
+
+_TIMEOUT = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """An answer, or why there is none."""
+
+    status: int
+    """HTTP status; 0 when there was no answer."""
+    body: Mapping[str, Any]
+    """The JSON object; empty when it is none."""
+    problem: str
+    """Why this is no good answer; empty for 2xx."""
+
+
+class Api:
+    """A cluster's API. The client is made once: reading certificates again for each look costs more than the look."""
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        import httpx
+
+        self._url = str(spec["url"]).rstrip("/")
+        context = _tls(str(spec["caPem"]), spec.get("clientCertPem"), spec.get("clientKeyPem"))
+        # Straight to the cluster: a proxy of the environment is for the outside world. No connection is kept, so that
+        # every look asks the name anew; the addresses behind it change during an installation.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self._client = httpx.AsyncClient(verify=context, timeout=_TIMEOUT, trust_env=False, limits=limits)
+
+    async def get(self, path: str = "") -> Answer:
+        """One GET, never raising for what the network or the server does."""
+        return await self._request("GET", path)
+
+    async def put(self, path: str, body: Mapping[str, Any]) -> Answer:
+        """One PUT."""
+        return await self._request("PUT", path, json=body)
+
+    async def _request(self, method: str, path: str, **options: Any) -> Answer:
+        import httpx
+
+        try:
+            answer = await self._client.request(method, self._url + path, **options)
+        except httpx.TransportError as error:
+            return Answer(status=0, body={}, problem=reason_of(error, self._url))
+        problem = "" if answer.is_success else f"HTTP {answer.status_code}"
+        return Answer(status=answer.status_code, body=_object(answer), problem=problem)
+
+
+def _object(answer: httpx.Response) -> Mapping[str, Any]:
+    try:
+        body = answer.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def reason_of(error: BaseException, url: str) -> str:
+    """The root of a transport error in one phrase; httpx hides it in the chain of causes."""
+    host = url.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0]
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return f"the name {host.rsplit(':', 1)[0]} does not resolve ({cause.strerror})"
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"TLS: {host} shows a certificate that is not good: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return f"TLS: {cause.reason or cause}"
+        if isinstance(cause, ConnectionRefusedError):
+            return f"{host} refuses the connection"
+        cause = cause.__cause__ or cause.__context__
+    kind = type(error).__name__
+    if "Timeout" in kind:
+        return f"{host} does not answer"
+    return str(error) or kind
+
+
+def _tls(ca: str, certificate: Any, key: Any) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=ca)
+        if certificate and key:
+            _load_client_certificate(context, f"{certificate}\n{key}\n")
+    except (ssl.SSLError, ValueError) as error:
+        raise InvalidInputs(f"caPem, clientCertPem or clientKeyPem cannot be read: {error}") from None
+    return context
+
+
+def _load_client_certificate(context: ssl.SSLContext, pem: str) -> None:
+    """Python reads certificates from files only; where the kernel has files in memory, the key touches no disk."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("client-certificate")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(pem)
+            file.flush()
+            context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+        return
+    with tempfile.NamedTemporaryFile("w") as file:  # readable by the owner only
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(file.name)

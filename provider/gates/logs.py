@@ -1,0 +1,80 @@
+"""Gathers consoles and journals of nodes when a gate fails: before anything else, while the machines are still there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from provider.gates import Access, Node
+from provider.gates.causes import Cause, recognise
+from provider.gates.ssh import NotYet, WrongHostKey, read_console, read_journal
+
+_CONSOLE_SECONDS = 5.0
+_JOURNAL_SECONDS = 5.0
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """What was gathered."""
+
+    directory: Path | None
+    """Where the logs lie; None when no directory was given or nothing could be had."""
+    causes: tuple[tuple[str, Cause], ...]
+    """Known causes, by node name."""
+    failures: tuple[str, ...]
+    """Why a log could not be had, by node."""
+
+
+async def gather(access: Access, gate: str, nodes: Sequence[Node]) -> Gathered:
+    """Reads the consoles, and journals where SSH answers, of nodes. Never raises for a machine that does not answer."""
+    directory = Path(access.log_directory) / gate if access.log_directory else None
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(node: Node) -> tuple[Node, Cause | None, bool, list[str]]:
+        async with limit:
+            return await _one(access, directory, node)
+
+    found = await asyncio.gather(*(one(node) for node in nodes))
+    return Gathered(
+        directory=directory if any(written for _, _, written, _ in found) else None,
+        causes=tuple((node.name, cause) for node, cause, _, _ in found if cause),
+        failures=tuple(f"{node.name}: {why}" for node, _, _, failures in found for why in failures),
+    )
+
+
+async def _one(access: Access, directory: Path | None, node: Node) -> tuple[Node, Cause | None, bool, list[str]]:
+    texts: list[str] = []
+    failures: list[str] = []
+    written = False
+    if node.console:
+        try:
+            text = await read_console(node.console, access.private_key, seconds=_CONSOLE_SECONDS)
+            texts.append(text)
+            written |= _write(directory, f"{node.name}.console.log", text)
+        except NotYet as error:
+            failures.append(f"console: {error}")
+    if access.private_key:
+        try:
+            text = await read_journal(node, access.user, access.private_key, seconds=_JOURNAL_SECONDS)
+            written |= _write(directory, f"{node.name}.journal.log", text)
+        except (NotYet, WrongHostKey) as error:
+            failures.append(f"journal: {error}")
+    return node, recognise("\n".join(texts)), written, failures
+
+
+def _write(directory: Path | None, name: str, text: str) -> bool:
+    """Writes for the owner only: logs may hold secrets. A full disk must not hide the gate's own error."""
+    if directory is None:
+        return False
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,127 @@
+"""SSH to nodes and consoles: one look each, with everything that can go wrong named."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import Any
+
+from provider.gates import Node
+
+_TCP_TIMEOUT = 2.0
+_LOGIN_TIMEOUT = 20.0
+"""An emulated machine needs seconds for a key exchange."""
+
+
+class WrongHostKey(Exception):
+    """The node is not who it should be."""
+
+
+class NotYet(Exception):
+    """It did not work this time; the message says why."""
+
+
+@contextlib.asynccontextmanager
+async def login(node: Node, user: str, private_key: str) -> Any:
+    """A connection to a node, its host key verified."""
+    import asyncssh
+
+    connection = await _connect(
+        node.address,
+        node.port,
+        user,
+        private_key,
+        known_hosts=([asyncssh.import_public_key(node.host_key)], [], []),
+        timeout=_LOGIN_TIMEOUT,
+    )
+    async with connection:
+        yield connection
+
+
+async def _connect(host: str, port: int, user: str, private_key: str, *, known_hosts: Any, timeout: float) -> Any:
+    import asyncssh
+
+    try:
+        sock = await _tcp(host, port)
+        return await asyncssh.connect(
+            sock=sock,
+            username=user,
+            client_keys=[asyncssh.import_private_key(private_key)],
+            known_hosts=known_hosts,
+            agent_path=None,
+            config=None,
+            connect_timeout=timeout,
+        )
+    except asyncssh.HostKeyNotVerifiable:
+        raise WrongHostKey("its SSH host key is not the pinned one") from None
+    except asyncssh.KeyImportError:
+        raise NotYet("the SSH key or host key given cannot be read") from None
+    except asyncssh.PermissionDenied:
+        raise NotYet(f"SSH answers, but refuses the login of {user}") from None
+    except (TimeoutError, asyncio.TimeoutError):
+        raise NotYet("no answer") from None
+    except OSError as error:
+        raise NotYet((error.strerror or str(error)).lower()) from None
+    except asyncssh.Error as error:
+        raise NotYet(f"SSH: {error.reason}") from None
+
+
+async def _tcp(host: str, port: int) -> socket.socket:
+    """Connects, but waits less for a machine that is still starting than for one which is slow to log in to."""
+    loop = asyncio.get_running_loop()
+    found = await asyncio.wait_for(loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), _TCP_TIMEOUT)
+    family, kind, protocol, _, address = found[0]
+    sock = socket.socket(family, kind, protocol)
+    sock.setblocking(False)
+    try:
+        await asyncio.wait_for(loop.sock_connect(sock, address), _TCP_TIMEOUT)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def read_console(console: str, private_key: str | None, *, seconds: float) -> str:
+    """What a serial-over-SSH console prints within some seconds.
+
+    Metal publishes no host keys of its consoles: whatever key answers is taken, and nothing is ever typed. `console` is
+    `<user>@<host>` or `<user>@<host>:<port>`.
+    """
+    import asyncssh
+
+    user, _, place = console.partition("@")
+    host, _, port = place.partition(":")
+    if private_key is None:
+        raise NotYet("no SSH key was given to open the console with")
+    connection = await _connect(host, int(port or 22), user, private_key, known_hosts=None, timeout=10)
+    parts: list[str] = []
+
+    async def read(process: Any) -> None:
+        while part := await process.stdout.read(65536):
+            parts.append(part)
+
+    async with connection:
+        try:
+            process = await connection.create_process(term_type="vt100", encoding="utf-8", errors="replace")
+            with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                await asyncio.wait_for(read(process), seconds)
+            process.close()
+        except asyncssh.Error as error:
+            if not parts:
+                raise NotYet(f"the console says: {error.reason}") from None
+    return "".join(parts)
+
+
+async def read_journal(node: Node, user: str, private_key: str, *, seconds: float) -> str:
+    """The newest lines of a node's journal."""
+    import asyncssh
+
+    async with login(node, user, private_key) as connection:
+        try:
+            answer = await connection.run(
+                "journalctl --no-pager --boot --lines=3000", timeout=seconds, errors="replace"
+            )
+        except asyncssh.Error as error:
+            raise NotYet(f"SSH: {error.reason}") from None
+    return str(answer.stdout)

@@ -1,0 +1,149 @@
+"""ssh-reachable: every node accepts a login with its pinned host key.
+
+All nodes are tried at once. Besides, the platform's events and the consoles of those that do not answer are watched:
+a node whose Ignition failed will never answer, and waiting for the timeout would tell nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from provider.errors import ProviderError
+from provider.fields import Reader
+from provider.gates import Access, Check, Node, Observation, Spec, read_access
+from provider.gates.causes import recognise
+from provider.gates.ssh import NotYet, WrongHostKey, login, read_console
+from provider.platforms import Event, MachineDriver, open_driver
+from provider.resource import Context
+
+_EVENTS_EVERY = 5.0
+_CONSOLES_EVERY = 20.0
+_CONSOLE_SECONDS = 2.0
+_LOGINS_AT_ONCE = 16
+_CONSOLES_AT_ONCE = 4
+
+
+def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
+    """Nodes which the old specification held, the same in all that is waited for, have passed already."""
+    access = _access(spec)
+    passed = set(_access(old).nodes) if old else set[Node]()
+    pending = [node for node in access.nodes if node not in passed]
+    return SshReachable(context, access, pending) if pending else None
+
+
+def _access(spec: Spec) -> Access:
+    reader = Reader(spec, "spec")
+    access = read_access(reader, required=True)
+    reader.raise_problems()
+    return access
+
+
+class SshReachable:
+    """See `Check`."""
+
+    def __init__(self, context: Context, access: Access, nodes: Sequence[Node]) -> None:
+        self._context = context
+        self._access = access
+        self._pending = list(nodes)
+        self._passed: dict[str, float] = {}
+        self._driver: MachineDriver | None = None
+        self._next_events = 0.0
+        self._next_consoles = _CONSOLES_EVERY
+        self._logins = asyncio.Semaphore(_LOGINS_AT_ONCE)
+
+    async def look(self, elapsed: float) -> Observation:
+        answers = await asyncio.gather(*(self._try(node) for node in self._pending))
+        seen = {node.name: answer for node, answer in zip(self._pending, answers, strict=True)}
+        for node in self._pending:
+            if seen[node.name] is None:
+                self._passed[node.name] = elapsed
+        self._pending = [node for node in self._pending if seen[node.name] is not None]
+        refused = {name: answer for name, answer in seen.items() if answer is not None}
+        wrong = {name: str(answer) for name, answer in refused.items() if isinstance(answer, WrongHostKey)}
+        if wrong:
+            text = _listed(wrong)
+            fatal = "another machine answers at this address, or the node did not get its identity: " + text
+            return Observation(passed=False, text=text, waiting=tuple(refused), fatal=fatal)
+        if not refused:
+            return Observation(passed=True, text=_passed_text(self._passed))
+        fatal = await self._failed(elapsed)
+        return Observation(
+            passed=False, text=_listed({n: str(a) for n, a in refused.items()}), waiting=tuple(refused), fatal=fatal
+        )
+
+    async def _try(self, node: Node) -> Exception | None:
+        """None when the node has let us in."""
+        async with self._logins:
+            try:
+                async with login(node, self._access.user, self._access.private_key or ""):
+                    return None
+            except (NotYet, WrongHostKey) as error:
+                return error
+
+    async def _failed(self, elapsed: float) -> str | None:
+        """Why waiting on is no use, as far as the platform or a console knows."""
+        if elapsed >= self._next_events:
+            self._next_events = elapsed + _EVENTS_EVERY
+            found = await asyncio.gather(*(self._events_of(node) for node in self._pending))
+            told = [text for text in found if text]
+            if told:
+                return "; ".join(told)
+        if elapsed >= self._next_consoles:
+            self._next_consoles = elapsed + _CONSOLES_EVERY
+            limit = asyncio.Semaphore(_CONSOLES_AT_ONCE)
+            found = await asyncio.gather(*(self._console_of(node, limit) for node in self._pending))
+            told = [text for text in found if text]
+            if told:
+                return "; ".join(told)
+        return None
+
+    async def _events_of(self, node: Node) -> str | None:
+        if not node.machine_id or self._context.settings.metal is None:
+            return None
+        if self._driver is None:
+            self._driver = open_driver("equinix-metal", self._context.settings)
+        try:
+            failed = ignition_failure(await self._driver.events(node.machine_id))
+            if failed is None and await self._driver.get(node.machine_id) is None:
+                return f"{node.name}: machine {node.machine_id} does not exist any more"
+        except ProviderError:
+            # The gate is about SSH: a platform that does not answer must not fail it.
+            return None
+        return None if failed is None else f"{node.name}: {failed}"
+
+    async def _console_of(self, node: Node, limit: asyncio.Semaphore) -> str | None:
+        if not node.console:
+            return None
+        try:
+            async with limit:
+                text = await read_console(node.console, self._access.private_key, seconds=_CONSOLE_SECONDS)
+        except NotYet:
+            return None
+        cause = recognise(text)
+        return f"{node.name}: {cause.line}" if cause and cause.fatal else None
+
+
+def ignition_failure(events: Sequence[Event]) -> str | None:
+    """What Ignition posted when it failed (`[stage] Ignition error: …`, coreos/ignition, providers/packet).
+
+    Later success outweighs it: the list is newest first, and a machine may have been reinstalled.
+    """
+    for event in events:
+        if "Ignition status: finished" in event.text:
+            return None
+        if "Ignition error:" in event.text or (event.state == "failed" and "ignition" in event.text.lower()):
+            return event.text.strip()
+    return None
+
+
+def _listed(seen: Mapping[str, str]) -> str:
+    """Name and reason per node; nodes with one reason together, so that a hundred of them stay readable."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in seen.items():
+        by_reason.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
+
+
+def _passed_text(passed: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} after {seconds:.1f} s" for name, seconds in passed.items())

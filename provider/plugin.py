@@ -1,0 +1,168 @@
+"""The provider as the engine sees it: turns requests into operations of the resource types.
+
+Property values keep their secretness: inputs go to the outputs as they came, and computed secrets are marked.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pulumi.provider.experimental import provider as sdk
+from pulumi.provider.experimental.property_value import PropertyValue
+
+from provider import configuration, server
+from provider.artifacts import Artifacts
+from provider.cluster_keys import ClusterKeys
+from provider.configuration import Settings
+from provider.dns_records import DnsRecords
+from provider.ephemeral_machine import EphemeralMachine
+from provider.errors import InitFailed, InvalidInputs
+from provider.fields import Problem
+from provider.gate import Gate
+from provider.removal import Removal
+from provider.resource import Changes, Context, ResourceType, Values
+from provider.status import Log, NoLog, Status
+from provider.values import has_unknown, to_python_map, to_wire_map
+
+VERSION = "0.1.0"
+NAME = "metal-ipi"
+
+_KINDS = {
+    ("add", False): sdk.PropertyDiffKind.ADD,
+    ("add", True): sdk.PropertyDiffKind.ADD_REPLACE,
+    ("delete", False): sdk.PropertyDiffKind.DELETE,
+    ("delete", True): sdk.PropertyDiffKind.DELETE_REPLACE,
+    ("update", False): sdk.PropertyDiffKind.UPDATE,
+    ("update", True): sdk.PropertyDiffKind.UPDATE_REPLACE,
+}
+
+Properties = dict[str, PropertyValue]
+
+
+class MetalIpiProvider(sdk.Provider):
+    """All resource types behind one provider."""
+
+    def __init__(self, log: Log | None = None) -> None:
+        types: list[ResourceType] = [
+            ClusterKeys(),
+            DnsRecords(),
+            Artifacts(),
+            EphemeralMachine(),
+            Gate(),
+            Removal(),
+        ]
+        self._types = {item.token: item for item in types}
+        self._settings = Settings()
+        self.log: Log = log or NoLog()
+
+    def _type(self, token: str) -> ResourceType:
+        found = self._types.get(token)
+        if found is None:
+            raise InvalidInputs(f"{token} is no resource type of {NAME}; known are {', '.join(sorted(self._types))}")
+        return found
+
+    def _context(self, urn: str) -> Context:
+        return Context(urn=urn, settings=self._settings, status=Status(self.log, urn))
+
+    async def get_schema(self, request: sdk.GetSchemaRequest) -> sdk.GetSchemaResponse:
+        resources = {token: {"description": (type(item).__doc__ or "").strip()} for token, item in self._types.items()}
+        return sdk.GetSchemaResponse(json.dumps({"name": NAME, "version": VERSION, "resources": resources}))
+
+    async def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        _, problems = configuration.parse(to_python_map(request.new_inputs))
+        return sdk.CheckResponse(inputs=request.new_inputs, failures=_failures(problems))
+
+    async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
+        self._settings, problems = configuration.parse(to_python_map(request.args))
+        if problems:
+            raise InvalidInputs("; ".join(f"{problem.path} {problem.reason}" for problem in problems))
+        # Outputs are refused: the SDK (3.256.0) cannot read an unknown one (PropertyValue.unmarshal wants a value).
+        return sdk.ConfigureResponse(accept_secrets=True, supports_preview=True)
+
+    async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        problems = self._type(request.type).check(to_python_map(request.new_inputs))
+        return sdk.CheckResponse(inputs=request.new_inputs, failures=_failures(problems))
+
+    async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
+        old, new = to_python_map(request.old_state), to_python_map(request.new_inputs)
+        for path in request.ignore_changes:
+            if path in old:
+                new[path] = old[path]
+        return _diff_response(self._type(request.type).diff(self._context(request.urn), old, new))
+
+    async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
+        item, context, inputs = self._type(request.type), self._context(request.urn), to_python_map(request.properties)
+        if request.preview:
+            return sdk.CreateResponse("", _state(item, request.properties, item.preview(context, None, inputs)))
+        _refuse_unknown(inputs)
+        try:
+            made = await item.create(context, inputs)
+        except InitFailed as error:
+            raise _with_inputs(item, request.properties, error) from error
+        return sdk.CreateResponse(made.id, _state(item, request.properties, made.outputs))
+
+    async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
+        item, context = self._type(request.type), self._context(request.urn)
+        old, new = to_python_map(request.olds), to_python_map(request.news)
+        if request.preview:
+            return sdk.UpdateResponse(_state(item, request.news, item.preview(context, old, new)))
+        _refuse_unknown(new)
+        try:
+            outputs = await item.update(context, request.resource_id, old, new)
+        except InitFailed as error:
+            raise _with_inputs(item, request.news, error) from error
+        return sdk.UpdateResponse(_state(item, request.news, outputs))
+
+    async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
+        item, context = self._type(request.type), self._context(request.urn)
+        old = to_python_map(request.properties)
+        if not old:
+            raise InvalidInputs(f"{request.type} cannot be imported: it can only be refreshed from its own state")
+        changed = await item.read(context, request.resource_id, old)
+        if changed is None:
+            return sdk.ReadResponse()
+        properties = {**request.properties, **to_wire_map(changed)}
+        return sdk.ReadResponse(request.resource_id, properties, request.inputs)
+
+    async def delete(self, request: sdk.DeleteRequest) -> None:
+        item, context = self._type(request.type), self._context(request.urn)
+        await item.delete(context, request.resource_id, to_python_map(request.properties))
+
+
+def _state(item: ResourceType, inputs: Properties, outputs: Values) -> Properties:
+    """Inputs and outputs together, as the engine keeps them; a computed property wins over an input of its name."""
+    kept = {key: value for key, value in inputs.items() if key not in item.hidden_inputs}
+    return {**kept, **to_wire_map(outputs)}
+
+
+def _with_inputs(item: ResourceType, inputs: Properties, error: InitFailed) -> InitFailed:
+    return InitFailed(str(error), error.resource_id, dict[str, Any](_state(item, inputs, error.outputs)))
+
+
+def _failures(problems: list[Problem]) -> list[sdk.CheckFailure]:
+    return [sdk.CheckFailure(problem.path, problem.reason) for problem in problems]
+
+
+def _diff_response(found: Changes) -> sdk.DiffResponse:
+    detailed = {
+        path: sdk.PropertyDiff(_KINDS[(kind, path in found.replaces)], input_diff=True)
+        for path, kind in found.changes.items()
+    }
+    return sdk.DiffResponse(
+        changes=bool(found.changes),
+        replaces=sorted(found.replaces),
+        diffs=sorted({path.split("[")[0].split(".")[0] for path in found.changes}),
+        detailed_diff=detailed,
+    )
+
+
+def _refuse_unknown(values: Values) -> None:
+    for key, value in values.items():
+        if has_unknown(value):
+            raise InvalidInputs(f"{key} is not known although the work begins now: an input of it was never resolved")
+
+
+if __name__ == "__main__":
+    server.main(sys.argv[1:], VERSION, MetalIpiProvider())

@@ -1,0 +1,132 @@
+"""Removal: takes away an ephemeral machine, its DNS values and its files, once they have done their work.
+
+The order matters: names first, so that nobody is sent to the machine any more; then, after `drainSeconds`, the machine,
+waiting until the platform no longer knows it (what is not gone is still billed); the files at last.
+
+Life cycle: create removes; update removes what is newly named, or everything again when a trigger changed; read believes
+the state; delete does nothing, because nothing was made.
+Killed at any moment: the next run does all steps again; what is gone already is found gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from provider.artifact_stores import open_store
+from provider.backoff import Backoff
+from provider.dns_records import parse_record, records_of, withdraw
+from provider.ephemeral_machine import remove_machine
+from provider.errors import RemoteError
+from provider.fields import FILE_NAME, HOST_NAME, Problem, Reader
+from provider.platforms import PLATFORMS, open_driver
+from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from provider.values import UNKNOWN
+
+_WHAT = ("machineId", "platform", "records", "artifactsDirectory", "artifactsFiles")
+_INPUTS = (*_WHAT, "drainSeconds", "triggers", "timeoutSeconds")
+_STORE_TIMEOUT = 60
+
+
+class Removal(ResourceType):
+    """Removes an ephemeral machine, its DNS values and its files."""
+
+    token = "metal-ipi:index:Removal"  # noqa: S105 - a type token
+
+    def check(self, inputs: Values) -> list[Problem]:
+        reader = Reader(inputs)
+        reader.only(*_INPUTS)
+        reader.optional_text("machineId")
+        reader.text(
+            "platform", default=PLATFORMS[0], pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS)
+        )
+        for member in reader.sections("records", required=False):
+            zone = member.text("zone", pattern=HOST_NAME, what="a zone name without trailing dot").lower()
+            parse_record(member, zone, also=("zone",))
+        reader.optional_text(
+            "artifactsDirectory", pattern=r"[A-Za-z0-9_-]{20,}", what="the output `directory` of an Artifacts"
+        )
+        reader.texts("artifactsFiles", required=False, pattern=FILE_NAME, what="a plain file name")
+        reader.number("drainSeconds", default=0, maximum=86400)
+        reader.number("timeoutSeconds", default=1800, minimum=1)
+        return reader.problems
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        return simple_changes(old, new, _INPUTS)
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        return {"removedAt": UNKNOWN}
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        await _remove(context, inputs)
+        return Made(id=hashlib.sha256(context.urn.encode()).hexdigest()[:16], outputs=_now())
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        if old.get("triggers") != new.get("triggers"):
+            await _remove(context, new)
+            return _now()
+        fresh = _fresh(old, new)
+        if not fresh:
+            return {"removedAt": old["removedAt"]}
+        await _remove(
+            context, {**fresh, "drainSeconds": new.get("drainSeconds"), "timeoutSeconds": new.get("timeoutSeconds")}
+        )
+        return _now()
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        return
+
+
+def _now() -> Values:
+    return {"removedAt": datetime.now(timezone.utc).isoformat(timespec="seconds")}
+
+
+def _fresh(old: Values, new: Values) -> dict[str, Any]:
+    """What the old state does not name yet."""
+    fresh: dict[str, Any] = {}
+    if new.get("machineId") != old.get("machineId") and new.get("machineId"):
+        fresh |= {"machineId": new["machineId"], "platform": new.get("platform")}
+    records = [record for record in new.get("records") or [] if record not in (old.get("records") or [])]
+    if records:
+        fresh["records"] = records
+    moved = new.get("artifactsDirectory") != old.get("artifactsDirectory")
+    known = () if moved else (old.get("artifactsFiles") or ())
+    files = [name for name in new.get("artifactsFiles") or () if name not in known]
+    if files and new.get("artifactsDirectory"):
+        fresh |= {"artifactsDirectory": new["artifactsDirectory"], "artifactsFiles": files}
+    return fresh
+
+
+async def _remove(context: Context, inputs: Mapping[str, Any]) -> None:
+    records: Sequence[Mapping[str, Any]] = inputs.get("records") or ()
+    for zone in sorted({str(record["zone"]).lower() for record in records}):
+        await context.status.live(f"withdrawing records of zone {zone}")
+        await withdraw(context, zone, records_of([r for r in records if str(r["zone"]).lower() == zone]))
+    drain = float(inputs.get("drainSeconds") or 0)
+    if records and drain:
+        await context.status.live(f"waiting {drain:g} s for resolvers to forget {len(records)} records")
+        await asyncio.sleep(drain)
+    if inputs.get("machineId"):
+        async with open_driver(inputs.get("platform") or PLATFORMS[0], context.settings) as driver:
+            await remove_machine(
+                context, driver, str(inputs["machineId"]), timeout=float(inputs.get("timeoutSeconds") or 1800)
+            )
+    files: Sequence[str] = inputs.get("artifactsFiles") or ()
+    if inputs.get("artifactsDirectory") and files:
+        await _delete_files(context, str(inputs["artifactsDirectory"]), files)
+
+
+async def _delete_files(context: Context, directory: str, files: Sequence[str]) -> None:
+    store = open_store(context.settings.need_artifacts())
+    backoff = Backoff(timeout=_STORE_TIMEOUT)
+    while True:
+        try:
+            return await store.delete(directory, files)
+        except RemoteError as error:
+            if backoff.over or not error.passing:
+                raise
+            await context.status.live(f"{error}; trying again")
+        await backoff.pause()

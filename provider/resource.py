@@ -1,0 +1,101 @@
+"""What a resource type is, and what it is given to work with.
+
+A type's module documents its life cycle, and what a kill at any moment leads to. The rule behind all of them: a side
+effect can be found again from the inputs and the URN alone, because the state may never have been written.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from provider.configuration import Settings
+from provider.fields import Problem
+from provider.status import Status
+
+Values = Mapping[str, Any]
+"""Plain property values by wire name, see `provider.values`."""
+Kind = Literal["add", "delete", "update"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What an operation on one resource may use."""
+
+    urn: str
+    settings: Settings
+    status: Status
+
+    @property
+    def name(self) -> str:
+        """The resource's name."""
+        return self.urn.rsplit("::", 1)[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """The difference between a resource's state and its new inputs, by property path."""
+
+    changes: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
+    replaces: frozenset[str] = frozenset()
+    """Those of the paths which cannot be changed in place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A resource after its creation."""
+
+    id: str
+    outputs: Values
+
+
+class ResourceType(ABC):
+    """One type of resource. `outputs` are the computed properties only: the plugin adds the inputs to the state."""
+
+    token: ClassVar[str]
+    """`metal-ipi:index:<Class>`."""
+    hidden_inputs: ClassVar[frozenset[str]] = frozenset()
+    """Inputs which are left out of the outputs, because they are large or secret and not needed there."""
+
+    @abstractmethod
+    def check(self, inputs: Values) -> list[Problem]:
+        """All problems of the inputs; does no I/O."""
+
+    @abstractmethod
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        """What an update would change; does no I/O. `old` holds inputs and outputs of the state."""
+
+    @abstractmethod
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        """The outputs as far as they can be told without I/O; UNKNOWN for the others."""
+
+    @abstractmethod
+    async def create(self, context: Context, inputs: Values) -> Made:
+        """Makes it. May find that an earlier, killed run made it already."""
+
+    @abstractmethod
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        """Changes it and answers the new outputs. Also called after an `InitFailed`, to go on from there."""
+
+    async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
+        """What is really there: changed properties (inputs included), or None when it is gone."""
+        return {}
+
+    @abstractmethod
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        """Removes it. Finding nothing is fine."""
+
+
+def simple_changes(old: Values, new: Values, keys: tuple[str, ...], replace: frozenset[str] = frozenset()) -> Changes:
+    """Compares whole properties."""
+    changes: dict[str, Kind] = {}
+    for key in keys:
+        if old.get(key) is None and new.get(key) is not None:
+            changes[key] = "add"
+        elif old.get(key) is not None and new.get(key) is None:
+            changes[key] = "delete"
+        elif old.get(key) != new.get(key):
+            changes[key] = "update"
+    return Changes(changes=changes, replaces=replace & changes.keys())

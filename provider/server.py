@@ -1,0 +1,169 @@
+"""The gRPC server around the provider: what the SDK's server does not do.
+
+- An error reaches the user as one message, without traceback and without secrets.
+- Something made but not finished is reported with its state (`ErrorResourceInitFailed`), so that nothing is lost.
+- Cancel ends what is running, so that it can report what it made.
+- The plugin ends when the engine dies: nothing of a killed run goes on working behind the next one's back.
+- The SDK's DiffConfig (3.256.0) cannot answer a detailed diff; ours says that no change of credentials replaces anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+from google.protobuf import empty_pb2
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.server import ProviderServicer
+from pulumi.runtime import proto
+from pulumi.runtime.proto import provider_pb2_grpc, status_pb2
+
+from provider.errors import InitFailed, ProviderError
+from provider.status import EngineLog, Redactor
+from provider.values import secret_texts
+
+if TYPE_CHECKING:
+    from provider.plugin import MetalIpiProvider
+
+_MAX_MESSAGE_BYTES = 400 * 1024 * 1024
+_OPTIONS = [
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    # How long a request may wait before it is looked at: hundreds arrive at once in a large facility.
+    ("grpc.server_max_unrequested_time_in_server", 1800),
+]
+
+
+class Servicer(ProviderServicer):
+    """The SDK's servicer with errors made readable."""
+
+    def __init__(self, args: list[str], version: str, provider: MetalIpiProvider, engine_address: str) -> None:
+        super().__init__(args, version, provider, engine_address)
+        self._redact = Redactor()
+        self._running: set[asyncio.Task[Any]] = set()
+        if engine_address:
+            provider.log = EngineLog(engine_address, self._redact)
+        self._log = provider.log
+
+    async def _guard(self, work: Callable[[Any, Any], Awaitable[Any]], request: Any, context: Any) -> Any:
+        """Runs one request of the SDK's servicer and turns its errors into answers."""
+        self._learn(request)
+        urn = getattr(request, "urn", "")
+        task = asyncio.ensure_future(work(request, context))
+        self._running.add(task)
+        try:
+            return await task
+        except InitFailed as error:
+            await self._abort_with_state(context, error)
+        except ProviderError as error:
+            await context.abort(grpc.StatusCode.UNKNOWN, self._redact(str(error)))
+        except asyncio.CancelledError:
+            await context.abort(grpc.StatusCode.CANCELLED, "cancelled")
+        except NotImplementedError as error:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
+        except Exception as error:
+            await self._log.send(traceback.format_exc(), urn=urn, ephemeral=False, debug=True)
+            kind = type(error).__name__
+            message = f"unexpected {kind}: {error} (a fault of the provider; `--debug` logs where)"
+            await context.abort(grpc.StatusCode.INTERNAL, self._redact(message))
+        finally:
+            self._running.discard(task)
+
+    def _learn(self, request: Any) -> None:
+        for name in ("args", "properties", "olds", "news", "inputs"):
+            struct = getattr(request, name, None)
+            if struct is not None:
+                for value in PropertyValue.unmarshal_map(struct).values():
+                    self._redact.learn(secret_texts(value))
+
+    async def _abort_with_state(self, context: Any, error: InitFailed) -> None:
+        message = self._redact(str(error))
+        detail = proto.ErrorResourceInitFailed(
+            id=error.resource_id, properties=PropertyValue.marshal_map(error.outputs), reasons=[message]
+        )
+        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message)
+        status.details.add().Pack(detail)
+        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+        await context.abort(grpc.StatusCode.UNKNOWN, message)
+
+    async def Cancel(self, request: Any, context: Any) -> Any:
+        for task in list(self._running):
+            task.cancel()
+        return await super().Cancel(request, context)
+
+    async def CheckConfig(self, request: Any, context: Any) -> Any:
+        return await self._guard(super().CheckConfig, request, context)
+
+    async def DiffConfig(self, request: Any, context: Any) -> Any:
+        same = request.olds == request.news
+        changes = proto.DiffResponse.DIFF_NONE if same else proto.DiffResponse.DIFF_SOME
+        return proto.DiffResponse(changes=changes, replaces=[])
+
+    async def Configure(self, request: Any, context: Any) -> Any:
+        return await self._guard(super().Configure, request, context)
+
+    async def Check(self, request: Any, context: Any) -> Any:
+        return await self._guard(super().Check, request, context)
+
+    async def Diff(self, request: Any, context: Any) -> Any:
+        return await self._guard(super().Diff, request, context)
+
+    async def Create(self, request: Any, context: Any) -> Any:
+        return await self._guard(super().Create, request, context)
+
+    async def Update(self, request: Any, context: Any) -> Any:
+        return await self._guard(super().Update, request, context)
+
+    async def Read(self, request: Any, context: Any) -> Any:
+        return await self._guard(super().Read, request, context)
+
+    async def Delete(self, request: Any, context: Any) -> Any:
+        return await self._guard(super().Delete, request, context)
+
+    async def Attach(self, request: Any, context: Any) -> Any:
+        self._provider_log_to(request.address)
+        return empty_pb2.Empty()
+
+    def _provider_log_to(self, address: str) -> None:
+        self._engine_address = address
+        self._log = EngineLog(address, self._redact)
+        self._provider.log = self._log  # type: ignore[attr-defined]
+
+
+def main(args: list[str], version: str, provider: MetalIpiProvider) -> None:
+    """Serves until the engine ends. The engine passes its address first, and reads our port from standard output."""
+    addresses = [arg for arg in args if not arg.startswith("-")]
+    _end_with_parent()
+    try:
+        asyncio.run(_serve(Servicer(args, version, provider, addresses[0] if addresses else "")))
+    except KeyboardInterrupt:
+        return
+
+
+async def _serve(servicer: Servicer) -> None:
+    server = grpc.aio.server(options=_OPTIONS)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+    await server.wait_for_termination()
+
+
+def _end_with_parent(interval: float = 0.5) -> None:
+    """Ends the process, as abruptly as the engine was ended, once the process that started us is gone."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(interval)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="end-with-parent").start()

@@ -1,0 +1,93 @@
+"""Messages to the engine: live status beside a resource, and lasting remarks under it.
+
+Secrets the provider has seen are blotted out of everything that leaves through here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+_MINIMUM_SECRET_LENGTH = 8
+_BLOT = "[secret]"
+
+
+class Redactor:
+    """Blots out secret texts. Shorter ones than eight characters are left: they would blot out ordinary words."""
+
+    def __init__(self) -> None:
+        self._secrets: set[str] = set()
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Adds secrets, line by line too: programs quote single lines of a key."""
+        for text in texts:
+            for part in (text, *text.splitlines()):
+                if len(part.strip()) >= _MINIMUM_SECRET_LENGTH and "-----" not in part:
+                    self._secrets.add(part.strip())
+
+    def __call__(self, message: str) -> str:
+        for secret in sorted((s for s in self._secrets if s in message), key=len, reverse=True):
+            message = message.replace(secret, _BLOT)
+        return message
+
+
+class Log(Protocol):
+    """Takes messages for the engine."""
+
+    async def send(self, message: str, *, urn: str, ephemeral: bool, debug: bool = False) -> None:
+        """Delivers one message; never fails because of it."""
+        ...
+
+
+class EngineLog:
+    """The engine's log service. A lost message is no reason to fail an operation, so errors are swallowed here."""
+
+    def __init__(self, address: str, redact: Redactor) -> None:
+        self._address = address
+        self._redact = redact
+        self._stub: Any = None
+
+    async def send(self, message: str, *, urn: str, ephemeral: bool, debug: bool = False) -> None:
+        import grpc.aio
+        from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
+
+        if self._stub is None:
+            self._stub = engine_pb2_grpc.EngineStub(grpc.aio.insecure_channel(self._address))
+        request = engine_pb2.LogRequest(
+            severity=engine_pb2.DEBUG if debug else engine_pb2.INFO,
+            message=self._redact(message),
+            urn=urn,
+            ephemeral=ephemeral,
+        )
+        try:
+            await self._stub.Log(request, timeout=5)
+        except grpc.aio.AioRpcError:
+            return
+
+
+class NoLog:
+    """For an engine that gave no address."""
+
+    async def send(self, message: str, *, urn: str, ephemeral: bool, debug: bool = False) -> None:
+        return
+
+
+class Status:
+    """The messages of one operation on one resource. Live status is sent at most once a second."""
+
+    def __init__(self, log: Log, urn: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._urn = urn
+        self._clock = clock
+        self._last = float("-inf")
+
+    async def live(self, message: str) -> None:
+        """What is going on just now; the engine shows the latest one beside the resource."""
+        if self._clock() - self._last >= 1:
+            self._last = self._clock()
+            await self._log.send(message, urn=self._urn, ephemeral=True)
+
+    async def remark(self, message: str) -> None:
+        """Something to keep, shown under the resource at the end."""
+        await self._log.send(message, urn=self._urn, ephemeral=False)
