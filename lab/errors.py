@@ -1,10 +1,10 @@
 """What the lab raises.
 
-    LabError                  anything a user of the lab can act on; the message names the remedy
-    ├── NotRunning            a command needs a running lab, and there is none
-    ├── SandboxRefused        this system does not let us have namespaces
-    ├── ServiceFailed         a service of the lab died or never answered
-    └── SetupFailed           something that the lab needs could not be installed or built
+LabError                  anything a user of the lab can act on; the message names the remedy
+├── NotRunning            a command needs a running lab, and there is none
+├── SandboxRefused        this system does not let us have namespaces
+├── ServiceFailed         a service of the lab died or never answered
+└── SetupFailed           something that the lab needs could not be installed or built
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who supervises a state directory: a lock that the supervisor holds as long as it lives.
 
-A process id in a file goes stale and gets reused. A POSIX record lock does neither: the kernel drops it with its holder,
-and F_GETLK names the holder's process id, translated into the namespace of whoever asks.
+A process id in a file goes stale and gets reused. A POSIX record lock does neither: the kernel drops it with its
+holder, and F_GETLK names the holder's process id, translated into the namespace of whoever asks.
 """
 
 from __future__ import annotations

@@ -89,4 +89,6 @@ def prepare(layout: Layout, facts: Facts) -> None:
         path = zone_file(layout, zone)
         if not path.exists():
             write_private(path, render_zone(zone))
+    # Knot takes the process id of its last run for its own: in a new pid namespace the same small number is somebody's.
+    (layout.dns / "knot.pid").unlink(missing_ok=True)
     write_private(layout.dns / "knot.conf", render_knot(layout, facts))

@@ -24,7 +24,7 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 
 
 def run(layout: Layout, command: Sequence[str]) -> int:
-    """Run `command` inside the lab with our directory, environment and files; returns its exit status (128+n: signal n)."""
+    """Run `command` inside the lab with our directory, environment and files; returns its status (128+n: signal n)."""
     supervisor = holder(layout.lock)
     if supervisor is None:
         raise NotRunning(f"no lab runs in {layout.state}: start it with `python -m lab up --state {layout.state}`")
@@ -84,7 +84,7 @@ def _fork(body: Callable[[], int]) -> int:
     status = 126
     try:
         status = body()
-    except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as its parent
+    except BaseException as error:
         os.write(2, f"lab run: {error}\n".encode())
     finally:
         os._exit(status)
@@ -142,7 +142,7 @@ def _execute(command: Sequence[str]) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these, and that would be inherited
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execvp(command[0], list(command))
+        os.execvp(command[0], list(command))  # noqa: S606
     except OSError as error:
         os.write(2, f"lab run: {command[0]}: {error.strerror}\n".encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)

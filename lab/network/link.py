@@ -27,9 +27,7 @@ def commands() -> str:
 def set_up() -> None:
     """Make the bridge in this network namespace, and let it route between machines."""
     try:
-        subprocess.run(
-            ["ip", "-batch", "-"], input=commands(), text=True, capture_output=True, check=True, timeout=10
-        )
+        subprocess.run(["ip", "-batch", "-"], input=commands(), text=True, capture_output=True, check=True, timeout=10)
     except FileNotFoundError as error:
         raise SandboxRefused("the lab needs the program `ip`: install the package iproute2") from error
     except subprocess.CalledProcessError as error:
@@ -37,7 +35,7 @@ def set_up() -> None:
     settings = Path("/proc/sys/net/ipv4")
     for name, value in {
         "ip_forward": "1",
-        # A new namespace may inherit the host's strict filter, which drops what a machine sends from its second address.
+        # A new namespace may inherit the host's strict filter, which drops what a machine's second address sends.
         "conf/all/rp_filter": "0",
         "conf/default/rp_filter": "0",
         f"conf/{plan.BRIDGE}/rp_filter": "0",

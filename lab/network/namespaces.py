@@ -54,7 +54,9 @@ def mount_proc() -> None:
 
 def mount_tmpfs(target: Path) -> None:
     """Cover `target` with an empty directory of this mount namespace."""
-    _check(_libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=0755"), f"tmpfs {target}")
+    _check(
+        _libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=0755"), f"tmpfs {target}"
+    )
 
 
 def identity(pid: int | str, kind: str) -> str:

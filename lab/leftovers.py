@@ -1,0 +1,152 @@
+"""Proof that a lab left nothing: no process, namespace, mount or file; and what it still held before it was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lab.layout import Layout
+from lab.network import namespaces
+from lab.supervision import holder
+
+_KINDS = ("pid", "net", "mnt")
+_SETTLE = 5.0
+"""Seconds that the kernel gets to finish what it does when process 1 of a pid namespace ends."""
+
+
+@contextmanager
+def watched_namespaces(layout: Layout) -> Iterator[dict[str, str]]:
+    """The running lab's namespaces by kind, kept from being reused until the block ends.
+
+    The kernel gives the number of a namespace that is gone to the next one. We hold the lab's open, so that whoever
+    is found in a namespace of that number really is in the lab's.
+    """
+    pid = holder(layout.lock)
+    opened: list[int] = []
+    found: dict[str, str] = {}
+    try:
+        if pid:
+            for kind in _KINDS:
+                opened.append(os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC))
+                found[kind] = str(Path(f"/proc/self/fd/{opened[-1]}").readlink())
+        yield found
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def held(layout: Layout) -> list[str]:
+    """What the API and the DNS of the running lab still hold: devices, keys, records. Unable to tell counts too."""
+    command = [sys.executable, "-m", "lab", "run", "--state", str(layout.state), "--"]
+    root = str(Path(__file__).resolve().parents[1])
+    answer = subprocess.run(
+        [*command, sys.executable, "-m", "lab.network.inventory", "--state", str(layout.state)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if answer.returncode != 0:
+        return [
+            f"what the lab still holds cannot be told: {answer.stderr.strip().splitlines()[-1:] or answer.returncode}"
+        ]
+    return json.loads(answer.stdout)
+
+
+def find(layout: Layout, spaces: dict[str, str] | None = None) -> list[str]:
+    """What is left of a lab that was stopped, nothing if all is well. `spaces` are namespaces to look for."""
+    deadline = time.monotonic() + _SETTLE
+    while True:
+        left = [*_processes(layout, spaces or {}), *_namespace_mounts(spaces or {}), *_mounts(layout), *_files(layout)]
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
+
+
+def _processes(layout: Layout, spaces: dict[str, str]) -> Iterator[str]:
+    """Processes in the lab's namespaces or mounts, holding its namespaces open, or started for its state directory."""
+    state = os.fsencode(layout.state)
+    wanted = set(spaces.values())
+    mine = _ancestry()
+    usual = namespaces.identity("self", "mnt")
+    for pid in (entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        if int(pid) in mine:
+            continue
+        process = Path("/proc", pid)
+        with suppress(OSError):  # it ended, or is another user's: then the lab's it is not
+            reasons = [f"in its {kind} namespace" for kind, space in spaces.items() if _space(pid, kind) == space]
+            if (
+                not reasons
+                and _space(pid, "mnt") not in {usual, None}
+                and state in (process / "mountinfo").read_bytes()
+            ):
+                reasons.append("in its mounts")
+            command = (process / "cmdline").read_bytes().split(b"\0")
+            if not reasons and any(word == state or word.startswith(state + b"/") for word in command):
+                reasons.append("started for it")
+            if not reasons and wanted and _holds(process, wanted):
+                reasons.append("holding its namespaces open")
+            if reasons:
+                yield f"process {pid} ({', '.join(reasons)}): {b' '.join(command).decode(errors='replace').strip()}"
+
+
+def _ancestry() -> set[int]:
+    """We and those that started us: they may well name the state directory."""
+    pids = {os.getpid()}
+    pid = os.getpid()
+    while pid > 1:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        pid = int(fields[1])
+        pids.add(pid)
+    return pids
+
+
+def _space(pid: str, kind: str) -> str | None:
+    try:
+        return namespaces.identity(pid, kind)
+    except OSError:
+        return None
+
+
+def _holds(process: Path, wanted: set[str]) -> bool:
+    for descriptor in (process / "fd").iterdir():
+        with suppress(OSError):
+            if str(descriptor.readlink()) in wanted:
+                return True
+    return False
+
+
+def _namespace_mounts(spaces: dict[str, str]) -> Iterator[str]:
+    """Namespaces kept by a mount, as `ip netns` does."""
+    for fields in _mountinfo():
+        if fields[3] in spaces.values():
+            yield f"namespace {fields[3]}, kept at {fields[4]}"
+
+
+def _mounts(layout: Layout) -> Iterator[str]:
+    for fields in _mountinfo():
+        if Path(fields[4]).is_relative_to(layout.state) or Path(fields[3]).is_relative_to(layout.state):
+            yield f"mount {fields[4]}"
+
+
+def _mountinfo() -> list[list[str]]:
+    return [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+
+
+def _files(layout: Layout) -> Iterator[str]:
+    """The state directory, and what names the lab among the temporary files."""
+    if layout.state.exists():
+        yield f"directory {layout.state}"
+    for directory in {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/run")}:
+        with suppress(OSError):
+            for entry in directory.glob("metal-ipi-lab*"):
+                yield f"temporary file {entry}"

@@ -1,0 +1,78 @@
+"""What a running lab still holds, as its own API and DNS tell it: a JSON list of sentences, empty when all is clean.
+
+Run inside the lab as `python -m lab.network.inventory --state DIR`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import ssl
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import dns.name
+import dns.query
+import dns.rdatatype
+import dns.tsigkeyring
+import dns.xfr
+import dns.zone
+
+from lab import facts
+from lab.layout import Layout
+from lab.network import plan
+from lab.network.dns import render_zone
+
+_SECONDS = 10.0
+
+
+def dns_records(known: facts.Dns) -> Iterator[str]:
+    """Records that the zones were not born with, by zone transfer."""
+    keyring = dns.tsigkeyring.from_text({known.tsig.name: (known.tsig.algorithm, known.tsig.secret)})
+    for name in plan.UPDATABLE_ZONES:
+        origin = dns.name.from_text(name)
+        zone = dns.zone.Zone(origin, relativize=False)
+        request, _ = dns.xfr.make_query(zone, serial=None, keyring=keyring)
+        dns.query.inbound_xfr(known.server, zone, request, timeout=_SECONDS, lifetime=_SECONDS)
+        for record in sorted(
+            _records(zone) - _records(dns.zone.from_text(render_zone(name), origin, relativize=False))
+        ):
+            yield f"DNS record {record}"
+
+
+def _records(zone: dns.zone.Zone) -> set[str]:
+    """The records of a zone, without its SOA and without TTLs."""
+    return {
+        f"{name} {dns.rdatatype.to_text(record.rdtype)} {record}"
+        for name, _, record in zone.iterate_rdatas()
+        if record.rdtype != dns.rdatatype.SOA
+    }
+
+
+def api_objects(known: facts.Facts) -> Iterator[str]:
+    """Devices, keys, projects, reservations, faults: whatever the API's inventory lists."""
+    request = urllib.request.Request("https://api.equinix.com/lab/inventory", headers={"X-Auth-Token": known.api.token})
+    context = ssl.create_default_context(cafile=known.ca_path)
+    with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as answer:  # noqa: S310
+        inventory: dict[str, list[dict[str, Any]]] = json.load(answer)
+    for kind, objects in inventory.items():
+        for each in objects:
+            label = each.get("hostname") or each.get("label") or each.get("name") or each.get("kind") or ""
+            yield f"{kind}: {label} {each.get('id', '')}".rstrip()
+
+
+def main() -> None:
+    """Print the list."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--state", required=True)
+    layout = Layout.of(parser.parse_args().state)
+    known = facts.require(layout)
+    held = list(dns_records(known.dns))
+    if "metal-api" in json.loads(layout.status.read_text())["services"]:
+        held += api_objects(known)
+    print(json.dumps(held))
+
+
+if __name__ == "__main__":
+    main()

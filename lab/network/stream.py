@@ -1,0 +1,49 @@
+"""What there is to boot: the stream metadata document and the files that it names, under the boot server's root."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from lab.layout import Layout, write_private
+from lab.network import plan
+
+BASE_URL = f"http://{plan.BOOT_NAME}"
+SIMULATED_RELEASE = "12.0.0-0"
+_SIMULATED_FILES = {
+    "kernel": ("live-kernel.x86_64", "metal-ipi lab: the kernel of simulated machines, which run none\n"),
+    "initramfs": ("live-initramfs.x86_64.img", "metal-ipi lab: the initramfs of simulated machines\n"),
+    # A simulated machine takes its operating system's version from here, as a real one does.
+    "rootfs": (
+        "live-rootfs.x86_64.img",
+        "NAME='Lab CoreOS (simulated)'\nID=rhcos-lab\n"
+        f"VERSION='{SIMULATED_RELEASE}'\nVERSION_ID='12.0'\nOSTREE_VERSION='{SIMULATED_RELEASE}'\n",
+    ),
+}
+
+
+def publish(layout: Layout, machines: str) -> None:
+    """Put the images for this kind of machines and their stream document where the boot server finds them."""
+    document = _publish_image(layout) if machines == "libvirt" else _publish_simulated(layout.boot)
+    write_private(layout.boot / "streams" / "lab.json", json.dumps(document, indent=2) + "\n")
+
+
+def _publish_image(layout: Layout) -> dict[str, object]:
+    from lab.node_image.build import ensure
+
+    return ensure().publish(layout.boot, layout.ca.read_bytes(), BASE_URL)
+
+
+def _publish_simulated(boot: Path) -> dict[str, object]:
+    """Small files with real hashes: simulated machines fetch and verify them like any other."""
+    from lab.node_image.image import stream
+
+    directory = boot / "images" / SIMULATED_RELEASE
+    directory.mkdir(parents=True, exist_ok=True)
+    files: dict[str, Path] = {}
+    for name, (suffix, content) in _SIMULATED_FILES.items():
+        files[name] = directory / f"lab-coreos-{SIMULATED_RELEASE}-{suffix}"
+        files[name].write_text(content)
+    sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    return stream(SIMULATED_RELEASE, f"{BASE_URL}/images/{SIMULATED_RELEASE}", files, sums)

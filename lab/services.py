@@ -1,0 +1,132 @@
+"""The lab's services: how each is started, and how one tells that it answers."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import ssl
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.layout import Layout
+from lab.network import plan
+from lab.network.dns import knot
+
+_PROBE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """One process of the lab."""
+
+    name: str
+    argv: tuple[str, ...]
+    probe: Callable[[Layout], None]
+    """Raises OSError as long as the service does not answer."""
+    patience: float
+    """Seconds after which not answering is a failure."""
+    directory: str = "."
+    """Its working directory, below the state directory."""
+
+
+def select(layout: Layout, machines: str, names: Sequence[str] | None = None) -> list[Service]:
+    """The services of a lab, all of them or those named. An unknown name is an error."""
+    state = str(layout.state)
+    python = (sys.executable, "-m")
+    program = knot()
+    resolver = (
+        (program, "-c", str(layout.dns / "knot.conf"))
+        if program
+        else (*python, "lab.network.dns_fallback", "--state", state)
+    )
+    known = (
+        Service(name="dns", argv=resolver, probe=_dns_answers, patience=20, directory="dns"),
+        Service(name="boot", argv=(*python, "lab.network.boot", "--state", state), probe=_boot_answers, patience=40),
+        Service(
+            name="metal-api",
+            argv=(*python, "lab.metal_api", "--state", state, "--machines", machines),
+            probe=_api_answers,
+            patience=90,
+        ),
+    )
+    if names is None:
+        return list(known)
+    unknown = set(names) - {service.name for service in known}
+    if unknown:
+        raise LabError(f"no such service: {', '.join(sorted(unknown))}")
+    return [service for service in known if service.name in names]
+
+
+def environment(layout: Layout) -> dict[str, str]:
+    """The environment of a service: this package importable, temporary files inside the state directory."""
+    root = str(Path(__file__).resolve().parents[1])
+    inherited = os.environ.get("PYTHONPATH")
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{root}{os.pathsep}{inherited}" if inherited else root,
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(layout.tmp),
+    }
+
+
+def _dns_answers(_layout: Layout) -> None:
+    """Ask for each zone's SOA, in plain bytes: importing a DNS library here would cost more than the answer."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(_PROBE_SECONDS)
+        sock.connect((plan.DNS, 53))
+        for number, zone in enumerate(plan.STATIC_RECORDS, start=1):
+            labels = [label.encode() for label in zone.split(".") if label]
+            name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
+            sock.send(struct.pack("!HHHHHH", number, 0, 1, 0, 0, 0) + name + struct.pack("!HH", 6, 1))
+            answered, flags, _, answers = struct.unpack("!HHHH", sock.recv(1500)[:8])
+            if answered != number or flags & 0x000F or not answers:
+                raise OSError(f"zone {zone} is not served")
+
+
+def _tls(layout: Layout, name: str, request: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+    """GET `request` by https from the name's fixed address, verified; the DNS may not be up yet."""
+    context = ssl.create_default_context(cafile=str(layout.ca))
+    connection = http.client.HTTPSConnection(name, timeout=_PROBE_SECONDS, context=context)
+    plain = socket.create_connection((plan.TLS_NAMES[name], 443), timeout=_PROBE_SECONDS)
+    connection.sock = context.wrap_socket(plain, server_hostname=name)
+    try:
+        connection.request("GET", request, headers=headers)
+        return connection.getresponse()
+    except http.client.HTTPException as error:
+        raise OSError(f"{name}: {error!r}") from error
+    finally:
+        connection.close()
+
+
+def _boot_answers(layout: Layout) -> None:
+    """The stream document by http and https, and the upload server's greeting."""
+    plain = http.client.HTTPConnection(plan.BOOT, timeout=_PROBE_SECONDS)
+    try:
+        plain.request("GET", "/streams/lab.json")
+        answers = [plain.getresponse().status, _tls(layout, plan.BOOT_NAME, "/streams/lab.json", {}).status]
+    except http.client.HTTPException as error:
+        raise OSError(repr(error)) from error
+    finally:
+        plain.close()
+    if answers != [200, 200]:
+        raise OSError(f"the stream document is answered with status {answers}")
+    with socket.create_connection((plan.BOOT, 22), timeout=_PROBE_SECONDS) as upload:
+        if not upload.recv(4).startswith(b"SSH-"):
+            raise OSError("the upload server does not greet")
+
+
+def _api_answers(layout: Layout) -> None:
+    """An authorised request to the API; its metadata service listens from the same moment on."""
+    if not (layout.state / "metal_api.ready").exists():
+        raise OSError("it has not said that it is ready")
+    from lab import facts
+
+    headers = {"X-Auth-Token": facts.require(layout).api.token}
+    status = _tls(layout, "api.equinix.com", "/metal/v1/facilities", headers).status
+    if status != http.client.OK:
+        raise OSError(f"the API answers with status {status}")

@@ -1,0 +1,130 @@
+"""Set-up of the lab: what it installs, what it builds, and which kind of machines can run here.
+
+Nothing is asked. What will be installed on the system is announced first, and only what is missing is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import SetupFailed
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Package:
+    """A Debian package, and the file that shows that it is there (another one may have brought it)."""
+
+    name: str
+    file: str
+
+
+NETWORK = (
+    Package("util-linux", "/usr/bin/unshare"),
+    Package("iproute2", "/sbin/ip"),
+    Package("knot", "/usr/sbin/knotd"),
+)
+"""What every lab uses. Without Knot its own DNS server stands in; without the others there is no lab."""
+
+MACHINES = (
+    Package("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
+    Package("ipxe-qemu", "/usr/lib/ipxe/qemu/pxe-virtio.rom"),
+    Package("libvirt-daemon", "/usr/sbin/libvirtd"),
+    Package("libvirt-daemon-driver-qemu", "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so"),
+    Package("libvirt-clients", "/usr/bin/virsh"),
+    Package("dnsmasq-base", "/usr/sbin/dnsmasq"),
+)
+"""What libvirt machines use on top."""
+
+
+def run(machines: str, report: Report) -> str:
+    """Install and build what a lab with `machines` needs; returns the kind of machines it can have here."""
+    if machines == "libvirt" and (reason := _no_libvirt()):
+        report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
+        machines = "simulated"
+    install(missing((*NETWORK, *MACHINES) if machines == "libvirt" else NETWORK), report)
+    machines = settle(machines, report)
+    path = installer()
+    report(f"the stand-in for openshift-install: {path}")
+    if machines == "libvirt":
+        from lab.node_image.build import ensure
+
+        image = ensure()
+        report(f"the node image: {image.directory}" + ("" if image.afterburn else " (without Afterburn)"))
+    return machines
+
+
+def settle(machines: str, report: Report) -> str:
+    """The kind of machines that a lab started now can have; says so when it is not the one asked for."""
+    if machines != "libvirt":
+        return machines
+    absent = missing(MACHINES)
+    reason = _no_libvirt() or (f"missing: {', '.join(package.name for package in absent)}" if absent else None)
+    if reason is None:
+        return machines
+    report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
+    return "simulated"
+
+
+def installer() -> Path:
+    """The stand-in for openshift-install, built if need be."""
+    from lab.openshift import build
+
+    return build.installer()
+
+
+def missing(packages: Sequence[Package]) -> list[Package]:
+    """Those of `packages` that are not there."""
+    return [package for package in packages if not Path(package.file).exists()]
+
+
+def install(packages: Sequence[Package], report: Report) -> None:
+    """Install Debian packages; where we may not, say what is missing and go on, for not all of them are essential."""
+    if not packages:
+        report("no system package is missing")
+        return
+    names = [package.name for package in packages]
+    prefix = _privilege()
+    if prefix is None or not shutil.which("apt-get"):
+        report(f"not installed, for that takes apt-get and root: {' '.join(names)}")
+        return
+    report(f"installing on this system, with apt-get: {' '.join(names)}")
+    environment = ["env", "DEBIAN_FRONTEND=noninteractive"]
+    for command in (
+        ["apt-get", "update", "--quiet=2"],
+        ["apt-get", "install", "--quiet=2", "--yes", "--no-install-recommends", *names],
+    ):
+        done = subprocess.run(
+            [*prefix, *environment, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            end = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+            raise SetupFailed(f"`{' '.join(command)}` ended with {done.returncode}:\n{end}")
+
+
+def _privilege() -> list[str] | None:
+    """What to put before a command that needs root; None where there is no way that asks nothing."""
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo"):
+        allowed = subprocess.run(["sudo", "-n", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if allowed.returncode == 0:
+            return ["sudo", "-n"]
+    return None
+
+
+def _no_libvirt() -> str | None:
+    """Why libvirt machines can never run here, whatever is installed; None if they can."""
+    if os.geteuid() != 0:
+        return "they take root (run as root for them)"
+    if os.uname().machine != "x86_64":
+        return f"the node image is for x86_64, this is {os.uname().machine}"
+    if not shutil.which("apt-get"):
+        return "they are installed with apt-get, and this is no Debian-like system"
+    return None
