@@ -1,0 +1,98 @@
+"""All simulated machines: the MachineBackend, in the API's own process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from lab.machines.base import BackendError, MachineSpec
+from lab.machines.simulated.fetch import Downloads
+from lab.machines.simulated.machine import Machine, Surroundings, saved
+
+RANGES = ("198.51.100.0/24", "203.0.113.0/24", "198.18.0.0/15")
+"""Machine addresses; the kernel is told that all of them are this host's (AnyIP)."""
+
+
+class SimulatedBackend:
+    """Machines are directories below `directory`; they survive a restart of this process."""
+
+    def __init__(self, directory: Path, around: Surroundings, *, ranges: tuple[str, ...] = RANGES) -> None:
+        self._directory = directory
+        self._around = around
+        self._ranges = ranges
+        self._downloads = Downloads()
+        self._machines: dict[str, Machine] = {}
+        self._running: frozenset[str] = frozenset()
+
+    async def open(self) -> None:
+        """Claim the addresses; go on with the machines of a former process."""
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for entry in self._ranges:
+            await _run("ip", "route", "replace", "local", entry, "dev", "lo")
+        resumed: set[str] = set()
+        for directory in sorted(self._directory.iterdir()):
+            known = saved(directory)
+            if known is None:
+                continue
+            state, spec = known
+            machine = self._machine(spec)
+            if state == "up":
+                await machine.resume()
+            elif state == "booting":
+                await machine.power_on()
+            else:
+                continue
+            resumed.add(spec.id)
+        self._running = frozenset(resumed)
+
+    def running(self) -> frozenset[str]:
+        """Machines that `open` brought back."""
+        return self._running
+
+    async def power_on(self, spec: MachineSpec) -> None:
+        """Boot, in the background."""
+        known = self._machines.get(spec.id)
+        if known is not None and known.spec != spec:
+            await known.power_off()
+            del self._machines[spec.id]
+        await self._machine(spec).power_on()
+
+    async def power_off(self, machine_id: str) -> None:
+        """Cut off, keep the directory."""
+        machine = self._machines.get(machine_id)
+        if machine is not None:
+            await machine.power_off()
+
+    async def delete(self, machine_id: str) -> None:
+        """Cut off, remove everything."""
+        machine = self._machines.pop(machine_id, None)
+        if machine is None:
+            return
+        await machine.power_off()
+        await asyncio.to_thread(machine.remove)
+
+    def console(self, machine_id: str) -> bytes:
+        """What the machine printed."""
+        machine = self._machines.get(machine_id)
+        return machine.printed() if machine is not None else b""
+
+    async def close(self) -> None:
+        """Stop everything, keep the directories: the machines are resumed by the next process."""
+        await asyncio.gather(*(machine.detach() for machine in self._machines.values()))
+        for entry in self._ranges:
+            await _run("ip", "route", "del", "local", entry, "dev", "lo")
+
+    def _machine(self, spec: MachineSpec) -> Machine:
+        if spec.id not in self._machines:
+            self._machines[spec.id] = Machine(spec, self._directory / spec.id, self._around, self._downloads)
+        return self._machines[spec.id]
+
+
+async def _run(*argv: str) -> None:
+    """Run a program; raises BackendError with what it said."""
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+    )
+    _, text = await process.communicate()
+    if process.returncode != 0:
+        raise BackendError(f"{' '.join(argv)}: {text.decode(errors='replace').strip()}")

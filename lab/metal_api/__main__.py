@@ -1,0 +1,104 @@
+"""`python -m lab.metal_api --state DIR --machines libvirt|simulated`: the service, inside the lab's namespaces."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from lab.facts import require
+from lab.layout import Layout
+from lab.machines.base import BackendError, MachineBackend
+from lab.metal_api.provisioning import Pace
+from lab.metal_api.server import Places, Service
+from lab.metal_api.sources import Chance, SystemClock
+from lab.metal_api.state import Identity
+from lab.network import plan
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="lab.metal_api", description=__doc__)
+    parser.add_argument("--state", type=Path, required=True, help="the lab's state directory")
+    parser.add_argument("--machines", choices=("libvirt", "simulated"), required=True, help="the machine back end")
+    parser.add_argument("--ready-file", type=Path, help="written when everything is served")
+    parser.add_argument("--seed", type=int, help="make ids and passwords predictable")
+    parser.add_argument(
+        "--openshift-binary",
+        type=Path,
+        default=os.environ.get("LAB_OPENSHIFT_BINARY"),
+        help="what simulated machines have as /usr/local/bin/lab-openshift (default: $LAB_OPENSHIFT_BINARY)",
+    )
+    return parser.parse_args()
+
+
+def _backend(options: argparse.Namespace, layout: Layout) -> MachineBackend:
+    """The chosen back end; the other one's packages need not be installed."""
+    if options.machines == "simulated":
+        from lab.machines.simulated import SimulatedBackend, Surroundings
+
+        binary: Path | None = options.openshift_binary
+        return SimulatedBackend(
+            layout.state / "machines",
+            Surroundings(
+                ca=layout.ca, boot_server=f"http://{plan.METADATA}", tools=(binary,) if binary is not None else ()
+            ),
+        )
+    from lab.machines.libvirt import LibvirtBackend
+
+    return LibvirtBackend(layout.state)
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    layout = Layout.of(options.state)
+    facts = require(layout)
+    service = Service(
+        Identity(token=facts.api.token, organization_id=facts.api.organization_id, project_id=facts.api.project_id),
+        Places(api=plan.API, metadata=plan.METADATA, sos=plan.SOS, tls=layout.tls, state=layout.state / "metal_api"),
+        _backend(options, layout),
+        pace=Pace(),
+        clock=SystemClock(),
+        chance=Chance(options.seed),
+    )
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    running: asyncio.Task[None] | None = None
+    try:
+        await service.start()
+        if options.ready_file:
+            options.ready_file.write_text(f"{os.getpid()}\n")
+        running = asyncio.create_task(service.run())
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if running.done():
+            running.result()
+    finally:
+        await service.close()
+        if running is not None:
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+
+
+def main() -> int:
+    """Serve until SIGTERM."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        asyncio.run(_serve(_arguments()))
+    except BackendError as error:
+        print(f"lab.metal_api: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

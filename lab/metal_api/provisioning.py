@@ -1,0 +1,163 @@
+"""The life of a device and of the machine behind it: queued, provisioning, active; off and on; gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from lab.machines.base import BackendError, MachineBackend, MachineSpec, SurvivesRestart
+from lab.metal_api.catalog import PLANS
+from lab.metal_api.exceptions import Unprocessable
+from lab.metal_api.models import Device
+from lab.metal_api.state import GONE, Account
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How long things take that on Metal take minutes; seconds."""
+
+    queued: float = 0.3
+    provisioning: float = 0.3
+    power: float = 0.5
+    deprovisioning: float = 1.0
+
+
+class Provisioner:
+    """One task per device that is on its way from one state to another."""
+
+    def __init__(self, account: Account, machines: MachineBackend, pace: Pace) -> None:
+        self._account = account
+        self._machines = machines
+        self._pace = pace
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def resume(self) -> None:
+        """After a restart: finish what was under way, switch on what was on."""
+        running = self._machines.running() if isinstance(self._machines, SurvivesRestart) else frozenset[str]()
+        for device in list(self._account.devices.values()):
+            if device.state == GONE:
+                self._start(device, self._deprovision)
+            elif device.state == "queued":
+                self._start(device, self._provision)
+            elif device.state == "powering_off":
+                self._start(device, self._power_off)
+            elif device.powered and device.id not in running:
+                self._start(device, self._boot)
+
+    async def close(self) -> None:
+        """Stop moving; `resume` goes on from the saved states."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def provision(self, device: Device) -> None:
+        """Begin the life of a new device."""
+        self._start(device, self._provision)
+
+    def deprovision(self, device: Device) -> None:
+        """Begin its end, whatever it was doing."""
+        if device.locked:
+            raise Unprocessable("Cannot delete a locked item")
+        if device.state == GONE:
+            return
+        self._account.set_state(device, GONE)
+        self._account.add_event(device, "instance.deprovisioning", f"{device.hostname} is being deprovisioned")
+        self._start(device, self._deprovision)
+
+    def power_off(self, device: Device) -> None:
+        """Only an active device can be switched off."""
+        self._require(device, "active")
+        self._account.set_state(device, "powering_off")
+        self._start(device, self._power_off)
+
+    def power_on(self, device: Device) -> None:
+        """Only an inactive device can be switched on."""
+        self._require(device, "inactive")
+        self._account.set_state(device, "powering_on", powered=True)
+        self._account.add_event(device, "power.on", f"{device.hostname} is powering on")
+        self._start(device, self._boot)
+
+    def reboot(self, device: Device) -> None:
+        """Only an active device can be rebooted; it stays active."""
+        self._require(device, "active")
+        self._account.add_event(device, "power.reboot", f"{device.hostname} rebooted")
+        self._start(device, self._boot)
+
+    def script_served(self, device: Device) -> None:
+        """The iPXE script was fetched: for a custom_ipxe device that is all provisioning means."""
+        if device.state == "provisioning":
+            self._account.add_event(device, "provisioning.109", "Installation finished, rebooting server")
+            self._account.set_state(device, "active")
+            self._account.add_event(device, "provisioning.110", "Provision complete! Your device is ready to go.")
+        elif device.state == "powering_on":
+            self._account.set_state(device, "active")
+
+    def _require(self, device: Device, state: str) -> None:
+        if device.state != state:
+            raise Unprocessable(f"Device must be {state} to perform this action; it is {device.state}")
+
+    def _start(self, device: Device, work: Callable[[Device], Awaitable[None]]) -> None:
+        """Replace what the device was doing: a deletion in the middle of provisioning wins."""
+        previous = self._tasks.get(device.id)
+
+        async def run() -> None:
+            if previous is not None and not previous.done():
+                previous.cancel()
+                await asyncio.gather(previous, return_exceptions=True)
+            await work(device)
+
+        task = asyncio.get_running_loop().create_task(run(), name=f"device {device.hostname}")
+        self._tasks[device.id] = task
+        task.add_done_callback(lambda done: self._finished(device, done))
+
+    def _finished(self, device: Device, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(device.id) is task:
+            del self._tasks[device.id]
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, BackendError):
+            self._account.add_event(device, "instance.failed", f"{device.hostname} failed: {error}", "failed")
+            self._account.set_state(device, "failed", powered=False)
+        elif error is not None:
+            raise error
+
+    async def _provision(self, device: Device) -> None:
+        account = self._account
+        await account.clock.sleep(self._pace.queued)
+        account.set_state(device, "provisioning")
+        account.add_event(device, "provisioning.101", "Provisioning started")
+        account.add_event(device, "provisioning.102", "Network configured")
+        await account.clock.sleep(self._pace.provisioning)
+        account.add_event(device, "provisioning.103", "Configuration written, restarting device")
+        account.set_state(device, "provisioning", powered=True)
+        await self._boot(device)
+
+    async def _boot(self, device: Device) -> None:
+        await self._machines.power_on(spec_of(device))
+
+    async def _power_off(self, device: Device) -> None:
+        await self._machines.power_off(device.id)
+        await self._account.clock.sleep(self._pace.power)
+        self._account.set_state(device, "inactive", powered=False)
+        self._account.add_event(device, "power.off", f"{device.hostname} is powered off")
+
+    async def _deprovision(self, device: Device) -> None:
+        await self._machines.delete(device.id)
+        await self._account.clock.sleep(self._pace.deprovisioning)
+        self._account.remove_device(device.id)
+
+
+def spec_of(device: Device) -> MachineSpec:
+    """What the back end is told about a device."""
+    plan = PLANS[device.plan]
+    return MachineSpec(
+        id=device.id,
+        hostname=device.hostname,
+        mac=device.mac,
+        addresses=tuple(device.addresses),
+        memory_mib=plan.memory_mib,
+        cpus=plan.cpus,
+    )
