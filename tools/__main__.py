@@ -1,0 +1,71 @@
+"""The command line; see the package's docstring."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from tools.errors import ToolError
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools", description="Drives the stacks of this project.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in (
+        ("setup", "build or install what the other commands need"),
+        ("up", "make a stack's resources what its configuration says"),
+        ("down", "remove a stack's resources, and the lab it ran in"),
+        ("preview", "tell what `up` would do"),
+        ("refresh", "make a stack's state what is really there"),
+        ("output", "print a stack's outputs as one JSON document"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("--stack", default="lab", help="the stack's name (default: %(default)s)")
+        command.add_argument(
+            "--machines",
+            default=os.environ.get("MACHINES") or None,
+            help="libvirt or simulated, for lab stacks (default: $MACHINES, else the stack file's)",
+        )
+    # The inner halves of a run: containment.py and session.py say why.
+    inner = commands.add_parser("engine")
+    inner.add_argument("operation", choices=("up", "down", "refresh", "preview"))
+    inner.add_argument("--stack", required=True)
+    inner.add_argument("--engine", required=True)
+    inner.add_argument("--engine-version", required=True)
+    contain = commands.add_parser("contain")
+    contain.add_argument("rest", nargs=argparse.REMAINDER)
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run one command; returns its exit status."""
+    arguments = _arguments()
+    try:
+        if arguments.command == "contain":
+            from tools.containment import contained, python_module
+
+            command = contained(python_module(*arguments.rest))
+            os.execvp(command[0], command)  # noqa: S606  no shell is wanted
+        if arguments.command == "engine":
+            from tools.commands import run_engine
+
+            run_engine(arguments.operation, arguments.stack, arguments.engine, arguments.engine_version)
+        else:
+            from tools.commands import COMMANDS
+
+            COMMANDS[arguments.command](arguments.stack, arguments.machines or None)
+    except ToolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads of the Automation API may still wait for an engine that was killed: they must not keep us.
+    os._exit(status)

@@ -1,0 +1,170 @@
+"""The Automation API, bent in two places: the engine we found is the one it runs, and we can reach its process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pulumi
+from pulumi import automation
+from pulumi.automation import CommandResult, PulumiCommand
+from pulumi.automation.errors import create_command_error
+from semver import VersionInfo
+
+from tools.engine import Engine
+from tools.errors import StackError
+from tools.files import write_private
+from tools.layout import Layout
+from tools.state import Deployment
+
+Program = Callable[[], object]
+_OURS = ("stacks", "components", "provider")
+
+
+class EngineCommand(PulumiCommand):
+    """Runs the engine with exactly the environment it was given, in a session of its own."""
+
+    def __init__(self, engine: Engine, env: Mapping[str, str]) -> None:
+        # The base class would run `pulumi version` to learn what is known here already.
+        self.command = str(engine.path)
+        self.version = VersionInfo.parse(engine.version)
+        self.last_status = 0
+        self._env = dict(env)
+        self._process: subprocess.Popen[str] | None = None
+
+    def interrupt(self) -> None:
+        """Ask the running engine to cancel (once), or to stop at once (twice)."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGINT)
+
+    def run(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: Callable[[str], Any] | None = None,
+        on_error: Callable[[str], Any] | None = None,
+    ) -> CommandResult:
+        """Run one command; raises CommandError when it fails. Output is read until the engine itself has ended:
+        plug-ins that outlived a killed engine may still hold the pipes."""
+        return self._run(args, cwd, additional_env, on_output, on_error)
+
+    def text(self, args: list[str], cwd: Path, stdin: str | None = None) -> str:
+        """Run one command and return its standard output."""
+        return self._run(args, str(cwd), {}, stdin=stdin).stdout
+
+    def _run(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: Callable[[str], Any] | None = None,
+        on_error: Callable[[str], Any] | None = None,
+        *,
+        stdin: str | None = None,
+    ) -> CommandResult:
+        process = subprocess.Popen(
+            [self.command, "--non-interactive", *args],
+            cwd=cwd,
+            env={**self._env, **additional_env, "PULUMI_AUTOMATION_API": "true"},
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+        self._process = process
+        chunks: tuple[list[str], list[str]] = ([], [])
+
+        def read(stream: IO[str], callback: Callable[[str], Any] | None, into: list[str]) -> None:
+            for line in stream:
+                into.append(line.rstrip("\n"))
+                if callback is not None:
+                    callback(line.rstrip())
+
+        streams = ((process.stdout, on_output, chunks[0]), (process.stderr, on_error, chunks[1]))
+        readers = [threading.Thread(target=read, args=each, daemon=True) for each in streams]
+        for reader in readers:
+            reader.start()
+        if stdin is not None:
+            assert process.stdin is not None
+            process.stdin.write(stdin)
+            process.stdin.close()
+        self.last_status = process.wait()
+        for reader in readers:
+            reader.join(timeout=5)
+        result = CommandResult(stdout="\n".join(chunks[0]), stderr="\n".join(chunks[1]), code=self.last_status)
+        if self.last_status != 0:
+            raise create_command_error(result)
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+        return result
+
+
+def open_stack(layout: Layout, command: EngineCommand, program: Program) -> automation.Stack:
+    """Select the stack, or create it; the program is run in this process when an operation asks for it."""
+    name = project_name(layout)
+    options = automation.LocalWorkspaceOptions(
+        work_dir=str(layout.project), pulumi_command=command, pulumi_home=str(layout.home)
+    )
+    find = automation.select_stack if layout.exists else automation.create_stack
+    return find(layout.stack, project_name=name, program=guarded(program, layout.log), opts=options)
+
+
+def project_name(layout: Layout) -> str:
+    """The project's name, as Pulumi.yaml says it."""
+    for line in (layout.project / "Pulumi.yaml").read_text().splitlines():
+        if line.startswith("name:"):
+            return line.partition(":")[2].strip().strip("'\"")
+    raise StackError("Pulumi.yaml has no name", remedy="restore Pulumi.yaml from version control")
+
+
+def guarded(program: Program, log: Path) -> Callable[[], None]:
+    """The program, so that its failure reads as a message; the traceback goes to a file."""
+
+    def run() -> None:
+        try:
+            program()
+        except pulumi.RunError:
+            raise
+        except Exception as error:
+            write_private(log, traceback.format_exc())
+            if type(error).__module__.partition(".")[0] in _OURS:
+                raise pulumi.RunError(str(error)) from error
+            raise pulumi.RunError(f"{type(error).__name__}: {error}\n(the full story is in {log})") from error
+
+    return run
+
+
+def export(layout: Layout, command: EngineCommand) -> Deployment:
+    """The state, secrets still encrypted; the Automation API's own export decrypts them."""
+    text = command.text(["stack", "export", "--stack", layout.stack], layout.project)
+    return Deployment(document=cast("dict[str, Any]", json.loads(text)))
+
+
+def import_(layout: Layout, command: EngineCommand, document: dict[str, Any]) -> None:
+    """Replace the state."""
+    command.text(["stack", "import", "--stack", layout.stack], layout.project, stdin=json.dumps(document))
+
+
+def locks(layout: Layout) -> list[Path]:
+    """The lock files of the backend: an engine that was killed leaves its own."""
+    return sorted((layout.backend / ".pulumi" / "locks").glob(f"**/{layout.stack}/*.json"))
+
+
+def last_words(error: Exception) -> str:
+    """What the engine said last, when it ended without telling why in an event."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    marks = [number for number, line in enumerate(lines) if line.strip().startswith("stderr:")]
+    tail = lines[marks[-1] :] if marks else lines
+    return os.linesep.join(tail[-12:]).strip().removeprefix("stderr:").strip()

@@ -1,0 +1,215 @@
+"""The outer half of each command: set up, start the lab where the stack wants it, hand over to the inner half."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Generator
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from tools import engine, stackfile
+from tools.containment import STOP, RunLock, python_module, run_leashed
+from tools.errors import RunFailed, StackError
+from tools.facility import KINDS, Facility
+from tools.files import write_private
+from tools.layout import ROOT, Layout
+
+
+def say(text: str) -> None:
+    """Progress of the set-up: on stderr, because stdout is for what was asked for."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def setup(stack: str, machines: str | None) -> None:
+    """Everything that can be made beforehand: the engine, and the lab's packages and images for a lab stack."""
+    layout = Layout(root=ROOT, stack=stack)
+    wanted = stackfile.lab_machines(stackfile.read(layout.stack_file))
+    engine.ensure(say)
+    if wanted is not None:
+        Facility(layout=layout).setup(_machines(layout, wanted, machines))
+
+
+def up(stack: str, machines: str | None) -> None:
+    """Make the stack's resources what its configuration says."""
+    _with_lab("up", stack, machines)
+
+
+def refresh(stack: str, machines: str | None) -> None:
+    """Make the state what is really there."""
+    _existing(Layout(root=ROOT, stack=stack))
+    _with_lab("refresh", stack, machines)
+
+
+def down(stack: str, machines: str | None) -> None:
+    """Remove the stack's resources, its state, and the lab; raises when anything is left."""
+    layout = Layout(root=ROOT, stack=stack)
+    is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
+    if layout.exists:
+        _with_lab("down", stack, machines)
+    else:
+        say(f"stack '{stack}' has no state: no resource of it is known")
+    if is_lab:
+        Facility(layout=layout).down()
+    with contextlib.suppress(OSError):  # other stacks may have their state beside it
+        layout.state.parent.rmdir()
+        layout.state.parent.parent.rmdir()
+
+
+def preview(stack: str, machines: str | None) -> None:
+    """Tell what `up` would do. Without a state it is a rehearsal: no credentials, no network, nothing kept."""
+    layout = Layout(root=ROOT, stack=stack)
+    if layout.exists:
+        _inner(layout, "preview", is_lab=stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None)
+        return
+    found = engine.ensure(say)
+    from stacks.program import main as program
+    from tools.screen import Screen
+    from tools.session import Session
+
+    with tempfile.TemporaryDirectory(prefix="metal-ipi-rehearsal-") as directory:
+        rehearsed = Layout(root=ROOT, stack=stack, states=Path(directory))
+        Session(rehearsed, found, program, Screen()).rehearse()
+
+
+def output(stack: str, machines: str | None) -> None:
+    """Print the stack's outputs as one JSON document; secrets are masked."""
+    layout = Layout(root=ROOT, stack=stack)
+    _existing(layout)
+    found = engine.ensure(say)
+    from tools.automation import EngineCommand
+    from tools.project import environment, has_own_passphrase, write_project
+
+    document = stackfile.read(layout.stack_file)
+    is_lab = stackfile.lab_machines(document) is not None
+    write_project(layout, with_stand_ins=is_lab)
+    own = is_lab or not has_own_passphrase()
+    command = EngineCommand(found, environment(layout, found, own_passphrase=own, acquire_plugins=False))
+    print(command.text(["stack", "output", "--json", "--stack", stack], layout.project))
+
+
+def run_engine(operation: str, stack: str, engine_path: str, engine_version: str) -> None:
+    """The inner half; not for users."""
+    from tools.containment import hold_leash
+    from tools.screen import Screen
+    from tools.session import Session
+
+    sessions: list[Session] = []
+
+    def stop() -> None:
+        for session in sessions:
+            if session.command is not None:
+                session.command.interrupt()
+
+    hold_leash(stop)
+    from stacks.program import main as program
+
+    found = engine.Engine(path=Path(engine_path), version=engine_version)
+    session = Session(Layout(root=ROOT, stack=stack), found, program, Screen())
+    sessions.append(session)
+    session.run(operation)
+
+
+def _machines(layout: Layout, wanted: str, asked: str | None) -> str:
+    """Which kind of machines: what the existing state was made of, else what was asked for, else the stack file's."""
+    chosen = asked or wanted
+    if chosen not in KINDS:
+        raise StackError(
+            f"there are no lab machines of kind '{chosen}'",
+            why="MACHINES, or metal-ipi:lab.machines in the stack file, names them",
+            remedy=f"use one of {', '.join(KINDS)}",
+        )
+    if not (layout.exists and layout.machines.exists()):
+        return chosen
+    existing = layout.machines.read_text().strip()
+    if asked is not None and asked != existing:
+        raise StackError(
+            f"the stack's machines are {existing} ones, not {asked}",
+            why="resources cannot move from one kind to the other",
+            remedy="`make down` first, or leave MACHINES out",
+        )
+    return existing
+
+
+def _with_lab(operation: str, stack: str, machines: str | None) -> None:
+    """Run an operation, in the lab for a lab stack."""
+    layout = Layout(root=ROOT, stack=stack)
+    wanted = stackfile.lab_machines(stackfile.read(layout.stack_file))
+    if wanted is not None:
+        facility = Facility(layout=layout)
+        kind = _machines(layout, wanted, machines)
+        facility.setup(kind)
+        facts = facility.up(kind)
+        write_private(layout.machines, facts["machines"])
+    _inner(layout, operation, is_lab=wanted is not None)
+
+
+def _inner(layout: Layout, operation: str, *, is_lab: bool) -> None:
+    """Start the inner half, in the lab's namespaces for a lab stack, and wait for it."""
+    found = engine.ensure(say)
+    command = python_module("contain", "engine", operation, "--stack", layout.stack)
+    command += ["--engine", str(found.path), "--engine-version", found.version]
+    env = dict(os.environ)
+    if is_lab:
+        facility = Facility(layout=layout)
+        env |= facility.environment(facility.facts())
+        command = facility.enter(command)
+    leashes: list[IO[bytes]] = []
+    with _stopping(leashes):
+        status = run_leashed(command, cwd=layout.root, env=env, started=leashes.append)
+    if status == 0:
+        return
+    # What stood between us and the engine may have died before it did.
+    lock = RunLock(layout.lock)
+    lock.acquire(patience=60.0)
+    lock.release()
+    if status < 0 or status == 137:
+        raise RunFailed(
+            f"{operation} of stack '{layout.stack}' was killed",
+            remedy=f"`make {operation}` goes on from there, `make down` removes everything",
+        )
+    raise SystemExit(status)
+
+
+@contextlib.contextmanager
+def _stopping(leashes: list[IO[bytes]]) -> Generator[None]:
+    """Pass requests to stop on: the first cancels, the second stops at once, the third lets go of the leash."""
+    asked = 0
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked += 1
+        say(f"\nstopping ({signal.Signals(number).name}): running steps are finished or cancelled first")
+        for leash in leashes:
+            with contextlib.suppress(OSError):
+                leash.close() if asked > 2 else leash.write(STOP)
+
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _existing(layout: Layout) -> None:
+    if not layout.exists:
+        raise StackError(
+            f"there is no stack '{layout.stack}'",
+            why=f"nothing was made of it here: {layout.state} holds no state",
+            remedy=f"`make up STACK={layout.stack}` makes it",
+        )
+
+
+COMMANDS: dict[str, Callable[[str, str | None], None]] = {
+    "setup": setup,
+    "up": up,
+    "down": down,
+    "preview": preview,
+    "refresh": refresh,
+    "output": output,
+}

@@ -1,0 +1,43 @@
+"""What can go wrong in the driver.
+
+ToolError              what went wrong, why, and what to do about it
+  EngineMissing        no usable Pulumi engine, and it could not be built
+  StackError           the stack's files or state do not allow the command
+  LabError             the lab could not be set up, started, entered or ended
+  RunFailed            the engine's operation failed; its diagnostics have been printed already
+  RecoveryFailed       what an interrupted run left behind could not be cleaned up
+"""
+
+from __future__ import annotations
+
+
+class ToolError(Exception):
+    """Ends a command with exit status 1."""
+
+    def __init__(self, what: str, *, why: str = "", remedy: str = "") -> None:
+        lines = [what]
+        if why:
+            lines.append(f"  why: {why}")
+        if remedy:
+            lines.append(f"  remedy: {remedy}")
+        super().__init__("\n".join(lines))
+
+
+class EngineMissing(ToolError):
+    """There is no Pulumi engine to run."""
+
+
+class StackError(ToolError):
+    """The stack cannot be used as asked."""
+
+
+class LabError(ToolError):
+    """The lab did not do what was asked of it."""
+
+
+class RunFailed(ToolError):
+    """The engine's operation failed."""
+
+
+class RecoveryFailed(ToolError):
+    """The leftovers of an interrupted run are still there."""

@@ -1,0 +1,77 @@
+"""The lab as the driver sees it: a command line (`python -m lab`) and one file of facts. Imports nothing of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tools.errors import LabError
+from tools.layout import Layout
+
+KINDS = ("libvirt", "simulated")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facility:
+    """The lab of a stack."""
+
+    layout: Layout
+    """Where its runtime directory is."""
+
+    def setup(self, machines: str) -> None:
+        """Install and build what the lab needs; the lab says what it does, and does nothing when all is there."""
+        self._call("setup", "--machines", machines, what="the lab could not be set up")
+
+    def up(self, machines: str) -> dict[str, Any]:
+        """Start the lab, or find it running; returns its facts."""
+        self._call("up", *self._state, "--machines", machines, what="the lab could not be started")
+        return self.facts()
+
+    def down(self) -> None:
+        """End the lab; raises LabError when anything of it is left."""
+        self._call("down", *self._state, what="the lab was not taken down cleanly")
+
+    def facts(self) -> dict[str, Any]:
+        """What the running lab tells about itself."""
+        path = self.layout.lab / "facts.json"
+        try:
+            return json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise LabError(
+                "the lab's facts cannot be read",
+                why=f"{path}: {error}",
+                remedy="start the lab with `make up`",
+            ) from error
+
+    def enter(self, command: Sequence[str]) -> list[str]:
+        """The command line that runs a command inside the lab's namespaces."""
+        return [sys.executable, "-m", "lab", "run", *self._state, "--", *command]
+
+    def environment(self, facts: dict[str, Any]) -> dict[str, str]:
+        """What makes clients inside trust the lab's certificates, and nothing else."""
+        return {name: facts["ca_path"] for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")}
+
+    @property
+    def _state(self) -> list[str]:
+        return ["--state", str(self.layout.lab)]
+
+    def _call(self, *arguments: str, what: str) -> None:
+        # What the lab prints is progress: it goes to stderr, so that stdout stays for what was asked for.
+        result = subprocess.run(
+            [sys.executable, "-m", "lab", *arguments],
+            cwd=self.layout.root,
+            check=False,
+            stdout=sys.stderr.fileno(),
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        if result.returncode != 0:
+            raise LabError(
+                what,
+                why=f"`python -m lab {arguments[0]}` ended with status {result.returncode}; its message is above",
+                remedy=f"correct that and run this again; logs are in {self.layout.lab}",
+            )

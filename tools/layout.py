@@ -1,0 +1,92 @@
+"""Where the files of a stack live. Nothing here reads or writes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The project's root, where Pulumi.yaml is."""
+
+
+def cache_directory() -> Path:
+    """The per-user cache; what is in it can be made again at any time."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metal-ipi"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The paths of one stack."""
+
+    root: Path
+    """The project's root."""
+    stack: str
+    """The stack's name."""
+    states: Path | None = None
+    """Where stacks keep their state; None: `.state/stacks` below the root. A rehearsal uses a temporary directory."""
+
+    @property
+    def stack_file(self) -> Path:
+        """The committed configuration; never written to."""
+        return self.root / "stacks" / f"Pulumi.{self.stack}.yaml"
+
+    @property
+    def lab(self) -> Path:
+        """The runtime directory of the lab."""
+        return self.root / ".state" / "lab"
+
+    @property
+    def state(self) -> Path:
+        """Everything of this stack that is not committed; mode 0700."""
+        return (self.states or self.root / ".state" / "stacks") / self.stack
+
+    @property
+    def lock(self) -> Path:
+        """Held (flock) while an engine may be running; beside the state, which `down` removes."""
+        return self.state.with_name(f"{self.stack}.lock")
+
+    @property
+    def project(self) -> Path:
+        """A generated project directory: the engine writes into its stack file, and must not into the committed one."""
+        return self.state / "project"
+
+    @property
+    def config(self) -> Path:
+        """The copy of the stack file that the engine reads, with what the lab adds."""
+        return self.project / f"Pulumi.{self.stack}.yaml"
+
+    @property
+    def backend(self) -> Path:
+        """The file backend: state, history and locks."""
+        return self.state / "backend"
+
+    @property
+    def home(self) -> Path:
+        """The engine's own home (logs, the selected stack), so that nothing is left in the user's."""
+        return self.state / "home"
+
+    @property
+    def passphrase(self) -> Path:
+        """The generated passphrase of the secrets in the state; mode 0600."""
+        return self.state / "passphrase"
+
+    @property
+    def running(self) -> Path:
+        """Exists while a run is under way; found at the start of a run, it says that the last one did not end well."""
+        return self.state / "running.json"
+
+    @property
+    def machines(self) -> Path:
+        """Which kind of lab machines the state's resources are."""
+        return self.state / "machines"
+
+    @property
+    def log(self) -> Path:
+        """The full text of the last failure, for whoever has to look deeper."""
+        return self.state / "failure.log"
+
+    @property
+    def exists(self) -> bool:
+        """Whether the engine has a state for the stack."""
+        return any(self.backend.glob(f".pulumi/stacks/*/{self.stack}.json"))

@@ -1,0 +1,156 @@
+"""The generated project directory that the engine works in, and the environment it runs with.
+
+The engine writes into the stack file and into its home. Both are copies below `.state/`, so that a run leaves neither
+the work tree nor the user's `~/.pulumi` changed. `main` keeps the project's root as the directory plug-ins run in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from tools.engine import Engine
+from tools.errors import StackError
+from tools.files import make_private, write_private
+from tools.layout import Layout
+from tools.stackfile import Config, Tree
+
+PLUGIN = re.compile(r"^pulumi-resource-([a-z0-9-]+)$")
+PASSPHRASE = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
+
+
+def user_home() -> Path:
+    """The engine's home of the user: official plug-ins are installed there."""
+    return Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+
+
+def stand_ins(root: Path) -> dict[str, Path]:
+    """The lab's plug-ins that are to be used: those whose official one, of the pinned version, is not installed."""
+    found: dict[str, Path] = {}
+    for file in sorted((root / "lab" / "plugins").glob("pulumi-resource-*")):
+        match = PLUGIN.match(file.name)
+        if match and os.access(file, os.X_OK) and not _official(match[1]):
+            found[match[1]] = file.parent
+    return found
+
+
+def _official(name: str) -> bool:
+    try:
+        pinned = version(f"pulumi-{name}")
+    except PackageNotFoundError:
+        return False
+    return (user_home() / "plugins" / f"resource-{name}-v{pinned}").is_dir()
+
+
+def write_project(layout: Layout, *, with_stand_ins: bool) -> None:
+    """Write the generated Pulumi.yaml: the committed one with absolute paths, and the stand-ins where wanted."""
+    document = cast(Tree, yaml.safe_load((layout.root / "Pulumi.yaml").read_text()))
+    document.pop("stackConfigDir", None)
+    document["main"] = str(layout.root)
+    providers: list[Tree] = [dict(item) for item in document.get("plugins", {}).get("providers", [])]
+    for provider in providers:
+        provider["path"] = str((layout.root / provider["path"]).resolve())
+    if with_stand_ins:
+        named = {provider["name"] for provider in providers}
+        providers += [
+            {"name": name, "path": str(path)} for name, path in stand_ins(layout.root).items() if name not in named
+        ]
+    if providers:
+        document["plugins"] = {"providers": providers}
+    _write_if_changed(layout.project / "Pulumi.yaml", yaml.safe_dump(document, sort_keys=False))
+
+
+def environment(layout: Layout, engine: Engine, *, own_passphrase: bool, acquire_plugins: bool) -> dict[str, str]:
+    """The environment of the engine; makes the directories and the passphrase it names."""
+    make_private(layout.backend)
+    make_private(layout.home)
+    plugins = layout.home / "plugins"
+    official = user_home() / "plugins"
+    if not plugins.is_symlink() and official.is_dir():
+        plugins.symlink_to(official, target_is_directory=True)
+    result = {name: value for name, value in os.environ.items() if name not in PASSPHRASE}
+    if own_passphrase:
+        if not layout.passphrase.exists():
+            write_private(layout.passphrase, secrets.token_urlsafe(32))
+        result["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(layout.passphrase)
+    else:
+        result |= {name: os.environ[name] for name in PASSPHRASE if name in os.environ}
+    result |= {
+        "PULUMI_HOME": str(layout.home),
+        "PULUMI_BACKEND_URL": f"file://{layout.backend}",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
+        # Plug-ins are Python programs: they find this interpreter first.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(engine.path.parent), os.environ["PATH"]]),
+    }
+    if not acquire_plugins:
+        result["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
+    return result
+
+
+def has_own_passphrase() -> bool:
+    """Whether the caller brings a passphrase."""
+    return any(name in os.environ for name in PASSPHRASE)
+
+
+def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, str]) -> None:
+    """Write the stack file copy and let the engine encrypt the secrets into it; does nothing when nothing changed.
+
+    Secrets go through standard input, never through the argument list, which other users can read. Each costs one call
+    of the engine (0.3 s), hence the stamp: a keyed hash of what went in.
+    """
+    key = (layout.passphrase.read_text() if layout.passphrase.exists() else "").encode()
+    text = json.dumps([config.document, config.secrets], sort_keys=True).encode()
+    stamp = hmac.new(key, text, hashlib.sha256).hexdigest()
+    stamp_file = layout.state / "config.stamp"
+    if layout.config.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
+        return
+    stamp_file.unlink(missing_ok=True)
+    document = dict(config.document)
+    salt = _salt(layout.config)
+    if salt is not None and "encryptionsalt" not in document:
+        document["encryptionsalt"] = salt
+    write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
+    for path, value in config.secrets.items():
+        command = [str(engine.path), "config", "set", "--non-interactive", "--stack", layout.stack]
+        result = subprocess.run(
+            [*command, "--secret", "--path", "--raw", path],
+            input=value,
+            cwd=layout.project,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if result.returncode != 0:
+            raise StackError(
+                f"the engine did not take the secret {path}",
+                why=result.stderr.strip().replace(value, "[secret]"),
+                remedy=f"remove {layout.config} and run this again",
+            )
+    write_private(stamp_file, stamp)
+
+
+def _salt(path: Path) -> str | None:
+    """The salt of an earlier copy: kept, so that the state and the copy go on using the same key."""
+    try:
+        document: Any = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError):
+        return None
+    return cast(Tree, document).get("encryptionsalt") if isinstance(document, dict) else None
+
+
+def _write_if_changed(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        write_private(path, text)

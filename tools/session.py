@@ -1,0 +1,255 @@
+"""The inner half of a run: drives one operation of the engine on one stack, and clears up after interrupted ones.
+
+It runs inside the lab's namespaces (for a lab stack) and alone in a PID namespace: see `containment.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, cast
+
+from pulumi import automation
+from pulumi.automation.errors import CommandError
+
+from tools import recover, report, stackfile
+from tools.automation import EngineCommand, Program, export, import_, last_words, locks, open_stack
+from tools.containment import RunLock
+from tools.display import Display
+from tools.engine import Engine
+from tools.errors import RecoveryFailed, RunFailed, StackError
+from tools.files import write_private
+from tools.layout import Layout
+from tools.metal import MetalApi
+from tools.project import environment, has_own_passphrase, write_config, write_project
+from tools.screen import Screen
+from tools.state import Deployment
+
+PARALLEL = 128
+"""Resources worked on at once. Most of them wait (for machines, gates, checks), so the engine's default, four for each
+processor, would let waiting resources keep others from starting."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """What the orphan scan needs."""
+
+    token: str
+    project: str | None
+    """The project that the configuration names; None when the stack makes its own."""
+
+
+class Session:
+    """One operation on one stack."""
+
+    def __init__(self, layout: Layout, engine: Engine, program: Program, screen: Screen) -> None:
+        self._layout = layout
+        self._engine = engine
+        self._program = program
+        self._screen = screen
+        self._is_lab = False
+        self._facts: dict[str, Any] | None = None
+        self._since: datetime | None = None
+        self._dirty = False
+        self.command: EngineCommand | None = None
+
+    def run(self, operation: str) -> None:
+        """Run `up`, `down`, `refresh` or `preview`; raises ToolError when it fails, after telling what failed."""
+        lock = RunLock(self._layout.lock)
+        lock.acquire()
+        try:
+            stack = self.prepare()
+            if operation == "preview":
+                self._engine_run("preview", stack)
+                return
+            self._recover(stack, destroying=operation == "down")
+            self._mark(operation)
+            if operation == "down":
+                self._down(stack)
+                shutil.rmtree(self._layout.state)
+                lock.remove()
+                return
+            self._engine_run(operation, stack)
+            if self._dirty:
+                self._sweep(export(self._layout, self._command), destroying=False)
+            self._layout.running.unlink()
+        finally:
+            lock.release()
+
+    def rehearse(self) -> None:
+        """Preview without credentials or network, on a state of its own."""
+        config = stackfile.for_rehearsal(stackfile.read(self._layout.stack_file))
+        self._engine_run("preview", self._open(config, own_passphrase=True, lab=True))
+
+    def prepare(self) -> automation.Stack:
+        """Write what the engine reads, and open the stack."""
+        document = stackfile.read(self._layout.stack_file)
+        self._is_lab = stackfile.lab_machines(document) is not None
+        if self._is_lab:
+            self._facts = cast("dict[str, Any]", json.loads((self._layout.lab / "facts.json").read_text()))
+            config = stackfile.for_lab(document, self._facts, self._facts["machines"])
+            self._screen.redact.add(config.secrets.values())
+        else:
+            config = stackfile.for_facility(document)
+        own = self._is_lab or not has_own_passphrase()
+        if own and stackfile.has_secrets(document):
+            raise StackError(
+                f"the secrets of stack '{self._layout.stack}' cannot be decrypted",
+                why=f"stacks/{self._layout.stack_file.name} holds encrypted values and no passphrase is set",
+                remedy="set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE",
+            )
+        return self._open(config, own_passphrase=own, lab=self._is_lab)
+
+    def _open(self, config: stackfile.Config, *, own_passphrase: bool, lab: bool) -> automation.Stack:
+        write_project(self._layout, with_stand_ins=lab)
+        env = environment(self._layout, self._engine, own_passphrase=own_passphrase, acquire_plugins=not lab)
+        self.command = EngineCommand(self._engine, env)
+        if not self._layout.config.exists():
+            write_private(self._layout.config, "{}\n")
+        try:
+            stack = open_stack(self._layout, self.command, self._program)
+        except CommandError as error:
+            raise StackError(
+                f"the engine cannot open stack '{self._layout.stack}'",
+                why=last_words(error),
+                remedy=f"see {self._layout.state}",
+            ) from error
+        write_config(self._layout, config, self._engine, env)
+        return stack
+
+    @property
+    def _command(self) -> EngineCommand:
+        assert self.command is not None, "prepare() comes first"
+        return self.command
+
+    # --- interrupted runs ------------------------------------------------------------------------------------------
+
+    def _mark(self, operation: str) -> None:
+        """Leave a note that a run is under way; of several interrupted ones in a row, the first one's time is kept."""
+        started = self._since or datetime.now(timezone.utc)
+        note = {"operation": operation, "started": started.isoformat()}
+        write_private(self._layout.running, json.dumps(note))
+
+    def _recover(self, stack: automation.Stack, *, destroying: bool) -> None:
+        """Clear what an interrupted run left: locks, pending operations, machines that no state knows."""
+        if locks(self._layout):
+            # We hold the stack's lock, so whoever wrote these is dead.
+            self._screen.line("removing the lock of an engine that was killed")
+            stack.cancel()
+        if not self._layout.running.exists():
+            return
+        note = cast("dict[str, str]", json.loads(self._layout.running.read_text()))
+        self._dirty = True
+        self._since = datetime.fromisoformat(note["started"])
+        self._screen.line(
+            f"the last run ({note['operation']}, begun {self._since:%Y-%m-%d %H:%M:%S} UTC) did not end well:"
+            " looking for what it left"
+        )
+        state = export(self._layout, self._command)
+        for type_, name in state.pending_creates():
+            self._screen.line(f"  {name} ({type_}) was being created")
+        self._sweep(state, destroying=destroying)
+        if state.pending:
+            import_(self._layout, self._command, state.without_pending())
+
+    def _sweep(self, state: Deployment, *, destroying: bool) -> recover.Leftovers:
+        """Delete machines and keys that carry the stack's name and are in no state."""
+        credentials = self._credentials()
+        if credentials is None:
+            return recover.Leftovers()
+        since = None if self._is_lab else self._since
+        scan = recover.scan_for(self._layout.stack, state, credentials.project, since, destroying=destroying)
+        platform = MetalApi(credentials.token)
+        try:
+            leftovers = recover.find(platform, scan, state)
+            recover.clear(platform, leftovers, lambda text: self._screen.line(f"  {text}"))
+        finally:
+            platform.close()
+        return leftovers
+
+    def _credentials(self) -> Credentials | None:
+        """The platform's token and project; None when the stack has no platform."""
+        if self._facts is not None:
+            api = self._facts["api"]
+            return Credentials(token=api["token"], project=api["project_id"])
+        text = self._command.text(
+            ["config", "--show-secrets", "--json", "--stack", self._layout.stack], self._layout.project
+        )
+        value = json.loads(text).get(f"{stackfile.NAMESPACE}:platform")
+        if value is None:
+            return None
+        platform = cast("dict[str, Any]", json.loads(value["value"]))
+        if platform.get("type", "equinix-metal") != "equinix-metal":
+            return None
+        if "authToken" not in platform:
+            raise RecoveryFailed(
+                "cannot look for machines that no state knows",
+                why="metal-ipi:platform.authToken is not set",
+                remedy="pulumi config set --secret --path metal-ipi:platform.authToken <token>",
+            )
+        self._screen.redact.add([platform["authToken"]])
+        return Credentials(token=platform["authToken"], project=platform.get("projectId"))
+
+    # --- operations --------------------------------------------------------------------------------------------------
+
+    def _down(self, stack: automation.Stack) -> None:
+        """Destroy the stack's resources, prove that nothing is left, and remove the stack."""
+        try:
+            self._engine_run("down", stack)
+        except RunFailed:
+            left = export(self._layout, self._command).left()
+            self._screen.line(f"\nstill there, and in the state ({len(left)}):", style="bold")
+            for type_, name in left:
+                self._screen.line(f"  {name} ({type_})")
+            raise
+        state = export(self._layout, self._command)
+        left = state.left()
+        if left:
+            names = ", ".join(f"{name} ({type_})" for type_, name in left)
+            raise RunFailed("down did not remove everything", why=f"still in the state: {names}", remedy="run it again")
+        if self._dirty or self._is_lab:
+            self._sweep(state, destroying=True)
+        stack.workspace.remove_stack(self._layout.stack)
+
+    def _engine_run(self, operation: str, stack: automation.Stack) -> None:
+        started = time.monotonic()
+        self._layout.log.unlink(missing_ok=True)
+        outputs: automation.OutputMap = {}
+        with Display(self._screen) as display:
+            progress = display.progress
+            try:
+                if operation == "up":
+                    outputs = stack.up(parallel=PARALLEL, on_event=display.on_event, show_secrets=False).outputs
+                elif operation == "down":
+                    stack.destroy(parallel=PARALLEL, on_event=display.on_event, show_secrets=False)
+                elif operation == "refresh":
+                    stack.refresh(parallel=PARALLEL, on_event=display.on_event, show_secrets=False)
+                else:
+                    stack.preview(parallel=PARALLEL, on_event=display.on_event)
+            except CommandError as error:
+                failure = error
+            else:
+                failure = None
+        if failure is not None:
+            self._tell_failure(operation, display, failure)
+        if progress.failures():
+            report.tell_failures(self._screen, operation, progress, "")
+            raise RunFailed(f"{operation} of stack '{self._layout.stack}' failed")
+        visible = report.masked(outputs)
+        for table in (report.nodes_table(visible.get("nodes"), self._screen.redact), report.phases_table(progress)):
+            if table is not None and operation == "up":
+                self._screen.show(table)
+        self._screen.line(report.summary(operation, progress, time.monotonic() - started), style="bold green")
+
+    def _tell_failure(self, operation: str, display: Display, failure: CommandError) -> None:
+        status = self._command.last_status
+        otherwise = last_words(failure)
+        if status < 0:
+            otherwise = f"the engine was killed (signal {-status}); run this again, it goes on from there"
+        if not self._layout.log.exists():
+            write_private(self._layout.log, self._screen.redact(str(failure)))
+        report.tell_failures(self._screen, operation, display.progress, otherwise)
+        raise RunFailed(f"{operation} of stack '{self._layout.stack}' failed") from failure

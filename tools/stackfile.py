@@ -1,0 +1,149 @@
+"""The configuration a run uses: the committed stack file, with what the lab adds. Pure functions from data to data.
+
+Secrets that the lab hands over are kept apart, for the engine to encrypt: they never stand in a file in clear.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from tools.errors import StackError
+
+NAMESPACE = "metal-ipi"
+REHEARSAL = "rehearsal"
+"""Stands in for each secret in a preview that has no key to decrypt them."""
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a stack file holds, and the secrets to be added to it."""
+
+    document: Tree
+    """The stack file as the engine reads it."""
+    secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Configuration path, as `pulumi config set --path` takes it, to secret value."""
+
+
+def read(path: Path) -> Tree:
+    """Read a stack file; raises StackError when there is none, or when it is not one."""
+    try:
+        document = yaml.safe_load(path.read_text()) or {}
+    except FileNotFoundError:
+        known = sorted(file.name.split(".")[1] for file in path.parent.glob("Pulumi.*.yaml"))
+        raise StackError(
+            f"there is no stack '{path.name.split('.')[1]}'",
+            why=f"stacks/{path.name} does not exist",
+            remedy=f"use one of {', '.join(known) or '(none yet)'}, or write that file",
+        ) from None
+    except yaml.YAMLError as error:
+        raise StackError(f"stacks/{path.name} is not YAML", why=str(error), remedy="correct the file") from error
+    if not isinstance(document, dict) or not isinstance(cast(Tree, document).get("config", {}), dict):
+        raise StackError(
+            f"stacks/{path.name} is no stack file",
+            why="it must be a mapping with a mapping `config`",
+            remedy="see stacks/Pulumi.lab.yaml for an example",
+        )
+    return cast(Tree, document)
+
+
+def lab_machines(document: Tree) -> str | None:
+    """Which kind of machines of the lab the stack wants; None when it is a real facility's stack."""
+    lab = _config(document).get(f"{NAMESPACE}:lab")
+    if lab is None:
+        return None
+    return str(lab.get("machines", "libvirt")) if isinstance(lab, dict) else "libvirt"
+
+
+def has_secrets(document: Tree) -> bool:
+    """Whether the file holds values that only its own passphrase decrypts."""
+    return _holds_secure(document.get("config"))
+
+
+def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
+    """Add what the running lab tells about itself; the committed file's own values win where both have one."""
+    api, dns, artifacts = facts["api"], facts["dns"], facts["artifacts"]
+    added: Tree = {
+        "platform": {"projectId": api["project_id"]},
+        "dns": {
+            "server": dns["server"],
+            "zone": dns["zone"],
+            "tsig": {"name": dns["tsig"]["name"], "algorithm": dns["tsig"]["algorithm"]},
+        },
+        "artifacts": {
+            "type": "ssh",
+            "host": artifacts["host"],
+            "port": artifacts["port"],
+            "user": artifacts["user"],
+            "hostKey": artifacts["host_key"],
+            "directory": artifacts["directory"],
+            "baseUrl": artifacts["base_url"],
+            "bootBaseUrl": artifacts["boot_base_url"],
+        },
+        "boot": {"streamUrl": facts["boot"]["stream_url"]},
+        "install": {"installer": facts["installer"]},
+    }
+    result = _without_salt(document)
+    config = _config(result)
+    config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": machines}
+    for key, values in added.items():
+        config[f"{NAMESPACE}:{key}"] = _merge(values, config.get(f"{NAMESPACE}:{key}") or {})
+    return Config(
+        document=result,
+        secrets={
+            f"{NAMESPACE}:platform.authToken": api["token"],
+            f"{NAMESPACE}:dns.tsig.secret": dns["tsig"]["secret"],
+            f"{NAMESPACE}:artifacts.privateKey": artifacts["private_key"],
+        },
+    )
+
+
+def for_facility(document: Tree) -> Config:
+    """A real facility's file as it is; without a salt when nothing in it is encrypted, so that any passphrase fits."""
+    return Config(document=copy.deepcopy(document) if has_secrets(document) else _without_salt(document))
+
+
+def for_rehearsal(document: Tree) -> Config:
+    """A file that needs no key: encrypted values replaced by a placeholder, and the program told so."""
+    result = cast(Tree, _unlocked(_without_salt(document)))
+    _config(result)[f"{NAMESPACE}:rehearsal"] = True
+    return Config(document=result)
+
+
+def _config(document: Tree) -> Tree:
+    return cast(Tree, document.setdefault("config", {}))
+
+
+def _without_salt(document: Tree) -> Tree:
+    return {key: copy.deepcopy(value) for key, value in document.items() if key != "encryptionsalt"}
+
+
+def _merge(base: Tree, over: Tree) -> Tree:
+    merged = dict(base)
+    for key, value in over.items():
+        inner = merged.get(key)
+        both = isinstance(inner, dict) and isinstance(value, dict)
+        merged[key] = _merge(cast(Tree, inner), cast(Tree, value)) if both else value
+    return merged
+
+
+def _is_secure(value: Any) -> bool:
+    return isinstance(value, dict) and set(cast(Tree, value)) == {"secure"}
+
+
+def _holds_secure(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _is_secure(value) or any(_holds_secure(item) for item in cast(Tree, value).values())
+    return isinstance(value, list) and any(_holds_secure(item) for item in cast(list[Any], value))
+
+
+def _unlocked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return REHEARSAL if _is_secure(value) else {key: _unlocked(item) for key, item in cast(Tree, value).items()}
+    return [_unlocked(item) for item in cast(list[Any], value)] if isinstance(value, list) else value

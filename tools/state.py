@@ -1,0 +1,75 @@
+"""The engine's state as data: what it knows of machines, and what an interrupted run left pending. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+Tree = dict[str, Any]
+
+STACK_TYPE = "pulumi:pulumi:Stack"
+EPHEMERAL = "metal-ipi:index:EphemeralMachine"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """An exported state."""
+
+    document: Tree
+    """As `pulumi stack export` prints it; secrets are encrypted."""
+
+    @property
+    def resources(self) -> list[Tree]:
+        """Every resource, also the ones that are no machines."""
+        return cast("list[Tree]", self._deployment.get("resources") or [])
+
+    @property
+    def pending(self) -> list[Tree]:
+        """Operations that had begun when the engine died."""
+        return cast("list[Tree]", self._deployment.get("pending_operations") or [])
+
+    @property
+    def _deployment(self) -> Tree:
+        return self.document.get("deployment") or {}
+
+    def ids(self) -> set[str]:
+        """Every id that a resource has or names as its machine."""
+        found: set[str] = set()
+        for resource in self.resources:
+            outputs = cast(Tree, resource.get("outputs") or {})
+            found |= {value for value in (resource.get("id"), outputs.get("machineId")) if isinstance(value, str)}
+        return found
+
+    def has(self, type_: str) -> bool:
+        """Whether a resource of a type is in the state."""
+        return any(resource.get("type") == type_ for resource in self.resources)
+
+    def pending_creates(self) -> Iterator[tuple[str, str]]:
+        """Type and name of each resource whose creation was interrupted."""
+        for operation in self.pending:
+            if operation.get("type") == "creating":
+                yield describe(cast(Tree, operation.get("resource") or {}))
+
+    def project_ids(self) -> set[str]:
+        """The ids of Metal projects that the stack made itself."""
+        return {str(r["id"]) for r in self.resources if r.get("type", "").endswith("project:Project") and r.get("id")}
+
+    def without_pending(self) -> Tree:
+        """The document without pending operations, to be imported again."""
+        deployment = {key: value for key, value in self._deployment.items() if key != "pending_operations"}
+        return {**self.document, "deployment": deployment}
+
+    def left(self) -> list[tuple[str, str]]:
+        """Type and name of each real resource that is still there."""
+        return [describe(r) for r in self.resources if r.get("custom") and not r.get("type", "").startswith("pulumi:")]
+
+
+def describe(resource: Tree) -> tuple[str, str]:
+    """The type and the name of a resource."""
+    return str(resource.get("type", "")), urn_name(str(resource.get("urn", "")))
+
+
+def urn_name(urn: str) -> str:
+    """The name in a URN."""
+    return urn.rpartition("::")[2]
