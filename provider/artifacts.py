@@ -104,7 +104,9 @@ class Artifacts(ResourceType):
         return {} if hashes == old["hashes"] else {"hashes": hashes}
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        names = sorted({*(old.get("hashes") or {}), *(old.get("urls") or {})})
+        hashes: Mapping[str, str] = old.get("hashes") or {}
+        urls: Mapping[str, str] = old.get("urls") or {}
+        names = sorted({*hashes, *urls})
         await open_store(context.settings.need_artifacts()).delete(old["directory"], names)
 
 
@@ -113,11 +115,13 @@ async def _put(context: Context, directory: str, files: Mapping[str, str]) -> No
     backoff = Backoff(timeout=_UPLOAD_TIMEOUT)
     while files:
         try:
-            return await store.put(directory, {name: text.encode() for name, text in files.items()})
+            await store.put(directory, {name: text.encode() for name, text in files.items()})
         except RemoteError as error:
             if backoff.over or not error.passing:
                 raise
             await context.status.live(f"{error}; trying again")
+        else:
+            return
         await backoff.pause()
 
 

@@ -153,7 +153,6 @@ _REMEDIES = {
 
 def _lexicon_provider(settings: DnsSettings, zone: str, ttl: int) -> Any:
     import dns.exception
-    import dns.message
     import dns.query
     import dns.rcode
     import dns.tsig
@@ -168,7 +167,7 @@ def _lexicon_provider(settings: DnsSettings, zone: str, ttl: int) -> Any:
             super().__init__(config)
             self._waiting: list[dns.update.UpdateMessage] = []
 
-        def _run_query(self, message: Any) -> None:
+        def _run_query(self, message: Any) -> Any:
             self._waiting.append(message)
 
         def flush(self, where: str) -> None:

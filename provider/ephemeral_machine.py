@@ -133,7 +133,7 @@ async def _finish(context: Context, driver: MachineDriver, machine: Machine, tim
             last = found
     except BaseException as error:  # a cancellation too must not lose the machine
         message = str(error) or f"interrupted while {last.hostname} ({last.id}) was {last.state}"
-        raise InitFailed(message, last.id, _outputs(last)) from error
+        raise InitFailed(message, last.id, dict(_outputs(last))) from error
     return _outputs(last)
 
 

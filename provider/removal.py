@@ -3,8 +3,8 @@
 The order matters: names first, so that nobody is sent to the machine any more; then, after `drainSeconds`, the machine,
 waiting until the platform no longer knows it (what is not gone is still billed); the files at last.
 
-Life cycle: create removes; update removes what is newly named, or everything again when a trigger changed; read believes
-the state; delete does nothing, because nothing was made.
+Life cycle: create removes; update removes what is newly named, or everything again when a trigger changed; read
+believes the state; delete does nothing, because nothing was made.
 Killed at any moment: the next run does all steps again; what is gone already is found gone.
 """
 

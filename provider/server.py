@@ -4,7 +4,7 @@
 - Something made but not finished is reported with its state (`ErrorResourceInitFailed`), so that nothing is lost.
 - Cancel ends what is running, so that it can report what it made.
 - The plugin ends when the engine dies: nothing of a killed run goes on working behind the next one's back.
-- The SDK's DiffConfig (3.256.0) cannot answer a detailed diff; ours says that no change of credentials replaces anything.
+- The SDK's DiffConfig (3.256.0) cannot answer a detailed diff; ours says that changed credentials replace nothing.
 """
 
 from __future__ import annotations

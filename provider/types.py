@@ -1,8 +1,8 @@
 """The resource types of the metal-ipi provider, as programs see them.
 
-Only this module of the package may be imported by programs: it needs nothing but `pulumi` and imports fast. Python names
-are snake_case; on the wire the same properties are camelCase. Every resource takes `(name, args, opts)`; the arguments
-are frozen, keyword-only dataclasses whose fields may hold outputs of other resources.
+Only this module of the package may be imported by programs: it needs nothing but `pulumi` and imports fast. Python
+names are snake_case; on the wire the same properties are camelCase. Every resource takes `(name, args, opts)`; the
+arguments are frozen, keyword-only dataclasses whose fields may hold outputs of other resources.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ClusterKeysArgs:
 
 
 class ClusterKeys(_Resource):
-    """The SSH key of a cluster and the seed its nodes' host keys are derived from. Made once, never silently replaced."""
+    """The SSH key of a cluster and the seed its nodes' host keys are derived from. Never silently replaced."""
 
     _outputs = ("privateKey", "publicKey", "hostKeySeed", "generated")
 
@@ -174,7 +174,7 @@ class ArtifactsArgs:
     files: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """File name (letters, digits, `.`, `_`, `-`) to text. Secret."""
     path_seed: pulumi.Input[str]
-    """What the unguessable directory is derived from, at least 16 characters of randomness. Secret. A change replaces."""
+    """What the unguessable directory is derived from, 16 random characters or more. Secret. A change replaces."""
     ephemeral: pulumi.Input[bool] = False
     """Files that a `Removal` deletes within the same up: absent ones are still ours, and no drift."""
 

@@ -1,4 +1,4 @@
-"""Artifacts in an S3 bucket. Objects are private keys' names long: nobody may list the bucket, its policy says who reads."""
+"""Artifacts in an S3 bucket. Its policy must let machines read objects they know the name of, and list nothing."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from provider.configuration import SshArtifactSettings
@@ -64,7 +64,7 @@ class SshStore:
         return f"{self._settings.directory.rstrip('/')}/{directory}"
 
     @contextlib.asynccontextmanager
-    async def _open(self) -> AsyncIterator[Any]:
+    async def _open(self) -> AsyncGenerator[Any, None]:
         import asyncssh
 
         settings = self._settings

@@ -1,4 +1,4 @@
-"""Gathers consoles and journals of nodes when a gate fails: before anything else, while the machines are still there."""
+"""Gathers consoles and journals of nodes when a gate fails, first of all: while the machines are still there."""
 
 from __future__ import annotations
 

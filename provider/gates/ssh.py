@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from provider.gates import Node
@@ -23,7 +24,7 @@ class NotYet(Exception):
 
 
 @contextlib.asynccontextmanager
-async def login(node: Node, user: str, private_key: str) -> Any:
+async def login(node: Node, user: str, private_key: str) -> AsyncGenerator[Any, None]:
     """A connection to a node, its host key verified."""
     import asyncssh
 
