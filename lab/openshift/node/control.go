@@ -47,11 +47,11 @@ func observeNode(object kube.Object, now time.Time) kube.Object {
 func controlPlaneNodes(store *Store) []kube.Node {
 	nodes := []kube.Node{}
 	for _, object := range store.List(kube.Nodes) {
-		node, err := fromObject[kube.Node](observeNode(object, store.now()))
-		if err != nil {
+		labels, _ := metadata(object)["labels"].(kube.Object)
+		if _, ok := labels[controlPlane]; !ok {
 			continue
 		}
-		if _, ok := node.Metadata.Labels[controlPlane]; ok {
+		if node, err := fromObject[kube.Node](observeNode(object, store.now())); err == nil {
 			nodes = append(nodes, node)
 		}
 	}

@@ -1,0 +1,49 @@
+package kube
+
+import (
+	"context"
+	"net"
+	"testing"
+)
+
+func TestDialTriesEveryAddressOfAName(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing listens on the others, so every attempt but one is refused.
+	network := Network{Static: map[string][]string{"api.test": {"127.0.0.2", "127.0.0.1", "127.0.0.3"}}}
+	for range 10 {
+		connection, err := network.Dial(context.Background(), "tcp", net.JoinHostPort("api.test", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		connection.Close()
+	}
+	network.Static["api.test"] = nil
+	if _, err := network.Dial(context.Background(), "tcp", net.JoinHostPort("api.test", port)); err == nil {
+		t.Fatal("connected to a name without addresses")
+	}
+}
+
+func TestNetworkFromEnv(t *testing.T) {
+	t.Setenv("LAB_ADDRESS", "127.0.0.9")
+	t.Setenv("LAB_RESOLVE", "a.test=127.0.0.1,127.0.0.2;b.test=127.0.0.3")
+	network, err := NetworkFromEnv()
+	if err != nil || network.Source != "127.0.0.9" || len(network.Static["a.test"]) != 2 || network.Static["b.test"][0] != "127.0.0.3" {
+		t.Fatalf("%v %+v", err, network)
+	}
+	for name, value := range map[string]string{"LAB_ADDRESS": "here", "LAB_RESOLVE": "nonsense"} {
+		t.Setenv("LAB_ADDRESS", "")
+		t.Setenv("LAB_RESOLVE", "")
+		t.Setenv(name, value)
+		if _, err := NetworkFromEnv(); err == nil {
+			t.Errorf("%s=%s is accepted", name, value)
+		}
+	}
+}

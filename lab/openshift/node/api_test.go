@@ -1,0 +1,294 @@
+package node
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"metal-ipi.test/lab/openshift/cluster"
+	"metal-ipi.test/lab/openshift/kube"
+)
+
+var testFacts = cluster.Facts{Name: "lab", BaseDomain: "example.test", ControlPlane: 1, Release: "1"}
+
+// world is one API server, called without a network.
+type world struct {
+	t      *testing.T
+	bundle cluster.Bundle
+	server *server
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	bundle, err := cluster.NewBundle(testFacts, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, err := bundle.Pool("client-ca-bundle.crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := bundle.Pair("kube-csr-signer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t, bundle, &server{
+		store: NewStore(time.Now), clients: clients, signer: signer, instance: "this", now: time.Now,
+		ready: func() bool { return true }, log: log.New(io.Discard, "", 0),
+	}}
+}
+
+// call makes a request with the certificate of that name, none if it is empty.
+func (w *world) call(who, method, path string, in any) (int, kube.Object) {
+	w.t.Helper()
+	if who == "" {
+		return w.callWith(nil, method, path, in)
+	}
+	pair, err := w.bundle.Pair(who)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.callWith(pair.Cert, method, path, in)
+}
+
+func (w *world) callWith(certificate []byte, method, path string, in any) (int, kube.Object) {
+	w.t.Helper()
+	data, err := json.Marshal(in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request := httptest.NewRequest(method, "https://api"+path, bytes.NewReader(data))
+	request.TLS = &tls.ConnectionState{}
+	if certificate != nil {
+		block, _ := pem.Decode(certificate)
+		parsed, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		request.TLS.PeerCertificates = []*x509.Certificate{parsed}
+	}
+	recorder := httptest.NewRecorder()
+	w.server.Handler().ServeHTTP(recorder, request)
+	object := kube.Object{}
+	_ = json.Unmarshal(recorder.Body.Bytes(), &object) // health checks answer text
+	return recorder.Code, object
+}
+
+func request(t *testing.T, subject pkix.Name) kube.CSR {
+	t.Helper()
+	key, _, err := cluster.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kube.CSR{Metadata: kube.Meta{Name: "csr-a"}, Spec: kube.CSRSpec{
+		SignerName: kube.KubeletSigner, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+	}}
+}
+
+func nodeSubject(name string) pkix.Name {
+	return pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}
+}
+
+func approved() kube.CSR {
+	return kube.CSR{Status: kube.CSRStatus{Conditions: []kube.Condition{{Type: "Approved", Status: "True"}}}}
+}
+
+func (w *world) stored(name string) kube.CSR {
+	w.t.Helper()
+	csr, err := fromObject[kube.CSR](w.server.store.Get(kube.CSRs + "/" + name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return csr
+}
+
+// join takes a node through its request and returns its certificate.
+func (w *world) join(name string) []byte {
+	w.t.Helper()
+	if code, answer := w.call("node-bootstrapper", "POST", kube.CSRs, request(w.t, nodeSubject(name))); code != http.StatusCreated {
+		w.t.Fatalf("%d %v", code, answer)
+	}
+	if code, answer := w.call("admin-kubeconfig-client", "PUT", kube.CSRs+"/csr-a/approval", approved()); code != http.StatusOK {
+		w.t.Fatalf("%d %v", code, answer)
+	}
+	return w.stored("csr-a").Status.Certificate
+}
+
+func TestWhoMayDoWhat(t *testing.T) {
+	w := newWorld(t)
+	certificate := w.join("one")
+	node := func(name string) kube.Node { return kube.Node{Metadata: kube.Meta{Name: name}} }
+	stranger, err := cluster.NewBundle(testFacts, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what         string
+		certificate  []byte
+		method, path string
+		in           any
+		code         int
+	}{
+		{"anybody asks for health", nil, "GET", "/readyz", nil, 200},
+		{"anybody asks for the version", nil, "GET", "/version", nil, 200},
+		{"nobody lists nodes", nil, "GET", kube.Nodes, nil, 403},
+		{"another cluster's administrator", stranger.Files["admin-kubeconfig-client.crt"], "GET", kube.Nodes, nil, 401},
+		{"a joining machine lists nodes", w.bundle.Files["node-bootstrapper.crt"], "GET", kube.Nodes, nil, 403},
+		{"a joining machine approves", w.bundle.Files["node-bootstrapper.crt"], "PUT", kube.CSRs + "/csr-a/approval", approved(), 403},
+		{"a node registers", certificate, "POST", kube.Nodes, node("one"), 201},
+		{"a node registers twice", certificate, "POST", kube.Nodes, node("one"), 409},
+		{"a node registers another", certificate, "POST", kube.Nodes, node("two"), 403},
+		{"a node reports", certificate, "PUT", kube.Nodes + "/one/status", node("one"), 200},
+		{"a node reports for another", certificate, "PUT", kube.Nodes + "/two/status", node("two"), 403},
+		{"a node deletes itself", certificate, "DELETE", kube.Nodes + "/one", nil, 403},
+		{"the administrator gossips", w.bundle.Files["admin-kubeconfig-client.crt"], "POST", gossipPath, message{}, 403},
+		{"what is not there", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", kube.ConfigMaps + "/bootstrap", nil, 404},
+		{"a path that is not there", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", "/apis/route.openshift.io/v1", nil, 404},
+		{"what is not implemented", w.bundle.Files["admin-kubeconfig-client.crt"], "PATCH", kube.Nodes + "/one", node("one"), 501},
+		{"a watch", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", kube.Nodes + "?watch=1", nil, 501},
+		{"the administrator deletes a node", w.bundle.Files["admin-kubeconfig-client.crt"], "DELETE", kube.Nodes + "/one", nil, 200},
+	} {
+		code, answer := w.callWith(c.certificate, c.method, c.path, c.in)
+		if code != c.code {
+			t.Errorf("%s: %d %v, want %d", c.what, code, answer, c.code)
+		}
+		if code >= 400 && answer["kind"] != "Status" {
+			t.Errorf("%s: not a Status: %v", c.what, answer)
+		}
+	}
+}
+
+func TestApprovalSignsWhatIsANode(t *testing.T) {
+	w := newWorld(t)
+	block, _ := pem.Decode(w.join("one"))
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if certificate.Subject.CommonName != "system:node:one" || certificate.IsCA {
+		t.Fatalf("certificate = %v", certificate.Subject)
+	}
+	if csr := w.stored("csr-a"); csr.Spec.Username != cluster.BootstrapperName {
+		t.Fatalf("username = %q", csr.Spec.Username)
+	}
+}
+
+func TestApprovalOfAnotherSubjectSignsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.call("node-bootstrapper", "POST", kube.CSRs, request(t, pkix.Name{CommonName: "system:admin", Organization: []string{"system:masters"}}))
+	w.call("admin-kubeconfig-client", "PUT", kube.CSRs+"/csr-a/approval", approved())
+	if csr := w.stored("csr-a"); csr.Status.Certificate != nil || !kube.Is(csr.Status.Conditions, "Failed", "True") {
+		t.Fatalf("status = %+v", csr.Status)
+	}
+}
+
+func TestNodeCannotAskInTheNameOfTheBootstrapper(t *testing.T) {
+	w := newWorld(t)
+	csr := request(t, nodeSubject("one"))
+	csr.Spec.Username, csr.Spec.Groups = "system:admin", []string{cluster.ControlPlaneGroup}
+	csr.Status = approved().Status
+	w.call("node-bootstrapper", "POST", kube.CSRs, csr)
+	w.server.approvePending()
+	if stored := w.stored("csr-a"); stored.Spec.Username != cluster.BootstrapperName || len(stored.Status.Conditions) > 0 {
+		t.Fatalf("stored = %+v", stored)
+	}
+}
+
+func TestBootstrapApprovesControlPlaneMachines(t *testing.T) {
+	w := newWorld(t)
+	w.call("control-plane-bootstrapper", "POST", kube.CSRs, request(t, nodeSubject("one")))
+	w.server.approvePending()
+	if csr := w.stored("csr-a"); csr.Status.Certificate == nil {
+		t.Fatalf("status = %+v", csr.Status)
+	}
+}
+
+func TestNodeRenewsItsOwnCertificateOnly(t *testing.T) {
+	w := newWorld(t)
+	certificate := w.join("one")
+	for name, want := range map[string]bool{"one": true, "two": false} {
+		csr := request(t, nodeSubject(name))
+		csr.Metadata.Name = "renew-" + name
+		w.callWith(certificate, "POST", kube.CSRs, csr)
+		if got := w.stored(csr.Metadata.Name).Status.Certificate != nil; got != want {
+			t.Errorf("certificate for %s: %t", name, got)
+		}
+	}
+}
+
+func TestExpiredSignerSignsNothing(t *testing.T) {
+	w := newWorld(t)
+	signer, err := w.bundle.Pair("kubelet-signer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server.signer, w.server.now = signer, fixed(time.Now().Add(2*time.Hour))
+	w.call("control-plane-bootstrapper", "POST", kube.CSRs, request(t, nodeSubject("one")))
+	w.server.approvePending()
+	csr := w.stored("csr-a")
+	if csr.Status.Certificate != nil || !kube.Is(csr.Status.Conditions, "Failed", "True") {
+		t.Fatalf("status = %+v", csr.Status)
+	}
+}
+
+func TestSilentNodeIsNotReady(t *testing.T) {
+	w := newWorld(t)
+	node := kube.Node{Metadata: kube.Meta{Name: "one", Labels: map[string]string{controlPlane: ""}}, Status: kube.NodeStatus{
+		Conditions: []kube.Condition{{Type: "Ready", Status: "True", LastHeartbeatTime: kube.Time(time.Now())}},
+	}}
+	if code, answer := w.call("admin-kubeconfig-client", "POST", kube.Nodes, node); code != http.StatusCreated {
+		t.Fatal(answer)
+	}
+	mustUpdate(t, w.server.store, bootstrapName, func(kube.Object) (kube.Object, error) {
+		return kube.Object{"metadata": kube.Object{"name": "bootstrap"}, "data": kube.Object{"status": "complete"}}, nil
+	})
+	for _, c := range []struct {
+		after     time.Duration
+		ready     string
+		available string
+	}{{0, "True", "True"}, {time.Minute, "Unknown", "False"}} {
+		w.server.now = fixed(time.Now().Add(c.after))
+		w.server.store.now = w.server.now
+		_, answer := w.call("admin-kubeconfig-client", "GET", kube.Nodes+"/one", nil)
+		seen, err := fromObject[kube.Node](answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !kube.Is(seen.Status.Conditions, "Ready", c.ready) {
+			t.Errorf("after %s: %+v", c.after, seen.Status.Conditions)
+		}
+		if err := reconcileVersion(w.server.store, testFacts); err != nil {
+			t.Fatal(err)
+		}
+		version, err := fromObject[kube.ClusterVersion](w.server.store.Get(versionName))
+		if err != nil || !kube.Is(version.Status.Conditions, "Available", c.available) {
+			t.Errorf("after %s: %v %+v", c.after, err, version.Status.Conditions)
+		}
+	}
+}
+
+func TestStaleWriteIsAConflict(t *testing.T) {
+	w := newWorld(t)
+	_, created := w.call("admin-kubeconfig-client", "POST", kube.ConfigMaps, kube.ConfigMap{Metadata: kube.Meta{Name: "a"}})
+	created["data"] = kube.Object{"x": "1"}
+	if code, answer := w.call("admin-kubeconfig-client", "PUT", kube.ConfigMaps+"/a", created); code != http.StatusOK {
+		t.Fatal(answer)
+	}
+	if code, _ := w.call("admin-kubeconfig-client", "PUT", kube.ConfigMaps+"/a", created); code != http.StatusConflict {
+		t.Fatalf("code = %d", code)
+	}
+}

@@ -1,0 +1,152 @@
+"""The node services: a cluster forms, admits a worker, and outlives its bootstrap machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from .support import DOMAIN, Facility, wait_until, write_config
+
+BOOTSTRAP_STATUS = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
+NODES = "/api/v1/nodes"
+CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
+
+
+def subject(csr: dict[str, Any]) -> str:
+    """Whose certificate a request asks for, read from the request itself."""
+    import base64
+
+    request = x509.load_pem_x509_csr(base64.b64decode(csr["spec"]["request"]))
+    (name,) = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(name.value)
+
+
+def conditions(item: dict[str, Any]) -> dict[str, str]:
+    return {condition["type"]: condition["status"] for condition in item["status"].get("conditions", [])}
+
+
+def start_bootstrap(site: Facility, **extra: str) -> None:
+    write_config(site.assets)
+    result = site.install("create", "ignition-configs", **extra)
+    assert result.returncode == 0, result.stderr
+    site.start("bootstrap", 1, "bootstrap", json.loads((site.assets / "bootstrap.ign").read_text()))
+    wait_until(
+        "the bootstrap machine serves",
+        lambda: "serving on" in site.log("bootstrap") and ":22623" in site.log("bootstrap"),
+    )
+
+
+def machine_config(site: Facility, index: int, pool: str) -> dict[str, Any]:
+    answer = site.get(index, 22623, f"/config/{pool}", site.machine_trust())
+    assert answer.status_code == 200
+    config = answer.json()
+    assert config["ignition"]["version"] == "3.2.0"
+    return config
+
+
+def reader(site: Facility) -> Callable[[int, str], dict[str, Any]]:
+    trust = site.api_trust(admin=True)
+
+    def read(index: int, path: str) -> dict[str, Any]:
+        return site.get(index, 6443, path, trust).json()
+
+    return read
+
+
+def approve(site: Facility, index: int, csr: dict[str, Any]) -> None:
+    csr["status"]["conditions"] = [
+        {"type": "Approved", "status": "True", "reason": "Test", "message": "a known machine"}
+    ]
+    path = f"{CSRS}/{csr['metadata']['name']}/approval"
+    answer = site.request("PUT", index, path, site.api_trust(admin=True), body=csr)
+    assert answer.status_code == 200, answer.text
+
+
+def test_cluster_forms_and_outlives_its_bootstrap_machine(site: Facility) -> None:
+    start_bootstrap(site)
+    read = reader(site)
+    assert read(1, BOOTSTRAP_STATUS)["code"] == 404
+    assert site.get(1, 22623, "/healthz", site.machine_trust()).status_code == 200
+    assert site.get(1, 22623, "/config/other", site.machine_trust()).status_code == 404
+    assert conditions(read(1, VERSION))["Available"] == "False"
+
+    site.start("worker-0", 9, "worker", machine_config(site, 1, "worker"))
+    config = machine_config(site, 1, "master")
+    for index in (2, 3):
+        site.start(f"control-plane-{index - 2}", index, "control-plane", config)
+    wait_until("two control plane nodes", lambda: len(read(1, NODES)["items"]) == 2)
+    assert read(1, BOOTSTRAP_STATUS)["data"] == {"status": "progressing"}
+    result = site.install("wait-for", "bootstrap-complete", LAB_OPENSHIFT_BOOTSTRAP_TIMEOUT="500ms")
+    assert result.returncode == 5
+    assert "Failed to wait for bootstrapping to complete" in result.stderr
+
+    site.start("control-plane-2", 4, "control-plane", machine_config(site, 2, "master"))
+    result = site.install("wait-for", "bootstrap-complete", LAB_OPENSHIFT_BOOTSTRAP_TIMEOUT="30s")
+    assert result.returncode == 0, result.stderr
+    assert "It is now safe to remove the bootstrap resources" in result.stderr
+    site.stop("bootstrap")
+    for index in (2, 3, 4):
+        assert read(index, BOOTSTRAP_STATUS)["data"] == {"status": "complete"}
+
+    # The worker is nobody yet: only somebody who knows the machine lets it in.
+    (pending,) = [csr for csr in read(3, CSRS)["items"] if not conditions(csr)]
+    assert subject(pending) == f"system:node:worker-0.{DOMAIN}"
+    assert pending["spec"]["username"] == "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+    approve(site, 3, pending)
+    wait_until(
+        "the worker is a node, on every API server", lambda: all(len(read(i, NODES)["items"]) == 4 for i in (2, 3, 4))
+    )
+    nodes = {node["metadata"]["name"]: node for node in read(2, NODES)["items"]}
+    assert set(nodes) == {
+        f"{name}.{DOMAIN}" for name in ("control-plane-0", "control-plane-1", "control-plane-2", "worker-0")
+    }
+    assert {conditions(node)["Ready"] for node in nodes.values()} == {"True"}
+    worker = nodes[f"worker-0.{DOMAIN}"]
+    assert {"type": "InternalIP", "address": site.address(9)} in worker["status"]["addresses"]
+    assert "node-role.kubernetes.io/worker" in worker["metadata"]["labels"]
+
+    result = site.install("wait-for", "install-complete", LAB_OPENSHIFT_INSTALL_TIMEOUT="10s")
+    assert result.returncode == 0, result.stderr
+    assert "Install complete!" in result.stderr
+    assert conditions(read(4, VERSION)) == {"Available": "True", "Failing": "False", "Progressing": "False"}
+
+    # A node's service that starts anew is the node it was, and an API server that does learns what it missed.
+    site.stop("worker-0")
+    site.start("worker-0", 9, "worker", machine_config(site, 4, "worker"))
+    site.stop("control-plane-1")
+    site.start("control-plane-1", 3, "control-plane", config)
+    wait_until("the worker is back", lambda: site.log("worker-0").count("is registered") == 2)
+    assert site.log("worker-0").count("asked for the node's certificate") == 1
+    trust = site.api_trust(admin=True)
+    wait_until("the API server answers", lambda: "serving on" in site.log("control-plane-1").rpartition("cluster")[2])
+    wait_until(
+        "the API server knows",
+        lambda: site.get(3, 6443, BOOTSTRAP_STATUS, trust).json().get("data") == {"status": "complete"},
+    )
+
+
+def test_the_api_knows_who_asks(site: Facility) -> None:
+    start_bootstrap(site)
+    anonymous = site.api_trust(admin=False)
+    assert site.get(1, 6443, "/readyz", anonymous).text == "ok"
+    refused = site.get(1, 6443, NODES, anonymous)
+    assert refused.status_code == 403
+    assert refused.json()["reason"] == "Forbidden"
+    missing = site.get(1, 6443, f"{NODES}/nobody", site.api_trust(admin=True))
+    assert (missing.status_code, missing.json()["kind"], missing.json()["reason"]) == (404, "Status", "NotFound")
+
+
+@pytest.mark.parametrize("seconds", [1])
+def test_an_old_bootstrap_config_makes_no_cluster(site: Facility, seconds: int) -> None:
+    start_bootstrap(site, LAB_OPENSHIFT_CERTIFICATE_VALIDITY=f"{seconds}s")
+    time.sleep(seconds + 0.1)
+    result = site.install("wait-for", "bootstrap-complete", LAB_OPENSHIFT_API_TIMEOUT="500ms")
+    assert result.returncode == 5
+    assert "certificate has expired or is not yet valid" in result.stderr
