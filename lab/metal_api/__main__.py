@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from lab.facts import require
+from lab.facts import Facts, require
 from lab.layout import Layout
 from lab.machines.base import BackendError, MachineBackend
 from lab.metal_api.provisioning import Pace
@@ -25,28 +25,27 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="lab.metal_api", description=__doc__)
     parser.add_argument("--state", type=Path, required=True, help="the lab's state directory")
     parser.add_argument("--machines", choices=("libvirt", "simulated"), required=True, help="the machine back end")
-    parser.add_argument("--ready-file", type=Path, help="written when everything is served")
+    parser.add_argument("--ready-file", type=Path, help="written when all is served (default: DIR/metal_api.ready)")
     parser.add_argument("--seed", type=int, help="make ids and passwords predictable")
     parser.add_argument(
         "--openshift-binary",
         type=Path,
-        default=os.environ.get("LAB_OPENSHIFT_BINARY"),
-        help="what simulated machines have as /usr/local/bin/lab-openshift (default: $LAB_OPENSHIFT_BINARY)",
+        help="/usr/local/bin/lab-openshift of simulated machines (default: the program that the facts' installer is)",
     )
     return parser.parse_args()
 
 
-def _backend(options: argparse.Namespace, layout: Layout) -> MachineBackend:
+def _backend(options: argparse.Namespace, layout: Layout, facts: Facts) -> MachineBackend:
     """The chosen back end; the other one's packages need not be installed."""
     if options.machines == "simulated":
         from lab.machines.simulated import SimulatedBackend, Surroundings
 
-        binary: Path | None = options.openshift_binary
+        binary: Path = (options.openshift_binary or Path(facts.installer)).resolve()
+        if not binary.is_file():
+            raise BackendError(f"simulated machines need lab-openshift, and {binary} is no file")
         return SimulatedBackend(
             layout.state / "machines",
-            Surroundings(
-                ca=layout.ca, boot_server=f"http://{plan.METADATA}", tools=(binary,) if binary is not None else ()
-            ),
+            Surroundings(ca=layout.ca, boot_server=f"http://{plan.METADATA}", tools={"lab-openshift": binary}),
         )
     from lab.machines.libvirt import LibvirtBackend
 
@@ -55,11 +54,13 @@ def _backend(options: argparse.Namespace, layout: Layout) -> MachineBackend:
 
 async def _serve(options: argparse.Namespace) -> None:
     layout = Layout.of(options.state)
+    ready: Path = options.ready_file or layout.state / "metal_api.ready"
+    ready.unlink(missing_ok=True)
     facts = require(layout)
     service = Service(
         Identity(token=facts.api.token, organization_id=facts.api.organization_id, project_id=facts.api.project_id),
         Places(api=plan.API, metadata=plan.METADATA, sos=plan.SOS, tls=layout.tls, state=layout.state / "metal_api"),
-        _backend(options, layout),
+        _backend(options, layout, facts),
         pace=Pace(),
         clock=SystemClock(),
         chance=Chance(options.seed),
@@ -71,8 +72,7 @@ async def _serve(options: argparse.Namespace) -> None:
     running: asyncio.Task[None] | None = None
     try:
         await service.start()
-        if options.ready_file:
-            options.ready_file.write_text(f"{os.getpid()}\n")
+        ready.write_text(f"{os.getpid()}\n")
         running = asyncio.create_task(service.run())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -80,6 +80,7 @@ async def _serve(options: argparse.Namespace) -> None:
         if running.done():
             running.result()
     finally:
+        ready.unlink(missing_ok=True)
         await service.close()
         if running is not None:
             running.cancel()

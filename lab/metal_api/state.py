@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from lab.metal_api.exceptions import NotFound, Unprocessable
-from lab.metal_api.models import Device, Event, Fault, Json, Project, SshKey, from_json, to_json
+from lab.metal_api.models import Device, Event, Fault, Json, Project, SshKey, from_json
 from lab.metal_api.sources import Chance, Clock, timestamp
 
 MAX_PROJECT_NAME = 80
@@ -50,13 +50,13 @@ class Account:
 
     # Saving
 
-    def snapshot(self) -> Json:
-        """All records as JSON."""
+    def snapshot(self) -> dict[str, list[Any]]:
+        """All records, to be written as JSON at once: they are not copied, which takes longer than writing them."""
         return {
-            "projects": [to_json(entry) for entry in self.projects.values()],
-            "keys": [to_json(entry) for entry in self.keys.values()],
-            "devices": [to_json(entry) for entry in self.devices.values()],
-            "faults": [to_json(entry) for entry in self.faults.values()],
+            "projects": list(self.projects.values()),
+            "keys": list(self.keys.values()),
+            "devices": list(self.devices.values()),
+            "faults": list(self.faults.values()),
         }
 
     def restore(self, document: Json) -> None:

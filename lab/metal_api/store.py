@@ -1,4 +1,8 @@
-"""Keeps the account in one file, replaced atomically."""
+"""Keeps the account in one file, replaced atomically.
+
+It survives the death of the process, not of the system: nothing is synchronised to the disk, which would make every
+request wait for it, and an emulated facility does not outlive the system anyway.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ class Store:
     what a client was told. Background changes (events) call `touch` and are written a little later.
     """
 
-    def __init__(self, path: Path, snapshot: Callable[[], dict[str, Any]], *, delay: float = 0.2) -> None:
+    def __init__(self, path: Path, snapshot: Callable[[], dict[str, list[Any]]], *, delay: float = 0.2) -> None:
         self._path = path
         self._snapshot = snapshot
         self._delay = delay
@@ -45,7 +49,7 @@ class Store:
             if self._written >= wanted:
                 return
             self._written = self._version
-            text = json.dumps(self._snapshot())
+            text = json.dumps(self._snapshot(), default=vars)
             await asyncio.to_thread(self._write, text)
 
     async def close(self) -> None:
@@ -64,6 +68,4 @@ class Store:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as stream:
             stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
         temporary.replace(self._path)

@@ -69,7 +69,7 @@ def server(app: ASGIApp, *, certificate: tuple[Path, Path] | None) -> Server:
         access_log=False,
         server_header=False,
         timeout_keep_alive=20,
-        timeout_graceful_shutdown=2,
+        timeout_graceful_shutdown=1,
         ssl_certfile=str(certificate[0]) if certificate else None,
         ssl_keyfile=str(certificate[1]) if certificate else None,
     )

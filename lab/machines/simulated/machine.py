@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import shutil
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -43,8 +42,8 @@ class Surroundings:
     """The lab CA, which the image trusts."""
     boot_server: str
     """Where the firmware asks for /ipxe/<id>."""
-    tools: tuple[Path, ...] = ()
-    """Programs of the image under /usr/local/bin; a single one is installed as `lab-openshift`."""
+    tools: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    """Programs of the image under /usr/local/bin: name → where the program is here."""
     ssh_port: int = 22
     metadata: str = _METADATA
     boot_delay: float = 0.3
@@ -128,8 +127,8 @@ class Machine:
             transport = fetch.client(self.address, fetch.trust_of(self._around.ca))
             async with transport as http:
                 boot = await self._firmware(http)
-                release = await self._initramfs(http, boot)
-            await self._kernel(boot, release)
+                os_release = await self._initramfs(http, boot)
+            await self._kernel(boot, os_release)
             await self._serve()
             self._remember("up")
             self._console.line(f"{self._hostname()} login: ")
@@ -182,30 +181,31 @@ class Machine:
         return found
 
     async def _initramfs(self, http: httpx.AsyncClient, boot: ipxe.Boot) -> str:
-        """Load kernel, initramfs and root file system; the result is the release of the image."""
+        """Load kernel, initramfs and root file system; the result is what that has for /etc/os-release.
+
+        A simulated initramfs is a JSON object {"kind": "simulated-initramfs", "rootfs_sha256": ...}; a simulated root
+        file system is an os-release file. Both are published by the lab's boot server beside the real ones.
+        """
         await self._download(http, boot.kernel)
-        known: dict[str, Any] = {}
+        wanted: str | None = None
         for _, url in boot.initrds:
             image = await self._download(http, url)
-            with contextlib.suppress(ValueError):
-                document = json.loads(image.head)
-                if isinstance(document, dict) and cast("dict[str, Any]", document).get("kind") == "simulated-initramfs":
-                    known = cast("dict[str, Any]", document)
-        if not known:
+            wanted = _embedded_hash(image.head) or wanted
+        if wanted is None:
             raise BootError("Kernel panic - not syncing: no initramfs made for simulated machines among the initrds")
-        self._console.line(f"Linux version 0.0.0-simulated ({known.get('release', 'unknown release')})")
+        self._console.line("Linux version 0.0.0-simulated")
         self._console.line(f"Command line: {' '.join(boot.arguments)}")
         url = _argument(boot, "coreos.live.rootfs_url")
         if url is None:
             raise BootError("coreos-livepxe-rootfs: no rootfs image found: coreos.live.rootfs_url= is missing")
-        found, wanted = await self._download(http, url), str(known.get("rootfs_sha256"))
+        found = await self._download(http, url)
         if found.sha256 != wanted:
             raise BootError(f"rootfs hash mismatch: expected {wanted} got {found.sha256}")
-        return str(known.get("release", "0"))
+        return found.head.decode(errors="replace")
 
-    async def _kernel(self, boot: ipxe.Boot, release: str) -> None:
+    async def _kernel(self, boot: ipxe.Boot, os_release: str) -> None:
         """A fresh root, and Ignition when the kernel arguments ask for it."""
-        root.make(self._root, self._around.tools, release)
+        root.make(self._root, self._around.tools, os_release)
         proc = self._root / "proc"
         (proc / "cmdline").write_text(" ".join(boot.arguments) + "\n")
         boot_id = str(uuid4())
@@ -285,6 +285,18 @@ class Machine:
         except OSError as error:
             raise BackendError(f"{self.address}:{self._around.ssh_port}: {error}") from error
         self._console.line("systemd[1]: Started OpenSSH server daemon (simulated).")
+
+
+def _embedded_hash(initramfs: bytes) -> str | None:
+    """The hash of the root file system a simulated initramfs insists on; None for any other image."""
+    try:
+        document = json.loads(initramfs)
+    except ValueError:
+        return None
+    if not isinstance(document, dict):
+        return None
+    fields = cast("dict[str, Any]", document)
+    return str(fields.get("rootfs_sha256")) if fields.get("kind") == "simulated-initramfs" else None
 
 
 def _argument(boot: ipxe.Boot, name: str) -> str | None:

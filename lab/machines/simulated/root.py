@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 _LINKS = {
@@ -45,8 +46,8 @@ nobody:x:65534:65534::/:/bin/false
 """
 
 
-def make(root: Path, tools: tuple[Path, ...], release: str) -> None:
-    """A fresh root directory, as a live system has after its kernel started."""
+def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:
+    """A fresh root directory, as a live system has after its kernel started. `os_release` is /etc/os-release."""
     if root.exists():
         shutil.rmtree(root)
     for name in _DIRECTORIES:
@@ -57,16 +58,7 @@ def make(root: Path, tools: tuple[Path, ...], release: str) -> None:
     (root / "tmp").chmod(0o1777)
     (root / "etc/passwd").write_text(_ACCOUNTS)
     (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
-    (root / "etc/os-release").write_text(
-        'NAME="Red Hat Enterprise Linux CoreOS (simulated)"\n'
-        'ID="rhcos-lab"\n'
-        'ID_LIKE="rhel fedora"\n'
-        f'VERSION="{release}"\n'
-        f'VERSION_ID="{release.partition(".")[0]}"\n'
-        f'PRETTY_NAME="RHCOS stand-in {release} (simulated machine)"\n'
-        'VARIANT="CoreOS"\nVARIANT_ID=coreos\n'
-        f"OSTREE_VERSION='{release}'\n"
-    )
+    (root / "etc/os-release").write_text(os_release)
     for name in ("resolv.conf", "hosts", "nsswitch.conf"):
         source = Path("/etc") / name
         if source.exists():
@@ -74,10 +66,8 @@ def make(root: Path, tools: tuple[Path, ...], release: str) -> None:
     sudo = root / "var/usrlocal/bin/sudo"
     sudo.write_text(_SUDO)
     sudo.chmod(0o755)
-    for tool in tools:
-        _install(
-            tool, root / "var/usrlocal/bin/lab-openshift" if len(tools) == 1 else root / "var/usrlocal/bin" / tool.name
-        )
+    for name, program in tools.items():
+        _install(program, root / "var/usrlocal/bin" / name)
 
 
 def _install(tool: Path, place: Path) -> None:
