@@ -203,7 +203,7 @@ class Servicer(ProviderServicer):
             if not self._cancelled:
                 raise
             await context.abort(grpc.StatusCode.CANCELLED, "cancelled")
-        except Exception as error:  # noqa: BLE001 - the last line of defence: a fault of ours, told as one
+        except Exception as error:
             traceback.print_exc()
             await context.abort(grpc.StatusCode.UNKNOWN, f"fault in the lab's stand-in plugin: {error!r}")
         finally:
@@ -258,7 +258,7 @@ def _init_failed_metadata(error: InitFailed) -> tuple[tuple[str, bytes], ...]:
 
 
 async def _parent_gone(parent: int) -> None:
-    while os.getppid() == parent:
+    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells a process that its parent died
         await asyncio.sleep(PARENT_CHECK_SECONDS)
 
 

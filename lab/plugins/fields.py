@@ -46,7 +46,9 @@ class Field:
     """The values it may have; any if empty."""
 
 
-def problems(fields: Mapping[str, Field], values: Mapping[str, PropertyValue], path: str = "") -> Iterator[CheckFailure]:
+def problems(
+    fields: Mapping[str, Field], values: Mapping[str, PropertyValue], path: str = ""
+) -> Iterator[CheckFailure]:
     """What is wrong with the values: unknown names, missing ones, wrong types, values outside the choices."""
     for name in values.keys() - fields.keys():
         if name.startswith("__") or (name == "version" and not path):
@@ -108,7 +110,12 @@ def _deepen(known: Field, value: PropertyValue, *, note: bool) -> PropertyValue:
     inner = value.value
     if known.kind == "object" and isinstance(inner, Mapping):
         value = value.with_value(with_defaults(known.fields, inner, note=note))
-    elif known.kind == "list" and known.element is not None and isinstance(inner, Sequence) and not isinstance(inner, str):
+    elif (
+        known.kind == "list"
+        and known.element is not None
+        and isinstance(inner, Sequence)
+        and not isinstance(inner, str)
+    ):
         element = known.element
         value = value.with_value([_deepen(element, item, note=note) for item in inner])
     return value.with_secret(True) if known.secret else value

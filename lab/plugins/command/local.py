@@ -42,7 +42,9 @@ async def run_local(run: Run) -> Output:
         capture.abandon()
         raise
     try:
-        await asyncio.gather(_feed(process, stdin), _read(process, "stdout", capture), _read(process, "stderr", capture))
+        await asyncio.gather(
+            _feed(process, stdin), _read(process, "stdout", capture), _read(process, "stderr", capture)
+        )
         status = await process.wait()
     except BaseException:
         capture.abandon()

@@ -69,7 +69,9 @@ def _options(wanted: dict[str, Json]) -> dict[str, Any]:
             options["known_hosts"] = ([key], [], [])
             options["server_host_key_algs"] = [algorithm.decode() for algorithm in key.sig_algorithms]
         if wanted.get("privateKey"):
-            options["client_keys"] = [asyncssh.import_private_key(wanted["privateKey"], wanted.get("privateKeyPassword"))]
+            options["client_keys"] = [
+                asyncssh.import_private_key(wanted["privateKey"], wanted.get("privateKeyPassword"))
+            ]
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
         raise PluginError(f"connection: the key cannot be used: {error}") from None
     if wanted.get("password"):
@@ -87,6 +89,7 @@ def _options(wanted: dict[str, Json]) -> dict[str, Any]:
 
 async def _run(connection: asyncssh.SSHClientConnection, run: Run) -> Output:
     import asyncssh
+    from asyncssh.constants import EXTENDED_DATA_STDERR
     from asyncssh.packet import String
 
     capture = Capture(run)
@@ -101,21 +104,21 @@ async def _run(connection: asyncssh.SSHClientConnection, run: Run) -> Output:
 
         def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
             # asyncssh sends variables without asking whether the server took them; a command must not run without.
-            request = chan._make_request  # pyright: ignore[reportPrivateUsage]
+            ask = chan._make_request  # pyright: ignore[reportPrivateUsage]
 
-            async def with_environment(kind: bytes, *arguments: bytes) -> bool | None:
-                if kind == b"exec":
+            async def with_environment(request: bytes, *args: bytes) -> bool | None:
+                if request == b"exec":
                     for name, value in {**previous, **asked}.items():
-                        if not await request(b"env", String(name), String(value)):
+                        if not await ask(b"env", String(name), String(value)):
                             refused.append(name)
                     if any(name in asked for name in refused):
                         return False
-                return await request(kind, *arguments)
+                return await ask(request, *args)
 
             chan._make_request = with_environment  # pyright: ignore[reportPrivateUsage]
 
         def data_received(self, data: bytes, datatype: int | None) -> None:
-            capture.feed("stderr" if datatype == asyncssh.EXTENDED_DATA_STDERR else "stdout", data)
+            capture.feed("stderr" if datatype == EXTENDED_DATA_STDERR else "stdout", data)
 
         def exit_status_received(self, status: int) -> None:
             self.reason = f"Process exited with status {status}" if status else None

@@ -69,7 +69,9 @@ class Command(Resource):
             if dict(map_differences(before, inputs)):
                 state.update({name: unknown() for name in OUTPUTS})
             return api.UpdateResponse(state)
-        return api.UpdateResponse(await self._run(request.urn, "update" if _given(inputs, "update") else "create", state))
+        return api.UpdateResponse(
+            await self._run(request.urn, "update" if _given(inputs, "update") else "create", state)
+        )
 
     async def delete(self, request: api.DeleteRequest) -> None:
         """Runs `delete` as it was when the resource was last made or changed."""

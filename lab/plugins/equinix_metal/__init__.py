@@ -1,0 +1,14 @@
+"""The stand-in for `equinix-metal`, v3.2.1: devices, projects and SSH keys over the Metal API.
+
+    inputs       what the resource types take, and the rules between inputs
+    client       the API: authentication, retries, orders whose outcome is not known
+    bridged      what the Terraform bridge does around every resource: names, defaults, comparison, previews
+    documents    pure functions between the API's device and the resource's properties
+    device       devices: ordered, waited for, changed, reinstalled, released
+    project      projects and their BGP configuration
+    ssh_key      keys of a project and of the user
+    main         the executable
+
+Like the official plug-in it always talks to https://api.equinix.com/metal/v1 and trusts what SSL_CERT_FILE names; the
+variable METAL_API_URL, which only the stand-in knows, is for tests against a server on loopback.
+"""

@@ -1,0 +1,201 @@
+"""Pure functions between the API's device and the resource's properties."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from lab.plugins.values import Json
+
+CARRIED = (
+    "__meta",
+    "description",
+    "userData",
+    "customData",
+    "ipAddresses",
+    "projectSshKeyIds",
+    "reinstall",
+    "storage",
+    "terminationTime",
+    "forceDetachVolumes",
+    "waitForReservationDeprovision",
+)
+"""What the API does not tell, or not as it was given: kept as it was."""
+
+_BODY = {
+    "hostname": "hostname",
+    "description": "description",
+    "plan": "plan",
+    "operatingSystem": "operating_system",
+    "billingCycle": "billing_cycle",
+    "metro": "metro",
+    "facilities": "facility",
+    "userData": "userdata",
+    "customData": "customdata",
+    "ipxeScriptUrl": "ipxe_script_url",
+    "alwaysPxe": "always_pxe",
+    "hardwareReservationId": "hardware_reservation_id",
+    "terminationTime": "termination_time",
+    "projectSshKeyIds": "project_ssh_keys",
+    "projectId": "project_id",
+}
+
+_CHANGEABLE = ("description", "userData", "customData", "hostname", "tags", "ipxeScriptUrl", "alwaysPxe")
+
+_ADDRESS_TYPES: dict[str, dict[str, Json]] = {
+    "public_ipv4": {"address_family": 4, "public": True},
+    "private_ipv4": {"address_family": 4, "public": False},
+    "public_ipv6": {"address_family": 6, "public": True},
+}
+
+
+def order_body(inputs: Mapping[str, Json]) -> dict[str, Json]:
+    """The request for a new device; empty values are left out, as the official plug-in does."""
+    body: dict[str, Json] = {theirs: inputs[ours] for ours, theirs in _BODY.items() if inputs.get(ours)}
+    if "metro" in body:
+        body["metro"] = str(body["metro"]).lower()
+    body["tags"] = inputs.get("tags") or []
+    if inputs.get("storage"):
+        body["storage"] = json.loads(inputs["storage"])
+    if inputs.get("ipAddresses"):
+        body["ip_addresses"] = [_address_body(wish) for wish in inputs["ipAddresses"]]
+    return body
+
+
+def _address_body(wish: Mapping[str, Json]) -> dict[str, Json]:
+    body = dict(_ADDRESS_TYPES[wish["type"]])
+    if wish.get("cidr"):
+        body["cidr"] = int(wish["cidr"])
+    if wish.get("reservationIds"):
+        body["ip_reservations"] = wish["reservationIds"]
+    return body
+
+
+def change_body(olds: Mapping[str, Json], news: Mapping[str, Json]) -> dict[str, Json]:
+    """The request that turns one into the other; what is no longer given is set to nothing, a hostname excepted."""
+    body: dict[str, Json] = {}
+    for name in _CHANGEABLE:
+        old, new = olds.get(name), news.get(name)
+        if (old or None) != (new or None) and not (name == "hostname" and not new):
+            nothing: Json = {"tags": [], "alwaysPxe": False}.get(name, "")
+            body["tags" if name == "tags" else _BODY[name]] = new or nothing
+    return body
+
+
+def device_state(document: Mapping[str, Json], known: Mapping[str, Json]) -> dict[str, Json]:
+    """The properties of a device. `known` are its inputs or its state before, for what the API does not tell."""
+    addresses: list[dict[str, Json]] = document.get("ip_addresses") or []
+    facility = _of(document, "facility", "code")
+    state: dict[str, Json] = {name: known[name] for name in CARRIED if known.get(name) is not None}
+    state.update(
+        id=document["id"],
+        hostname=document.get("hostname") or "",
+        plan=_of(document, "plan", "slug"),
+        operatingSystem=_of(document, "operating_system", "slug"),
+        projectId=_of(document, "project", "id") or _last(_of(document, "project", "href")) or known.get("projectId"),
+        deployedFacility=facility,
+        facilities=[facility] if facility else known.get("facilities") or [],
+        metro=_of(document, "metro", "code") or known.get("metro"),
+        state=document.get("state") or "",
+        billingCycle=document.get("billing_cycle") or "",
+        locked=bool(document.get("locked")),
+        created=document.get("created_at") or "",
+        updated=document.get("updated_at") or "",
+        ipxeScriptUrl=document.get("ipxe_script_url") or "",
+        alwaysPxe=bool(document.get("always_pxe")),
+        rootPassword=document.get("root_password") or "",
+        tags=document.get("tags") or [],
+        sshKeyIds=[_last(key.get("href")) or key.get("id") for key in document.get("ssh_keys") or []],
+        networks=sorted((_network(entry) for entry in addresses), key=_network_rank),
+        ports=[_port(entry) for entry in document.get("network_ports") or []],
+        networkType=network_type(document),
+        accessPublicIpv4=_access(addresses, 4, public=True),
+        accessPrivateIpv4=_access(addresses, 4, public=False),
+        accessPublicIpv6=_access(addresses, 6, public=None),
+    )
+    if state.get("storage"):
+        state["storage"] = normal_json(state["storage"])
+    state.setdefault("terminationTime", "")
+    state.setdefault("forceDetachVolumes", False)
+    state.setdefault("waitForReservationDeprovision", False)
+    reservation = _of(document, "hardware_reservation", "id") or _last(_of(document, "hardware_reservation", "href"))
+    if reservation:
+        state["deployedHardwareReservationId"] = reservation
+    if known.get("hardwareReservationId"):
+        state["hardwareReservationId"] = known["hardwareReservationId"]
+    return {name: value for name, value in state.items() if value is not None}
+
+
+def network_type(document: Mapping[str, Json]) -> str:
+    """layer3, hybrid, layer2-bonded or layer2-individual, derived from bonds and addresses as the API's client does."""
+    fixed = {"baremetal_0": "layer3", "baremetal_1": "layer3", "baremetal_1e": "hybrid"}
+    plan = _of(document, "plan", "slug")
+    if plan in fixed:
+        return fixed[plan]
+    ports: list[dict[str, Json]] = document.get("network_ports") or []
+    if not _all_bonded(ports, "NetworkBondPort"):
+        return "layer2-individual"
+    if not _all_bonded(ports, "NetworkPort"):
+        return "hybrid"
+    managed = any(entry.get("management") for entry in document.get("ip_addresses") or [])
+    return "layer3" if managed else "layer2-bonded"
+
+
+def normal_json(text: str) -> str:
+    """JSON in one spelling."""
+    return json.dumps(json.loads(text), separators=(",", ":"), sort_keys=True)
+
+
+def _all_bonded(ports: list[dict[str, Json]], kind: str) -> bool:
+    flags = [bool((port.get("data") or {}).get("bonded")) for port in ports if port.get("type") == kind]
+    return bool(flags) and all(flags)
+
+
+def _network(entry: Mapping[str, Json]) -> dict[str, Json]:
+    return {
+        "address": entry.get("address") or "",
+        "gateway": entry.get("gateway") or "",
+        "family": entry.get("address_family") or 0,
+        "cidr": entry.get("cidr") or 0,
+        "public": bool(entry.get("public")),
+    }
+
+
+def _network_rank(network: Mapping[str, Json]) -> int:
+    """Public IPv4 first, then IPv6, then the rest; the sort keeps the API's order among equals."""
+    if network["family"] == 6:
+        return 1
+    return 0 if network["public"] else 3
+
+
+def _port(entry: Mapping[str, Json]) -> dict[str, Json]:
+    data: Mapping[str, Any] = entry.get("data") or {}
+    return {
+        "name": entry.get("name") or "",
+        "id": entry.get("id") or "",
+        "type": entry.get("type") or "",
+        "mac": data.get("mac") or "",
+        "bonded": bool(data.get("bonded")),
+    }
+
+
+def _access(addresses: list[dict[str, Json]], family: int, *, public: bool | None) -> str:
+    """The management address of a kind; the last one wins, as in the official plug-in."""
+    found = [
+        str(entry.get("address"))
+        for entry in addresses
+        if entry.get("management")
+        and entry.get("address_family") == family
+        and (public is None or bool(entry.get("public")) is public)
+    ]
+    return found[-1] if found else ""
+
+
+def _of(document: Mapping[str, Json], part: str, name: str) -> Json:
+    inner = document.get(part)
+    return inner.get(name) if isinstance(inner, Mapping) else None
+
+
+def _last(href: Json) -> str | None:
+    return str(href).rstrip("/").rsplit("/", 1)[-1] if href else None
