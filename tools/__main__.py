@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from tools.errors import ToolError
+from tools.layout import ROOT, Layout
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools", description="Drives the stacks of this project.")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the project's root (default: this one)")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (
         ("setup", "build or install what the other commands need"),
@@ -45,16 +48,19 @@ def main() -> int:
         if arguments.command == "contain":
             from tools.containment import contained, python_module
 
-            command = contained(python_module(*arguments.rest))
+            command = contained(python_module("--root", str(arguments.root), *arguments.rest))
             os.execvp(command[0], command)  # noqa: S606  no shell is wanted
         if arguments.command == "engine":
             from tools.commands import run_engine
+            from tools.engine import Engine
 
-            run_engine(arguments.operation, arguments.stack, arguments.engine, arguments.engine_version)
+            found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
+            run_engine(arguments.operation, Layout(root=arguments.root, stack=arguments.stack), found)
         else:
             from tools.commands import COMMANDS
 
-            COMMANDS[arguments.command](arguments.stack, arguments.machines or None)
+            layout = Layout(root=arguments.root.resolve(), stack=arguments.stack)
+            COMMANDS[arguments.command](layout, arguments.machines or None)
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

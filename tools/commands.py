@@ -25,34 +25,32 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def setup(stack: str, machines: str | None) -> None:
+def setup(layout: Layout, machines: str | None) -> None:
     """Everything that can be made beforehand: the engine, and the lab's packages and images for a lab stack."""
-    layout = Layout(root=ROOT, stack=stack)
     wanted = stackfile.lab_machines(stackfile.read(layout.stack_file))
     engine.ensure(say)
     if wanted is not None:
         Facility(layout=layout).setup(_machines(layout, wanted, machines))
 
 
-def up(stack: str, machines: str | None) -> None:
+def up(layout: Layout, machines: str | None) -> None:
     """Make the stack's resources what its configuration says."""
-    _with_lab("up", stack, machines)
+    _with_lab("up", layout, machines)
 
 
-def refresh(stack: str, machines: str | None) -> None:
+def refresh(layout: Layout, machines: str | None) -> None:
     """Make the state what is really there."""
-    _existing(Layout(root=ROOT, stack=stack))
-    _with_lab("refresh", stack, machines)
+    _existing(layout)
+    _with_lab("refresh", layout, machines)
 
 
-def down(stack: str, machines: str | None) -> None:
+def down(layout: Layout, machines: str | None) -> None:
     """Remove the stack's resources, its state, and the lab; raises when anything is left."""
-    layout = Layout(root=ROOT, stack=stack)
     is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
     if layout.exists:
-        _with_lab("down", stack, machines)
+        _with_lab("down", layout, machines)
     else:
-        say(f"stack '{stack}' has no state: no resource of it is known")
+        say(f"stack '{layout.stack}' has no state: no resource of it is known")
     if is_lab:
         Facility(layout=layout).down()
     with contextlib.suppress(OSError):  # other stacks may have their state beside it
@@ -60,25 +58,23 @@ def down(stack: str, machines: str | None) -> None:
         layout.state.parent.parent.rmdir()
 
 
-def preview(stack: str, machines: str | None) -> None:
+def preview(layout: Layout, machines: str | None) -> None:
     """Tell what `up` would do. Without a state it is a rehearsal: no credentials, no network, nothing kept."""
-    layout = Layout(root=ROOT, stack=stack)
     if layout.exists:
         _inner(layout, "preview", is_lab=stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None)
         return
     found = engine.ensure(say)
-    from stacks.program import main as program
     from tools.screen import Screen
     from tools.session import Session
 
+    program = _program(layout.root)
     with tempfile.TemporaryDirectory(prefix="metal-ipi-rehearsal-") as directory:
-        rehearsed = Layout(root=ROOT, stack=stack, states=Path(directory))
+        rehearsed = Layout(root=layout.root, stack=layout.stack, states=Path(directory))
         Session(rehearsed, found, program, Screen()).rehearse()
 
 
-def output(stack: str, machines: str | None) -> None:
+def output(layout: Layout, machines: str | None) -> None:
     """Print the stack's outputs as one JSON document; secrets are masked."""
-    layout = Layout(root=ROOT, stack=stack)
     _existing(layout)
     found = engine.ensure(say)
     from tools.automation import EngineCommand
@@ -89,10 +85,10 @@ def output(stack: str, machines: str | None) -> None:
     write_project(layout, with_stand_ins=is_lab)
     own = is_lab or not has_own_passphrase()
     command = EngineCommand(found, environment(layout, found, own_passphrase=own, acquire_plugins=False))
-    print(command.text(["stack", "output", "--json", "--stack", stack], layout.project))
+    print(command.text(["stack", "output", "--json", "--stack", layout.stack], layout.project))
 
 
-def run_engine(operation: str, stack: str, engine_path: str, engine_version: str) -> None:
+def run_engine(operation: str, layout: Layout, found: engine.Engine) -> None:
     """The inner half; not for users."""
     from tools.containment import hold_leash
     from tools.screen import Screen
@@ -106,10 +102,7 @@ def run_engine(operation: str, stack: str, engine_path: str, engine_version: str
                 session.command.interrupt()
 
     hold_leash(stop)
-    from stacks.program import main as program
-
-    found = engine.Engine(path=Path(engine_path), version=engine_version)
-    session = Session(Layout(root=ROOT, stack=stack), found, program, Screen())
+    session = Session(layout, found, _program(layout.root), Screen())
     sessions.append(session)
     session.run(operation)
 
@@ -135,9 +128,8 @@ def _machines(layout: Layout, wanted: str, asked: str | None) -> str:
     return existing
 
 
-def _with_lab(operation: str, stack: str, machines: str | None) -> None:
+def _with_lab(operation: str, layout: Layout, machines: str | None) -> None:
     """Run an operation, in the lab for a lab stack."""
-    layout = Layout(root=ROOT, stack=stack)
     wanted = stackfile.lab_machines(stackfile.read(layout.stack_file))
     if wanted is not None:
         facility = Facility(layout=layout)
@@ -151,9 +143,10 @@ def _with_lab(operation: str, stack: str, machines: str | None) -> None:
 def _inner(layout: Layout, operation: str, *, is_lab: bool) -> None:
     """Start the inner half, in the lab's namespaces for a lab stack, and wait for it."""
     found = engine.ensure(say)
-    command = python_module("contain", "engine", operation, "--stack", layout.stack)
+    command = python_module("--root", str(layout.root), "contain", "engine", operation, "--stack", layout.stack)
     command += ["--engine", str(found.path), "--engine-version", found.version]
-    env = dict(os.environ)
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    env = {**os.environ, "PYTHONPATH": path}
     if is_lab:
         facility = Facility(layout=layout)
         env |= facility.environment(facility.facts())
@@ -205,7 +198,16 @@ def _existing(layout: Layout) -> None:
         )
 
 
-COMMANDS: dict[str, Callable[[str, str | None], None]] = {
+def _program(root: Path) -> Callable[[], object]:
+    """The program of a project: `main` of its stacks/program.py."""
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    from stacks.program import main
+
+    return main
+
+
+COMMANDS: dict[str, Callable[[Layout, str | None], None]] = {
     "setup": setup,
     "up": up,
     "down": down,

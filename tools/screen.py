@@ -22,7 +22,8 @@ class Redactor:
     def add(self, secrets: Iterable[str]) -> None:
         """Learn secrets; of a text of several lines, each line is one."""
         for secret in secrets:
-            self._secrets |= {line.strip() for line in (secret, *secret.splitlines()) if len(line.strip()) >= _SHORTEST}
+            lines = (line.strip() for line in (secret, *secret.splitlines()))
+            self._secrets |= {line for line in lines if len(line) >= _SHORTEST and "-----" not in line}
 
     def __call__(self, text: str) -> str:
         for secret in sorted(self._secrets, key=len, reverse=True):
@@ -36,6 +37,8 @@ class Screen:
     def __init__(self, console: Console | None = None, redact: Redactor | None = None) -> None:
         # Without a terminal the width is not ours to decide: whoever reads a log wants whole lines.
         self.console = console or Console(highlight=False, soft_wrap=True)
+        if console is None and not self.console.is_terminal:
+            self.console.width = 200
         self.redact = redact or Redactor()
         self._lock = threading.Lock()
         self._live: Live | None = None

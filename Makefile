@@ -1,0 +1,55 @@
+# Each target sets up what it needs, and nothing twice. `make help` lists them.
+#   STACK     the stack, a file stacks/Pulumi.<stack>.yaml (default: lab)
+#   MACHINES  libvirt or simulated, for a lab stack (default: what the stack file says)
+STACK ?= lab
+MACHINES ?=
+PYTHON ?= python3
+
+VENV := .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
+TOOLS = $(PY) -m tools
+WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES))
+
+.DEFAULT_GOAL := help
+.PHONY: help up down preview refresh output setup test check bench clean
+
+help:
+	@echo 'make up | down | preview | refresh | output | setup   STACK=$(STACK) MACHINES=...'
+	@echo 'make test | check | bench | clean'
+
+up down preview refresh output: $(READY)
+	@$(TOOLS) $@ $(WITH)
+
+setup: $(READY)
+	@$(TOOLS) setup $(WITH)
+
+# Everything, one whole installation on libvirt machines included.
+test: $(READY_DEV)
+	@$(TOOLS) setup --stack lab $(if $(MACHINES),--machines $(MACHINES))
+	@$(PY) -m pytest -rs
+
+# What is quick: style, types, and the tests that start neither the lab nor the engine.
+check: $(READY_DEV)
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m pyright
+	@$(PY) -m pytest -q -rs -m 'not lab and not libvirt and not engine'
+
+bench: $(READY_DEV)
+	@$(TOOLS) setup --stack lab >&2
+	@$(PY) -m tests.bench
+
+# Caches below ~/.cache/metal-ipi stay; a stack or lab that is up must be taken down first.
+clean:
+	@if [ -e .state/lab ] || ls -d .state/stacks/*/ >/dev/null 2>&1; then \
+	  echo 'clean: a stack or the lab is up; make down first' >&2; exit 1; fi
+	@rm -rf $(VENV) .state .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.txt tools/venv.sh
+	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements.txt '$@'
+
+$(READY_DEV): requirements-dev.txt requirements.txt tools/venv.sh
+	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements-dev.txt '$@'

@@ -1,0 +1,134 @@
+"""Whatever is killed, and whenever: nothing goes on running, and the next run ends with no duplicate and no orphan."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tools.world import World
+from tests.tools.world.metal import MetalServer
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with MetalServer() as metal:
+        yield World(tmp_path / "project", metal)
+
+
+def test_a_kill_of_anything_leaves_nothing_running_and_the_next_up_repairs(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for victim in ("engine", "driver", "inner", "everything"):
+        with subtests.test(victim=victim):
+            run = world.start("up", SLOW="5")
+            await_(lambda: len(world.metal.hostnames()) == 2)
+            processes = family(run.pid)
+            kill(victim, run.pid, processes)
+            out, err = run.communicate(timeout=30)
+            assert run.returncode != 0, out + err
+            await_(lambda: not [name for name, pid in processes.items() if alive(pid)], "everything has ended")
+            orphans = set(world.metal.devices)
+            assert len(orphans) == 2
+            assert world.state_ids() == {}
+
+            told = world.run("up")
+
+            assert "did not end well" in told
+            assert told.count("deleting machine") == 2, told
+            assert world.metal.hostnames() == ["worker-0", "worker-1"]
+            assert set(world.state_ids().values()) == set(world.metal.devices)
+            assert not orphans & set(world.metal.devices)
+            assert "no changes" in world.run("up")
+            world.run("down")
+            assert world.metal.devices == {}
+
+
+def test_down_after_a_kill_removes_what_no_state_knows(world: World) -> None:
+    run = world.start("up", SLOW="5")
+    await_(lambda: len(world.metal.hostnames()) == 2)
+    kill("everything", run.pid, family(run.pid))
+    run.communicate(timeout=30)
+    bystander = world.metal.add("other", "metal-ipi:stack=another")
+
+    world.run("down")
+
+    assert list(world.metal.devices) == [bystander]
+    assert not (world.root / ".state").exists()
+
+
+def test_a_request_to_stop_cancels_and_tells(world: World) -> None:
+    run = world.start("up", GATE="30")
+    await_(lambda: len(world.metal.hostnames()) == 2)
+    await_(lambda: len(world.state_ids()) == 2)
+    started = time.monotonic()
+    run.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    run.send_signal(signal.SIGTERM)
+    out, err = run.communicate(timeout=30)
+
+    assert run.returncode != 0
+    assert time.monotonic() - started < 15, out + err
+    assert "stopping (SIGTERM)" in err
+    before = set(world.metal.devices)
+    world.run("up")
+    assert set(world.metal.devices) == before, "machines that the state knows are kept"
+
+
+def kill(victim: str, driver: int, processes: dict[str, int]) -> None:
+    match victim:
+        case "driver":
+            os.kill(driver, signal.SIGKILL)
+        case "engine":
+            os.kill(processes["pulumi"], signal.SIGKILL)
+        case "inner":
+            os.kill(processes["inner"], signal.SIGKILL)
+        case _:
+            for pid in (driver, *processes.values()):
+                os.kill(pid, signal.SIGKILL)
+
+
+def family(driver: int) -> dict[str, int]:
+    """The processes below the driver: the inner half, the engine, its plug-ins and what stands between."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = [(int(pid), int(parent), args) for pid, parent, args in (line.split(None, 2) for line in table.splitlines())]
+    below = {driver}
+    found: dict[str, int] = {}
+    for _ in range(8):
+        for pid, parent, args in rows:
+            if parent in below and pid not in below:
+                below.add(pid)
+                found[_role(args, pid)] = pid
+    assert {"inner", "pulumi"} <= set(found), table
+    assert any(name.startswith("plug-in") for name in found), table
+    return found
+
+
+def _role(args: str, pid: int) -> str:
+    program = Path(args.split()[0]).name
+    if program == "pulumi":
+        return "pulumi"
+    if "plugin.py" in args:
+        return f"plug-in {pid}"
+    return "inner" if program.startswith("python") and " engine " in args else f"{program} {pid}"
+
+
+def alive(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text().partition(")")[2][:4]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def await_(condition: Callable[[], object], what: str = "the condition", seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.05)
