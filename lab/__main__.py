@@ -39,11 +39,12 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--state", required=True, metavar="DIR", help="the lab's state directory")
         return command
 
-    machines = {"choices": ("libvirt", "simulated"), "default": "libvirt", "help": "what plays the servers"}
-    setup = add("setup", _setup, "install and build what the lab needs, after saying what", state=False)
-    setup.add_argument("--machines", **machines)
-    start = add("up", _up, "start the lab; one that runs is left alone")
-    start.add_argument("--machines", **machines)
+    def add_machines(command: argparse.ArgumentParser) -> None:
+        kinds = ("libvirt", "simulated")
+        command.add_argument("--machines", choices=kinds, default="libvirt", help="what plays the servers")
+
+    add_machines(add("setup", _setup, "install and build what the lab needs, after saying what", state=False))
+    add_machines(add("up", _up, "start the lab; one that runs is left alone"))
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")

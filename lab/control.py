@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +84,11 @@ def up(wanted: Wanted, report: Report) -> None:
         if seen["state"] == "stopped":
             _prepare(wanted, report)
             process = _spawn(wanted)
-        _await(layout, process, report)
+        try:
+            _await(layout, process, report)
+        finally:
+            if process is not None and process.poll() is None:
+                process.returncode = 0  # it goes on without us: nothing to wait for, nothing to warn about
         report(f"the lab is up after {time.monotonic() - started:.1f} s ({layout.state})")
 
 
@@ -116,7 +120,7 @@ def stop(layout: Layout, grace: float = 45.0) -> None:
 
 
 @contextmanager
-def _only_one(layout: Layout) -> Iterator[None]:
+def _only_one(layout: Layout) -> Generator[None, None, None]:
     """One `up` at a time: a second one waits, and then finds the lab running. The directory itself is the lock."""
     descriptor = os.open(layout.state, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -184,8 +188,6 @@ def _await(layout: Layout, process: subprocess.Popen[bytes] | None, report: Repo
                 reported.add(name)
                 report(f"{name} answers after {service['seconds']:.1f} s")
         if seen["state"] == "ready":
-            if process is not None:
-                process.returncode = 0  # it goes on without us: nothing to wait for, nothing to warn about
             return
         if seen["state"] == "failed":
             raise ServiceFailed("\n".join(_faults(layout, seen)))

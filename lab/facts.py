@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
     known = load(layout)
     if known is not None:
         if known.installer != str(installer):
-            known = Facts(**{**known.__dict__, "installer": str(installer)})
+            known = replace(known, installer=str(installer))
             known.save(layout)
         return known
     import base64

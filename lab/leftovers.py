@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _SETTLE = 5.0
 
 
 @contextmanager
-def watched_namespaces(layout: Layout) -> Iterator[dict[str, str]]:
+def watched_namespaces(layout: Layout) -> Generator[dict[str, str], None, None]:
     """The running lab's namespaces by kind, kept from being reused until the block ends.
 
     The kernel gives the number of a namespace that is gone to the next one. We hold the lab's open, so that whoever
@@ -62,13 +62,13 @@ def held(layout: Layout) -> list[str]:
     return json.loads(answer.stdout)
 
 
-def find(layout: Layout, spaces: dict[str, str] | None = None) -> list[str]:
+def find(layout: Layout, spaces: dict[str, str] | None = None, settle: float = _SETTLE) -> list[str]:
     """What is left of a lab that was stopped, nothing if all is well. `spaces` are namespaces to look for."""
-    deadline = time.monotonic() + _SETTLE
+    deadline = time.monotonic() + settle
     while True:
-        left = [*_processes(layout, spaces or {}), *_namespace_mounts(spaces or {}), *_mounts(layout), *_files(layout)]
+        left = [*_processes(layout, spaces or {}), *_namespace_mounts(spaces or {}), *_mounts(layout)]
         if not left or time.monotonic() > deadline:
-            return left
+            return [*left, *_files(layout)]
         time.sleep(0.05)
 
 

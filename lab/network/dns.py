@@ -34,7 +34,7 @@ def zone_file(layout: Layout, zone: str) -> Path:
 def render_knot(layout: Layout, facts: Facts) -> str:
     """Knot's configuration. One thread each: this is a facility of a few hundred names on a busy small machine.
 
-    The run directory is the working directory: an absolute path of a socket may be too long for one.
+    Knot insists on a control socket; named by way of /proc, for the path of a state directory may be too long for one.
     """
     key = facts.dns.tsig
     head = f"""\
@@ -45,6 +45,8 @@ server:
     tcp-workers: 1
     background-workers: 1
     automatic-acl: off
+control:
+    listen: "/proc/self/cwd/knot.sock"
 database:
     storage: "{layout.dns}/database"
     journal-db-max-size: 64M

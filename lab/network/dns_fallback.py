@@ -16,12 +16,15 @@ import dns.name
 import dns.node
 import dns.opcode
 import dns.rcode
+import dns.rdataset
 import dns.rdatatype
 import dns.rrset
 import dns.tsig
 import dns.tsigkeyring
 import dns.update
 import dns.zone
+from dns.rdtypes.ANY.CNAME import CNAME
+from dns.rdtypes.ANY.TSIG import TSIG
 
 from lab import facts
 from lab.layout import Layout, write_private
@@ -33,14 +36,8 @@ _UDP_SIZE = 1232
 _CHAIN = 8  # CNAMEs followed within one answer
 
 
-_BAD_SIGNATURE = (
-    dns.message.UnknownTSIGKey,
-    dns.tsig.BadSignature,
-    dns.tsig.BadTime,
-    dns.tsig.BadKey,
-    dns.tsig.BadAlgorithm,
-    dns.tsig.PeerError,
-)
+_BAD_KEY = (dns.message.UnknownTSIGKey, dns.tsig.BadKey, dns.tsig.BadAlgorithm)
+_BAD_SIGNATURE = (dns.tsig.BadSignature, dns.tsig.PeerError)
 
 
 class Server:
@@ -60,9 +57,12 @@ class Server:
         """The response to `wire`, None to something that deserves none."""
         try:
             query = dns.message.from_wire(wire, keyring=self._keys)
+        except _BAD_KEY as error:
+            return _unverified(wire, error, dns.rcode.BADKEY)
         except _BAD_SIGNATURE as error:
-            _log.warning("refused: %s", type(error).__name__)
-            return _unverified(wire)
+            return _unverified(wire, error, dns.rcode.BADSIG)
+        except dns.tsig.BadTime as error:
+            return _unverified(wire, error, dns.rcode.BADTIME)
         except dns.exception.DNSException as error:
             _log.warning("not a DNS message: %s", error)
             return None
@@ -137,15 +137,21 @@ class Server:
                 response.authority.append(_rrset(origin, zone.get_rdataset(origin, dns.rdatatype.SOA)))
                 return
             response.answer.append(_rrset(name, alias))
-            name = alias[0].target
+            name = next(each.target for each in alias if isinstance(each, CNAME))
 
 
-def _unverified(wire: bytes) -> bytes:
-    """NOTAUTH, unsigned (RFC 8945, 5.3.2): a message with a wrong signature is not acted upon."""
+def _unverified(wire: bytes, error: Exception, code: dns.rcode.Rcode) -> bytes:
+    """NOTAUTH with an unsigned TSIG that says why (RFC 8945, 5.3.2): a wrong signature is not acted upon."""
+    _log.warning("refused: %s", error or type(error).__name__)
     query = dns.message.from_wire(wire, keyring=False)
     response = dns.message.Message(id=query.id)
     response.flags = dns.flags.QR | dns.opcode.to_flags(query.opcode())
     response.set_rcode(dns.rcode.NOTAUTH)
+    if query.tsig is not None:
+        signed = query.tsig[0]
+        if isinstance(signed, TSIG):
+            reason = signed.replace(mac=b"", error=int(code), other=b"")
+            response.additional.append(dns.rrset.from_rdata(query.tsig.name, 0, reason))
     return response.to_wire()
 
 

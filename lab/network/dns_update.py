@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dns.name
-import dns.node
 import dns.rcode
 import dns.rdataclass
 import dns.rdataset
@@ -11,6 +10,7 @@ import dns.rdatatype
 import dns.rrset
 import dns.update
 import dns.zone
+from dns.rdtypes.ANY.SOA import SOA
 
 _OWN = (dns.rdatatype.SOA, dns.rdatatype.NS)
 
@@ -96,7 +96,7 @@ def _change(zone: dns.zone.Zone, change: dns.rrset.RRset) -> None:
 
 
 def _raise_serial(zone: dns.zone.Zone) -> None:
-    soa = zone.find_rdataset(_origin(zone), dns.rdatatype.SOA)
-    record = soa[0]
-    soa.clear()
-    soa.add(record.replace(serial=record.serial + 1), soa.ttl)
+    rdataset = zone.find_rdataset(_origin(zone), dns.rdatatype.SOA)
+    (record,) = [each for each in rdataset if isinstance(each, SOA)]
+    rdataset.clear()
+    rdataset.add(record.replace(serial=record.serial + 1), rdataset.ttl)

@@ -1,0 +1,191 @@
+"""The lab's life: started, found running, broken, cut from power, taken down."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lab import control, leftovers
+from lab.errors import LabError, ServiceFailed
+from lab.layout import Layout
+from tests.lab.network.conftest import ROOT, Lab
+from tests.lab.network.test_services import look_up, update
+
+pytestmark = pytest.mark.lab
+
+
+def main(*arguments: str, state: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lab", arguments[0], "--state", str(state), *arguments[1:]]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+
+
+def test_up_is_idempotent_and_fast(lab: Lab) -> None:
+    said = lab.up()
+    assert any("dns answers" in line for line in said)
+    assert any("boot answers" in line for line in said)
+    started = time.monotonic()
+    assert len(lab.up()) == 1
+    assert time.monotonic() - started < 0.3
+    status = main("status", state=lab.layout.state)
+    assert status.returncode == 0
+    assert "dns: ready" in status.stdout
+
+
+def test_other_machines_are_refused(lab: Lab) -> None:
+    lab.up()
+    with pytest.raises(LabError, match="make down"):
+        lab.up(machines="libvirt")
+
+
+def test_facts_have_the_agreed_shape(lab: Lab) -> None:
+    lab.up()
+    assert stat.S_IMODE(lab.layout.facts.stat().st_mode) == 0o600
+    assert stat.S_IMODE(lab.layout.state.stat().st_mode) == 0o700
+    printed = json.loads(main("facts", state=lab.layout.state).stdout)
+    shape = {key: sorted(value) if isinstance(value, dict) else type(value) for key, value in printed.items()}
+    assert shape == {
+        "machines": str,
+        "api": ["facility", "metro", "organization_id", "project_id", "token", "url"],
+        "ca_path": str,
+        "dns": ["server", "tsig", "zone"],
+        "artifacts": sorted(
+            ("host", "port", "user", "host_key", "private_key", "directory", "base_url", "boot_base_url")
+        ),
+        "boot": ["stream_url"],
+        "installer": str,
+    }
+    assert sorted(printed["dns"]["tsig"]) == ["algorithm", "name", "secret"]
+
+
+def test_a_power_cut_leaves_nothing_running_and_loses_nothing(lab: Lab) -> None:
+    lab.up()
+    assert update(lab, "add", "kept", "A", "198.51.100.7") == "NOERROR"
+    facts, authority = lab.facts, lab.layout.ca.read_text()
+    with leftovers.watched_namespaces(lab.layout) as spaces:
+        assert set(spaces) == {"pid", "net", "mnt"}
+        lab.cut_power()
+        left = leftovers.find(lab.layout, spaces)
+    assert left == [f"directory {lab.layout.state}"]
+    assert control.status(lab.layout)["state"] == "stopped"
+    lab.up()
+    assert (lab.facts, lab.layout.ca.read_text()) == (facts, authority)
+    assert look_up(lab, "kept.facility.test", "A") == "198.51.100.7"
+
+
+def test_down_leaves_nothing(lab: Lab) -> None:
+    lab.up()
+    done = main("down", state=lab.layout.state)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not lab.layout.state.exists()
+    assert main("verify-clean", state=lab.layout.state).returncode == 0
+    assert main("down", state=lab.layout.state).returncode == 0  # again: nothing to do
+
+
+def test_down_reports_what_the_lab_still_held(lab: Lab) -> None:
+    lab.up()
+    assert update(lab, "add", "forgotten", "A", "198.51.100.7") == "NOERROR"
+    done = main("down", state=lab.layout.state)
+    assert done.returncode == 1
+    assert "DNS record forgotten.facility.test. A 198.51.100.7" in done.stderr
+    assert not lab.layout.state.exists()
+
+
+def test_a_namespace_that_is_held_open_is_found(lab: Lab) -> None:
+    lab.up()
+    with leftovers.watched_namespaces(lab.layout) as spaces:
+        pid = control.Supervisor.find(lab.layout.lock)
+        assert pid is not None
+        os.close(pid.pidfd)
+        with (
+            Path(f"/proc/{pid.pid}/ns/net").open("rb") as space,
+            subprocess.Popen(["sleep", "60"], stdin=space) as holder,
+        ):
+            try:
+                control.stop(lab.layout)
+                left = [line for line in leftovers.find(lab.layout, spaces, settle=0) if "process" in line]
+                assert left == [f"process {holder.pid} (holding its namespaces open): sleep 60"]
+            finally:
+                holder.kill()
+
+
+def test_a_process_started_for_the_lab_is_found(tmp_path: Path) -> None:
+    layout = Layout.of(tmp_path / "gone")
+    with subprocess.Popen([sys.executable, "-c", "input()", str(layout.state)], stdin=subprocess.PIPE) as process:
+        try:
+            (line,) = leftovers.find(layout, settle=0)
+            assert line.startswith(f"process {process.pid} (started for it)")
+        finally:
+            process.kill()
+
+
+def test_a_dead_service_is_seen_and_the_next_up_mends_it(lab: Lab) -> None:
+    lab.up()
+    os.kill(_service(lab, "lab.network.boot"), signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while control.status(lab.layout)["state"] != "failed":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert "boot: dead it ended with status -9" in main("status", state=lab.layout.state).stdout
+    said = lab.up()
+    assert said[0].startswith("boot dead: it ended with status -9")
+    assert control.status(lab.layout)["state"] == "ready"
+
+
+def _service(lab: Lab, module: str) -> int:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if module.encode() in words and str(lab.layout.state).encode() in words:
+                return int(entry.name)
+    raise AssertionError(f"{module} does not run")
+
+
+def test_a_service_that_cannot_start_is_named_with_its_log(lab: Lab) -> None:
+    lab.layout.make()
+    (lab.layout.tls / "boot.facility.test.crt").write_text("not a certificate")
+    (lab.layout.tls / "metadata.platformequinix.com.crt").touch()
+    lab.layout.ca.touch()
+    with pytest.raises(ServiceFailed, match=r"(?s)boot dead.*boot\.log.*SSL"):
+        lab.up()
+
+
+def test_an_interrupted_start_is_taken_over(lab: Lab) -> None:
+    lab.layout.make()
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom lab import control\nfrom lab.layout import Layout\n"
+        "control._await = lambda *_: os._exit(9)\n"
+        "control.up(control.Wanted(layout=Layout.of(sys.argv[1]), machines='simulated', services=('dns', 'boot'),"
+        " installer=lambda: Path('/nonexistent')), print)\n"
+    )
+    died = subprocess.run(
+        [sys.executable, "-c", code, str(lab.layout.state)], cwd=ROOT, check=False, capture_output=True
+    )
+    assert died.returncode == 9
+    lab.up()
+    assert control.status(lab.layout)["state"] == "ready"
+
+
+def test_a_long_path_is_no_obstacle(lab: Lab, tmp_path: Path) -> None:
+    far = Lab(Layout.of(tmp_path / ("d" * 120) / "lab"))  # longer than a socket's path may be
+    try:
+        far.up()
+        assert look_up(far, "api.equinix.com", "A") == "192.0.2.10"
+    finally:
+        control.stop(far.layout)
+
+
+def test_nothing_listens_outside(running: Lab) -> None:
+    for port in (22, 53, 80, 443):
+        with socket.socket() as outside:
+            outside.settimeout(0.2)
+            with pytest.raises(OSError):
+                outside.connect(("192.0.2.12", port))
