@@ -59,26 +59,21 @@ type Bundle struct {
 // and the bootstrap machine's API certificate, end after `short`, as the real ones do after a day.
 func NewBundle(facts Facts, now time.Time, short time.Duration) (Bundle, error) {
 	bundle := Bundle{Facts: facts, Files: map[string][]byte{}}
-	signers := map[string]time.Duration{
-		"root-ca":                             decade,
-		"kube-apiserver-lb-signer":            decade,
-		"admin-kubeconfig-signer":             decade,
-		"kubelet-bootstrap-kubeconfig-signer": decade,
-		"kube-control-plane-signer":           decade,
-		"kube-csr-signer":                     decade,
-		"kubelet-signer":                      short,
-	}
 	var clients bytes.Buffer
 	for _, name := range []string{
 		"root-ca", "kube-apiserver-lb-signer", "admin-kubeconfig-signer", "kubelet-bootstrap-kubeconfig-signer",
 		"kube-control-plane-signer", "kube-csr-signer", "kubelet-signer",
 	} {
-		pair, err := NewAuthority(name, now, signers[name])
+		validity := decade
+		if name == "kubelet-signer" {
+			validity = short
+		}
+		pair, err := NewAuthority(name, now, validity)
 		if err != nil {
 			return Bundle{}, err
 		}
 		bundle.put(name, pair)
-		if name != "root-ca" && name != "kube-apiserver-lb-signer" {
+		if name != "root-ca" && name != "kube-apiserver-lb-signer" { // these two sign servers
 			clients.Write(pair.Cert)
 		}
 	}

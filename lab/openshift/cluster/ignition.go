@@ -70,6 +70,7 @@ const (
 	unitName    = "lab-openshift.service"
 	unitText    = `[Unit]
 Description=OpenShift stand-in of the lab: %s
+StartLimitIntervalSec=0
 
 [Service]
 ExecStart=/usr/local/bin/lab-openshift %s

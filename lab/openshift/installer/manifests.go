@@ -31,21 +31,6 @@ func renderManifests(config InstallConfig, id identity, bundle cluster.Bundle, p
 	for _, network := range config.Networking.ClusterNetwork {
 		pods = append(pods, kube.Object{"cidr": network.CIDR, "hostPrefix": network.HostPrefix})
 	}
-	cm := func(namespace, name string, data kube.Object) kube.Object {
-		return object("v1", "ConfigMap", name, namespace, "data", data)
-	}
-	secret := func(namespace, name, kind string, data map[string][]byte) kube.Object {
-		encoded := kube.Object{}
-		for key, value := range data {
-			encoded[key] = base64.StdEncoding.EncodeToString(value)
-		}
-		manifest := object("v1", "Secret", name, namespace, "data", encoded)
-		manifest["type"] = kind
-		return manifest
-	}
-	spec := func(kind string, spec kube.Object) kube.Object {
-		return object("config.openshift.io/v1", kind, "cluster", "", "spec", spec)
-	}
 	platform := kube.Object{"platformSpec": kube.Object{"type": "None"}}
 	infrastructure := spec("Infrastructure", platform)
 	infrastructure["status"] = kube.Object{
@@ -57,7 +42,7 @@ func renderManifests(config InstallConfig, id identity, bundle cluster.Bundle, p
 		proxy = config.Proxy
 	}
 	objects := map[string]kube.Object{
-		"manifests/cluster-config.yaml":                  kubeSystem(cm, "cluster-config-v1", kube.Object{"install-config": string(installConfig)}),
+		"manifests/cluster-config.yaml":                  configMap("kube-system", "cluster-config-v1", kube.Object{"install-config": string(installConfig)}),
 		"manifests/cluster-dns-02-config.yml":            spec("DNS", kube.Object{"baseDomain": names.Domain()}),
 		"manifests/cluster-infrastructure-02-config.yml": infrastructure,
 		"manifests/cluster-ingress-02-config.yml":        spec("Ingress", kube.Object{"domain": "apps." + names.Domain()}),
@@ -70,28 +55,20 @@ func renderManifests(config InstallConfig, id identity, bundle cluster.Bundle, p
 		}),
 		"manifests/cvo-overrides.yaml": object("config.openshift.io/v1", "ClusterVersion", "version", "", "spec",
 			kube.Object{"channel": "stable-4.21", "clusterID": id.UUID}),
-		"manifests/kube-system-configmap-root-ca.yaml": kubeSystem(cm, "root-ca", kube.Object{"ca.crt": string(bundle.Files["root-ca.crt"])}),
+		"manifests/kube-system-configmap-root-ca.yaml": configMap("kube-system", "root-ca", kube.Object{"ca.crt": string(bundle.Files["root-ca.crt"])}),
 		"manifests/machine-config-server-tls-secret.yaml": secret("openshift-machine-config-operator", "machine-config-server-tls", "Opaque",
 			map[string][]byte{"tls.crt": bundle.Files["machine-config-server.crt"], "tls.key": bundle.Files["machine-config-server.key"]}),
 		"manifests/openshift-config-secret-pull-secret.yaml": secret("openshift-config", "pull-secret", "kubernetes.io/dockerconfigjson",
 			map[string][]byte{".dockerconfigjson": []byte(config.PullSecret)}),
 		"openshift/99_kubeadmin-password-secret.yaml": secret("kube-system", "kubeadmin", "Opaque", map[string][]byte{"kubeadmin": []byte(password)}),
-		"openshift/openshift-install-manifests.yaml": cm("openshift-config", "openshift-install-manifests",
+		"openshift/openshift-install-manifests.yaml": configMap("openshift-config", "openshift-install-manifests",
 			kube.Object{"invoker": "lab-stand-in", "version": Version}),
-		"openshift/99_lab-padding.yaml": cm("openshift-config", "lab-padding",
+		"openshift/99_lab-padding.yaml": configMap("openshift-config", "lab-padding",
 			kube.Object{"about": "fills bootstrap.ign to the size of a real one", "padding": pick(strong, paddingSize)}),
 	}
-	for _, role := range []string{"master", "worker"} {
-		if config.SSHKey != "" {
-			keys := cluster.Passwd{Users: []cluster.User{{Name: "core", SSHAuthorizedKeys: []string{names.SSHKey}}}}
-			manifest := object("machineconfiguration.openshift.io/v1", "MachineConfig", "99-"+role+"-ssh", "", "spec", kube.Object{
-				"config": kube.Object{"ignition": kube.Object{"version": "3.2.0"}, "passwd": kube.Object{
-					"users": []kube.Object{{"name": keys.Users[0].Name, "sshAuthorizedKeys": keys.Users[0].SSHAuthorizedKeys}},
-				}},
-			})
-			metadata, _ := manifest["metadata"].(kube.Object)
-			metadata["labels"] = kube.Object{"machineconfiguration.openshift.io/role": role}
-			objects["openshift/99_openshift-machineconfig_99-"+role+"-ssh.yaml"] = manifest
+	if config.SSHKey != "" {
+		for _, role := range []string{"master", "worker"} {
+			objects["openshift/99_openshift-machineconfig_99-"+role+"-ssh.yaml"] = sshMachineConfig(role, names.SSHKey)
 		}
 	}
 	files := map[string][]byte{}
@@ -141,8 +118,37 @@ func object(version, kind, name, namespace, part string, content kube.Object) ku
 	return kube.Object{"apiVersion": version, "kind": kind, "metadata": metadata, part: content}
 }
 
-func kubeSystem(make func(string, string, kube.Object) kube.Object, name string, data kube.Object) kube.Object {
-	return make("kube-system", name, data)
+func configMap(namespace, name string, data kube.Object) kube.Object {
+	return object("v1", "ConfigMap", name, namespace, "data", data)
+}
+
+func secret(namespace, name, kind string, data map[string][]byte) kube.Object {
+	encoded := kube.Object{}
+	for key, value := range data {
+		encoded[key] = base64.StdEncoding.EncodeToString(value)
+	}
+	manifest := object("v1", "Secret", name, namespace, "data", encoded)
+	manifest["type"] = kind
+	return manifest
+}
+
+// spec is one of OpenShift's configuration objects; each kind has one, named cluster.
+func spec(kind string, content kube.Object) kube.Object {
+	return object("config.openshift.io/v1", kind, "cluster", "", "spec", content)
+}
+
+// sshMachineConfig lets the administrator's key in on a role's machines.
+func sshMachineConfig(role, key string) kube.Object {
+	manifest := object("machineconfiguration.openshift.io/v1", "MachineConfig", "99-"+role+"-ssh", "", "spec", kube.Object{
+		"config": kube.Object{
+			"ignition": kube.Object{"version": "3.2.0"},
+			"passwd":   kube.Object{"users": []kube.Object{{"name": "core", "sshAuthorizedKeys": []string{key}}}},
+		},
+	})
+	manifest["metadata"] = kube.Object{
+		"name": "99-" + role + "-ssh", "labels": kube.Object{"machineconfiguration.openshift.io/role": role},
+	}
+	return manifest
 }
 
 func topology(replicas int) string {

@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,13 +87,13 @@ class Facility:
         api = ",".join(self.address(index) for index in range(1, 5))
         return {**os.environ, "LAB_RESOLVE": f"api.{DOMAIN}={api};api-int.{DOMAIN}={api}", **extra}
 
-    def install(self, *arguments: str, timeout: float = 60, **extra: str) -> subprocess.CompletedProcess[str]:
+    def install(self, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(self.program.with_name("openshift-install")), *arguments, "--dir", str(self.assets)],
             env=self.environment(**extra),
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=60,
             check=False,
         )
 
@@ -163,7 +163,7 @@ class Facility:
 
 
 @contextmanager
-def facility(program: Path, root: Path) -> Iterator[Facility]:
+def facility(program: Path, root: Path) -> Generator[Facility, None, None]:
     """A facility whose processes end with the test."""
     result = Facility(program, root)
     try:

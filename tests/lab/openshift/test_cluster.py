@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Callable
@@ -21,8 +22,6 @@ VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
 
 def subject(csr: dict[str, Any]) -> str:
     """Whose certificate a request asks for, read from the request itself."""
-    import base64
-
     request = x509.load_pem_x509_csr(base64.b64decode(csr["spec"]["request"]))
     (name,) = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(name.value)
