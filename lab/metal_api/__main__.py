@@ -52,10 +52,18 @@ def _backend(options: argparse.Namespace, layout: Layout, facts: Facts) -> Machi
     return LibvirtBackend(layout.state)
 
 
+def _tell(ready: Path, text: str | None) -> None:
+    """The ready file is there exactly as long as all is served."""
+    if text is None:
+        ready.unlink(missing_ok=True)
+    else:
+        ready.write_text(text)
+
+
 async def _serve(options: argparse.Namespace) -> None:
     layout = Layout.of(options.state)
     ready: Path = options.ready_file or layout.state / "metal_api.ready"
-    ready.unlink(missing_ok=True)
+    _tell(ready, None)
     facts = require(layout)
     service = Service(
         Identity(token=facts.api.token, organization_id=facts.api.organization_id, project_id=facts.api.project_id),
@@ -72,7 +80,7 @@ async def _serve(options: argparse.Namespace) -> None:
     running: asyncio.Task[None] | None = None
     try:
         await service.start()
-        ready.write_text(f"{os.getpid()}\n")
+        _tell(ready, f"{os.getpid()}\n")
         running = asyncio.create_task(service.run())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -80,7 +88,7 @@ async def _serve(options: argparse.Namespace) -> None:
         if running.done():
             running.result()
     finally:
-        ready.unlink(missing_ok=True)
+        _tell(ready, None)
         await service.close()
         if running is not None:
             running.cancel()

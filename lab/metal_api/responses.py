@@ -248,7 +248,6 @@ def address_document(device: Device, index: int) -> Json:
         "global_ip": False,
         "addon": False,
         "bill": False,
-        "state": "created",
         "tags": [],
         "customdata": {},
         "created_at": device.created_at,
@@ -279,6 +278,7 @@ def reservation_document(device: Device, index: int) -> Json:
         "assignments": [assignment],
         "facility": FACILITIES[device.facility].document(),
         "available": "",
+        "state": "created",
     }
     for name in ("assigned_to", "interface", "parent_block"):
         del document[name]

@@ -73,12 +73,7 @@ class Service:
             self._servers.append((wire.server(app, certificate=certificate), wire.listen(address, port)))
         await self._machines.open()
         for server, sock in self._servers:
-            self._tasks.append(asyncio.create_task(server.serve(sockets=[sock]), name=f"http {sock.getsockname()}"))
-        while not all(server.started for server, _ in self._servers):
-            for task in self._tasks:
-                if task.done():
-                    task.result()
-            await asyncio.sleep(0.01)
+            self._tasks.append(await server.begin(sock))
         self._sos = await sos.serve(self.account, self._machines, places.sos, self._sos_key())
         await self._provisioner.resume()
         _log.info("Metal API ready: %d devices", len(self.account.devices))

@@ -43,9 +43,28 @@ def cut(scope: Scope) -> None:
 class Server(uvicorn.Server):
     """Lives in somebody else's event loop, which also owns the signals."""
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._listening = asyncio.Event()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._listening.set()
+
+    async def begin(self, sock: socket.socket) -> asyncio.Task[None]:
+        """Serve a socket; returns once it does, with the task that ends when the server does."""
+        serving = asyncio.create_task(self.serve(sockets=[sock]), name=f"http {sock.getsockname()}")
+        listening = asyncio.create_task(self._listening.wait())
+        await asyncio.wait({serving, listening}, return_when=asyncio.FIRST_COMPLETED)
+        listening.cancel()
+        if serving.done():
+            serving.result()
+            raise RuntimeError("the server ended before it listened")
+        return serving
 
 
 def listen(address: str, port: int) -> socket.socket:

@@ -1,0 +1,154 @@
+"""An API in this process, with a back end and a clock that tests hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import httpx
+
+from lab.machines.base import BackendError, MachineSpec
+from lab.metal_api.metadata import metadata_app
+from lab.metal_api.middleware import RequestLog
+from lab.metal_api.provisioning import Pace, Provisioner
+from lab.metal_api.sources import Chance
+from lab.metal_api.state import Account, Identity
+from lab.metal_api.store import Store
+from lab.metal_api.urls import api
+
+IDENTITY = Identity(
+    token="the token",
+    organization_id="22222222-2222-4222-8222-222222222222",
+    project_id="11111111-1111-4111-8111-111111111111",
+)
+PROJECT = f"/metal/v1/projects/{IDENTITY.project_id}"
+PUBLIC_KEY = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
+ORDER: dict[str, Any] = {
+    "hostname": "lab-worker-0",
+    "plan": "c3.small.x86",
+    "metro": "lb",
+    "operating_system": "custom_ipxe",
+    "ipxe_script_url": "http://boot.facility.test/boot.ipxe",
+}
+
+
+class FakeClock:
+    """A clock that jumps: sleeping takes no time but lets others run, unless somebody stops the clock."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=timezone.utc)
+        self.runs = asyncio.Event()
+        self.runs.set()
+
+    def now(self) -> datetime:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        await self.runs.wait()
+        self.time += timedelta(seconds=seconds)
+        await asyncio.sleep(0)
+
+
+@dataclass
+class FakeMachines:
+    """Notes what it was asked."""
+
+    calls: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    specs: dict[str, MachineSpec] = field(default_factory=dict[str, MachineSpec])
+    refuse: str | None = None
+    printed: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    async def open(self) -> None:
+        self.calls.append(("open", ""))
+
+    async def power_on(self, spec: MachineSpec) -> None:
+        if self.refuse is not None:
+            raise BackendError(self.refuse)
+        self.specs[spec.id] = spec
+        self.calls.append(("power_on", spec.id))
+
+    async def power_off(self, machine_id: str) -> None:
+        self.calls.append(("power_off", machine_id))
+
+    async def delete(self, machine_id: str) -> None:
+        self.calls.append(("delete", machine_id))
+
+    def console(self, machine_id: str) -> bytes:
+        return self.printed.get(machine_id, b"")
+
+    async def close(self) -> None:
+        self.calls.append(("close", ""))
+
+
+@dataclass
+class World:
+    """Everything a test may want to look at."""
+
+    account: Account
+    clock: FakeClock
+    machines: FakeMachines
+    provisioner: Provisioner
+    store: Store
+    log: RequestLog
+    client: httpx.AsyncClient
+
+    def machine(self, address: str) -> httpx.AsyncClient:
+        """A client of the metadata service, seen from `address`."""
+        transport = httpx.ASGITransport(metadata_app(self.account, self.provisioner), client=(address, 40000))
+        return httpx.AsyncClient(transport=transport, base_url="https://metadata.packet.net")
+
+    async def order(self, **changes: Any) -> dict[str, Any]:
+        """A new device; fails the test when it is refused."""
+        answer = await self.client.post(f"{PROJECT}/devices", json={**ORDER, **changes})
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    async def device(self, identity: str) -> dict[str, Any]:
+        """A device as the API shows it."""
+        answer = await self.client.get(f"/metal/v1/devices/{identity}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let background tasks run until something holds; fails after many turns, not after a time."""
+        for _ in range(1000):
+            if condition():
+                return
+            await asyncio.sleep(0)
+        raise AssertionError("it never came to hold")
+
+    async def booted(self, identity: str) -> dict[str, Any]:
+        """Wait for the machine to be powered on, fetch its iPXE script for it, and show the device."""
+        await self.until(lambda: ("power_on", identity) in self.machines.calls)
+        async with self.machine("127.0.0.1") as client:
+            assert (await client.get(f"/ipxe/{identity}")).status_code == 200
+        return await self.device(identity)
+
+
+@asynccontextmanager
+async def world(directory: Path, *, token: str = IDENTITY.token) -> AsyncGenerator[World, None]:
+    """A world whose state is in `directory`; a second one there finds what the first left."""
+    clock = FakeClock()
+    account = Account(IDENTITY, clock, Chance(7))
+    machines = FakeMachines()
+    store = Store(directory / "account.json", account.snapshot)
+    provisioner = Provisioner(account, machines, Pace())
+    saved = store.load()
+    if saved is not None:
+        account.restore(saved)
+    account.changed = store.touch
+    log = RequestLog()
+    transport = httpx.ASGITransport(api(account, provisioner, store, log))
+    headers = {"X-Auth-Token": token}
+    async with httpx.AsyncClient(transport=transport, base_url="https://api.equinix.com", headers=headers) as client:
+        try:
+            yield World(account, clock, machines, provisioner, store, log, client)
+        finally:
+            await provisioner.close()
+            await store.close()

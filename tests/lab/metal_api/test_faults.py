@@ -1,0 +1,114 @@
+"""Misbehaviour by request: on the wire, where a real socket is needed, and on machines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from lab.metal_api import faults, wire
+from lab.metal_api.urls import api
+from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, World, world
+
+
+@asynccontextmanager
+async def on_loopback(lab: World) -> AsyncGenerator[httpx.AsyncClient, None]:
+    """The same API behind uvicorn on a loopback port."""
+    sock = wire.listen("127.0.0.1", 0)
+    server = wire.server(api(lab.account, lab.provisioner, lab.store), certificate=None)
+    task = await server.begin(sock)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    try:
+        async with httpx.AsyncClient(base_url=url, headers={"X-Auth-Token": IDENTITY.token}, trust_env=False) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        await task
+
+
+def test_a_status_strikes_as_often_as_it_was_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            fault = {"kind": "status", "status": 429, "count": 2, "match": {"method": "POST", "path": "/devices$"}}
+            assert (await lab.client.post("/lab/faults", json=fault)).status_code == 201
+            assert (await lab.client.get(f"{PROJECT}/devices")).status_code == 200
+            for _ in range(2):
+                refused = await lab.client.post(f"{PROJECT}/devices", json=ORDER)
+                assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+            assert not lab.account.devices
+            await lab.order()
+
+    asyncio.run(run())
+
+
+def test_an_answer_can_be_lost_after_the_deed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            await lab.client.post("/lab/faults", json={"kind": "status", "status": 502, "when": "after"})
+            assert (await lab.client.post(f"{PROJECT}/devices", json=ORDER)).status_code == 502
+            assert len(lab.account.devices) == 1
+
+    asyncio.run(run())
+
+
+def test_connections_are_reset_and_bodies_halved(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab, on_loopback(lab) as client:
+            await client.post("/lab/faults", json={"kind": "reset"})
+            with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+                await client.get("/metal/v1/plans")
+            await client.post("/lab/faults", json={"kind": "half_body"})
+            with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+                await client.get("/metal/v1/plans")
+            assert (await client.get("/metal/v1/plans")).status_code == 200
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "earthquake"},
+        {"kind": "status", "match": {"hostname": "x"}},
+        {"kind": "no_ssh", "match": {"path": "x"}},
+        {"kind": "status", "match": {"path": "("}},
+        {"kind": "status", "times": 3},
+    ],
+)
+def test_a_fault_that_would_never_strike_is_refused(tmp_path: Path, body: dict[str, Any]) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            assert (await lab.client.post("/lab/faults", json=body)).status_code == 422
+
+    asyncio.run(run())
+
+
+def test_machine_faults_are_in_what_machines_are_served(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            for kind in ("never_boots", "ignition_fails", "no_ssh"):
+                body = {"kind": kind, "match": {"hostname": "lab-worker-.*"}}
+                assert (await lab.client.post("/lab/faults", json=body)).status_code == 201
+            device = await lab.order(userdata='{"ignition": {"version": "3.3.0"}}')
+            other = await lab.order(hostname="lab-control-plane-0", userdata='{"ignition": {"version": "3.3.0"}}')
+            async with lab.machine("198.51.100.3") as client:
+                assert json.loads((await client.get("/userdata")).text) == {"ignition": {"version": "3.3.0"}}
+                assert (await client.get(f"/ipxe/{other['id']}")).status_code == 200
+            async with lab.machine("198.51.100.1") as client:
+                assert (await client.get(f"/ipxe/{device['id']}")).status_code == 404
+                userdata = json.loads((await client.get("/userdata")).text)
+                assert userdata["ignition"]["version"] == "9.9.9"
+                assert {"name": "sshd.service", "mask": True} in userdata["systemd"]["units"]
+
+    asyncio.run(run())
+
+
+def test_a_wrong_rootfs_is_another_file() -> None:
+    script = "#!ipxe\nkernel http://b/k initrd=main coreos.live.rootfs_url=http://b/r x=y\ninitrd --name main http://b/i\nboot\n"
+    assert "coreos.live.rootfs_url=http://b/i x=y" in faults.with_wrong_rootfs(script)

@@ -1,0 +1,150 @@
+"""What happens to a device over time, and over restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from tests.lab.metal_api.harness import PROJECT, PUBLIC_KEY, world
+
+
+def test_a_device_is_active_when_its_script_was_served(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            device = await lab.order()
+            await lab.until(lambda: bool(lab.machines.specs))
+            assert (await lab.device(device["id"]))["state"] == "provisioning"
+            spec = lab.machines.specs[device["id"]]
+            assert [entry.address for entry in spec.addresses] == ["198.51.100.1", "203.0.113.1"]
+            assert spec.mac == device["network_ports"][1]["data"]["mac"]
+            shown = await lab.booted(device["id"])
+            assert shown["state"] == "active"
+            types = [event["type"] for event in shown["provisioning_events"]]
+            assert types == [f"provisioning.{code}" for code in ("101", "102", "103", "104.01", "109", "110")]
+
+    asyncio.run(run())
+
+
+def test_a_script_in_userdata_wins_over_the_url(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            with_url = await lab.order()
+            with_both = await lab.order(userdata="#!ipxe\necho mine")
+            async with lab.machine("127.0.0.1") as client:
+                script = (await client.get(f"/ipxe/{with_url['id']}")).text
+                assert script.startswith("#!ipxe\n")
+                assert "chain --autofree http://boot.facility.test/boot.ipxe" in script
+                assert (await client.get(f"/ipxe/{with_both['id']}")).text == "#!ipxe\necho mine"
+
+    asyncio.run(run())
+
+
+def test_deletion_takes_a_moment_and_frees_the_addresses(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            lab.clock.runs.clear()
+            device = await lab.order()
+            path = f"/metal/v1/devices/{device['id']}"
+            assert (await lab.client.request("DELETE", path, json={"force_delete": False})).status_code == 204
+            assert (await lab.device(device["id"]))["state"] == "deprovisioning"
+            second = await lab.order()
+            assert second["ip_addresses"][0]["address"] == "198.51.100.3"
+            lab.clock.runs.set()
+            await lab.until(lambda: device["id"] not in lab.account.devices)
+            assert ("delete", device["id"]) in lab.machines.calls
+            assert ("power_on", device["id"]) not in lab.machines.calls
+            assert (await lab.client.get(path)).status_code == 404
+            assert (await lab.order())["ip_addresses"][0]["address"] == "198.51.100.1"
+
+    asyncio.run(run())
+
+
+def test_power_actions(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            device = await lab.order()
+            actions = f"/metal/v1/devices/{device['id']}/actions"
+            early = await lab.client.post(actions, json={"type": "power_off"})
+            assert early.status_code == 422
+            await lab.booted(device["id"])
+            lab.clock.runs.clear()
+            assert (await lab.client.post(actions, json={"type": "power_off"})).status_code == 202
+            record = lab.account.devices[device["id"]]
+            assert record.state == "powering_off"
+            lab.clock.runs.set()
+            await lab.until(lambda: record.state == "inactive")
+            lab.machines.calls.clear()
+            assert (await lab.client.post(actions, json={"type": "power_on"})).status_code == 202
+            assert (await lab.booted(device["id"]))["state"] == "active"
+            assert (await lab.client.post(actions, json={"type": "reinstall"})).status_code == 501
+            assert (await lab.client.post(actions, json={"type": "dance"})).status_code == 422
+
+    asyncio.run(run())
+
+
+def test_a_locked_device_stays(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            path = f"/metal/v1/devices/{(await lab.order())['id']}"
+            assert (await lab.client.put(path, json={"locked": True})).json()["locked"] is True
+            answer = await lab.client.delete(path)
+            assert (answer.status_code, answer.json()) == (422, {"errors": ["Cannot delete a locked item"]})
+
+    asyncio.run(run())
+
+
+def test_a_back_end_that_cannot_fails_the_device(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            lab.machines.refuse = "no memory left"
+            device = await lab.order()
+            await lab.until(lambda: lab.account.devices[device["id"]].state == "failed")
+            events = (await lab.client.get(f"/metal/v1/devices/{device['id']}/events")).json()["events"]
+            assert events[0]["body"] == "lab-worker-0 failed: no memory left"
+
+    asyncio.run(run())
+
+
+def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
+    """The second world reads the file as the first left it right after its answers, not after a clean end."""
+
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            await lab.client.post(f"{PROJECT}/ssh-keys", json={"label": "k", "key": PUBLIC_KEY})
+            queued, running = await lab.order(hostname="queued"), await lab.order(hostname="running")
+            await lab.booted(running["id"])
+            await lab.client.post("/lab/faults", json={"kind": "never_boots", "match": {"hostname": "x"}})
+            as_killed = json.loads((tmp_path / "account.json").read_text())
+        after = tmp_path / "after"
+        after.mkdir()
+        (after / "account.json").write_text(json.dumps(as_killed))
+        async with world(after) as lab:
+            await lab.provisioner.resume()
+            await lab.until(lambda: len(lab.machines.specs) == 2)
+            assert (await lab.device(running["id"]))["state"] == "active"
+            assert (await lab.booted(queued["id"]))["state"] == "active"
+            assert len((await lab.client.get(f"{PROJECT}/ssh-keys")).json()["ssh_keys"]) == 1
+            assert len((await lab.client.get("/lab/faults")).json()["faults"]) == 1
+
+    asyncio.run(run())
+
+
+def test_the_inventory_is_empty_when_nothing_is_left(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            empty = {"devices": [], "ssh_keys": [], "projects": [], "reservations": [], "faults": []}
+            assert (await lab.client.get("/lab/inventory")).json() == empty
+            lab.clock.runs.clear()
+            device = await lab.order(tags=["metal-ipi"])
+            inventory = (await lab.client.get("/lab/inventory")).json()
+            assert inventory["devices"][0] | {"addresses": None} == {
+                "id": device["id"],
+                "hostname": "lab-worker-0",
+                "state": "queued",
+                "project_id": PROJECT.rsplit("/", 1)[-1],
+                "tags": ["metal-ipi"],
+                "addresses": None,
+            }
+
+    asyncio.run(run())
