@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,7 @@ def up(wanted: Wanted, report: Report) -> None:
     """Start the lab and wait until every service answers. A lab that runs is left alone, a broken one restarted."""
     layout = wanted.layout
     layout.make()
+    shutil.rmtree(layout.removed, ignore_errors=True)
     with _only_one(layout):
         _same_machines(layout, wanted.machines)
         seen = status(layout)
@@ -97,15 +98,26 @@ def down(layout: Layout, report: Report) -> list[str]:
     from lab import leftovers
 
     left: list[str] = []
-    with leftovers.watched_namespaces(layout) as spaces:
+    with _only_one(layout) if layout.state.exists() else nullcontext(), leftovers.watched_namespaces(layout) as spaces:
         if spaces:
             left += leftovers.held(layout)
             report("stopping the lab")
             stop(layout)
         elif layout.state.exists():
             report("the lab was not running: what its API and DNS held goes with its files")
-        shutil.rmtree(layout.state, ignore_errors=True)  # what cannot be removed is reported as left
+        _remove(layout)
         return left + leftovers.find(layout, spaces)
+
+
+def _remove(layout: Layout) -> None:
+    """Remove the state directory in one step as others see it: half a state would be taken for a lab by the next start.
+
+    What cannot be removed is not an error here: it is found and reported as left.
+    """
+    shutil.rmtree(layout.removed, ignore_errors=True)
+    if layout.state.exists():
+        layout.state.rename(layout.removed)
+        shutil.rmtree(layout.removed, ignore_errors=True)
 
 
 def stop(layout: Layout, grace: float = 45.0) -> None:
@@ -121,10 +133,15 @@ def stop(layout: Layout, grace: float = 45.0) -> None:
 
 @contextmanager
 def _only_one(layout: Layout) -> Generator[None, None, None]:
-    """One `up` at a time: a second one waits, and then finds the lab running. The directory itself is the lock."""
+    """One `up` or `down` at a time: a second one waits, and then sees what the first one did.
+
+    The directory itself is the lock, so that nothing is left of it.
+    """
     descriptor = os.open(layout.state, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if not layout.state.exists() or layout.state.stat().st_ino != os.fstat(descriptor).st_ino:
+            raise LabError(f"the lab in {layout.state} was taken down meanwhile: try again")
         yield
     finally:
         os.close(descriptor)

@@ -74,6 +74,11 @@ class Layout:
         """TMPDIR of the lab's services, so that no temporary file of theirs is anywhere else."""
         return self.state / "tmp"
 
+    @property
+    def removed(self) -> Path:
+        """What the state directory is called while it is being removed: an interrupted removal is no state."""
+        return self.state.with_name(f".{self.state.name}.removed")
+
     def log(self, service: str) -> Path:
         """The log of one service."""
         return self.logs / f"{service}.log"

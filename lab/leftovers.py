@@ -144,8 +144,9 @@ def _mountinfo() -> list[list[str]]:
 
 def _files(layout: Layout) -> Iterator[str]:
     """The state directory, and what names the lab among the temporary files."""
-    if layout.state.exists():
-        yield f"directory {layout.state}"
+    for path in (layout.state, layout.removed):
+        if path.exists():
+            yield f"directory {path}"
     for directory in {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/run")}:
         with suppress(OSError):
             for entry in directory.glob("metal-ipi-lab*"):

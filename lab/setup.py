@@ -50,11 +50,13 @@ def run(machines: str, report: Report) -> str:
         machines = "simulated"
     install(missing((*NETWORK, *MACHINES) if machines == "libvirt" else NETWORK), report)
     machines = settle(machines, report)
+    report("building the stand-in for openshift-install, unless it is built already")
     path = installer()
     report(f"the stand-in for openshift-install: {path}")
     if machines == "libvirt":
         from lab.node_image.build import ensure
 
+        report("building the node image from Debian packages, unless it is built already (minutes)")
         image = ensure()
         report(f"the node image: {image.directory}" + ("" if image.afterburn else " (without Afterburn)"))
     return machines

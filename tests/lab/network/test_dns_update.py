@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dns.message
 import dns.name
 import dns.rcode
-import dns.rdatatype
 import dns.update
 import dns.zone
 import pytest

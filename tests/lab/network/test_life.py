@@ -90,6 +90,13 @@ def test_down_leaves_nothing(lab: Lab) -> None:
     assert main("down", state=lab.layout.state).returncode == 0  # again: nothing to do
 
 
+def test_an_interrupted_removal_is_found_and_finished(tmp_path: Path) -> None:
+    layout = Layout.of(tmp_path / "lab")
+    layout.removed.mkdir()
+    assert leftovers.find(layout, settle=0) == [f"directory {layout.removed}"]
+    assert control.down(layout, lambda _: None) == []
+
+
 def test_down_reports_what_the_lab_still_held(lab: Lab) -> None:
     lab.up()
     assert update(lab, "add", "forgotten", "A", "198.51.100.7") == "NOERROR"
