@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SECRET_NAMES = frozenset({"authToken", "secret", "privateKey", "pullSecret", "secretAccessKey"})
 _LONGEST_VALUE = 60
+_NOT_SET = "(not set)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +71,12 @@ def _problem(details: ErrorDetails, root: type[BaseModel]) -> Problem:
     location = _without_union_tags(details["loc"], root)
     path = _path(location)
     kind = details["type"]
+    value = details["input"]
     context: dict[str, Any] = details.get("ctx", {})
     if kind == "missing":
         return Problem(
             path=path,
-            value="(not set)",
+            value=_NOT_SET,
             why="it is required",
             remedy=f"pulumi config set {_secret_flag(location)}--path '{path}' <value>",
         )
@@ -82,23 +84,24 @@ def _problem(details: ErrorDetails, root: type[BaseModel]) -> Problem:
         known = _known_names(root, location[:-1])
         guess = nearest(str(location[-1]), known)
         remedy = f"did you mean '{guess}'?" if guess else f"remove it; known here: {', '.join(sorted(known))}"
-        return Problem(
-            path=path, value=_shown(details["input"], location), why="there is no such setting", remedy=remedy
-        )
+        return Problem(path=path, value=_shown(value, location, root), why="there is no such setting", remedy=remedy)
     if kind in {"union_tag_not_found", "union_tag_invalid"}:
-        tags = context.get("expected_tags") or "the type of the settings"
+        tags = context.get("expected_tags") or ", ".join(f"'{tag}'" for tag in sorted(_tags(root, location)))
         return Problem(
             path=f"{path}.type",
-            value=_shown(context.get("tag", "(not set)"), location),
+            value=_shown(context.get("tag", _NOT_SET), (*location, "type"), root),
             why="it names none of the kinds there are",
             remedy=f"set it to one of: {tags}",
         )
+    for part in str(context.get("at", "")).split(".") if context.get("at") else ():
+        location = (*location, part)
+        value = value.get(part, _NOT_SET) if isinstance(value, dict) else _NOT_SET
     why = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if details["msg"].startswith("Input should be "):
         why = f"it should be {why}"
     return Problem(
-        path=path,
-        value=_shown(details["input"], location),
+        path=_path(location),
+        value=_shown(value, location, root),
         why=why,
         remedy=str(context.get("remedy") or _hint(root, location) or "correct the value"),
     )
@@ -115,12 +118,17 @@ def _secret_flag(location: Sequence[int | str]) -> str:
     return "--secret " if location and location[-1] in SECRET_NAMES else ""
 
 
-def _shown(value: object, location: Sequence[int | str]) -> str:
+def _shown(value: object, location: Sequence[int | str], root: type[BaseModel]) -> str:
+    """Only plain values of known settings are shown: a misspelt name or a misplaced brace may hold a secret."""
     if any(part in SECRET_NAMES for part in location):
         return "[secret]"
+    models, field = _walk(root, location)
     if isinstance(value, dict):
-        value = {key: "[secret]" if key in SECRET_NAMES else item for key, item in value.items()}
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+        return "{" + ", ".join(f"{key}: ..." for key in value) + "}"
+    nested = isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value)
+    if field is None or models or nested:
+        return "[not shown]"
+    text = value if isinstance(value, str) and value.isprintable() else json.dumps(value, default=str)
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
 
 
@@ -159,6 +167,12 @@ def _known_names(root: type[BaseModel], location: Sequence[int | str]) -> set[st
     return {name for model in models for name in _fields(model)}
 
 
+def _tags(root: type[BaseModel], location: Sequence[int | str]) -> set[str]:
+    """The values of `type` that may stand at `location`."""
+    models, _ = _walk(root, location)
+    return {str(field.default) for model in models for name, field in _fields(model).items() if name == "type"}
+
+
 def _hint(root: type[BaseModel], location: Sequence[int | str]) -> str | None:
     _, field = _walk(root, location)
     if field is None:
@@ -170,9 +184,7 @@ def _without_union_tags(location: Sequence[int | str], root: type[BaseModel]) ->
     """pydantic puts the tag of a discriminated union into the path; the configuration has no such level."""
     result: list[int | str] = []
     for part in location:
-        models, _ = _walk(root, result)
-        tags = {field.default for model in models for name, field in _fields(model).items() if name == "type"}
-        if isinstance(part, str) and part in tags and part not in _known_names(root, result):
+        if part in _tags(root, result) and part not in _known_names(root, result):
             continue
         result.append(part)
     return tuple(result)

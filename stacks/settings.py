@@ -24,16 +24,17 @@ NAMESPACE = "metal-ipi"
 REHEARSAL = "rehearsal"
 """Stands for a secret that a rehearsal (an offline preview) does not have; never used for a real change."""
 
-_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?$")
-_DOMAIN = re.compile(r"^(?=.{1,230}$)([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")
-_KERNEL_NAME = re.compile(r"^/dev/(sd[a-z]+|vd[a-z]+|hd[a-z]+|nvme\d+n\d+)$")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?")
+_DOMAIN = re.compile(r"(?=.{1,230}$)([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_KERNEL_NAME = re.compile(r"/dev/(sd[a-z]+|vd[a-z]+|hd[a-z]+|nvme\d+n\d+)")
 _SSH_KEY_TYPES = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521")
 # The publicly known pull secret that OKD's documentation gives: it opens nothing, the installer only wants one.
-OKD_PULL_SECRET = '{"auths":{"fake":{"auth":"aWQ6cGFzcwo="}}}'
+OKD_PULL_SECRET = '{"auths":{"fake":{"auth":"aWQ6cGFzcwo="}}}'  # noqa: S105
 
 
-def _wrong(why: str, remedy: str) -> PydanticCustomError:
-    return PydanticCustomError("metal_ipi", "{why}", {"why": why, "remedy": remedy})
+def _wrong(why: str, remedy: str, *, at: str = "") -> PydanticCustomError:
+    """A problem of the value being validated, or of the setting `at` below it."""
+    return PydanticCustomError("metal_ipi", "{why}", {"why": why, "remedy": remedy, "at": at})
 
 
 class _Model(BaseModel):
@@ -46,15 +47,19 @@ class EquinixMetal(_Model):
     """Servers of an Equinix Metal project."""
 
     type: Literal["equinix-metal"] = "equinix-metal"
-    auth_token: SecretStr | None = Field(None, description="an API token (user or project), as a secret")
-    project_id: str | None = Field(None, description="the id (UUID) of an existing project; else set projectName")
-    project_name: str | None = Field(None, description="the name of a project to create; needs organizationId")
-    organization_id: str | None = Field(None, description="the id (UUID) of the organization of a new project")
-    metro: str | None = Field(None, description="a metro code such as 'da'; else set facility")
-    facility: str | None = Field(None, description="a facility code such as 'da11'; else set metro")
-    bootstrap_plan: str = Field("c3.small.x86", description="the plan of the bootstrap machine; small is enough")
-    control_plane_plan: str = Field("c3.medium.x86", description="the plan of control plane machines")
-    worker_plan: str = Field("c3.medium.x86", description="the plan of workers")
+    auth_token: SecretStr | None = Field(default=None, description="an API token (user or project), as a secret")
+    project_id: str | None = Field(
+        default=None, description="the id (UUID) of an existing project; else set projectName"
+    )
+    project_name: str | None = Field(default=None, description="the name of a project to create; needs organizationId")
+    organization_id: str | None = Field(default=None, description="the id (UUID) of the organization of a new project")
+    metro: str | None = Field(default=None, description="a metro code such as 'da'; else set facility")
+    facility: str | None = Field(default=None, description="a facility code such as 'da11'; else set metro")
+    bootstrap_plan: str = Field(
+        default="c3.small.x86", description="the plan of the bootstrap machine; small is enough"
+    )
+    control_plane_plan: str = Field(default="c3.medium.x86", description="the plan of control plane machines")
+    worker_plan: str = Field(default="c3.medium.x86", description="the plan of workers")
 
     @field_validator("project_id", "organization_id")
     @classmethod
@@ -81,31 +86,39 @@ class EquinixMetal(_Model):
 class ControlPlane(_Model):
     """The machines that run etcd and the API."""
 
-    count: Literal[1, 3] = Field(3, description="3, or 1 for a single node; etcd has no quorum with other counts")
+    count: Literal[1, 3] = Field(
+        default=3, description="3, or 1 for a single node; etcd has no quorum with other counts"
+    )
 
 
 class Workers(_Model):
     """The machines that run workloads."""
 
-    count: int = Field(2, ge=0, le=1000, description="0 to 1000; with 0 the control plane is schedulable")
+    count: int = Field(default=2, ge=0, le=1000, description="0 to 1000; with 0 the control plane is schedulable")
 
 
 class Boot(_Model):
     """What the machines boot, over iPXE."""
 
-    stream_url: str | None = Field(None, description="an http(s) URL of CoreOS stream metadata (JSON); else streamFile")
+    stream_url: str | None = Field(
+        default=None, description="an http(s) URL of CoreOS stream metadata (JSON); else streamFile"
+    )
     stream_file: str | None = Field(
-        None,
-        description="a file of CoreOS stream metadata, relative to the project; `openshift-install coreos print-stream-json` prints it",
+        default=None,
+        description="a file of CoreOS stream metadata, relative to the project;"
+        " `openshift-install coreos print-stream-json` prints it",
     )
-    architecture: Literal["x86_64", "aarch64"] = Field("x86_64", description="x86_64 or aarch64")
+    architecture: Literal["x86_64", "aarch64"] = Field(default="x86_64", description="x86_64 or aarch64")
     install_device: str | None = Field(
-        None,
-        description="a stable device path (/dev/disk/by-id/..., by-path) to install to; not set: the live system runs from memory",
+        default=None,
+        description="a stable device path (/dev/disk/by-id/..., by-path) to install to;"
+        " not set: the live system runs from memory",
     )
-    kernel_arguments: tuple[str, ...] = Field((), strict=False, description="more kernel arguments, one per item")
+    kernel_arguments: tuple[str, ...] = Field(
+        default=(), strict=False, description="more kernel arguments, one per item"
+    )
     consoles: tuple[str, ...] = Field(
-        (),
+        default=(),
         strict=False,
         description="consoles as the kernel takes them, e.g. ttyS1,115200n8; empty: the platform's own",
     )
@@ -113,7 +126,7 @@ class Boot(_Model):
     @field_validator("stream_url")
     @classmethod
     def _http(cls, value: str | None) -> str | None:
-        if value is not None and not re.match(r"^https?://[^/\s]+/\S+$", value):
+        if value is not None and not re.fullmatch(r"https?://[^/\s]+/\S+", value):
             raise _wrong(
                 "it is no http(s) URL", "give the URL of the stream document, e.g. https://host/streams/stable.json"
             )
@@ -124,7 +137,7 @@ class Boot(_Model):
     def _stable(cls, value: str | None) -> str | None:
         if value is None:
             return value
-        if _KERNEL_NAME.match(value):
+        if _KERNEL_NAME.fullmatch(value):
             raise _wrong(
                 "kernel names such as /dev/sda change between boots, and the wrong disk would be wiped",
                 "give a stable name: a path below /dev/disk/by-id, by-path or by-diskseq",
@@ -153,20 +166,20 @@ class Tsig(_Model):
 
     name: str = Field(description="the key's name, e.g. 'metal-ipi.'")
     algorithm: Literal["hmac-sha256", "hmac-sha384", "hmac-sha512"] = Field(
-        "hmac-sha256", description="hmac-sha256, hmac-sha384 or hmac-sha512"
+        default="hmac-sha256", description="hmac-sha256, hmac-sha384 or hmac-sha512"
     )
-    secret: SecretStr | None = Field(None, description="the key, base64, as a secret")
+    secret: SecretStr | None = Field(default=None, description="the key, base64, as a secret")
 
 
 class Rfc2136(_Model):
     """A DNS server that takes dynamic updates (RFC 2136): BIND, Knot, PowerDNS, Windows..."""
 
     type: Literal["rfc2136"] = "rfc2136"
-    server: str | None = Field(None, description="the address of the primary server of the zone")
-    port: int = Field(53, ge=1, le=65535, description="the server's port")
-    zone: str | None = Field(None, description="the zone the records stand in; not set: baseDomain")
-    ttl: int = Field(30, ge=1, le=86400, description="seconds that resolvers may keep an answer")
-    tsig: Tsig | None = Field(None, description="the key that signs updates")
+    server: str | None = Field(default=None, description="the address of the primary server of the zone")
+    port: int = Field(default=53, ge=1, le=65535, description="the server's port")
+    zone: str | None = Field(default=None, description="the zone the records stand in; not set: baseDomain")
+    ttl: int = Field(default=30, ge=1, le=86400, description="seconds that resolvers may keep an answer")
+    tsig: Tsig | None = Field(default=None, description="the key that signs updates")
 
     @field_validator("server")
     @classmethod
@@ -191,15 +204,16 @@ class SshArtifacts(_Model):
     """A web server whose files are uploaded over SSH (SFTP)."""
 
     type: Literal["ssh"] = "ssh"
-    host: str | None = Field(None, description="the host to upload to")
-    port: int = Field(22, ge=1, le=65535, description="its SSH port")
-    user: str | None = Field(None, description="the user who may write to directory")
-    host_key: str | None = Field(None, description="the host's public key, 'ssh-ed25519 AAAA...', to pin it")
-    private_key: SecretStr | None = Field(None, description="the user's private key (OpenSSH PEM), as a secret")
-    directory: str = Field("/artifacts", description="the directory that the web server serves, absolute")
-    base_url: str | None = Field(None, description="the https URL under which directory is served")
+    host: str | None = Field(default=None, description="the host to upload to")
+    port: int = Field(default=22, ge=1, le=65535, description="its SSH port")
+    user: str | None = Field(default=None, description="the user who may write to directory")
+    host_key: str | None = Field(default=None, description="the host's public key, 'ssh-ed25519 AAAA...', to pin it")
+    private_key: SecretStr | None = Field(default=None, description="the user's private key (OpenSSH PEM), as a secret")
+    directory: str = Field(default="/artifacts", description="the directory that the web server serves, absolute")
+    base_url: str | None = Field(default=None, description="the https URL under which directory is served")
     boot_base_url: str | None = Field(
-        None, description="the URL for iPXE scripts where the firmware does not trust baseUrl's CA; not set: baseUrl"
+        default=None,
+        description="the URL for iPXE scripts where the firmware does not trust baseUrl's CA; not set: baseUrl",
     )
 
 
@@ -208,23 +222,29 @@ class S3Artifacts(_Model):
 
     type: Literal["s3"] = "s3"
     bucket: str = Field(description="the bucket")
-    prefix: str = Field("metal-ipi", description="the keys' prefix")
+    prefix: str = Field(default="metal-ipi", description="the keys' prefix")
     region: str = Field(description="the bucket's region")
-    endpoint: str | None = Field(None, description="an S3 endpoint other than AWS's")
-    access_key_id: str | None = Field(None, description="the id of the access key")
-    secret_access_key: SecretStr | None = Field(None, description="the access key, as a secret")
+    endpoint: str | None = Field(default=None, description="an S3 endpoint other than AWS's")
+    access_key_id: str | None = Field(default=None, description="the id of the access key")
+    secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")
     base_url: str = Field(description="the https URL under which the bucket's objects are served")
-    boot_base_url: str | None = Field(None, description="the URL for iPXE scripts; not set: baseUrl")
+    boot_base_url: str | None = Field(default=None, description="the URL for iPXE scripts; not set: baseUrl")
 
 
 class Install(_Model):
     """How the cluster is installed."""
 
-    distribution: Literal["openshift", "okd"] = Field("openshift", description="openshift or okd")
-    installer: str = Field("openshift-install", description="the installer program, on PATH or an absolute path")
-    pull_secret: SecretStr | None = Field(None, description="the pull secret (JSON), as a secret; okd needs none")
-    work_directory: str = Field(".state/install", description="where the installer works for a moment; mode 0700")
-    log_directory: str = Field(".state/logs", description="where logs of failed gates are gathered")
+    distribution: Literal["openshift", "okd"] = Field(default="openshift", description="openshift or okd")
+    installer: str = Field(
+        default="openshift-install", description="the installer program, on PATH or an absolute path"
+    )
+    pull_secret: SecretStr | None = Field(
+        default=None, description="the pull secret (JSON), as a secret; okd needs none"
+    )
+    work_directory: str = Field(
+        default=".state/install", description="where the installer works for a moment; mode 0700"
+    )
+    log_directory: str = Field(default=".state/logs", description="where logs of failed gates are gathered")
 
     @field_validator("pull_secret")
     @classmethod
@@ -246,7 +266,9 @@ class Install(_Model):
 class Ssh(_Model):
     """Who may log in to the nodes."""
 
-    authorized_keys: tuple[str, ...] = Field((), strict=False, description="public keys of people, one per item")
+    authorized_keys: tuple[str, ...] = Field(
+        default=(), strict=False, description="public keys of people, one per item"
+    )
 
     @field_validator("authorized_keys")
     @classmethod
@@ -262,18 +284,18 @@ class Ssh(_Model):
 class Timeouts(_Model):
     """How long each gate waits before it fails, in seconds."""
 
-    machines_active: int = Field(1800, ge=1, description="machine ordered until the platform calls it active")
-    machines_reachable: int = Field(1800, ge=1, description="machine active until it answers SSH")
-    api_answers: int = Field(1800, ge=1, description="until the API answers on its address")
-    bootstrap_complete: int = Field(3600, ge=1, description="until bootstrap is complete")
-    nodes_ready: int = Field(2400, ge=1, description="until all nodes joined and are Ready")
-    install_complete: int = Field(4200, ge=1, description="until the cluster version is available")
+    machines_active: int = Field(default=1800, ge=1, description="machine ordered until the platform calls it active")
+    machines_reachable: int = Field(default=1800, ge=1, description="machine active until it answers SSH")
+    api_answers: int = Field(default=1800, ge=1, description="until the API answers on its address")
+    bootstrap_complete: int = Field(default=3600, ge=1, description="until bootstrap is complete")
+    nodes_ready: int = Field(default=2400, ge=1, description="until all nodes joined and are Ready")
+    install_complete: int = Field(default=4200, ge=1, description="until the cluster version is available")
 
 
 class Lab(_Model):
     """Marks a stack that runs in the lab; read by the command line, not by the program."""
 
-    machines: Literal["libvirt", "simulated"] = Field("libvirt", description="libvirt (emulated) or simulated")
+    machines: Literal["libvirt", "simulated"] = Field(default="libvirt", description="libvirt (emulated) or simulated")
 
 
 class Settings(_Model):
@@ -294,8 +316,8 @@ class Settings(_Model):
     install: Install = Field(default_factory=Install, description="how the cluster is installed")
     ssh: Ssh = Field(default_factory=Ssh, description="who may log in to the nodes")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="how long each gate waits, seconds")
-    lab: Lab | None = Field(None, description="set only for stacks that run in the lab")
-    rehearsal: bool = Field(False, description="an offline preview: missing secrets are stood in for")
+    lab: Lab | None = Field(default=None, description="set only for stacks that run in the lab")
+    rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
 
     @property
     def domain(self) -> str:
@@ -310,21 +332,21 @@ class Settings(_Model):
     @field_validator("cluster_name")
     @classmethod
     def _label(cls, value: str) -> str:
-        if not _LABEL.match(value):
+        if not _LABEL.fullmatch(value):
             raise _wrong("it is no DNS label", "use up to 54 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9")
         return value
 
     @field_validator("base_domain")
     @classmethod
     def _domain(cls, value: str) -> str:
-        if not _DOMAIN.match(value):
+        if not _DOMAIN.fullmatch(value):
             raise _wrong("it is no DNS domain", "use lower-case labels separated by dots, without a dot at the end")
         return value
 
     @field_validator("openshift_version")
     @classmethod
     def _release(cls, value: str) -> str:
-        if not re.match(r"^4\.\d+\.\d+([-.+][0-9A-Za-z.+-]+)?$", value):
+        if not re.fullmatch(r"4\.\d+\.\d+([-.+][0-9A-Za-z.+-]+)?", value):
             raise _wrong("it is no release", "give major, minor and patch, e.g. 4.21.3 or 4.20.0-okd-scos.5")
         return value
 
@@ -333,12 +355,15 @@ class Settings(_Model):
         zone = self.zone
         if self.domain != zone and not self.domain.endswith(f".{zone}"):
             raise _wrong(
-                f"{self.domain} is not within the zone {zone}", "set dns.zone to a parent of the cluster's domain"
+                f"{self.domain} is not within the zone {zone}",
+                "set dns.zone to a parent of the cluster's domain",
+                at="dns.zone",
             )
         if self.control_plane.count == 1 and self.workers.count > 0:
             raise _wrong(
                 "a single control plane machine cannot have workers here",
                 "set workers.count to 0 (single node), or controlPlane.count to 3",
+                at="workers.count",
             )
         return self
 
@@ -379,7 +404,7 @@ def _incomplete(tree: dict[str, Any]) -> list[Problem]:
             f"--path '{NAMESPACE}:{path}' <value>",
         )
         for path, applies in _NEEDED
-        if applies(tree) and not _at(tree, path)
+        if applies(tree) and _at(tree, path) in (None, "", REHEARSAL)
     ]
     if not _at(tree, "platform.projectId") and not _at(tree, "platform.projectName"):
         problems.append(

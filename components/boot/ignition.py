@@ -2,7 +2,8 @@
 
 Userdata is readable by whoever reaches the metadata service, so it holds pointers and no secrets; what it points to
 is pinned by hash, or served by the cluster's machine config server under the installer's certificate authority.
-Models follow spec 3.3.0 (coreos/ignition docs/configuration-v3_3.md), refuse everything else and write only what is set.
+Models follow spec 3.3.0 (coreos/ignition docs/configuration-v3_3.md), refuse everything else and write only what is
+set.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Verification(_Model):
     @field_validator("hash")
     @classmethod
     def _known(cls, value: str | None) -> str | None:
-        if value is not None and not re.match(r"^(sha512-[0-9a-f]{128}|sha256-[0-9a-f]{64})$", value):
+        if value is not None and not re.fullmatch(r"sha512-[0-9a-f]{128}|sha256-[0-9a-f]{64}", value):
             raise ValueError("it is neither 'sha512-' nor 'sha256-' and the digits of the hash")
         return value
 
@@ -169,7 +170,11 @@ def pointer(
             "ignition": {
                 "config": {"merge": [_resource(source) for source in merge]},
                 **(
-                    {"security": {"tls": {"certificateAuthorities": [{"source": ca} for ca in certificate_authorities]}}}
+                    {
+                        "security": {
+                            "tls": {"certificateAuthorities": [{"source": ca} for ca in certificate_authorities]}
+                        }
+                    }
                     if certificate_authorities
                     else {}
                 ),
@@ -227,7 +232,7 @@ def _file(path: str, text: str, mode: int) -> dict[str, Any]:
 
 
 def _afterburn_wanted() -> dict[str, Any]:
-    """afterburn.service has no [Install] section: it runs only when something requires it (coreos/afterburn systemd/)."""
+    """afterburn.service has no [Install] section: it runs only when something requires it (coreos/afterburn)."""
     return {
         "name": "metal-ipi-metadata.service",
         "enabled": True,

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-_SHA256 = re.compile(r"^[0-9a-f]{64}$")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class StreamError(ValueError):
@@ -63,9 +63,9 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
 
 def _artifact(tree: Any, path: str) -> Artifact:
     url, sha256 = _text(tree, f"{path}.location"), _text(tree, f"{path}.sha256")
-    if not re.match(r"^https?://[^/\s]+/\S+$", url):
+    if not re.fullmatch(r"https?://[^/\s]+/\S+", url):
         raise StreamError(f"the stream metadata's {path}.location is no http(s) URL: '{url}'")
-    if not _SHA256.match(sha256):
+    if not _SHA256.fullmatch(sha256):
         raise StreamError(f"the stream metadata's {path}.sha256 is no SHA-256: '{sha256}'")
     return Artifact(url=url, sha256=sha256)
 
