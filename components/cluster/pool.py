@@ -151,7 +151,7 @@ class PoolChecks(pulumi.ComponentResource):
         """What to depend on, to come after all checks."""
         self.nodes = pulumi.Output.all(
             *(_summary(node, args.pool.role, machines[node], checks[node]) for node in machines)
-        ).apply(lambda found: list(found))
+        ).apply(list)
         self.register_outputs({"nodes": self.nodes})
 
 

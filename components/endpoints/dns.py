@@ -30,7 +30,7 @@ class ClusterDnsArgs:
 
 
 class ClusterDns(pulumi.ComponentResource):
-    """All records of the cluster: one resource for those that last, one for those that go with the bootstrap machine."""
+    """All records of the cluster: one resource for those that last, one for those of the bootstrap machine."""
 
     api_url: pulumi.Output[str]
     """`https://api.<domain>:6443`, once its name resolves."""

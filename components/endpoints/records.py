@@ -1,8 +1,8 @@
 """The cluster's names, as DNS records.
 
-What OpenShift wants (installation-dns-user-infra): A records for `api` and `api-int` of all machines that serve the API,
-for `*.apps` of the machines that take ingress, and for every node. The bootstrap machine serves the API too, until it
-is removed.
+What OpenShift wants (installation-dns-user-infra): A records for `api` and `api-int` of all machines that serve the
+API, for `*.apps` of the machines that take ingress, and for every node. The bootstrap machine serves the API too, until
+it is removed.
 """
 
 from __future__ import annotations

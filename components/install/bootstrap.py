@@ -78,9 +78,7 @@ class BootstrapGates(pulumi.ComponentResource):
                 ),
                 timeout_seconds=args.api_timeout,
             ),
-            pulumi.ResourceOptions(
-                depends_on=[reachable, args.dns.records, args.dns.bootstrap_records], parent=self
-            ),
+            pulumi.ResourceOptions(depends_on=[reachable, args.dns.records, args.dns.bootstrap_records], parent=self),
         )
         everyone = args.access.logs({args.node: args.machine, **args.control_plane})
         self.complete: pulumi.Resource = Gate(

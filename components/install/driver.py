@@ -1,8 +1,8 @@
 """Runs the installer once: install-config.yaml in, Ignition and credentials out.
 
-Started as `python -m components.install.driver` by pulumi-command, with a request (JSON) on standard input; the assets are
-printed as one JSON document, which the program keeps as a secret. The directory it works in is made anew and removed
-again whatever happens, so a killed run leaves nothing that a later one would trust.
+Started as `python -m components.install.driver` by pulumi-command, with a request (JSON) on standard input; the assets
+are printed as one JSON document, which the program keeps as a secret. The directory it works in is made anew and
+removed again whatever happens, so a killed run leaves nothing that a later one would trust.
 
 Exit codes are the installer's own (openshift/installer: 3 configuration, ... 8 interrupted); 64 for a bad request.
 """
@@ -59,7 +59,9 @@ def create(*, installer: str, version: str, install_config: str, work_directory:
         command = [program, "create", "ignition-configs", "--dir", str(work_directory)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise DriverError(f"openshift-install create ignition-configs failed:\n{result.stderr.strip()}", result.returncode)
+            raise DriverError(
+                f"openshift-install create ignition-configs failed:\n{result.stderr.strip()}", result.returncode
+            )
         return {name: (work_directory / file).read_text() for name, file in _ASSETS.items()}
     except OSError as error:
         raise DriverError(f"the installer's assets cannot be had: {error}", 4) from error
@@ -75,7 +77,8 @@ def _require_version(program: str, version: str) -> None:
         raise DriverError(f"'{program} version' does not say which release it is for:\n{result.stderr.strip()}", 4)
     if words[1].removeprefix("v") != version:
         raise DriverError(
-            f"{program} is for release {words[1]}, but openshiftVersion is {version}; use the installer of that release",
+            f"{program} is for release {words[1]}, but openshiftVersion is {version};"
+            " use the installer of that release",
             3,
         )
 

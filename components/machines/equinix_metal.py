@@ -138,9 +138,7 @@ class EquinixMetalMachine(pulumi.ComponentResource):
         self.public_ipv4 = device.access_public_ipv4
         self.private_ipv4 = device.access_private_ipv4
         self.public_ipv6 = device.access_public_ipv6
-        self.console = pulumi.Output.concat(
-            device.id, "@sos.", device.deployed_facility, ".platformequinix.com"
-        )
+        self.console = pulumi.Output.concat(device.id, "@sos.", device.deployed_facility, ".platformequinix.com")
         self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
 
 
@@ -174,6 +172,5 @@ class EphemeralMetalMachine:
         self.machine_id = machine.machine_id
         self.public_ipv4 = machine.public_ipv4
         self.private_ipv4 = machine.private_ipv4
-        self.public_ipv6 = machine.public_ipv6
+        self.public_ipv6 = machine.public_ipv6.apply(lambda address: address or "")
         self.console = pulumi.Output.concat(machine.machine_id, "@", machine.console)
-
