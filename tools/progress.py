@@ -14,7 +14,7 @@ from tools.state import STACK_TYPE, urn_name
 
 GATE = "metal-ipi:index:Gate"
 _COLOUR = re.compile(r"<\{%.*?%\}>|\x1b\[[0-9;]*m")
-_DONE = {
+DONE = {
     "create": "created",
     "update": "updated",
     "delete": "deleted",
@@ -133,7 +133,7 @@ class Progress:
         took = step.ended - step.started
         if step.is_gate and step.op in {"create", "update"}:
             return [Line(text=f"  {step.title}: passed after {took:.0f} s", style="green")]
-        return [Line(text=f"  {step.title}: {_DONE.get(step.op, step.op)} ({took:.1f} s)")]
+        return [Line(text=f"  {step.title}: {DONE.get(step.op, step.op)} ({took:.1f} s)")]
 
     def _fail(self, metadata: StepEventMetadata) -> list[Line]:
         step = self.steps.get(metadata.urn)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from rich.table import Table
 
-from tools.progress import Progress
+from tools.progress import DONE, Progress
 from tools.screen import Redactor, Screen
 
 MASKED = "[secret]"
@@ -91,7 +91,7 @@ def summary(operation: str, progress: Progress, seconds: float) -> str:
     if not changed:
         return f"{operation}: no changes ({unchanged} resources as they should be; {seconds:.0f} s)"
     counts = ", ".join(
-        f"{count} to {op}" if operation == "preview" else f"{count} {op}" for op, count in changed.items()
+        f"{count} to {op}" if operation == "preview" else f"{count} {DONE.get(op, op)}" for op, count in changed.items()
     )
     return f"{operation}: {counts}, {unchanged} unchanged ({seconds:.0f} s)"
 

@@ -31,12 +31,19 @@ class Redactor:
         return text
 
 
+class _Console(Console):
+    """A console whose reader may leave (`make up | head`): the run goes on, half an installation helps nobody."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 class Screen:
     """Prints lines; on a terminal, with a live part below them."""
 
     def __init__(self, console: Console | None = None, redact: Redactor | None = None) -> None:
         # Without a terminal the width is not ours to decide: whoever reads a log wants whole lines.
-        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.console = console or _Console(highlight=False, soft_wrap=True)
         if console is None and not self.console.is_terminal:
             self.console.width = 200
         self.redact = redact or Redactor()

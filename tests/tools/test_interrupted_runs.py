@@ -20,7 +20,9 @@ pytestmark = pytest.mark.engine
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     with MetalServer() as metal:
-        yield World(tmp_path / "project", metal)
+        world = World(tmp_path / "project", metal)
+        yield world
+        world.close()
 
 
 def test_a_kill_of_anything_leaves_nothing_running_and_the_next_up_repairs(
@@ -34,7 +36,7 @@ def test_a_kill_of_anything_leaves_nothing_running_and_the_next_up_repairs(
             kill(victim, run.pid, processes)
             out, err = run.communicate(timeout=30)
             assert run.returncode != 0, out + err
-            await_(lambda: not [name for name, pid in processes.items() if alive(pid)], "everything has ended")
+            await_all_ended(processes)
             orphans = set(world.metal.devices)
             assert len(orphans) == 2
             assert world.state_ids() == {}
@@ -97,7 +99,7 @@ def kill(victim: str, driver: int, processes: dict[str, int]) -> None:
 
 def family(driver: int) -> dict[str, int]:
     """The processes below the driver: the inner half, the engine, its plug-ins and what stands between."""
-    table = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    table = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [(int(pid), int(parent), args) for pid, parent, args in (line.split(None, 2) for line in table.splitlines())]
     below = {driver}
     found: dict[str, int] = {}
@@ -112,7 +114,7 @@ def family(driver: int) -> dict[str, int]:
 
 
 def _role(args: str, pid: int) -> str:
-    program = Path(args.split()[0]).name
+    program = Path(args.split(maxsplit=1)[0]).name
     if program == "pulumi":
         return "pulumi"
     if "plugin.py" in args:
@@ -125,6 +127,10 @@ def alive(pid: int) -> bool:
         return " Z " not in Path(f"/proc/{pid}/stat").read_text().partition(")")[2][:4]
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def await_all_ended(processes: dict[str, int]) -> None:
+    await_(lambda: not any(alive(pid) for pid in processes.values()), f"the end of {processes}")
 
 
 def await_(condition: Callable[[], object], what: str = "the condition", seconds: float = 20.0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -23,7 +24,8 @@ from tests.tools.world.metal import PROJECT
 
 def device(name, **extra):
     tags = ["metal-ipi", "metal-ipi:stack=t", "metal-ipi:role=worker"]
-    inputs = {"hostname": name, "tags": tags, "projectId": PROJECT, "seconds": float(os.environ.get("SLOW", "0")), **extra}
+    seconds = float(os.environ.get("SLOW", "0"))
+    inputs = {"hostname": name, "tags": tags, "projectId": PROJECT, "seconds": seconds, **extra}
     return pulumi.CustomResource("equinix-metal:index/device:Device", name, inputs)
 
 def main():
@@ -55,6 +57,7 @@ class World:
     def __init__(self, root: Path, metal: MetalServer, config: Mapping[str, Any] | None = None) -> None:
         self.root = root
         self.metal = metal
+        self._started: list[subprocess.Popen[str]] = []
         (root / "stacks").mkdir(parents=True)
         (root / "stacks" / "__init__.py").write_text("")
         (root / "stacks" / "program.py").write_text(PROGRAM)
@@ -69,8 +72,15 @@ class World:
         document = {"config": {f"metal-ipi:{key}": value for key, value in config.items()}}
         (self.root / "stacks" / "Pulumi.t.yaml").write_text(yaml.safe_dump(document))
 
+    def close(self) -> None:
+        """End what a failed test left running."""
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
     def start(self, command: str, **env: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "tools", "--root", str(self.root), command, "--stack", "t"],
             cwd=REPOSITORY,
             env={**os.environ, "METAL_API_URL": self.metal.url, "TEST_METAL_TOKEN": TOKEN, **env},
@@ -79,6 +89,16 @@ class World:
             text=True,
             stdin=subprocess.DEVNULL,
         )
+        self._started.append(process)
+        return process
+
+    def state_ids(self) -> dict[str, str]:
+        """Name and id of each device in the state."""
+        files = list(self.root.glob(".state/stacks/t/backend/.pulumi/stacks/*/t.json"))
+        latest = json.loads(files[0].read_text())["checkpoint"].get("latest") or {}
+        return {
+            r["inputs"]["hostname"]: r["id"] for r in latest.get("resources") or [] if r["type"].endswith(":Device")
+        }
 
     def run(self, command: str, *, status: int = 0, **env: str) -> str:
         """Run a command to its end; returns what it printed, standard error last."""
