@@ -1,0 +1,196 @@
+"""`command:local:Command`, measured against what the official plug-in answered to the same requests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from pulumi.provider.experimental import provider as api
+from pulumi.provider.experimental.property_value import PropertyValue
+
+from lab.plugins.base import NotInTheLab, PluginError
+from lab.plugins.command.main import CommandPlugin
+from lab.plugins.values import UNKNOWN, plain_map, wrap
+from tests.lab.plugins.harness import Driver, Heard, urn
+
+TOKEN = "command:local:Command"
+T = TypeVar("T")
+
+
+def run(test: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(test)
+
+
+def driver(log: Heard | None = None) -> Driver:
+    return Driver(CommandPlugin(log or Heard()), TOKEN)
+
+
+def test_output_is_kept_without_its_last_line_end() -> None:
+    identifier, state = run(driver().create({"create": "echo hi; echo err >&2; printf '\\n\\n'"}))
+    assert identifier.startswith("it")
+    assert len(identifier) == len("it") + 8
+    assert plain_map(state)["stdout"] == "hi\n\n"
+    assert plain_map(state)["stderr"] == "err"
+
+
+def test_failure_tells_status_command_and_output() -> None:
+    with pytest.raises(PluginError) as failure:
+        run(driver().create({"create": "echo out; exit 3"}))
+    assert str(failure.value) == 'exit status 3: running "echo out; exit 3":\nout\n'
+    with pytest.raises(PluginError, match=r'^signal: killed: running "kill -9 \$\$":\n$'):
+        run(driver().create({"create": "kill -9 $$"}))
+
+
+def test_secret_commands_are_not_told() -> None:
+    request = api.CreateRequest(urn(TOKEN), {"create": PropertyValue("false hunter2", is_secret=True)}, 0, False)
+    with pytest.raises(PluginError) as failure:
+        run(CommandPlugin(Heard()).create(request))
+    assert "hunter2" not in str(failure.value)
+
+
+def test_secrets_of_inputs_stay_and_output_is_none() -> None:
+    properties = {"create": PropertyValue("echo $A", is_secret=True), "environment": wrap({"A": "b"})}
+    response = run(CommandPlugin(Heard()).create(api.CreateRequest(urn(TOKEN), properties, 0, False)))
+    assert response.properties["create"].is_secret
+    assert response.properties["stdout"] == PropertyValue("b")
+
+
+def test_stdin_environment_directory_and_interpreter(tmp_path: Path) -> None:
+    _, state = run(
+        driver().create(
+            {
+                "create": "import os, sys; print(os.environ['A'], sys.stdin.read(), os.getcwd())",
+                "interpreter": ["python3", "-c"],
+                "stdin": "in",
+                "environment": {"A": "b"},
+                "dir": str(tmp_path),
+            }
+        )
+    )
+    assert plain_map(state)["stdout"] == f"b in {tmp_path}"
+    with pytest.raises(PluginError, match="/nonexistent"):
+        run(driver().create({"create": "pwd", "dir": "/nonexistent"}))
+    with pytest.raises(PluginError, match="cannot start /nonexistent"):
+        run(driver().create({"create": "pwd", "interpreter": ["/nonexistent"]}))
+
+
+@pytest.mark.parametrize(
+    ("logging", "shown"),
+    [
+        (None, {"out", "err"}),
+        ("stdoutAndStderr", {"out", "err"}),
+        ("stdout", {"out"}),
+        ("stderr", {"err"}),
+        ("none", set[str]()),
+    ],
+)
+def test_lines_are_shown_while_it_runs(logging: str | None, shown: set[str]) -> None:
+    log = Heard()
+    inputs = {"create": "echo out; printf err >&2"} | ({"logging": logging} if logging else {})
+    run(driver(log).create(inputs))
+    assert set(log.lines) == shown
+
+
+def test_update_runs_update_or_create_with_the_output_before() -> None:
+    state = {"create": "echo hi", "stdout": "old", "stderr": "olde"}
+    show = "echo $PULUMI_COMMAND_STDOUT $PULUMI_COMMAND_STDERR"
+    assert run(driver().update("id", state, {"create": show}))["stdout"] == "old olde"
+    assert run(driver().update("id", state, {"create": "false", "update": show}))["stdout"] == "old olde"
+    without = {"create": show, "addPreviousOutputInEnv": False}
+    assert run(driver().update("id", state, without))["stdout"] == ""
+    assert run(driver().update("id", state, {"delete": "true"}))["stdout"] == "old"
+
+
+def test_delete_runs_with_the_state_it_had(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    state = {"delete": f"echo $A $PULUMI_COMMAND_STDOUT > {trace}", "environment": {"A": "b"}, "stdout": "old"}
+    run(driver().delete("id", state))
+    assert trace.read_text() == "b old\n"
+    run(driver().delete("id", {"create": "echo hi", "stdout": "old"}))
+    with pytest.raises(PluginError, match="exit status 1"):
+        run(driver().delete("id", {"delete": "exit 1"}))
+
+
+def test_previews_run_nothing(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    inputs = {"create": f"touch {trace}"}
+    _, state = run(driver().create(inputs, preview=True))
+    assert plain_map(state) == {**inputs, "stdout": UNKNOWN, "stderr": UNKNOWN}
+    before = {**inputs, "stdout": "x", "stderr": ""}
+    assert run(driver().update("id", before, inputs, preview=True)) == before
+    changed = run(driver().update("id", before, {**inputs, "stdin": "y"}, preview=True))
+    assert changed["stdout"] == UNKNOWN
+    assert not trace.exists()
+
+
+DIFFERENCES: list[tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = [
+    ({"create": "a"}, {"create": "a"}, {}),
+    ({"create": "a"}, {"create": "b", "update": "u"}, {"create": "UPDATE", "update": "ADD"}),
+    ({"triggers": ["1", "2"]}, {"triggers": ["1", "3"]}, {"triggers[1]": "UPDATE"}),
+    ({"triggers": ["1", "2"]}, {"triggers": ["1"]}, {"triggers[1]": "DELETE"}),
+    ({"triggers": ["1", "2"]}, {}, {"triggers": "DELETE_REPLACE"}),
+    ({}, {"triggers": ["1", "2"]}, {"triggers": "ADD_REPLACE"}),
+    (
+        {"environment": {"A": "1", "B": "2"}},
+        {"environment": {"A": UNKNOWN, "C.d": "2"}},
+        {"environment.A": "UPDATE", "environment.B": "DELETE", 'environment["C.d"]': "ADD"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "found"), DIFFERENCES)
+def test_differences_are_those_of_the_official_plugin(
+    old: dict[str, Any], new: dict[str, Any], found: dict[str, str]
+) -> None:
+    assert run(driver().diff({**old, "stdout": "x", "stderr": ""}, new)) == found
+
+
+def test_ignored_changes_are_no_differences() -> None:
+    assert run(driver().diff({"create": "a", "stdout": "x"}, {"create": "b", "update": "u"}, ("create",))) == {
+        "update": "ADD"
+    }
+
+
+def test_inputs_are_checked_all_at_once() -> None:
+    wrong = {"crate": "x", "environment": {"A": 1}, "interpreter": "x", "logging": "loud", "triggers": {}}
+    _, failures = run(driver().check(wrong))
+    assert failures.keys() == {"crate", "environment.A", "interpreter", "logging", "triggers"}
+    assert failures["crate"] == "crate is not an input of this resource; did you mean create?"
+    _, failures = run(driver().check({"create": UNKNOWN, "environment": UNKNOWN, "version": "1.2.1"}))
+    assert failures == {}
+
+
+@pytest.mark.parametrize("name", ["assetPaths", "archivePaths"])
+def test_what_is_missing_is_refused_by_name(name: str) -> None:
+    with pytest.raises(NotInTheLab, match=f"stand-in for command does not implement the input {name}; install"):
+        run(driver().check({"create": "x", name: ["*"]}))
+    with pytest.raises(NotInTheLab, match="command:remote:CopyFile"):
+        run(Driver(CommandPlugin(Heard()), "command:remote:CopyFile").check({}))
+    with pytest.raises(NotInTheLab, match="command:local:run"):
+        run(CommandPlugin(Heard()).invoke(api.InvokeRequest("command:local:run", {})))
+
+
+def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+
+    async def scenario() -> None:
+        task = asyncio.ensure_future(driver().create({"create": f"(sleep 3; touch {trace}) & touch {trace}.on; wait"}))
+        while not Path(f"{trace}.on").exists():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    started = time.monotonic()
+    run(scenario())
+    assert time.monotonic() - started < 2.5
+    assert not trace.exists()
+
+
+def test_output_that_is_no_text_is_an_error() -> None:
+    with pytest.raises(PluginError, match="stdout is not UTF-8"):
+        run(driver().create({"create": "printf '\\377abc'"}))
