@@ -8,6 +8,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+READY_LAB := $(VENV)/.ready-lab
 READY_DEV := $(VENV)/.ready-dev
 TOOLS = $(PY) -m tools
 WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES))
@@ -19,10 +20,14 @@ help:
 	@echo 'make up | down | preview | refresh | output | setup   STACK=$(STACK) MACHINES=...'
 	@echo 'make test | check | bench | clean'
 
-up down preview refresh output: $(READY)
+# Only what runs in the lab needs the lab's packages; a preview needs neither.
+up down refresh output: $(READY_LAB)
 	@$(TOOLS) $@ $(WITH)
 
-setup: $(READY)
+preview: $(READY)
+	@$(TOOLS) $@ $(WITH)
+
+setup: $(READY_LAB)
 	@$(TOOLS) setup $(WITH)
 
 # Everything, one whole installation on libvirt machines included.
@@ -51,5 +56,8 @@ clean:
 $(READY): requirements.txt tools/venv.sh
 	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements.txt '$@'
 
-$(READY_DEV): requirements-dev.txt requirements.txt tools/venv.sh
+$(READY_LAB): requirements-lab.txt requirements.txt tools/venv.sh
+	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements-lab.txt '$@'
+
+$(READY_DEV): requirements-dev.txt requirements-lab.txt requirements.txt tools/venv.sh
 	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements-dev.txt '$@'

@@ -12,7 +12,7 @@ fail() {
     exit 1
 }
 
-hash=$(cat requirements.txt "$requirements" | sha256sum)
+hash=$(cat requirements*.txt | sha256sum)
 if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null || true)" = "$hash" ]; then
     touch "$stamp"
     exit 0
