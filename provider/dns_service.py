@@ -183,8 +183,10 @@ def _lexicon_provider(settings: DnsSettings, zone: str, ttl: int) -> Any:
                 answer = dns.query.tcp(message, _address_of(settings), timeout=10, port=settings.port)
             except dns.tsig.PeerError as error:
                 raise _refused(where, zone, _TSIG_CODES.get(type(error).__name__, _reason(error))) from None
-            except (dns.exception.DNSException, OSError) as error:
+            except (dns.exception.Timeout, EOFError, OSError) as error:
                 raise RemoteError(f"{where} does not answer: {_reason(error)}", passing=True) from None
+            except dns.exception.DNSException as error:
+                raise _refused(where, zone, _reason(error)) from None
             if answer.rcode() != dns.rcode.NOERROR:
                 raise _refused(where, zone, dns.rcode.to_text(answer.rcode()))
 
@@ -194,7 +196,8 @@ def _lexicon_provider(settings: DnsSettings, zone: str, ttl: int) -> Any:
             "provider_name": "ddns",
             "domain": zone,
             "ttl": ttl,
-            "ddns": {"auth_token": token, "ddns_server": settings.server},
+            # The provider reads its zone from its own section.
+            "ddns": {"auth_token": token, "ddns_server": settings.server, "domain": zone},
         }
     )
     return Batch(config)

@@ -1,0 +1,92 @@
+"""A real Knot DNS server on loopback, with two zones that take updates signed by one key."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+KEY = base64.b64encode(b"a secret of thirty-two bytes....").decode()
+
+_CONFIG = """
+server:
+    rundir: "{folder}"
+    listen: 127.0.0.1@{port}
+    udp-workers: 1
+    tcp-workers: 1
+    background-workers: 1
+database:
+    storage: "{folder}"
+key:
+  - id: metal-ipi.
+    algorithm: hmac-sha256
+    secret: {key}
+acl:
+  - id: update
+    key: metal-ipi.
+    action: update
+template:
+  - id: default
+    storage: "{folder}"
+    acl: update
+    zonefile-sync: -1
+    journal-content: all
+zone:
+  - domain: facility.test
+  - domain: 100.51.198.in-addr.arpa
+"""
+_ZONE = "@ 60 SOA ns1.facility.test. admin.facility.test. 1 60 60 60 1\n@ 60 NS ns1.facility.test.\n"
+
+
+def installed() -> bool:
+    return shutil.which("knotd") is not None
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[dict[str, Any]]:
+    """The provider's `dns` section for a running server."""
+    port = free_port()
+    (folder / "knot.conf").write_text(_CONFIG.format(folder=folder, port=port, key=KEY))
+    (folder / "facility.test.zone").write_text(_ZONE + "ns1 60 A 192.0.2.53\ntaken.lab 60 A 192.0.2.99\n")
+    (folder / "100.51.198.in-addr.arpa.zone").write_text(_ZONE)
+    server = subprocess.Popen(["knotd", "-c", folder / "knot.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait(port)
+        yield {
+            "service": "rfc2136",
+            "server": "127.0.0.1",
+            "port": port,
+            "zone": "facility.test",
+            "tsig": {"name": "metal-ipi.", "algorithm": "hmac-sha256", "secret": KEY},
+            "propagationTimeout": 5,
+        }
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def _wait(port: int) -> None:
+    import dns.message
+    import dns.query
+
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            if dns.query.tcp(dns.message.make_query("facility.test.", "SOA"), "127.0.0.1", 0.5, port).answer:
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < deadline, "knotd does not answer"
+        time.sleep(0.05)
