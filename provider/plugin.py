@@ -58,9 +58,11 @@ class MetalIpiProvider(sdk.Provider):
         self.log: Log = log or NoLog()
 
     def _type(self, token: str) -> ResourceType:
-        found = self._types.get(token)
+        # A URN names the whole chain of parent types: metal-ipi:endpoints:ClusterDns$metal-ipi:index:DnsRecords.
+        own = token.rpartition("$")[2]
+        found = self._types.get(own)
         if found is None:
-            raise InvalidInputs(f"{token} is no resource type of {NAME}; known are {', '.join(sorted(self._types))}")
+            raise InvalidInputs(f"{own} is no resource type of {NAME}; known are {', '.join(sorted(self._types))}")
         return found
 
     def _context(self, urn: str) -> Context:

@@ -11,15 +11,24 @@ from lab.network import plan
 
 BASE_URL = f"http://{plan.BOOT_NAME}"
 SIMULATED_RELEASE = "12.0.0-0"
+# A simulated machine takes its operating system's version from the root file system, as a real one does.
+_SIMULATED_ROOTFS = (
+    "NAME='Lab CoreOS (simulated)'\nID=rhcos-lab\n"
+    f"VERSION='{SIMULATED_RELEASE}'\nVERSION_ID='12.0'\nOSTREE_VERSION='{SIMULATED_RELEASE}'\n"
+)
 _SIMULATED_FILES = {
     "kernel": ("live-kernel.x86_64", "metal-ipi lab: the kernel of simulated machines, which run none\n"),
-    "initramfs": ("live-initramfs.x86_64.img", "metal-ipi lab: the initramfs of simulated machines\n"),
-    # A simulated machine takes its operating system's version from here, as a real one does.
-    "rootfs": (
-        "live-rootfs.x86_64.img",
-        "NAME='Lab CoreOS (simulated)'\nID=rhcos-lab\n"
-        f"VERSION='{SIMULATED_RELEASE}'\nVERSION_ID='12.0'\nOSTREE_VERSION='{SIMULATED_RELEASE}'\n",
+    # Like CoreOS's initramfs it knows the one root file system that it will boot.
+    "initramfs": (
+        "live-initramfs.x86_64.img",
+        json.dumps(
+            {
+                "kind": "simulated-initramfs",
+                "rootfs_sha256": hashlib.sha256(_SIMULATED_ROOTFS.encode()).hexdigest(),
+            }
+        ),
     ),
+    "rootfs": ("live-rootfs.x86_64.img", _SIMULATED_ROOTFS),
 }
 
 

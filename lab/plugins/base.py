@@ -120,10 +120,15 @@ class StandIn(api.Provider):
         self._resources = resources
 
     def _resource(self, token: str) -> Resource:
+        # A URN names the whole chain of parent types: metal-ipi:machines:EquinixMetal$equinix-metal:index/device:Device.
+        own = token.rpartition("$")[2]
         try:
-            return self._resources[token]
+            return self._resources[own]
         except KeyError:
-            raise NotInTheLab(self._plugin, f"the resource type {token}") from None
+            raise NotInTheLab(self._plugin, f"the resource type {own}") from None
+
+    async def close(self) -> None:
+        """Let go of what is held open; the last thing that happens."""
 
     async def get_schema(self, request: api.GetSchemaRequest) -> api.GetSchemaResponse:
         """Programs use the official SDK, which was made from the official schema."""
@@ -264,7 +269,8 @@ async def _parent_gone(parent: int) -> None:
 
 async def _serve(version: str, build: Callable[[EngineLog], StandIn], engine_address: str) -> None:
     parent = os.getppid()
-    servicer = Servicer(version, build(EngineLog(engine_address)), engine_address)
+    provider = build(EngineLog(engine_address))
+    servicer = Servicer(version, provider, engine_address)
     server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -274,6 +280,7 @@ async def _serve(version: str, build: Callable[[EngineLog], StandIn], engine_add
     servicer.cancel_running()
     await servicer.drain(CLEAN_UP_SECONDS)
     await server.stop(grace=None)
+    await provider.close()
 
 
 def serve(version: str, build: Callable[[EngineLog], StandIn]) -> NoReturn:

@@ -209,7 +209,8 @@ def _machine(device: dict[str, Any]) -> Machine:
         public_ipv4=address(4, public=True),
         private_ipv4=address(4, public=False),
         public_ipv6=address(6, public=True),
-        console=str(device.get("sos") or f"sos.{facility}.platformequinix.com"),
+        # The API calls it a host name and gives `<id>@<host>`.
+        console=str(device.get("sos") or f"sos.{facility}.platformequinix.com").rpartition("@")[2],
         progress=device.get("provisioning_percentage"),
     )
 
