@@ -1,0 +1,74 @@
+"""Unit files and what Afterburn writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lab.machines.simulated import afterburn, unitfile
+
+
+def unit(text: str, name: str = "worker@7.service") -> unitfile.UnitFile:
+    found = unitfile.UnitFile(name)
+    found.feed(text)
+    return found
+
+
+def test_specifiers_lists_and_continuations() -> None:
+    found = unit(
+        "[Unit]\nAfter=a.service b.service\nAfter=c.service\n[Service]\nExecStart=/x %i \\\n  --unit=%n 100%%\n"
+    )
+    assert found.names("Unit", "After") == ["a.service", "b.service", "c.service"]
+    assert found.last("Service", "ExecStart") == "/x 7    --unit=worker@7.service 100%"
+
+
+def test_exec_lines(tmp_path: Path) -> None:
+    (tmp_path / "env").write_text("# comment\nB=two words\n")
+    found = unit('[Service]\nEnvironment="A=one" C=3\nEnvironmentFile=/env\nEnvironmentFile=-/missing\n')
+    variables = unitfile.environment(found, tmp_path)
+    assert variables == {"A": "one", "B": "two words", "C": "3"}
+    line = "-/usr/local/bin/tool --a=${A} $B 'with space'"
+    assert unitfile.arguments(line, variables) == (
+        ["/usr/local/bin/tool", "--a=one", "two", "words", "with space"],
+        True,
+    )
+
+
+def test_what_enabled_units_pull_in(tmp_path: Path) -> None:
+    directory, preset = tmp_path / "etc/systemd/system", tmp_path / "etc/systemd/system-preset/20-ignition.preset"
+    directory.mkdir(parents=True)
+    preset.parent.mkdir()
+    preset.write_text("enable a.service\ndisable c.service\n")
+    (directory / "a.service").write_text("[Unit]\nRequires=b.service afterburn.service\n")
+    (directory / "b.service").write_text("[Service]\nExecStart=/bin/true\n")
+    (directory / "c.service").write_text("[Service]\nExecStart=/bin/true\n")
+    assert {name: found is not None for name, found in unitfile.wanted(tmp_path).items()} == {
+        "a.service": True,
+        "b.service": True,
+        "afterburn.service": False,
+    }
+    assert afterburn.required(tmp_path)
+    preset.write_text("enable b.service\n")
+    assert not afterburn.required(tmp_path)
+
+
+def test_afterburn_counts_each_kind_of_address() -> None:
+    addresses = [
+        {"address": "198.51.100.1", "gateway": "198.51.100.0", "public": True},
+        {"address": "2001:db8::3", "gateway": "2001:db8::2", "public": True},
+        {"address": "203.0.113.1", "gateway": "203.0.113.0", "public": False},
+        {"address": "203.0.113.3", "gateway": "203.0.113.2", "public": False},
+    ]
+    metadata = {"network": {"addresses": addresses}, "hostname": "n", "phone_home_url": "https://m/p", "plan": "c3"}
+    assert afterburn.attributes(metadata) == {
+        "AFTERBURN_PACKET_IPV4_PUBLIC_0": "198.51.100.1",
+        "AFTERBURN_PACKET_IPV4_PUBLIC_GATEWAY_0": "198.51.100.0",
+        "AFTERBURN_PACKET_IPV6_PUBLIC_0": "2001:db8::3",
+        "AFTERBURN_PACKET_IPV6_PUBLIC_GATEWAY_0": "2001:db8::2",
+        "AFTERBURN_PACKET_IPV4_PRIVATE_0": "203.0.113.1",
+        "AFTERBURN_PACKET_IPV4_PRIVATE_GATEWAY_0": "203.0.113.0",
+        "AFTERBURN_PACKET_IPV4_PRIVATE_1": "203.0.113.3",
+        "AFTERBURN_PACKET_IPV4_PRIVATE_GATEWAY_1": "203.0.113.2",
+        "AFTERBURN_PACKET_HOSTNAME": "n",
+        "AFTERBURN_PACKET_PHONE_HOME_URL": "https://m/p",
+        "AFTERBURN_PACKET_PLAN": "c3",
+    }
