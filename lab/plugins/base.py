@@ -120,7 +120,7 @@ class StandIn(api.Provider):
         self._resources = resources
 
     def _resource(self, token: str) -> Resource:
-        # A URN names the whole chain of parent types: metal-ipi:machines:EquinixMetal$equinix-metal:index/device:Device.
+        # A URN names the types of all parents: metal-ipi:machines:EquinixMetal$equinix-metal:index/device:Device.
         own = token.rpartition("$")[2]
         try:
             return self._resources[own]

@@ -156,5 +156,5 @@ def _places(name: str, old: Json, new: Json, *, was: Json, wanted: Json) -> Iter
     before = {name: empty if old is None else old}
     after = {name: empty if new is None else new}
     for path, kind in map_differences(wrap_map(before), wrap_map(after)):
-        there = was is not None and wanted is not None
+        there = was not in (None, "") and wanted not in (None, "")
         yield path, PropertyDiffKind.UPDATE if path == name and there else kind

@@ -89,6 +89,12 @@ class Client:
         """Take over the provider's configuration."""
         self._settings = settings
 
+    async def close(self) -> None:
+        """Let go of its connections."""
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
+
     async def get(self, path: str, **query: str) -> Answer:
         """Read something."""
         return await self._repeat("GET", path, query=query)

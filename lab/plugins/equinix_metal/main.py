@@ -49,6 +49,10 @@ class EquinixMetalPlugin(StandIn):
         self._client.configure(settings_of(plain_map(request.args)))
         return api.ConfigureResponse(supports_preview=True)
 
+    async def close(self) -> None:
+        """See `StandIn`."""
+        await self._client.close()
+
 
 def main() -> NoReturn:
     """Serve until the engine goes."""

@@ -11,7 +11,7 @@ import ssl
 import struct
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -279,7 +279,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serve(metal: FakeMetal, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+def serve(metal: FakeMetal, tls: ssl.SSLContext | None = None) -> Generator[str, None, None]:
     """The address it answers at while the context lasts; afterwards nothing unexpected may have been asked."""
     handler = type("Handler", (_Handler,), {"metal": metal})
     server = _Server(("127.0.0.1", 0), handler)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
+import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pytest
 from pulumi.provider.experimental import provider as api
@@ -16,6 +19,7 @@ from lab.plugins.values import plain_map, wrap_map
 
 PLUGINS = Path(__file__).parents[3] / "lab" / "plugins"
 Json = dict[str, Any]
+T = TypeVar("T")
 
 engine = os.environ.get("METAL_IPI_ENGINE") or shutil.which("pulumi")
 needs_engine = pytest.mark.skipif(not engine, reason="no Pulumi engine: set METAL_IPI_ENGINE or put pulumi on PATH")
@@ -39,6 +43,37 @@ class Heard(EngineLog):
 def urn(token: str, name: str = "it") -> str:
     """A resource's name in full."""
     return f"urn:pulumi:lab::project::{token}::{name}"
+
+
+async def eventually(true: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen"
+        await asyncio.sleep(0.01)
+
+
+class Closing(Protocol):
+    """Something that holds connections."""
+
+    async def close(self) -> None: ...
+
+
+opened: list[Closing] = []
+"""What `run` closes at its end: connections belong to the event loop they were made in."""
+
+
+def run(test: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, leaving nothing open."""
+
+    async def closing() -> T:
+        try:
+            return await test
+        finally:
+            while opened:
+                await opened.pop().close()
+
+    return asyncio.run(closing())
 
 
 class Driver:

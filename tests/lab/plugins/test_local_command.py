@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from pulumi.provider.experimental import provider as api
@@ -15,14 +14,9 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from lab.plugins.base import NotInTheLab, PluginError
 from lab.plugins.command.main import CommandPlugin
 from lab.plugins.values import UNKNOWN, plain_map, wrap
-from tests.lab.plugins.harness import Driver, Heard, urn
+from tests.lab.plugins.harness import Driver, Heard, eventually, run, urn
 
 TOKEN = "command:local:Command"
-T = TypeVar("T")
-
-
-def run(test: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(test)
 
 
 def driver(log: Heard | None = None) -> Driver:
@@ -179,8 +173,7 @@ def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         task = asyncio.ensure_future(driver().create({"create": f"(sleep 3; touch {trace}) & touch {trace}.on; wait"}))
-        while not Path(f"{trace}.on").exists():
-            await asyncio.sleep(0.01)
+        await eventually(Path(f"{trace}.on").exists)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -194,3 +187,10 @@ def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
 def test_output_that_is_no_text_is_an_error() -> None:
     with pytest.raises(PluginError, match="stdout is not UTF-8"):
         run(driver().create({"create": "printf '\\377abc'"}))
+
+
+def test_a_command_below_components_is_a_command() -> None:
+    below = Driver(CommandPlugin(Heard()), "metal-ipi:checks:Node$command:local:Command")
+    assert plain_map(run(below.create({"create": "echo hi"}))[1])["stdout"] == "hi"
+    with pytest.raises(NotInTheLab, match="does not implement the resource type command:local:Nope;"):
+        run(Driver(CommandPlugin(Heard()), "a:b:C$command:local:Nope").create({}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ from lab.plugins.base import NotInTheLab, PluginError
 from lab.plugins.command import remote
 from lab.plugins.command.main import CommandPlugin
 from lab.plugins.values import plain_map, wrap_map
-from tests.lab.plugins.harness import Driver, Heard, urn
+from tests.lab.plugins.harness import Driver, Heard, eventually, urn
 
 TOKEN = "command:remote:Command"
 HOST_KEY = asyncssh.generate_private_key("ssh-ed25519")
@@ -77,7 +77,7 @@ class _SshServer(asyncssh.SSHServer):
 
 
 @asynccontextmanager
-async def ssh_server() -> AsyncIterator[Server]:
+async def ssh_server() -> AsyncGenerator[Server, None]:
     server = Server()
 
     async def handle(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -179,7 +179,7 @@ def test_host_keys_are_pinned() -> None:
 def test_only_the_given_key_counts() -> None:
     async def test(server: Server, driver: Driver, log: Heard) -> None:
         other = server.connection(privateKey=OTHER_KEY.export_private_key().decode())
-        with pytest.raises(PluginError, match="cannot connect to .* Permission denied"):
+        with pytest.raises(PluginError, match=r"cannot connect to .* Permission denied"):
             await driver.create({"create": "hello", "connection": other})
 
     with_server(test)
@@ -200,8 +200,10 @@ def test_dials_again_until_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_server_that_does_not_speak_is_given_up() -> None:
     async def scenario() -> None:
         async def silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await asyncio.sleep(5)
-            writer.close()
+            try:
+                await asyncio.sleep(5)
+            finally:
+                writer.close()
 
         listener = await asyncio.start_server(silent, "127.0.0.1", 0)
         server = Server(listener.sockets[0].getsockname()[1])
@@ -223,7 +225,7 @@ def test_variables_the_server_refuses_fail_the_command(monkeypatch: pytest.Monke
         inputs = {"create": "env", "connection": server.connection()}
         _, state = await driver.create({**inputs, "environment": {"ALLOWED": "yes"}})
         assert plain_map(state)["stdout"] == "{'ALLOWED': 'yes'}"
-        with pytest.raises(PluginError, match="could not set environment variable OTHER.*AcceptEnv"):
+        with pytest.raises(PluginError, match=r"could not set environment variable OTHER.*AcceptEnv"):
             await driver.create({**inputs, "environment": {"OTHER": "no"}})
         assert server.commands == ["env"]
         state = await driver.update("id", {**inputs, "stdout": "before", "stderr": "problem"}, inputs)
@@ -282,8 +284,7 @@ def test_a_hundred_at_once_are_cheap() -> None:
 def test_a_cancelled_command_closes_its_connection() -> None:
     async def test(server: Server, driver: Driver, log: Heard) -> None:
         task = asyncio.ensure_future(driver.create({"create": "hang", "connection": server.connection()}))
-        while not server.commands:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: bool(server.commands))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
