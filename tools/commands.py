@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import FrameType
@@ -202,6 +203,8 @@ def _program(root: Path) -> Callable[[], object]:
     """The program of a project: `main` of its stacks/program.py."""
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
+    # pulumi-equinix-metal imports pkg_resources; requirements.txt pins the setuptools that still has it.
+    warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
     from stacks.program import main
 
     return main

@@ -9,7 +9,9 @@ from pathlib import Path
 
 def make_private(directory: Path) -> None:
     """Make a directory, and those above it, that only the owner may enter."""
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would give those above the usual mode
 
 
 def write_private(path: Path, text: str) -> None:

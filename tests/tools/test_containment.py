@@ -1,0 +1,55 @@
+"""Locks and leashes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.containment import RunLock, contained
+from tools.errors import StackError
+
+
+def test_two_runs_of_a_stack_exclude_each_other(tmp_path: Path) -> None:
+    first, second = RunLock(tmp_path / "t.lock"), RunLock(tmp_path / "t.lock")
+    first.acquire()
+    with pytest.raises(StackError, match="another run of this stack is under way"):
+        second.acquire(patience=0.2)
+    first.release()
+    second.acquire(patience=0.2)
+    second.release()
+
+
+def test_a_lock_whose_file_was_removed_is_taken_anew(tmp_path: Path) -> None:
+    first, second, third = (RunLock(tmp_path / "t.lock") for _ in range(3))
+    first.acquire()
+    first.remove()
+    second.acquire(patience=0.2)
+    with pytest.raises(StackError):
+        third.acquire(patience=0.2)
+    second.release()
+
+
+def test_without_a_leash_the_inner_half_refuses_to_run() -> None:
+    command = [sys.executable, "-c", "from tools.containment import hold_leash; hold_leash(lambda: None)"]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert result.returncode != 0
+    assert "without a leash" in result.stderr
+
+
+def test_the_inner_half_ends_with_its_leash() -> None:
+    script = (
+        "import os, time; from tools.containment import hold_leash; "
+        r"hold_leash(lambda: os.write(1, b'asked\n')); os.write(1, b'held\n'); time.sleep(60)"
+    )
+    command = contained([sys.executable, "-c", script])
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"+s")
+        process.stdin.flush()
+        assert sorted(process.stdout.readline() for _ in range(2)) == [b"asked\n", b"held\n"]
+        process.stdin.close()
+        assert process.wait(timeout=10) == 137

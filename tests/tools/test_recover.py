@@ -1,0 +1,140 @@
+"""Leftovers of interrupted runs: which are found, which are deleted, which are nobody's business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from tests.tools.world.metal import PROJECT, TOKEN, MetalServer
+from tools import recover
+from tools.errors import RecoveryFailed
+from tools.metal import MetalApi
+from tools.state import EPHEMERAL, Deployment
+
+MINE = ("metal-ipi", "metal-ipi:stack=t")
+NOW = datetime.now(timezone.utc)
+
+
+@pytest.fixture
+def metal() -> Iterator[MetalServer]:
+    with MetalServer() as server:
+        yield server
+
+
+@pytest.fixture
+def api(metal: MetalServer) -> Iterator[MetalApi]:
+    client = MetalApi(TOKEN, base_url=metal.url, sleep=lambda seconds: None)
+    yield client
+    client.close()
+
+
+def state(*resources: dict[str, Any], pending: tuple[dict[str, Any], ...] = ()) -> Deployment:
+    return Deployment(
+        document={"version": 3, "deployment": {"resources": list(resources), "pending_operations": pending}}
+    )
+
+
+def device(id: str, type_: str = "equinix-metal:index/device:Device", **outputs: str) -> dict[str, Any]:
+    urn = f"urn:pulumi:t::metal-ipi::{type_}::name-of-{id}"
+    return {"urn": urn, "type": type_, "custom": True, "id": id, "outputs": outputs}
+
+
+def scan(known: Deployment, *, destroying: bool = False, since: datetime | None = None) -> recover.Scan:
+    return recover.scan_for("t", known, PROJECT, since, destroying=destroying)
+
+
+def names(found: recover.Leftovers) -> set[str]:
+    return {machine.hostname for machine in found.machines} | {key.label for key in found.keys}
+
+
+def test_only_what_carries_the_stacks_name_and_is_in_no_state_is_found(metal: MetalServer, api: MetalApi) -> None:
+    known = state(device(metal.add("known", *MINE)))
+    metal.add("orphan", *MINE)
+    metal.add("other stack", "metal-ipi:stack=t2")
+    metal.add("someone's", "web")
+    metal.add_key("metal-ipi:t:core")
+    metal.add_key("metal-ipi:t2:core")
+    metal.add_key("laptop")
+
+    assert names(recover.find(api, scan(known), known)) == {"orphan", "metal-ipi:t:core"}
+
+
+def test_a_bootstrap_machine_is_left_for_the_resource_that_adopts_it(metal: MetalServer, api: MetalApi) -> None:
+    id = metal.add("bootstrap", *MINE, "metal-ipi:role=bootstrap")
+    empty, adopted = state(), state(device("lease-1", EPHEMERAL))
+
+    assert names(recover.find(api, scan(empty), empty)) == set()
+    assert names(recover.find(api, scan(adopted, destroying=True), adopted)) == set()
+    assert names(recover.find(api, scan(empty, destroying=True), empty)) == {"bootstrap"}
+    named = state(device("lease-1", "x:index:Other", machineId=id))
+    assert names(recover.find(api, scan(named, destroying=True), named)) == set()
+
+
+def test_a_machine_older_than_the_interrupted_run_stays(metal: MetalServer, api: MetalApi) -> None:
+    old = metal.add("old", *MINE, created=NOW - timedelta(hours=5))
+    metal.add("new", *MINE)
+    found = recover.find(api, scan(state(), since=NOW - timedelta(minutes=1)), state())
+    assert names(found) == {"new"}
+
+    told: list[str] = []
+    recover.clear(api, found, told.append)
+
+    assert list(metal.devices) == [old]
+    assert [line for line in told if "left alone: machine old" in line]
+    assert [line for line in told if "deleting machine new" in line]
+
+
+def test_the_projects_of_the_state_are_looked_into_too() -> None:
+    known = state(device("p-1", "equinix-metal:index/project:Project"))
+    assert recover.scan_for("t", known, None, None, destroying=False).projects == {"p-1"}
+    assert recover.scan_for("t", known, "p-2", None, destroying=False).projects == {"p-1", "p-2"}
+
+
+def test_an_api_that_stumbles_is_asked_again(metal: MetalServer, api: MetalApi) -> None:
+    metal.add("orphan", *MINE)
+    metal.refusals = [503, 429, 500]
+    found = recover.find(api, scan(state()), state())
+    metal.refusals = [502, 429]
+    recover.clear(api, found, lambda text: None)
+    assert metal.devices == {}
+
+
+@pytest.mark.parametrize("status", [401, 403, 422])
+def test_an_api_that_refuses_is_an_error_that_names_it(metal: MetalServer, api: MetalApi, status: int) -> None:
+    metal.refusals = [status]
+    with pytest.raises(RecoveryFailed, match=f"listing devices[\\s\\S]*{status}"):
+        recover.find(api, scan(state()), state())
+
+
+def test_an_api_that_does_not_answer_is_an_error() -> None:
+    client = MetalApi(TOKEN, base_url="http://127.0.0.1:9", sleep=lambda seconds: None)
+    with pytest.raises(RecoveryFailed, match="did not answer GET"):
+        client.machines(PROJECT)
+    client.close()
+
+
+def test_a_machine_that_is_still_being_provisioned_is_asked_for_again(metal: MetalServer, api: MetalApi) -> None:
+    id = metal.add("orphan", *MINE)
+    metal.refusals = [422, 422]
+    api.delete_machine(id)
+    assert metal.devices == {}
+
+
+def test_a_machine_that_does_not_go_is_an_error(metal: MetalServer, api: MetalApi) -> None:
+    id = metal.add("orphan", *MINE)
+    metal.refusals = [422] * 10
+    with pytest.raises(RecoveryFailed, match=f"machine {id} is still there"):
+        api.delete_machine(id, patience=6)
+
+
+def test_pending_creates_are_named_and_cleared() -> None:
+    resource = device("", "equinix-metal:index/device:Device")
+    known = state(
+        device("a"), pending=({"type": "creating", "resource": resource}, {"type": "deleting", "resource": {}})
+    )
+    assert list(known.pending_creates()) == [("equinix-metal:index/device:Device", "name-of-")]
+    assert "pending_operations" not in known.without_pending()["deployment"]
+    assert known.without_pending()["deployment"]["resources"] == known.resources

@@ -1,0 +1,132 @@
+"""The configuration a run uses, from the committed stack file and the lab's facts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tools import stackfile
+from tools.errors import StackError
+
+FACTS: dict[str, Any] = {
+    "machines": "simulated",
+    "api": {"token": "api-token", "project_id": "project", "metro": "lb"},
+    "ca_path": "/lab/ca.pem",
+    "dns": {
+        "server": "192.0.2.53",
+        "zone": "facility.test",
+        "tsig": {"name": "metal-ipi.", "algorithm": "hmac-sha256", "secret": "tsig-secret"},
+    },
+    "artifacts": {
+        "host": "boot.facility.test",
+        "port": 22,
+        "user": "upload",
+        "host_key": "ssh-ed25519 AAAA",
+        "private_key": "private-key",
+        "directory": "/artifacts",
+        "base_url": "https://boot.facility.test/artifacts",
+        "boot_base_url": "http://boot.facility.test/artifacts",
+    },
+    "boot": {"stream_url": "http://boot.facility.test/streams/lab.json"},
+    "installer": "/lab/openshift-install",
+}
+LAB = yaml.safe_load(
+    """
+encryptionsalt: v1:x
+config:
+  metal-ipi:lab: {machines: libvirt}
+  metal-ipi:platform: {type: equinix-metal, metro: lb}
+  metal-ipi:dns: {type: rfc2136, ttl: 2}
+  metal-ipi:boot: {consoles: [ttyS0]}
+"""
+)
+
+
+def test_the_lab_fills_in_what_it_knows_and_keeps_what_the_file_says() -> None:
+    config = stackfile.for_lab(LAB, FACTS, "simulated")
+
+    tree = config.document["config"]
+    assert "encryptionsalt" not in config.document
+    assert tree["metal-ipi:lab"] == {"machines": "simulated"}
+    assert tree["metal-ipi:platform"] == {"type": "equinix-metal", "metro": "lb", "projectId": "project"}
+    assert tree["metal-ipi:dns"]["ttl"] == 2
+    assert tree["metal-ipi:dns"]["tsig"] == {"name": "metal-ipi.", "algorithm": "hmac-sha256"}
+    assert tree["metal-ipi:boot"] == {"consoles": ["ttyS0"], "streamUrl": FACTS["boot"]["stream_url"]}
+    assert tree["metal-ipi:install"] == {"installer": "/lab/openshift-install"}
+    assert tree["metal-ipi:artifacts"]["hostKey"] == "ssh-ed25519 AAAA"
+
+
+def test_the_labs_secrets_stand_in_no_document() -> None:
+    config = stackfile.for_lab(LAB, FACTS, "simulated")
+
+    assert config.secrets == {
+        "metal-ipi:platform.authToken": "api-token",
+        "metal-ipi:dns.tsig.secret": "tsig-secret",
+        "metal-ipi:artifacts.privateKey": "private-key",
+    }
+    for secret in config.secrets.values():
+        assert secret not in str(config.document)
+        assert secret not in repr(config)
+
+
+def test_the_committed_document_is_not_changed() -> None:
+    before = yaml.safe_dump(LAB)
+    stackfile.for_lab(LAB, FACTS, "simulated")
+    stackfile.for_rehearsal(LAB)
+    assert yaml.safe_dump(LAB) == before
+
+
+def test_a_rehearsal_needs_no_key() -> None:
+    document = {
+        "encryptionsalt": "v1:x",
+        "config": {
+            "metal-ipi:platform": {"authToken": {"secure": "v1:abc"}, "metro": "da"},
+            "metal-ipi:keys": [{"secure": "v1:def"}, "plain"],
+        },
+    }
+    assert stackfile.for_rehearsal(document).document == {
+        "config": {
+            "metal-ipi:platform": {"authToken": "rehearsal", "metro": "da"},
+            "metal-ipi:keys": ["rehearsal", "plain"],
+            "metal-ipi:rehearsal": True,
+        }
+    }
+
+
+def test_a_facilitys_salt_goes_only_where_nothing_needs_it() -> None:
+    plain = {"encryptionsalt": "v1:x", "config": {"metal-ipi:a": 1}}
+    locked = {"encryptionsalt": "v1:x", "config": {"metal-ipi:a": {"b": [{"secure": "v1:abc"}]}}}
+    assert stackfile.has_secrets(locked)
+    assert not stackfile.has_secrets(plain)
+    assert stackfile.for_facility(plain).document == {"config": {"metal-ipi:a": 1}}
+    assert stackfile.for_facility(locked).document == locked
+
+
+@pytest.mark.parametrize(
+    ("config", "machines"),
+    [
+        ({}, None),
+        ({"metal-ipi:lab": {"machines": "simulated"}}, "simulated"),
+        ({"metal-ipi:lab": {}}, "libvirt"),
+        ({"metal-ipi:lab": True}, "libvirt"),
+    ],
+)
+def test_which_stacks_run_in_the_lab(config: dict[str, Any], machines: str | None) -> None:
+    assert stackfile.lab_machines({"config": config}) == machines
+
+
+def test_a_stack_without_a_file_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.lab.yaml").write_text("config: {}")
+    with pytest.raises(StackError, match=r"no stack 'x'[\s\S]*use one of lab"):
+        stackfile.read(tmp_path / "Pulumi.x.yaml")
+
+
+@pytest.mark.parametrize("text", ["- a list", "config: [1]", "config: {"])
+def test_a_file_that_is_no_stack_file_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "Pulumi.x.yaml"
+    file.write_text(text)
+    with pytest.raises(StackError, match=r"stacks/Pulumi\.x\.yaml is n"):
+        stackfile.read(file)
