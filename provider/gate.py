@@ -4,6 +4,7 @@ Life cycle: create waits; update waits again when the specification or a trigger
 unless a trigger asks for all; read believes the state; delete does nothing.
 Killed while waiting: nothing was made, the next run waits anew, and what is so already passes at the first look.
 On failure the logs of the nodes that did not pass are gathered first; the machines stay, and the next up waits again.
+Where the cluster cannot come about without what a gate waits for (`aborts`), its failure ends the waiting of all others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from provider.resource import Changes, Context, Made, ResourceType, Values, simp
 from provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("passedAt", "observed", "waitedSeconds")
-_INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers")
+_INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts")
 _LONGEST_PAUSE = 2.0
 
 
@@ -30,12 +31,17 @@ class Gate(ResourceType):
 
     token = "metal-ipi:index:Gate"  # noqa: S105 - a type token
 
+    def __init__(self) -> None:
+        self._aborted_by: str | None = None
+        """The gate whose failure ends all waiting; a plugin lives as long as one update."""
+
     def check(self, inputs: Values) -> list[Problem]:
         reader = Reader(inputs)
         reader.only(*_INPUTS)
         kind = reader.text("kind", pattern="|".join(KINDS), what="one of " + ", ".join(KINDS))
         reader.number("timeoutSeconds", minimum=1)
         reader.number("stabilitySeconds", default=0)
+        reader.boolean("aborts")
         spec = reader.section("spec")
         if kind in KINDS and not reader.unknown("spec"):
             check_spec(kind, spec)
@@ -52,7 +58,7 @@ class Gate(ResourceType):
 
     async def create(self, context: Context, inputs: Values) -> Made:
         check = opener(inputs["kind"])(context, inputs["spec"], None)
-        outputs = await _wait(context, check, inputs)
+        outputs = await self._wait(context, check, inputs)
         return Made(id=hashlib.sha256(context.urn.encode()).hexdigest()[:16], outputs=outputs)
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
@@ -61,33 +67,42 @@ class Gate(ResourceType):
         if not triggered and old.get("spec") == new.get("spec"):
             return unchanged
         check = opener(new["kind"])(context, new["spec"], None if triggered else old.get("spec"))
-        return unchanged if check is None else await _wait(context, check, new)
+        return unchanged if check is None else await self._wait(context, check, new)
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         return
 
+    async def _wait(self, context: Context, check: Check | None, inputs: Values) -> Values:
+        timeout, stability = float(inputs["timeoutSeconds"]), float(inputs.get("stabilitySeconds") or 0)
+        backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
+        passed_since: float | None = None
+        seen = Observation(passed=check is None, text="nothing to wait for")
+        while check is not None:
+            seen = await check.look(backoff.elapsed)
+            if seen.fatal:
+                raise await self._failed(context, inputs, seen, f"failed after {backoff.elapsed:.0f} s")
+            passed_since = (backoff.elapsed if passed_since is None else passed_since) if seen.passed else None
+            if passed_since is not None and backoff.elapsed - passed_since >= stability:
+                break
+            if backoff.over:
+                raise await self._failed(context, inputs, seen, f"did not pass within {timeout:g} s")
+            if self._aborted_by and not seen.passed:
+                raise GateFailed(
+                    f"gate {context.name} ({inputs['kind']}) gave up after {backoff.elapsed:.0f} s, "
+                    f"because gate {self._aborted_by} failed\n  last seen: {seen.text}"
+                )
+            await context.status.live(_progress(seen, backoff.elapsed, passed_since, stability))
+            await backoff.pause()
+        return {
+            "passedAt": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "observed": seen.text,
+            "waitedSeconds": round(backoff.elapsed, 1),
+        }
 
-async def _wait(context: Context, check: Check | None, inputs: Values) -> Values:
-    timeout, stability = float(inputs["timeoutSeconds"]), float(inputs.get("stabilitySeconds") or 0)
-    backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
-    passed_since: float | None = None
-    seen = Observation(passed=check is None, text="nothing to wait for")
-    while check is not None:
-        seen = await check.look(backoff.elapsed)
-        if seen.fatal:
-            raise await _failure(context, inputs, seen, f"failed after {backoff.elapsed:.0f} s")
-        passed_since = (backoff.elapsed if passed_since is None else passed_since) if seen.passed else None
-        if passed_since is not None and backoff.elapsed - passed_since >= stability:
-            break
-        if backoff.over:
-            raise await _failure(context, inputs, seen, f"did not pass within {timeout:g} s")
-        await context.status.live(_progress(seen, backoff.elapsed, passed_since, stability))
-        await backoff.pause()
-    return {
-        "passedAt": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "observed": seen.text,
-        "waitedSeconds": round(backoff.elapsed, 1),
-    }
+    async def _failed(self, context: Context, inputs: Values, seen: Observation, how: str) -> GateFailed:
+        if inputs.get("aborts") and self._aborted_by is None:
+            self._aborted_by = context.name
+        return await _failure(context, inputs, seen, how)
 
 
 def _progress(seen: Observation, elapsed: float, passed_since: float | None, stability: float) -> str:

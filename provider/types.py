@@ -485,6 +485,8 @@ class GateArgs:
     """How long it must stay so."""
     triggers: Sequence[pulumi.Input[Any]] = ()
     """A change of any of them makes the gate wait again, for all nodes."""
+    aborts: bool = False
+    """Without this one no cluster comes about: when it fails, all other gates of the update give up too."""
 
 
 class Gate(_Resource):
@@ -499,6 +501,7 @@ class Gate(_Resource):
             "timeoutSeconds": args.timeout_seconds,
             "stabilitySeconds": args.stability_seconds,
             "triggers": list(args.triggers),
+            "aborts": args.aborts,
         }
         super().__init__(name, inputs, opts)
 

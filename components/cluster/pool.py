@@ -130,7 +130,11 @@ class PoolChecks(pulumi.ComponentResource):
         machines = args.pool.machines
         reachable = Gate(
             f"{name}-reachable",
-            GateArgs(spec=SshReachable(logs=args.access.logs(machines)), timeout_seconds=args.timeout),
+            GateArgs(
+                spec=SshReachable(logs=args.access.logs(machines)),
+                timeout_seconds=args.timeout,
+                aborts=args.pool.role == "control-plane",
+            ),
             pulumi.ResourceOptions(parent=self),
         )
         checks = {

@@ -66,7 +66,7 @@ class BootstrapGates(pulumi.ComponentResource):
         logs = args.access.logs({args.node: args.machine})
         reachable = Gate(
             f"{name}-reachable",
-            GateArgs(spec=SshReachable(logs=logs), timeout_seconds=args.reachable_timeout),
+            GateArgs(spec=SshReachable(logs=logs), timeout_seconds=args.reachable_timeout, aborts=True),
             pulumi.ResourceOptions(parent=self),
         )
         credentials = cluster_credentials(args.dns, args.assets)
@@ -77,6 +77,7 @@ class BootstrapGates(pulumi.ComponentResource):
                     url=pulumi.Output.concat(args.dns.api_url, "/readyz"), ca_pem=credentials.ca_pem, logs=logs
                 ),
                 timeout_seconds=args.api_timeout,
+                aborts=True,
             ),
             pulumi.ResourceOptions(depends_on=[reachable, args.dns.records, args.dns.bootstrap_records], parent=self),
         )
@@ -84,7 +85,9 @@ class BootstrapGates(pulumi.ComponentResource):
         self.complete: pulumi.Resource = Gate(
             f"{name}-complete",
             GateArgs(
-                spec=BootstrapComplete(credentials=credentials, logs=everyone), timeout_seconds=args.complete_timeout
+                spec=BootstrapComplete(credentials=credentials, logs=everyone),
+                timeout_seconds=args.complete_timeout,
+                aborts=True,
             ),
             pulumi.ResourceOptions(depends_on=[answers], parent=self),
         )
