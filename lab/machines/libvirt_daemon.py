@@ -1,0 +1,122 @@
+"""A libvirtd of the lab's own, in namespaces of its own: it sees no configuration of the host and leaves nothing.
+
+libvirtd has the places of its files built in (/etc/libvirt, /var/lib/libvirt, /run/libvirt, ...). In its mount namespace
+these are fresh, and the machines' directory is bound to /mnt, so that no path depends on where the state directory is;
+virsh joins it. In its process namespace a shell is init: QEMU makes itself a daemon, libvirtd waits for it to be reaped,
+and when the shell is killed, the kernel ends libvirtd and every machine with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from lab.machines.base import BackendError
+
+MACHINES = "/mnt"
+"""Where the machines' directory is inside the namespace."""
+
+_ENTER = """
+set -e
+mount --bind "$1" /mnt
+if [ -e /dev/kvm ]; then mount --bind /dev/null /dev/kvm; fi
+for place in /run /var; do mount -t tmpfs -o mode=0755 lab-libvirt $place; done
+ln -s /run /var/run
+mkdir -p /run/libvirt /var/cache /var/lib /var/log /var/tmp
+mount -t tmpfs -o mode=0755 lab-libvirt /etc
+mkdir /etc/libvirt /run/drivers
+for user in root:x:0:0 libvirt-qemu:x:64055:64055; do echo "$user::/:/bin/sh"; done >/etc/passwd
+for group in root:x:0 libvirt-qemu:x:64055 kvm:x:109 libvirt:x:110; do echo "$group:"; done >/etc/group
+ln -s /usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so /run/drivers
+export LIBVIRT_DRIVER_DIR=/run/drivers
+cat >/etc/libvirt/qemu.conf <<'END'
+user = "root"
+group = "root"
+dynamic_ownership = 0
+remember_owner = 0
+security_driver = "none"
+namespaces = []
+cgroup_controllers = []
+stdio_handler = "file"
+END
+cat >/etc/libvirt/libvirtd.conf <<'END'
+auth_unix_ro = "none"
+auth_unix_rw = "none"
+END
+libvirtd
+exit $?  # not the last command: the shell stays, and is init
+"""
+
+_START_SECONDS = 20.0
+
+
+class LibvirtDaemon:
+    """libvirtd as a child of this process, and virsh to talk to it."""
+
+    def __init__(self, machines: Path, log: Path) -> None:
+        """`machines` is the directory that domains find at MACHINES; `log` takes what libvirtd says."""
+        self._machines = machines
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it and wait until it answers; raises BackendError."""
+        with self._log.open("ab") as log:
+            self._process = await _spawn(
+                *(
+                    "unshare",
+                    "--mount",
+                    "--propagation",
+                    "private",
+                    "sh",
+                    "-c",
+                    _ENTER,
+                    "libvirtd",
+                    str(self._machines),
+                ),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        deadline = asyncio.get_running_loop().time() + _START_SECONDS
+        while True:
+            if self._process.returncode is not None:
+                raise BackendError(f"libvirtd ended with status {self._process.returncode}; see {self._log}")
+            try:
+                await self.virsh("version", "--daemon")
+            except BackendError as error:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise BackendError(f"libvirtd does not answer: {error}; see {self._log}") from error
+                await asyncio.sleep(0.1)
+            else:
+                return
+
+    async def virsh(self, *arguments: str, stdin: str = "") -> str:
+        """Run one virsh command; its output, or a BackendError with libvirt's words."""
+        if self._process is None or self._process.returncode is not None:
+            raise BackendError(f"libvirtd does not run; see {self._log}")
+        process = await _spawn(
+            *("nsenter", f"--mount=/proc/{self._process.pid}/ns/mnt"),
+            *("virsh", "--quiet", "--connect", "qemu:///system", *arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate(stdin.encode())
+        if process.returncode:
+            raise BackendError(f"virsh {arguments[0]}: {err.decode(errors='replace').strip()}")
+        return out.decode(errors="replace")
+
+    async def stop(self) -> None:
+        """End libvirtd and cut the power of every machine."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+        self._process = None
+
+
+async def _spawn(*command: str, stdin: int, stdout: object, stderr: object) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(*command, stdin=stdin, stdout=stdout, stderr=stderr)  # type: ignore[arg-type]
+    except OSError as error:
+        raise BackendError(f"{command[0]}: {error.strerror or error}") from error

@@ -1,0 +1,123 @@
+"""DHCP for booting machines: dnsmasq on the facility's bridge, without its DNS half.
+
+As on Metal, a machine gets its first public IPv4 and the way to its iPXE script, nothing else. Each machine has a /31
+of its own, so netmask and router are options per machine; dnsmasq reads both files again on SIGHUP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+from lab.machines.base import BackendError, MachineSpec
+
+IPXE_URL = "http://192.0.2.11/ipxe"
+"""The metadata service hands out a machine's iPXE script at IPXE_URL/<device id>."""
+RESOLVER = "192.0.2.53"
+RANGES = ("198.51.100.0/24", "198.18.0.0/15")
+"""Networks of public addresses: the usual one, and the one that takes over when it is full."""
+
+
+def configuration(directory: Path, bridge: str) -> str:
+    """dnsmasq's configuration file."""
+    ranges = (ipaddress.ip_network(network) for network in RANGES)
+    lines = [
+        "port=0",
+        "user=root",
+        "keep-in-foreground",
+        f"interface={bridge}",
+        "bind-interfaces",
+        "no-ping",  # the addresses are ours: looking whether somebody has one already costs 3 s
+        "dhcp-authoritative",
+        "log-dhcp",
+        "log-facility=-",
+        f"dhcp-leasefile={directory / 'leases'}",
+        f"dhcp-hostsfile={directory / 'hosts'}",
+        f"dhcp-optsfile={directory / 'options'}",
+        f"dhcp-option=option:dns-server,{RESOLVER}",
+        "dhcp-option=encap:175,176,1b",  # iPXE's no-pxedhcp: do not wait for a proxy DHCP server
+        *(f"dhcp-range={network.network_address},static,{network.netmask}" for network in ranges),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def hosts(machines: Iterable[MachineSpec]) -> str:
+    """One reservation per machine; the machine's tag selects its options."""
+    return "".join(f"{m.mac},set:{_tag(m)},{m.addresses[0].address},infinite\n" for m in machines)
+
+
+def options(machines: Iterable[MachineSpec]) -> str:
+    """Netmask, router and boot file of each machine."""
+    lines: list[str] = []
+    for machine in machines:
+        public = machine.addresses[0]
+        netmask = ipaddress.ip_network(f"0.0.0.0/{public.prefix}").netmask
+        values = {"netmask": netmask, "router": public.gateway, "bootfile-name": f"{IPXE_URL}/{machine.id}"}
+        lines += [f"tag:{_tag(machine)},option:{name},{value}\n" for name, value in values.items()]
+    return "".join(lines)
+
+
+def _tag(machine: MachineSpec) -> str:
+    return "m" + machine.mac.replace(":", "")
+
+
+class Dhcp:
+    """dnsmasq as a child of this process."""
+
+    def __init__(self, directory: Path, log: Path, bridge: str) -> None:
+        """`directory` is for its files alone; `log` takes every request and answer."""
+        self._directory = directory
+        self._log = log
+        self._bridge = bridge
+        self._machines: dict[str, MachineSpec] = {}
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it; raises BackendError when it ends at once, which is how dnsmasq reports a bad configuration."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        config = self._directory / "dnsmasq.conf"
+        config.write_text(configuration(self._directory, self._bridge))
+        self._write()
+        with self._log.open("ab") as log:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *("dnsmasq", f"--conf-file={config}"), stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+                )
+            except OSError as error:
+                raise BackendError(f"dnsmasq: {error.strerror or error}") from error
+        try:
+            status = await asyncio.wait_for(self._process.wait(), 0.3)
+        except asyncio.TimeoutError:
+            return
+        raise BackendError(f"dnsmasq ended with status {status}; see {self._log}")
+
+    def add(self, machine: MachineSpec) -> None:
+        """Answer this machine from now on."""
+        if self._machines.get(machine.id) != machine:
+            self._machines[machine.id] = machine
+            self._reload()
+
+    def remove(self, machine_id: str) -> None:
+        """Forget a machine; nothing happens when it is unknown."""
+        if self._machines.pop(machine_id, None) is not None:
+            self._reload()
+
+    async def stop(self) -> None:
+        """End dnsmasq."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+            await self._process.wait()
+        self._process = None
+
+    def _reload(self) -> None:
+        self._write()
+        if self._process is None or self._process.returncode is not None:
+            raise BackendError(f"dnsmasq does not run; see {self._log}")
+        self._process.send_signal(signal.SIGHUP)
+
+    def _write(self) -> None:
+        (self._directory / "hosts").write_text(hosts(self._machines.values()))
+        (self._directory / "options").write_text(options(self._machines.values()))

@@ -1,0 +1,70 @@
+"""The initramfs: busybox, virtio network drivers, the real Ignition, and the hash of the root file system."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from lab.node_image import contents
+from lab.node_image.errors import ImageError
+from lab.node_image.rootfs import add_libraries
+from lab.node_image.tree import Tree
+
+_FILES = Path(__file__).parent / "files" / "initramfs"
+_SHADOW_TOOLS = ("groupadd", "useradd", "usermod")
+
+
+def build(debian: Path, release: str, rootfs_sha256: str) -> Tree:
+    """The tree of the initramfs; /etc/lab-ca.pem is missing from it, every lab has its own."""
+    tree = Tree()
+    for path in ("lib", "lib64", "sbin"):
+        tree.link(path, f"usr/{path}")
+    for path in ("bin", "dev", "proc", "run", "sys", "tmp", "usr/lib", "usr/lib64"):
+        tree.directory(path)
+    tree.link("usr/bin", "../bin")
+    tree.link("usr/sbin", "../bin")
+    tree.device("dev/console", 5, 1)
+    tree.file("bin/busybox", (debian / "usr/bin/busybox").read_bytes(), 0o755)
+    for applet in contents.INITRAMFS_APPLETS:
+        tree.link(f"bin/{applet}", "busybox")
+    tree.file("bin/ignition", (debian / contents.IGNITION).read_bytes(), 0o755)
+    for tool in _SHADOW_TOOLS:
+        tree.link(f"bin/{tool}", "in_sysroot")
+    for name, place in (("init", "init"), ("dhcp", "bin/dhcp"), ("in_sysroot", "bin/in_sysroot")):
+        tree.file(place, (_FILES / name).read_bytes(), 0o755)
+    tree.file("etc/rootfs.sha256", f"{rootfs_sha256}\n".encode())
+    tree.link("etc/resolv.conf", "/run/resolv.conf")
+    tree.file("etc/release", f"{release}\n".encode())
+    _modules(tree, debian)
+    add_libraries(tree, debian)
+    return tree
+
+
+def with_authority(initramfs: bytes, authority_pem: bytes) -> bytes:
+    """The initramfs as one lab serves it: the kernel unpacks archives that follow each other into one tree."""
+    tree = Tree()
+    tree.file("etc/lab-ca.pem", authority_pem)
+    return initramfs + b"\0" * (-len(initramfs) % 4) + tree.cpio()
+
+
+def _modules(tree: Tree, debian: Path) -> None:
+    (root,) = (debian / "usr/lib/modules").iterdir()
+    available = {path.stem.replace("-", "_"): path for path in root.rglob("*.ko")}
+    order: list[str] = []
+
+    def add(name: str) -> None:
+        if name in order:
+            return
+        if name not in available:
+            raise ImageError(f"kernel module {name}: {root.name} does not have it")
+        data = available[name].read_bytes()
+        # modinfo's field in the module's own .modinfo section: NUL-terminated key=value strings.
+        match = re.search(rb"\0depends=([^\0]*)\0", data)
+        for dependency in filter(None, (match.group(1).decode() if match else "").split(",")):
+            add(dependency)
+        order.append(name)
+        tree.file(f"usr/lib/modules/{name}", data)
+
+    for module in contents.MODULES:
+        add(module)
+    tree.file("usr/lib/modules/order", "".join(f"{name}\n" for name in order).encode())

@@ -1,0 +1,61 @@
+"""Debian packages, downloaded and unpacked by the host's own apt, without installing anything.
+
+The host's apt brings its mirrors, proxies and keys: what it trusts, the image trusts, and the image is of the host's
+release. Maintainer scripts do not run; what they would do for the few files that we take, `rootfs` does.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from lab.node_image.errors import ImageError
+
+_MERGED = ("bin", "sbin", "lib", "lib64")
+"""Directories that have moved under /usr; packages of Debian 12 still name some files at their old place."""
+
+
+def fetch(names: Sequence[str], directory: Path) -> list[Path]:
+    """Download packages and everything they depend on into `directory`; the .deb files.
+
+    An empty package status makes apt ignore what the host has installed.
+    """
+    (directory / "partial").mkdir(parents=True)
+    run(
+        "apt-get",
+        *("-o", "Dir::State::status=/dev/null", "-o", f"Dir::Cache::archives={directory}", "-o", "Debug::NoLocking=1"),
+        *("-o", "APT::Install-Recommends=false", "-o", "APT::Sandbox::User=", "-qq", "-y"),
+        *("--download-only", "install", *names),
+    )
+    return sorted(directory.glob("*.deb"))
+
+
+def unpack(packages: Sequence[Path], directory: Path) -> None:
+    """Unpack packages over each other into `directory`, with /bin, /sbin and /lib under /usr."""
+    for name in _MERGED:
+        (directory / "usr" / name).mkdir(parents=True)
+        (directory / name).symlink_to(f"usr/{name}")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda package: _unpack(package, directory), packages))
+
+
+def _unpack(package: Path, directory: Path) -> None:
+    run("sh", "-c", 'dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink -C "$2"', "unpack", package, directory)
+
+
+def run(*command: str | os.PathLike[str], **environment: str) -> str:
+    """Run a program of the build; its output, or an ImageError that quotes the end of it."""
+    words = [os.fspath(word) for word in command]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C", **environment}
+        )
+    except OSError as error:
+        raise ImageError(f"{words[0]}: {error.strerror or error}; it is needed to build the node image") from error
+    if done.returncode:
+        detail = "\n".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-15:])
+        raise ImageError(f"{' '.join(words[:2])} failed with status {done.returncode}:\n{detail}")
+    return done.stdout

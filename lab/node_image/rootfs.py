@@ -1,0 +1,101 @@
+"""The root file system: systemd, OpenSSH, Ignition's helpers, Afterburn and the node's OpenShift program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lab.node_image import contents, elf
+from lab.node_image.errors import ImageError
+from lab.node_image.tree import Tree
+
+_FILES = Path(__file__).parent / "files" / "rootfs"
+_LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/systemd", "usr/lib/systemd", "usr/lib")
+
+
+def build(debian: Path, release: str, *, openshift: Path, afterburn: Path | None, units: Iterable[Path]) -> Tree:
+    """The tree of the root file system.
+
+    `debian` holds the unpacked packages, `openshift` is the static binary that becomes /usr/local/bin/lab-openshift,
+    `afterburn` the built program, if there is one, and `units` the unit files of its source.
+    """
+    tree = Tree()
+    _skeleton(tree)
+    for program in contents.PROGRAMS:
+        if (debian / program).exists():
+            tree.file(program, (debian / program).read_bytes(), 0o755)
+    for applet in contents.ROOTFS_APPLETS:
+        tree.link(f"usr/bin/{applet}", "busybox")
+    _systemd(tree, debian)
+    tree.file("usr/local/bin/lab-openshift", openshift.read_bytes(), 0o755)
+    if afterburn is not None:
+        tree.file("usr/bin/afterburn", afterburn.read_bytes(), 0o755)
+        for unit in units:
+            tree.file(f"usr/lib/systemd/system/{unit.name}", unit.read_bytes())
+    tree.overlay(_FILES)
+    tree.file("etc/os-release", os_release(release).encode())
+    for private in ("etc/shadow", "etc/gshadow"):
+        tree.file(private, tree[private].data, 0o600)
+    add_libraries(tree, debian)
+    return tree
+
+
+def os_release(release: str) -> str:
+    """/etc/os-release in the shape of RHCOS, where OSTREE_VERSION is the release that the stream names."""
+    version = ".".join(release.split(".")[:2])
+    return (
+        f'NAME="Lab CoreOS stand-in"\nID=lab-coreos\nID_LIKE="debian"\nVERSION="{release}"\nVERSION_ID="{version}"\n'
+        f"PRETTY_NAME=\"Lab CoreOS stand-in {release}\"\nVARIANT=CoreOS\nVARIANT_ID=coreos\nOSTREE_VERSION='{release}'\n"
+    )
+
+
+def add_libraries(tree: Tree, debian: Path) -> None:
+    """Add the shared libraries that the programs of `tree` need, the loader among them."""
+    todo = [entry.data for _, entry in tree.entries()]
+    while todo:
+        for name in elf.needed(todo.pop()):
+            path = _library(debian, name)
+            if path not in tree:
+                data = (debian / path).read_bytes()
+                tree.file(path, data, 0o755)
+                todo.append(data)
+
+
+def _library(debian: Path, name: str) -> str:
+    if name.startswith("/"):
+        return f"usr{name}"
+    for directory in _LIBRARIES:
+        if (debian / directory / name).exists():
+            return f"{directory}/{name}"
+    raise ImageError(f"shared library {name}: none of the packages of the node image has it")
+
+
+def _skeleton(tree: Tree) -> None:
+    for path in ("bin", "sbin", "lib", "lib64"):
+        tree.directory(f"usr/{path}")
+        tree.link(path, f"usr/{path}")
+    for path in ("boot", "dev", "etc/ssl/certs", "etc/systemd/system", "proc", "run", "sys", "usr/lib/ssl", "var/lib"):
+        tree.directory(path)
+    tree.directory("root", 0o700)
+    tree.directory("tmp", 0o1777)
+    tree.directory("var/tmp", 0o1777)
+    tree.directory("var/home/core", 0o700, uid=1000, gid=1000)
+    tree.link("home", "var/home")
+    tree.link("var/run", "/run")
+    tree.link("etc/mtab", "/proc/self/mounts")
+    # Where OpenSSL (Afterburn) and RHCOS's own programs look for the certificates that the initramfs puts there.
+    tree.link("usr/lib/ssl/cert.pem", "/etc/ssl/certs/ca-certificates.crt")
+    tree.link("etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt")
+
+
+def _systemd(tree: Tree, debian: Path) -> None:
+    source = debian / "usr/lib/systemd/system"
+    for unit in contents.UNITS:
+        if not (source / unit).exists():
+            raise ImageError(f"unit {unit}: Debian's systemd does not have it")
+        tree.file(f"usr/lib/systemd/system/{unit}", (source / unit).read_bytes())
+    for target, units in contents.WANTED.items():
+        for unit in units:
+            tree.link(f"usr/lib/systemd/system/{target}.wants/{unit}", f"../{unit}")
+    tree.link("usr/lib/systemd/system/default.target", "multi-user.target")
+    tree.link("usr/sbin/init", "../lib/systemd/systemd")
