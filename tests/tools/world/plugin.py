@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import grpc.aio
 import httpx
@@ -59,7 +59,7 @@ class TestProvider(provider.Provider):
     async def say(self, urn: str, message: str) -> None:
         async with grpc.aio.insecure_channel(sys.argv[1]) as channel:
             request = engine_pb2.LogRequest(severity=engine_pb2.INFO, message=message, urn=urn, ephemeral=True)
-            await engine_pb2_grpc.EngineStub(channel).Log(request)
+            await cast(Any, engine_pb2_grpc.EngineStub(channel)).Log(request)
 
 
 if __name__ == "__main__":
