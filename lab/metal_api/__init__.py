@@ -6,7 +6,7 @@
     models       plain records: projects, keys, devices, events, faults
     state        the account: records by id, the rules of changing them, saved in one file
     provisioning the life of a device, and of the machine behind it
-    responses    records as the API's JSON; include, exclude, pages
+    responses    records as the API's JSON; include, exclude, pages; `network_responses` addresses and ports
     urls, views  the API over HTTP; `control` the lab's own routes; `middleware` authentication, counting, faults
     metadata     what machines ask: iPXE script, metadata, userdata, phone home
     sos          serial consoles over SSH

@@ -20,8 +20,9 @@ from lab.metal_api import faults
 from lab.metal_api.catalog import FACILITIES
 from lab.metal_api.exceptions import ApiError, NotFound
 from lab.metal_api.models import Device, Json
+from lab.metal_api.network_responses import network_of, second_mac
 from lab.metal_api.provisioning import Provisioner
-from lab.metal_api.responses import iqn, network_of, second_mac
+from lab.metal_api.responses import iqn
 from lab.metal_api.state import GONE, Account
 
 _log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 from lab.metal_api import control
 from lab.metal_api.exceptions import ApiError, NotImplementedInLab
 from lab.metal_api.middleware import Gate, RequestLog
+from lab.metal_api.network_responses import BASE
 from lab.metal_api.provisioning import Provisioner
-from lab.metal_api.responses import BASE
 from lab.metal_api.state import Account
 from lab.metal_api.store import Store
 from lab.metal_api.views import Views

@@ -13,17 +13,16 @@ from lab.metal_api import ordering
 from lab.metal_api.catalog import FACILITIES, METROS, OPERATING_SYSTEMS, PLANS
 from lab.metal_api.exceptions import BadRequest, NotFound, NotImplementedInLab, Unprocessable
 from lab.metal_api.models import Device, Json
+from lab.metal_api.network_responses import address_document, reservation_document
 from lab.metal_api.provisioning import Provisioner
 from lab.metal_api.responses import (
     View,
-    address_document,
     device_document,
     event_document,
     key_document,
     organization_document,
     page,
     project_document,
-    reservation_document,
     user_document,
 )
 from lab.metal_api.state import Account

@@ -173,7 +173,7 @@ def test_replace_forgets_everything_else(net: Net, ca: Path) -> None:
 def test_patience_is_endless_with_servers_and_short_with_404(net: Net, ca: Path) -> None:
     url = "https://api-int.lab.test:22623/config/master"
     good = httpx.Response(200, content=encoded({"ignition": IGNITION}))
-    net.answers[url] = [httpx.ConnectError("refused")] * 3 + [httpx.Response(503)] * 4 + [good]
+    net.answers[url] = [*[httpx.ConnectError("refused")] * 3, *[httpx.Response(503)] * 4, good]
     config = {"ignition": {**IGNITION, "config": {"merge": [{"source": url}]}}}
     assert rendered(config, net, ca)
     assert net.pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
