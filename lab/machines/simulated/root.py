@@ -1,7 +1,8 @@
 """A machine's root directory, and commands that have it as their root.
 
 A command gets a mount namespace of its own in which the host's /usr is bound read-only below the directory; the
-namespace of the lab never sees these mounts, so deleting the directory cannot reach the host.
+namespace of the lab never sees these mounts, so deleting the directory cannot reach the host. They are recursive
+because a user namespace may not uncover what is below a mount.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _ENTER = """\
 set -e
 root=$1 name=$2 directory=$3
 shift 3
-mount --bind -o ro /usr "$root/usr"
-mount --bind /dev "$root/dev"
+mount --rbind -o ro /usr "$root/usr"
+mount --rbind /dev "$root/dev"
 mount --bind "$root/var/usrlocal" "$root/usr/local"
 echo "$name" > /proc/sys/kernel/hostname
 cd "$root"
