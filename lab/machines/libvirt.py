@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab.machines.base import BackendError, MachineSpec
 from lab.machines.libvirt_daemon import MACHINES, LibvirtDaemon
-from lab.machines.libvirt_dhcp import Dhcp
+from lab.machines.libvirt_dhcp import IPV6_ROUTER, Dhcp
 from lab.machines.libvirt_domain import domain_xml
 
 PROGRAMS = ("dnsmasq", "ip", "libvirtd", "nsenter", "qemu-system-x86_64", "unshare", "virsh")
@@ -42,6 +42,7 @@ class LibvirtBackend:
         settings = {"ip_forward": "1", "conf/all/send_redirects": "0", f"conf/{self._bridge}/send_redirects": "0"}
         for name, value in settings.items():
             (Path("/proc/sys/net/ipv4") / name).write_text(value)
+        await _ip("address", "replace", IPV6_ROUTER, "dev", self._bridge, "nodad")  # fails where IPv6 is off: just slower
         await asyncio.gather(self._daemon.start(), self._dhcp.start())
 
     async def power_on(self, spec: MachineSpec) -> None:

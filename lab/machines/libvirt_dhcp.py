@@ -2,6 +2,9 @@
 
 As on Metal, a machine gets its first public IPv4 and the way to its iPXE script, nothing else. Each machine has a /31
 of its own, so netmask and router are options per machine; dnsmasq reads both files again on SIGHUP.
+
+Router advertisements are there for iPXE alone: it waits 16 s for one before it believes that there is no IPv6. They name
+no default router.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ IPXE_URL = "http://192.0.2.11/ipxe"
 RESOLVER = "192.0.2.53"
 RANGES = ("198.51.100.0/24", "198.18.0.0/15")
 """Networks of public addresses: the usual one, and the one that takes over when it is full."""
+IPV6_ROUTER = "2001:db8::1/64"
+"""The bridge needs an address of the network that it advertises."""
 
 
 def configuration(directory: Path, bridge: str) -> str:
@@ -39,6 +44,9 @@ def configuration(directory: Path, bridge: str) -> str:
         f"dhcp-optsfile={directory / 'options'}",
         f"dhcp-option=option:dns-server,{RESOLVER}",
         "dhcp-option=encap:175,176,1b",  # iPXE's no-pxedhcp: do not wait for a proxy DHCP server
+        "enable-ra",
+        f"dhcp-range={IPV6_ROUTER.split('1/')[0]},ra-only",
+        f"ra-param={bridge},0,0",
         *(f"dhcp-range={network.network_address},static,{network.netmask}" for network in ranges),
     ]
     return "".join(f"{line}\n" for line in lines)

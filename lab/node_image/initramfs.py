@@ -30,6 +30,8 @@ def build(debian: Path, release: str, rootfs_sha256: str) -> Tree:
     tree.file("bin/ignition", (debian / contents.IGNITION).read_bytes(), 0o755)
     for tool in _SHADOW_TOOLS:
         tree.link(f"bin/{tool}", "in_sysroot")
+    # Debian's Ignition always labels what it wrote for SELinux, which this node does not have.
+    tree.file("bin/setfiles", b"#!/bin/sh\n", 0o755)
     for name, place in (("init", "init"), ("dhcp", "bin/dhcp"), ("in_sysroot", "bin/in_sysroot")):
         tree.file(place, (_FILES / name).read_bytes(), 0o755)
     tree.file("etc/rootfs.sha256", f"{rootfs_sha256}\n".encode())
