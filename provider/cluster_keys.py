@@ -84,6 +84,7 @@ def public_key_of(private_key: str) -> str:
     try:
         key = form.load_ssh_private_key(private_key.encode(), password=None)
     except Exception as error:  # the library raises ValueError, TypeError and its own kinds for the same thing
-        reason = "it is encrypted, give it without passphrase" if "encrypted" in str(error) else "it cannot be read"
+        locked = isinstance(error, TypeError)  # «Key is password-protected, but password was not provided»
+        reason = "it is encrypted, give it without passphrase" if locked else "it cannot be read"
         raise InvalidInputs(f"must be an OpenSSH private key: {reason}") from None
     return key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH).decode()

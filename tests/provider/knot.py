@@ -61,7 +61,9 @@ def running(folder: Path) -> Iterator[dict[str, Any]]:
     (folder / "knot.conf").write_text(_CONFIG.format(folder=folder, port=port, key=KEY))
     (folder / "facility.test.zone").write_text(_ZONE + "ns1 60 A 192.0.2.53\ntaken.lab 60 A 192.0.2.99\n")
     (folder / "100.51.198.in-addr.arpa.zone").write_text(_ZONE)
-    server = subprocess.Popen(["knotd", "-c", folder / "knot.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        ["knotd", "-c", folder / "knot.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _wait(port)
         yield {

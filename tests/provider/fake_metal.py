@@ -1,0 +1,137 @@
+"""A Metal API on loopback, just enough for the driver. What it does not know it answers with 501."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+Json = dict[str, Any]
+Fault = tuple[int, Json, dict[str, str]]
+
+
+@dataclass
+class FakeMetal:
+    """Devices, and faults to answer with before anything else. `faults` maps a method to what is answered, in order."""
+
+    devices: dict[str, Json] = field(default_factory=dict[str, Json])
+    events: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
+    requests: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    bodies: list[Json] = field(default_factory=list[Json])
+    faults: dict[str, list[Fault | str]] = field(default_factory=dict[str, list[Fault | str]])
+    states: list[str] = field(default_factory=lambda: ["queued", "provisioning", "active"])
+    """The states a new device walks through, one per GET."""
+    url: str = ""
+
+    def count(self, method: str) -> int:
+        return sum(1 for seen, _ in self.requests if seen == method)
+
+    def add(self, hostname: str, tags: list[str], state: str = "active") -> str:
+        device_id = str(uuid.uuid4())
+        self.devices[device_id] = {"id": device_id, "hostname": hostname, "tags": tags, "state": state, "walk": []}
+        return device_id
+
+    def answer(self, method: str, path: str, body: Json) -> Fault | None:
+        """None drops the connection."""
+        self.requests.append((method, path))
+        parts, query = urlsplit(path).path.strip("/").split("/"), parse_qs(urlsplit(path).query)
+        waiting = self.faults.get(method) or []
+        fault = waiting.pop(0) if waiting else None
+        if fault == "lose the answer":
+            self._route(method, parts, query, body)
+            return None
+        if isinstance(fault, tuple):
+            return fault
+        return self._route(method, parts, query, body)
+
+    def _route(self, method: str, parts: list[str], query: dict[str, list[str]], body: Json) -> Fault:
+        match (method, parts):
+            case ("POST", ["projects", _, "devices"]):
+                self.bodies.append(body)
+                device_id = self.add(body["hostname"], body["tags"], self.states[0])
+                self.devices[device_id]["walk"] = self.states[1:]
+                return 201, self._document(device_id), {}
+            case ("GET", ["projects", _, "devices"]):
+                tag = query.get("tag", [""])[0]
+                found = [self._document(d) for d, device in self.devices.items() if not tag or tag in device["tags"]]
+                return 200, {"devices": found, "meta": {"last_page": 1}}, {}
+            case ("GET", ["devices", device_id]) if device_id in self.devices:
+                device = self.devices[device_id]
+                if device["state"] == "deprovisioning":
+                    del self.devices[device_id]
+                    return 200, {"id": device_id, "hostname": device["hostname"], "state": "deprovisioning"}, {}
+                if device["walk"]:
+                    device["state"] = device["walk"].pop(0)
+                return 200, self._document(device_id), {}
+            case ("DELETE", ["devices", device_id]) if device_id in self.devices:
+                self.devices[device_id]["state"] = "deprovisioning"
+                return 204, {}, {}
+            case ("GET", ["devices", device_id, "events"]) if device_id in self.devices:
+                return 200, {"events": self.events.get(device_id, [])}, {}
+            case (_, ["devices", *_]):
+                return 404, {"errors": ["Not found"]}, {}
+            case _:
+                return 501, {"errors": [f"{method} {'/'.join(parts)} is not implemented"]}, {}
+
+    def _document(self, device_id: str) -> Json:
+        device = {key: value for key, value in self.devices[device_id].items() if key != "walk"}
+        addresses: list[Json] = []
+        if device["state"] not in ("queued",):
+            addresses = [
+                {"address": "198.51.100.1", "address_family": 4, "public": True, "management": True},
+                {"address": "203.0.113.1", "address_family": 4, "public": False, "management": True},
+            ]
+        return {**device, "ip_addresses": addresses, "sos": "sos.lab1.platformequinix.com"}
+
+
+@contextmanager
+def running() -> Iterator[FakeMetal]:
+    """A server in a thread."""
+    metal = FakeMetal()
+    with _server(metal.answer) as port:
+        metal.url = f"http://127.0.0.1:{port}"
+        yield metal
+
+
+@contextmanager
+def _server(answer: Callable[[str, str, Json], Fault | None]) -> Iterator[int]:
+    class Handler(BaseHTTPRequestHandler):
+        def _do(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else {}
+            found = answer(self.command, self.path, body)
+            if found is None:
+                self.close_connection = True
+                return
+            status, document, headers = found
+            content = b"" if status == 204 else json.dumps(document).encode()
+            self.send_response(status)
+            for key, value in {
+                **headers,
+                "Content-Type": "application/json",
+                "Content-Length": str(len(content)),
+            }.items():
+                self.send_header(key, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_DELETE = do_PUT = _do
+
+        def log_message(self, format: str, *args: Any) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield int(server.server_address[1])
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
