@@ -162,6 +162,17 @@ def locks(layout: Layout) -> list[Path]:
     return sorted((layout.backend / ".pulumi" / "locks").glob(f"**/{layout.stack}/*.json"))
 
 
+def mend_backend(layout: Layout) -> None:
+    """Remove what a killed engine wrote half: temporary files, and side files that would keep the state from loading.
+
+    Only while holding the stack's lock. The state itself is replaced atomically.
+    """
+    for file in layout.backend.rglob("*.tmp"):
+        file.unlink(missing_ok=True)
+    for file in layout.backend.rglob("*.attrs"):
+        file.unlink(missing_ok=True)
+
+
 def last_words(error: Exception) -> str:
     """What the engine said last, when it ended without telling why in an event."""
     lines = [line for line in str(error).splitlines() if line.strip()]

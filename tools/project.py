@@ -88,7 +88,9 @@ def environment(layout: Layout, engine: Engine, *, own_passphrase: bool, acquire
         result |= {name: os.environ[name] for name in PASSPHRASE if name in os.environ}
     result |= {
         "PULUMI_HOME": str(layout.home),
-        "PULUMI_BACKEND_URL": f"file://{layout.backend}",
+        # Without `metadata=skip` the backend writes a side file (.attrs) beside each of its files, and not atomically:
+        # a kill in the middle leaves a state that cannot be loaded ("failed to load checkpoint: EOF").
+        "PULUMI_BACKEND_URL": f"file://{layout.backend}?metadata=skip",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
         # Plug-ins are Python programs: they find this interpreter first.

@@ -16,7 +16,7 @@ from pulumi import automation
 from pulumi.automation.errors import CommandError
 
 from tools import recover, report, stackfile
-from tools.automation import EngineCommand, Program, export, import_, last_words, locks, open_stack
+from tools.automation import EngineCommand, Program, export, import_, last_words, locks, mend_backend, open_stack
 from tools.containment import RunLock
 from tools.display import Display
 from tools.engine import Engine
@@ -107,6 +107,7 @@ class Session:
         write_project(self._layout, with_stand_ins=lab)
         env = environment(self._layout, self._engine, own_passphrase=own_passphrase, acquire_plugins=not lab)
         self.command = EngineCommand(self._engine, env)
+        mend_backend(self._layout)
         if not self._layout.config.exists():
             write_private(self._layout.config, "{}\n")
         try:

@@ -84,6 +84,17 @@ def test_a_request_to_stop_cancels_and_tells(world: World) -> None:
     assert set(world.metal.devices) == before, "machines that the state knows are kept"
 
 
+def test_files_that_a_killed_engine_wrote_half_do_not_matter(world: World) -> None:
+    world.run("up")
+    (state,) = world.root.glob(".state/stacks/t/backend/.pulumi/stacks/*/t.json")
+    assert not list(state.parent.glob("*.attrs")), "the backend writes them without any protection against kills"
+    state.with_name("t.json.attrs").write_text("")
+    state.with_name("t.json.18e9f5e7.tmp").write_text('{"version"')
+
+    assert "no changes" in world.run("up")
+    assert not list(state.parent.glob("*.tmp"))
+
+
 def kill(victim: str, driver: int, processes: dict[str, int]) -> None:
     match victim:
         case "driver":
