@@ -6,14 +6,19 @@ script was served, so an install is proved by SSH and never by state (Equinix's 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import pulumi
-import pulumi_equinix_metal as metal
 
 from components.machines.contract import MachineArgs
 from components.machines.tags import tags
 from provider.types import EphemeralMachine, EphemeralMachineArgs
+
+with warnings.catch_warnings():
+    # The SDK imports pkg_resources, whose deprecation is its authors' business and not that of whoever runs `up`.
+    warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
+    import pulumi_equinix_metal as metal
 
 _OPERATING_SYSTEM = "custom_ipxe"
 _BILLING = "hourly"
