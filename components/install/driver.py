@@ -9,6 +9,7 @@ Exit codes are the installer's own (openshift/installer: 3 configuration, ... 8 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -67,6 +68,8 @@ def create(*, installer: str, version: str, install_config: str, work_directory:
         raise DriverError(f"the installer's assets cannot be had: {error}", 4) from error
     finally:
         shutil.rmtree(work_directory, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another stack's installer may be at work beside
+            work_directory.parent.rmdir()
 
 
 def _require_version(program: str, version: str) -> None:
