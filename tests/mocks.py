@@ -13,6 +13,7 @@ import pulumi
 from pulumi.runtime import mocks, settings
 from pulumi.runtime import stack as runtime_stack
 
+_STACK = "pulumi:pulumi:Stack"
 Answer = Callable[[pulumi.runtime.MockResourceArgs], Mapping[str, Any]]
 
 
@@ -22,6 +23,8 @@ class Recorder(mocks.Mocks):
 
     answers: Mapping[str, Answer]
     resources: list[pulumi.runtime.MockResourceArgs] = field(default_factory=list)
+    requests: dict[str, Any] = field(default_factory=dict)
+    """What was sent to the engine, by resource name: type, parent, provider, dependencies, options."""
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         self.resources.append(args)
@@ -31,12 +34,35 @@ class Recorder(mocks.Mocks):
             raise AssertionError(f"no answer for a resource of type {args.typ} ({args.name})")
         return f"{args.name}-id", {**args.inputs, **self.answers[args.typ](args)}
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
         raise AssertionError(f"no answer for a call of {args.token}")
 
     def of(self, typ: str) -> list[pulumi.runtime.MockResourceArgs]:
         """The resources of one type, by name."""
         return sorted((args for args in self.resources if args.typ == typ), key=lambda args: args.name)
+
+    def depends_on(self, name: str) -> set[str]:
+        """The names of the resources that one waits for by itself: explicitly, or because it takes their outputs."""
+        return {_name(urn) for urn in self.requests[name].dependencies}
+
+    def after(self, name: str) -> set[str]:
+        """The names of all resources that stand before one, however far away."""
+        found: set[str] = set()
+        waiting = self.depends_on(name)
+        while waiting:
+            found |= waiting
+            waiting = {other for known in waiting for other in self.depends_on(known)} - found
+        return found
+
+    def urn(self, name: str) -> str:
+        """The URN the engine would give: all types from the outermost component inwards, and the name."""
+        request = self.requests[name]
+        parent = _name(request.parent) if request.parent else None
+        types = [request.type]
+        while parent in self.requests and self.requests[parent].type != _STACK:
+            types.append(self.requests[parent].type)
+            parent = _name(self.requests[parent].parent)
+        return f"{'$'.join(reversed(types))}::{name}"
 
     def one(self, name: str) -> pulumi.runtime.MockResourceArgs:
         """The one resource of that name that is no component."""
@@ -45,10 +71,34 @@ class Recorder(mocks.Mocks):
         return found[0]
 
 
+class _Monitor(mocks.MockMonitor):
+    """The SDK's mock monitor, which forgets dependencies and parents; this one hands them to the recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self._recorder = recorder
+
+    def RegisterResource(self, request: Any) -> Any:
+        if request.name in self._recorder.requests:
+            raise AssertionError(f"two resources are named {request.name}")
+        self._recorder.requests[request.name] = request
+        return super().RegisterResource(request)
+
+
+def _name(urn: str) -> str:
+    return urn.rpartition("::")[2]
+
+
 def run(
-    program: Callable[[], None], recorder: Recorder, config: Mapping[str, str], *, preview: bool = False
+    program: Callable[[], None],
+    recorder: Recorder,
+    config: Mapping[str, str],
+    *,
+    stack: str = "test",
+    preview: bool = False,
 ) -> dict[str, Any]:
     """Run a program against the mocks; returns its plain outputs. Errors of the program are raised."""
+
     async def whole() -> dict[str, Any]:
         await runtime_stack.run_pulumi_func(program)
         outputs = settings.get_root_resource().outputs  # pyright: ignore
@@ -59,7 +109,7 @@ def run(
     loop.set_default_executor(threads)
     try:
         asyncio.set_event_loop(loop)
-        mocks.set_mocks(recorder, project="metal-ipi", stack="test", preview=preview)
+        mocks.set_mocks(recorder, project="metal-ipi", stack=stack, preview=preview, monitor=_Monitor(recorder))
         pulumi.runtime.set_all_config({f"metal-ipi:{key}": value for key, value in config.items()})
         return loop.run_until_complete(whole())
     finally:

@@ -1,0 +1,106 @@
+"""What the engine's providers answer to the program under test, and configurations for it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import yaml
+
+from tests.mocks import config_text, plain
+
+_ROOT = Path(__file__).resolve().parents[2]
+SEED = base64.b64encode(bytes(range(32))).decode()
+_PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n").decode()
+_KUBECONFIG = yaml.safe_dump(
+    {
+        "clusters": [{"cluster": {"certificate-authority-data": _PEM}}],
+        "users": [{"user": {"client-certificate-data": _PEM, "client-key-data": _PEM}}],
+    }
+)
+_POINTER = json.dumps(
+    {"ignition": {"security": {"tls": {"certificateAuthorities": [{"source": "data:;base64,Q0E="}]}}}}
+)
+ASSETS = json.dumps(
+    {
+        "bootstrap": '{"ignition":{"version":"3.2.0"}}',
+        "master": _POINTER,
+        "worker": _POINTER,
+        "kubeconfig": _KUBECONFIG,
+        "kubeadminPassword": "swordfish",
+        "metadata": "{}",
+    }
+)
+
+
+def _artifacts(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+    names = list(plain(args.inputs["files"]))
+    return {
+        "urls": {name: f"https://boot.test/x/{name}" for name in names},
+        "bootUrls": {name: f"http://boot.test/x/{name}" for name in names},
+        "hashes": {name: "sha512-" + "0" * 128 for name in names},
+        "directory": "x",
+    }
+
+
+def _device(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+    number = sum(map(ord, args.name)) % 200
+    return {
+        "accessPublicIpv4": f"198.51.100.{number}",
+        "accessPrivateIpv4": f"203.0.113.{number}",
+        "accessPublicIpv6": "",
+        "deployedFacility": "da11",
+    }
+
+
+ANSWERS = {
+    "metal-ipi:index:ClusterKeys": lambda args: {
+        "privateKey": "PRIVATE",
+        "publicKey": "ssh-ed25519 AAAA",
+        "hostKeySeed": SEED,
+    },
+    "metal-ipi:index:Artifacts": _artifacts,
+    "metal-ipi:index:EphemeralMachine": lambda args: {
+        "machineId": "bootstrap-machine",
+        "publicIpv4": "198.51.100.250",
+        "privateIpv4": "203.0.113.250",
+        "publicIpv6": "",
+        "console": "sos.da11.platformequinix.com",
+        "present": True,
+    },
+    "metal-ipi:index:DnsRecords": lambda args: {},
+    "metal-ipi:index:Gate": lambda args: {"passedAt": "now", "observed": "", "waitedSeconds": 1},
+    "metal-ipi:index:Removal": lambda args: {"removedAt": "now"},
+    "command:local:Command": lambda args: {"stdout": ASSETS, "stderr": ""},
+    "command:remote:Command": lambda args: {"stdout": "hostname\tpassed\tx\n", "stderr": ""},
+    "equinix-metal:index/project:Project": lambda args: {},
+    "equinix-metal:index/projectSshKey:ProjectSshKey": lambda args: {},
+    "equinix-metal:index/device:Device": _device,
+    **{
+        component: lambda args: {}
+        for component in (
+            "metal-ipi:machines:EquinixMetal",
+            "metal-ipi:machines:EquinixMetalMachine",
+            "metal-ipi:cluster:NodePool",
+            "metal-ipi:cluster:PoolChecks",
+            "metal-ipi:endpoints:ClusterDns",
+            "metal-ipi:install:InstallAssets",
+            "metal-ipi:install:BootstrapGates",
+            "metal-ipi:install:BootstrapRemoval",
+        )
+    },
+}
+
+
+def stack_file(stack: str) -> dict[str, Any]:
+    """The settings in a stack's file, without their namespace."""
+    values = yaml.safe_load((_ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
+    return {key.partition(":")[2]: value for key, value in values.items()}
+
+
+def settings(stack: str = "da11", **changes: Any) -> dict[str, str]:
+    """A stack's file in rehearsal, as the engine hands it over; changes replace whole top-level settings."""
+    return config_text({**stack_file(stack), "rehearsal": True, **changes})

@@ -1,0 +1,18 @@
+"""URNs are forever: a resource whose type, name or parents change is replaced, so a change must be seen and meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from stacks.program import main
+from tests import golden
+from tests.mocks import Recorder, run
+from tests.stacks.answers import ANSWERS, settings
+
+
+@pytest.mark.parametrize("stack", ["da11", "lab"])
+def test_urns_of_the_committed_stacks(stack: str) -> None:
+    recorder = Recorder(ANSWERS)
+    run(main, recorder, settings(stack), stack=stack, preview=True)
+    urns = sorted(recorder.urn(args.name) for args in recorder.resources)
+    golden.check(f"urns-{stack}.txt", "".join(f"{urn}\n" for urn in urns))

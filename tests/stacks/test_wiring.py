@@ -1,0 +1,249 @@
+"""Who waits for whom, what is secret, and what changes with the shape of a cluster."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stacks.program import main
+from tests.mocks import Recorder, is_secret, plain, run
+from tests.stacks.answers import ANSWERS, ASSETS, SEED, settings, stack_file
+
+_DEVICE = "equinix-metal:index/device:Device"
+_GATE = "metal-ipi:index:Gate"
+_CHECK = "command:remote:Command"
+_NODES = [f"da11-{role}-{number}" for role in ("control-plane", "worker") for number in range(3)]
+
+
+def _run(**changes: Any) -> tuple[Recorder, dict[str, Any]]:
+    recorder = Recorder(ANSWERS)
+    return recorder, run(main, recorder, settings(**changes), stack="da11")
+
+
+def _platform(**changes: Any) -> dict[str, Any]:
+    platform = {**stack_file("da11")["platform"], **changes}
+    return {key: value for key, value in platform.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("later", "earlier"),
+    [
+        ("da11-bootstrap", {"boot-scripts", "identities", "bootstrap-ignition", "platform-ssh-key"}),
+        ("da11-control-plane-0-device", {"boot-scripts", "identities", "install-assets-create", "platform-ssh-key"}),
+        ("da11-worker-2-device", {"boot-scripts", "identities", "install-assets-create", "platform-ssh-key"}),
+        ("bootstrap-reachable", {"da11-bootstrap"}),
+        ("api-answers", {"bootstrap-reachable", "dns-records", "dns-bootstrap-records"}),
+        ("bootstrap-complete", {"api-answers"}),
+        ("control-plane-checks-reachable", {f"da11-control-plane-{number}-device" for number in range(3)}),
+        ("da11-control-plane-1-check", {"control-plane-checks-reachable"}),
+        (
+            "bootstrap-removal-removed",
+            {"bootstrap-complete", *(f"da11-control-plane-{number}-check" for number in range(3))},
+        ),
+        ("da11-worker-1-check", {"worker-checks-reachable"}),
+        ("nodes-ready", {"bootstrap-removal-removed", *(f"da11-worker-{number}-check" for number in range(3))}),
+        ("install-complete", {"nodes-ready"}),
+    ],
+)
+def test_each_step_waits_for_the_one_before(later: str, earlier: set[str]) -> None:
+    recorder, _ = _run()
+    assert earlier <= recorder.depends_on(later)
+
+
+def test_nothing_waits_that_need_not() -> None:
+    recorder, _ = _run()
+    gates = {gate.name for gate in recorder.of(_GATE)}
+    for node in _NODES:
+        assert not recorder.after(f"{node}-device") & {*gates, "dns-records", "da11-bootstrap"}, "ordered at once"
+    # Control plane and workers are checked while bootstrap goes on; only the removal waits for both.
+    assert recorder.after("da11-control-plane-0-check") & gates == {"control-plane-checks-reachable"}
+    assert recorder.after("da11-worker-0-check") & gates == {"worker-checks-reachable"}
+    assert not {name for name in recorder.after("bootstrap-removal-removed") if name.endswith("-worker-0-check")}
+    assert recorder.after("install-complete") >= gates - {"install-complete"}
+
+
+def test_every_resource_takes_its_explicit_provider() -> None:
+    recorder, _ = _run()
+    for name, request in recorder.requests.items():
+        wanted = {"metal-ipi:index": "::metal-ipi::", "equinix-metal:index/": "::platform-provider::"}
+        for prefix, provider in wanted.items():
+            if request.type.startswith(prefix):
+                assert provider in request.provider, name
+
+
+def test_gates_have_their_own_timeouts_and_kinds() -> None:
+    timeouts = {
+        "machinesActive": 11,
+        "machinesReachable": 12,
+        "apiAnswers": 13,
+        "bootstrapComplete": 14,
+        "nodesReady": 15,
+        "installComplete": 16,
+    }
+    recorder, _ = _run(timeouts=timeouts)
+    assert {gate.name: (gate.inputs["kind"], gate.inputs["timeoutSeconds"]) for gate in recorder.of(_GATE)} == {
+        "bootstrap-reachable": ("ssh-reachable", 12),
+        "control-plane-checks-reachable": ("ssh-reachable", 12),
+        "worker-checks-reachable": ("ssh-reachable", 12),
+        "api-answers": ("api-answers", 13),
+        "bootstrap-complete": ("bootstrap-complete", 14),
+        "nodes-ready": ("nodes-ready", 15),
+        "install-complete": ("install-complete", 16),
+    }
+    assert recorder.one("da11-bootstrap").inputs["timeoutSeconds"] == 11
+    assert recorder.requests["da11-worker-0-device"].customTimeouts.create == "11s"
+
+
+@pytest.mark.parametrize(("stack", "stable"), [("da11", 30), ("lab", 1)])
+def test_a_cluster_must_stay_complete_for_a_while(stack: str, stable: int) -> None:
+    recorder = Recorder(ANSWERS)
+    run(main, recorder, settings(stack), stack=stack)
+    assert recorder.one("install-complete").inputs["stabilitySeconds"] == stable
+
+
+def test_certificate_requests_are_approved_for_our_machines_only() -> None:
+    recorder, _ = _run()
+    spec = plain(recorder.one("nodes-ready").inputs["spec"])
+    full = [f"{node}.da11.metal.example.com" for node in _NODES]
+    assert spec["names"] == full
+    devices = {device.name: ANSWERS[_DEVICE](device) for device in recorder.of(_DEVICE)}
+    assert spec["addresses"] == {
+        f"{node}.da11.metal.example.com": [
+            devices[f"{node}-device"]["accessPublicIpv4"],
+            devices[f"{node}-device"]["accessPrivateIpv4"],
+        ]
+        for node in _NODES
+    }
+
+
+def test_what_is_secret_is_marked_and_what_is_not_is_readable() -> None:
+    recorder, outputs = _run()
+    for section in ("metal", "dns", "artifacts"):
+        assert is_secret(recorder.one("metal-ipi").inputs[section])
+    assert is_secret(recorder.one("platform-provider").inputs["authToken"])
+    for name in ("boot-scripts", "identities", "bootstrap-ignition"):
+        assert is_secret(recorder.one(name).inputs["files"])
+        assert is_secret(recorder.one(name).inputs["pathSeed"])
+    assert is_secret(recorder.one("install-assets-create").inputs["stdin"])
+    assert {"stdout", "stderr"} <= set(recorder.requests["install-assets-create"].additionalSecretOutputs)
+    for check in recorder.of(_CHECK):
+        assert is_secret(check.inputs["connection"])
+        assert not is_secret(check.inputs["create"])
+    for name in ("nodes-ready", "install-complete", "bootstrap-complete"):
+        assert is_secret(recorder.one(name).inputs["spec"])
+    texts = [device.inputs["userData"] for device in recorder.of(_DEVICE)]
+    assert all(isinstance(text, str) for text in [*texts, recorder.one("da11-bootstrap").inputs["userData"]])
+    assert outputs["kubeadminPassword"] == "swordfish"
+
+
+def test_secrets_stand_in_no_readable_input() -> None:
+    recorder, _ = _run()
+    hidden = [SEED, "swordfish", "PRIVATE KEY", "BEGIN CERTIFICATE REQUEST", json.loads(ASSETS)["kubeconfig"]]
+    for args in recorder.resources:
+        readable = json.dumps(_without_secrets(args.inputs))
+        assert not [secret for secret in hidden if json.dumps(secret)[1:-1] in readable], args.name
+
+
+def _without_secrets(value: Any) -> Any:
+    if is_secret(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _without_secrets(item) for key, item in value.items()}
+    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
+
+
+def _records(recorder: Recorder, name: str) -> dict[str, list[str]]:
+    return {record["name"]: record["values"] for record in plain(recorder.one(name).inputs["records"])}
+
+
+def test_without_workers_the_control_plane_takes_ingress() -> None:
+    recorder, outputs = _run(workers={"count": 0})
+    domain = "da11.metal.example.com"
+    records = _records(recorder, "dns-records")
+    assert records[f"*.apps.{domain}"] == records[f"api.{domain}"] == records[f"api-int.{domain}"]
+    assert len(records[f"api.{domain}"]) == 3
+    assert "worker-checks" not in recorder.requests and "worker-checks-reachable" not in recorder.requests
+    assert len(outputs["nodes"]) == 3
+    assert "bootstrap-removal-removed" in recorder.depends_on("nodes-ready")
+
+
+def test_with_workers_they_take_ingress_and_the_bootstrap_address_stands_apart() -> None:
+    recorder, _ = _run()
+    domain = "da11.metal.example.com"
+    lasting, temporary = _records(recorder, "dns-records"), _records(recorder, "dns-bootstrap-records")
+    assert lasting[f"*.apps.{domain}"] == [lasting[f"da11-worker-{number}.{domain}"][0] for number in range(3)]
+    assert list(temporary) == [f"api.{domain}", f"api-int.{domain}", f"da11-bootstrap.{domain}"]
+    assert "198.51.100.250" not in lasting[f"api.{domain}"]
+    removal = recorder.one("bootstrap-removal-removed").inputs
+    assert {record["name"]: record["values"] for record in plain(removal["records"])} == temporary
+    assert removal["drainSeconds"] == 30
+    assert removal["artifactsFiles"] == ["bootstrap.ign"]
+    assert recorder.one("bootstrap-ignition").inputs["ephemeral"] is True
+    assert recorder.one("dns-bootstrap-records").inputs["ephemeral"] is True
+    assert recorder.one("dns-records").inputs["ephemeral"] is False
+
+
+def test_a_single_node_is_a_whole_cluster() -> None:
+    recorder, outputs = _run(controlPlane={"count": 1}, workers={"count": 0})
+    assert [device.name for device in recorder.of(_DEVICE)] == ["da11-control-plane-0-device"]
+    assert [node["name"] for node in outputs["nodes"]] == ["da11-control-plane-0.da11.metal.example.com"]
+    request = json.loads(plain(recorder.one("install-assets-create").inputs["stdin"]))
+    assert "replicas: 1" in request["installConfig"]
+
+
+@pytest.mark.parametrize(
+    ("place", "metro", "facilities"),
+    [({"facility": "da11"}, None, ["da11"]), ({"facility": None, "metro": "da"}, "da", None)],
+)
+def test_machines_are_ordered_in_a_facility_or_a_metro(
+    place: dict[str, str | None], metro: str | None, facilities: list[str] | None
+) -> None:
+    recorder, _ = _run(platform=_platform(**place))
+    for args in [*recorder.of(_DEVICE), recorder.one("da11-bootstrap")]:
+        assert (args.inputs.get("metro"), args.inputs.get("facilities")) == (metro, facilities), args.name
+
+
+def test_machines_carry_the_plan_and_tags_of_their_role() -> None:
+    recorder, _ = _run()
+    plans = {name: recorder.one(f"da11-{name}-0-device").inputs["plan"] for name in ("control-plane", "worker")}
+    assert plans == {"control-plane": "c3.medium.x86", "worker": "m3.large.x86"}
+    assert recorder.one("da11-bootstrap").inputs["plan"] == "c3.small.x86"
+    assert recorder.one("da11-worker-1-device").inputs["tags"] == [
+        "metal-ipi",
+        "metal-ipi:stack=da11",
+        "metal-ipi:cluster=da11.metal.example.com",
+        "metal-ipi:name=da11-worker-1",
+        "metal-ipi:role=worker",
+    ]
+
+
+def test_new_userdata_does_not_reinstall_running_machines() -> None:
+    recorder, _ = _run()
+    assert list(recorder.requests["da11-worker-0-device"].ignoreChanges) == ["userData"]
+    assert "stdin" in recorder.requests["install-assets-create"].ignoreChanges, "the cluster's certificates stay"
+
+
+def test_an_existing_project_is_used() -> None:
+    recorder, _ = _run()
+    assert recorder.of("equinix-metal:index/project:Project") == []
+    ids = {device.inputs["projectId"] for device in recorder.of(_DEVICE)}
+    assert ids == {stack_file("da11")["platform"]["projectId"]}
+
+
+def test_a_project_is_created_when_asked_for() -> None:
+    owner = "11111111-2222-4333-8444-555555555555"
+    recorder, _ = _run(platform=_platform(projectId=None, projectName="ocp", organizationId=owner))
+    (project,) = recorder.of("equinix-metal:index/project:Project")
+    assert (project.inputs["name"], project.inputs["organizationId"]) == ("ocp", owner)
+    users = [*recorder.of(_DEVICE), recorder.one("da11-bootstrap"), recorder.one("platform-ssh-key")]
+    assert {user.inputs["projectId"] for user in users} == {"platform-project-id"}
+
+
+@pytest.mark.parametrize(("device", "always"), [(None, True), ("/dev/disk/by-id/nvme-x", False)])
+def test_an_installed_machine_does_not_loop_into_the_network(device: str | None, always: bool) -> None:
+    boot = {**stack_file("da11")["boot"], **({"installDevice": device} if device else {})}
+    recorder, _ = _run(boot=boot)
+    assert {args.inputs["alwaysPxe"] for args in recorder.of(_DEVICE)} == {always}
+    assert recorder.one("da11-bootstrap").inputs["alwaysPxe"] is always
