@@ -366,10 +366,8 @@ def _secret(value: pulumi.Input[str] | None) -> pulumi.Output[str] | None:
 class GateSpec(Protocol):
     """What a gate waits for."""
 
-    @property
-    def kind(self) -> str:
-        """The gate's kind on the wire."""
-        ...
+    kind: ClassVar[str]
+    """The gate's kind on the wire."""
 
     def to_wire(self) -> dict[str, Any]:
         """The kind's specification on the wire."""

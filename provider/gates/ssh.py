@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -13,6 +14,10 @@ from provider.gates import Node
 _TCP_TIMEOUT = 2.0
 _LOGIN_TIMEOUT = 20.0
 """An emulated machine needs seconds for a key exchange."""
+
+
+_CONSOLE_SILENCE = 2.0
+"""A console that says nothing for so long has said what it had to say."""
 
 
 class WrongHostKey(Exception):
@@ -63,9 +68,16 @@ async def _connect(host: str, port: int, user: str, private_key: str, *, known_h
     except (TimeoutError, asyncio.TimeoutError):
         raise NotYet("no answer") from None
     except OSError as error:
-        raise NotYet((error.strerror or str(error)).lower()) from None
+        raise NotYet(_reason(error)) from None
     except asyncssh.Error as error:
         raise NotYet(f"SSH: {error.reason}") from None
+
+
+def _reason(error: OSError) -> str:
+    """asyncio words connection errors its own way and adds addresses: the system's plain word is wanted."""
+    number = error.errno or 0
+    # Name resolution has numbers of its own, below zero.
+    return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
 
 
 async def _tcp(host: str, port: int) -> socket.socket:
@@ -99,7 +111,7 @@ async def read_console(console: str, private_key: str | None, *, seconds: float)
     parts: list[str] = []
 
     async def read(process: Any) -> None:
-        while part := await process.stdout.read(65536):
+        while part := await asyncio.wait_for(process.stdout.read(65536), _CONSOLE_SILENCE):
             parts.append(part)
 
     async with connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -91,7 +91,7 @@ class FakeMetal:
 
 
 @contextmanager
-def running() -> Iterator[FakeMetal]:
+def running() -> Generator[FakeMetal, None, None]:
     """A server in a thread."""
     metal = FakeMetal()
     with _server(metal.answer) as port:
@@ -100,7 +100,7 @@ def running() -> Iterator[FakeMetal]:
 
 
 @contextmanager
-def _server(answer: Callable[[str, str, Json], Fault | None]) -> Iterator[int]:
+def _server(answer: Callable[[str, str, Json], Fault | None]) -> Generator[int, None, None]:
     class Handler(BaseHTTPRequestHandler):
         def _do(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[dict[str, Any]]:
+def running(folder: Path) -> Generator[dict[str, Any], None, None]:
     """The provider's `dns` section for a running server."""
     port = free_port()
     (folder / "knot.conf").write_text(_CONFIG.format(folder=folder, port=port, key=KEY))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def public(item: asyncssh.SSHKey) -> str:
 @asynccontextmanager
 async def node(
     host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey, *, port: int = 0, console: str = "", journal: str = ""
-) -> AsyncIterator[int]:
+) -> AsyncGenerator[int, None]:
     """A node, or a console host: a shell prints the console, a command the journal."""
 
     async def session(process: asyncssh.SSHServerProcess[str]) -> None:
@@ -53,7 +53,7 @@ async def node(
 @asynccontextmanager
 async def artifact_host(
     folder: Path, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncGenerator[dict[str, Any], None]:
     """The provider's `artifacts` section for an SFTP server which serves a folder as `/`."""
 
     class Server(asyncssh.SFTPServer):

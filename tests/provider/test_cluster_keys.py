@@ -60,9 +60,10 @@ def test_a_users_key_updates_and_keeps_the_seed() -> None:
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="ssh-keygen is not installed (apt: openssh-client)")
 def test_an_encrypted_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "open sesame", "-f", path], check=True)
+
     async def run() -> None:
-        path = tmp_path / "key"
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "open sesame", "-f", path], check=True)
         (problem,) = await Resource(Harness(), "ClusterKeys").check({"privateKey": path.read_text()})
         assert "without passphrase" in problem
 

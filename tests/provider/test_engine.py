@@ -1,0 +1,167 @@
+"""The plugin under the real engine: one installation's worth of resources, failures and secrets included."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi import automation
+
+from provider import types
+from tests.provider import fake_metal
+from tests.provider.fake_metal import FakeMetal
+from tests.provider.test_configuration import REHEARSAL
+from tests.provider.test_ephemeral_machine import TAGS
+
+ENGINE = os.environ.get("METAL_IPI_ENGINE") or shutil.which("pulumi")
+TOKEN = "a-token-nobody-may-see"
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = [
+    pytest.mark.engine,
+    # The Automation API leaves the event loop of an inline program open.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.skipif(not ENGINE, reason="no Pulumi engine on PATH or in METAL_IPI_ENGINE"),
+]
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Collects what the Automation API leaves, while it is forgiven, and not in somebody else's test."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def metal() -> Iterator[FakeMetal]:
+    with fake_metal.running() as server:
+        yield server
+
+
+def make_stack(folder: Path, program: Callable[[], None]) -> automation.Stack:
+    """A stack in a file back end whose engine and plugin are ours, whatever else the user has."""
+    (folder / "bin").mkdir(exist_ok=True)
+    engine = folder / "bin" / "pulumi"
+    if not engine.exists():
+        engine.symlink_to(str(ENGINE))
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    environment = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(ROOT / "provider"), os.environ["PATH"]]),
+        "PULUMI_HOME": str(folder / "home"),
+        "PULUMI_SKIP_UPDATE_CHECK": "1",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "1",
+        "PULUMI_CONFIG_PASSPHRASE": "test",
+    }
+    backend = automation.ProjectBackend(url=f"file://{folder}")
+    options = automation.LocalWorkspaceOptions(
+        work_dir=str(work),
+        env_vars=environment,
+        project_settings=automation.ProjectSettings(name="provider-test", runtime="python", backend=backend),
+        pulumi_command=automation.PulumiCommand(root=str(folder)),
+    )
+    return automation.create_or_select_stack("test", project_name="provider-test", program=program, opts=options)
+
+
+def resources(stack: automation.Stack) -> dict[str, Any]:
+    deployment = stack.export_stack().deployment or {}
+    return {item["urn"].rsplit("::", 1)[-1]: item for item in deployment.get("resources", [])}
+
+
+def machine(opts: pulumi.ResourceOptions, timeout: float = 20) -> types.EphemeralMachine:
+    args = types.EphemeralMachineArgs(
+        project_id="p", hostname="lab-bootstrap", plan="c3", metro="lb", tags=TAGS, timeout_seconds=timeout
+    )
+    return types.EphemeralMachine("bootstrap", args, opts)
+
+
+def test_an_unfinished_machine_is_kept_gone_on_with_and_removed(metal: FakeMetal, tmp_path: Path) -> None:
+    timeout = 1.0
+
+    def program() -> None:
+        provider = types.Provider("p", types.ProviderArgs(metal={"authToken": TOKEN, "endpoint": metal.url}))
+        opts = pulumi.ResourceOptions(provider=provider)
+        keys = types.ClusterKeys("keys", opts=opts)
+        made = machine(opts, timeout)
+        removal = types.Removal("removal", types.RemovalArgs(machine_id=made.machine_id), opts)
+        pulumi.export("address", made.public_ipv4)
+        pulumi.export("removed", removal.removed_at)
+        pulumi.export("key", keys.private_key)
+
+    metal.states = ["queued"] + ["provisioning"] * 10_000
+    stack = make_stack(tmp_path, program)
+    printed: list[str] = []
+    with pytest.raises(automation.CommandError):
+        stack.up(on_output=printed.append)
+    output = "\n".join(printed)
+    assert "machine lab-bootstrap" in output and "is still provisioning after 1 s; it is kept" in output
+    assert "Traceback" not in output and TOKEN not in output
+    (device,) = metal.devices
+    kept = resources(stack)["bootstrap"]
+    assert kept["id"] == device and kept["initErrors"]
+
+    timeout = 20.0
+    metal.devices[device]["walk"] = ["active"]
+    result = stack.up(on_output=printed.append)
+    assert result.outputs["address"].value == "198.51.100.1" and metal.count("POST") == 1
+    assert metal.devices == {}, "the removal deletes it within the same up"
+
+    # It stays gone, without anything to do, after a refresh as well.
+    for _ in range(2):
+        assert set(stack.up().summary.resource_changes or {}) == {"same"}
+        stack.refresh()
+    assert metal.count("POST") == 1
+
+    state = next((tmp_path / ".pulumi" / "stacks").rglob("test.json")).read_text()
+    assert TOKEN not in state and "PRIVATE KEY" not in state
+    stack.destroy()
+    assert resources(stack) == {}
+
+
+def test_a_preview_with_placeholders_contacts_nothing(tmp_path: Path) -> None:
+    def program() -> None:
+        opts = pulumi.ResourceOptions(provider=types.Provider("p", types.ProviderArgs(**REHEARSAL)))
+        keys = types.ClusterKeys("keys", opts=opts)
+        made = machine(opts)
+        name = "api.lab.facility.test"
+        record = types.DnsRecordArgs(name=name, type="A", values=[made.public_ipv4])
+        types.DnsRecords("dns", types.DnsRecordsArgs(zone="facility.test", ttl=30, records=[record]), opts)
+        files = {"bootstrap.ign": made.machine_id.apply(str), "known.ign": "{}"}
+        hosted = types.Artifacts("files", types.ArtifactsArgs(files=files, path_seed=keys.host_key_seed), opts)
+        node = types.GateNode(name="lab-bootstrap", address=made.public_ipv4, host_key=keys.public_key)
+        logs = types.GateLogs(nodes=[node], user="core", private_key=keys.private_key)
+        spec = types.SshReachable(logs=logs)
+        gate = types.Gate("reachable", types.GateArgs(spec=spec, timeout_seconds=600), opts)
+        removal = types.RemovalArgs(
+            machine_id=made.machine_id,
+            records=[
+                types.RemovalRecordArgs(zone="facility.test", name=name, type="A", values=[made.public_ipv4]),
+            ],
+            artifacts_directory=hosted.directory,
+            artifacts_files=["bootstrap.ign"],
+        )
+        types.Removal("removal", removal, pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[gate])))
+
+    result = make_stack(tmp_path, program).preview()
+    assert dict(result.change_summary) == {automation.OpType.CREATE: 8}
+
+
+def test_wrong_inputs_are_all_told(tmp_path: Path) -> None:
+    def program() -> None:
+        opts = pulumi.ResourceOptions(provider=types.Provider("p", types.ProviderArgs()))
+        record = types.DnsRecordArgs(name="a.elsewhere.test", type="A", values=["x"])
+        types.DnsRecords("dns", types.DnsRecordsArgs(zone="facility.test", ttl=-1, records=[record]), opts)
+
+    printed: list[str] = []
+    with pytest.raises(automation.CommandError):
+        make_stack(tmp_path, program).preview(on_output=printed.append)
+    output = "\n".join(printed)
+    for words in ("is not in zone facility.test", "must be an IPv4 address", "must be between 0 and 604800"):
+        assert words in output

@@ -1,0 +1,166 @@
+"""ssh-reachable: nodes and consoles are SSH servers on loopback, the platform a Metal API on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import pytest
+
+from provider.errors import GateFailed
+from provider.gates.causes import recognise
+from provider.gates.ssh_reachable import ignition_failure
+from provider.platforms import Event
+from tests.provider import fake_metal
+from tests.provider import ssh_servers as ssh
+from tests.provider.fake_metal import FakeMetal
+from tests.provider.harness import Harness, Resource
+from tests.provider.knot import free_port
+
+HOST, CLIENT = ssh.key(), ssh.key()
+
+
+@pytest.fixture
+def metal() -> Iterator[FakeMetal]:
+    with fake_metal.running() as server:
+        yield server
+
+
+def node(name: str, port: int, host_key: asyncssh.SSHKey = HOST, **more: Any) -> dict[str, Any]:
+    return {"name": name, "address": "127.0.0.1", "port": port, "hostKey": ssh.public(host_key), **more}
+
+
+def gate(nodes: list[dict[str, Any]], timeout: float = 10, **more: Any) -> dict[str, Any]:
+    spec = {"nodes": nodes, "user": "core", "privateKey": ssh.private(CLIENT), **more}
+    return {"kind": "ssh-reachable", "spec": spec, "timeoutSeconds": timeout, "triggers": []}
+
+
+async def resource(metal: FakeMetal | None = None) -> Resource:
+    harness = Harness({"metal": {"authToken": "token", "endpoint": metal.url}} if metal else {})
+    await harness.configure()
+    return Resource(harness, "Gate", name="workers-reachable")
+
+
+def test_a_late_node_is_waited_for_and_named() -> None:
+    async def run() -> None:
+        late = free_port()
+        it = await resource()
+        async with ssh.node(HOST, CLIENT) as port:
+            wanted = gate([node("early", port), node("late", late)])
+            waiting = asyncio.ensure_future(it.up(wanted))
+            await asyncio.sleep(1.2)
+            async with ssh.node(HOST, CLIENT, port=late):
+                state = await waiting
+        assert "waiting for late (connection refused), 0 s" in it.harness.log.messages
+        assert "early after" in state["observed"] and "late after" in state["observed"]
+
+    asyncio.run(run())
+
+
+def test_only_new_nodes_are_waited_for() -> None:
+    async def run() -> None:
+        it = await resource()
+        async with ssh.node(HOST, CLIENT) as port:
+            await it.up(gate([node("first", port)]))
+        # The first node answers no more; only the second one is tried.
+        async with ssh.node(HOST, CLIENT) as other:
+            state = await it.up(gate([node("first", port), node("second", other)]))
+        assert state["observed"].startswith("second after")
+        before = state["passedAt"]
+        assert (await it.up(gate([node("second", other)])))["passedAt"] == before
+
+    asyncio.run(run())
+
+
+def test_another_host_key_fails_at_once() -> None:
+    async def run() -> None:
+        async with ssh.node(ssh.key(), CLIENT) as port:
+            with pytest.raises(GateFailed, match="failed after 0 s") as caught:
+                await (await resource()).up(gate([node("impostor", port)], timeout=60))
+        assert "impostor (its SSH host key is not the pinned one)" in str(caught.value)
+
+    asyncio.run(run())
+
+
+def test_failed_ignition_ends_the_wait_with_the_console_gathered(metal: FakeMetal, tmp_path: Path) -> None:
+    async def run() -> None:
+        device = metal.add("lab-worker-0", [])
+        metal.events[device] = [
+            {
+                "type": "user_state",
+                "state": "failed",
+                "body": "[fetch] Ignition error: boot.facility.test: 404 Not Found",
+            }
+        ]
+        printed = "iPXE 1.21\r\nIgnition failed: boot.facility.test: 404 Not Found\r\n"
+        async with ssh.node(HOST, CLIENT, console=printed) as console:
+            console_host = f"{device}@127.0.0.1:{console}"
+            wanted = gate(
+                [node("lab-worker-0", free_port(), machineId=device, console=console_host)],
+                60,
+                logDirectory=str(tmp_path),
+            )
+            with pytest.raises(GateFailed) as caught:
+                await (await resource(metal)).up(wanted)
+        message = str(caught.value)
+        assert "gate workers-reachable (ssh-reachable) failed after 0 s" in message
+        assert "lab-worker-0: [fetch] Ignition error: boot.facility.test: 404 Not Found" in message
+        assert "cause on lab-worker-0: Ignition could not apply" in message
+        log = tmp_path / "workers-reachable" / "lab-worker-0.console.log"
+        assert f"logs: {log.parent}" in message
+        assert "Ignition failed" in log.read_text()
+        assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+    asyncio.run(run())
+
+
+def test_a_machine_that_is_gone_ends_the_wait(metal: FakeMetal) -> None:
+    async def run() -> None:
+        with pytest.raises(GateFailed, match="machine gone-id does not exist any more"):
+            await (await resource(metal)).up(gate([node("w", free_port(), machineId="gone-id")], 60))
+
+    asyncio.run(run())
+
+
+def test_a_timeout_tells_what_was_last_seen_and_shows_no_key() -> None:
+    async def run() -> None:
+        async with ssh.node(HOST, ssh.key()) as port:
+            with pytest.raises(GateFailed, match="SSH answers, but refuses the login of core") as caught:
+                await (await resource()).up(gate([node("w", port)], timeout=1))
+        assert "PRIVATE KEY" not in str(caught.value)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "fatal"),
+    [
+        ("coreos-livepxe-rootfs: rootfs hash mismatch", "root file system", True),
+        ("Ignition failed: disk on fire", "Ignition", True),
+        ("[    1.2] Kernel panic - not syncing: VFS: Unable to mount root fs", "kernel panicked", True),
+        ("You are in emergency mode. After logging in, type", "emergency mode", True),
+        ("http://boot/k... No such file or directory (http://ipxe.org/2d0c613b)", "iPXE", False),
+        ("Could not boot image: Error 0x3e11618e", "iPXE", False),
+        ("x509: certificate has expired or is not yet valid", "certificate", False),
+        ("ignition[412]: GET https://api-int/config/worker: attempt #5", None, False),
+        ("Welcome to the lab", None, False),
+    ],
+)
+def test_known_causes(line: str, what: str | None, fatal: bool) -> None:
+    cause = recognise(f"before\r\n{line}\r\nafter")
+    if what is None:
+        assert cause is None
+    else:
+        assert cause is not None and what in cause.what and cause.fatal is fatal and cause.line == line.strip()
+
+
+def test_a_later_success_outweighs_an_ignition_error() -> None:
+    failed = Event(type="user", text="[disks] Ignition error: no disk", state="failed")
+    fine = Event(type="user", text="[files] Ignition status: finished successfully", state="running")
+    assert ignition_failure([failed, fine]) == "[disks] Ignition error: no disk"
+    assert ignition_failure([fine, failed]) is None
+    assert ignition_failure([Event(type="provisioning.104", text="Device connected", state="")]) is None

@@ -1,0 +1,191 @@
+"""The gates that ask a cluster's API, against one on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from provider.errors import GateFailed
+from provider.gates.nodes_ready import refusal
+from tests.provider import fake_cluster
+from tests.provider.fake_cluster import FakeCluster
+from tests.provider.harness import Harness, Resource
+
+BOOTSTRAP = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
+NODES = "/api/v1/nodes"
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
+BOOTSTRAPPER = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[FakeCluster]:
+    with fake_cluster.running() as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(running: FakeCluster) -> FakeCluster:
+    running.answers.clear()
+    running.puts.clear()
+    running.looks = 0
+    return running
+
+
+def gate(kind: str, spec: dict[str, Any], timeout: float = 3, **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "spec": spec, "timeoutSeconds": timeout, "triggers": [], **more}
+
+
+def up(inputs: dict[str, Any], it: Resource | None = None) -> Resource:
+    it = it or Resource(Harness(), "Gate", name="the-gate")
+    asyncio.run(it.up(inputs))
+    return it
+
+
+def node(name: str, ready: str = "True") -> dict[str, Any]:
+    return {
+        "metadata": {"name": name},
+        "status": {"conditions": [{"type": "Ready", "status": ready, "message": "why"}]},
+    }
+
+
+def csr(
+    name: str, *, username: str, signer: str, sans: tuple[str, ...] = (), organization: str = "system:nodes"
+) -> Any:
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.COMMON_NAME, f"system:node:{name}"),
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization),
+        ]
+    )
+    builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
+    if sans:
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(item) for item in sans]), critical=False
+        )
+    pem = builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()).public_bytes(
+        serialization.Encoding.PEM
+    )
+    request = {"request": base64.b64encode(pem).decode(), "username": username, "signerName": signer}
+    return {"metadata": {"name": f"csr-{name}"}, "spec": request, "status": {}}
+
+
+def test_api_answers(cluster: FakeCluster) -> None:
+    cluster.answers["/readyz"] = (200, {})
+    spec = {"url": f"{cluster.url}/readyz", "caPem": cluster.ca.cert_pem.bytes().decode()}
+    it = up(gate("api-answers", spec))
+    assert it.state["observed"] == f"{cluster.url}/readyz: HTTP 200"
+    assert asyncio.run(it.changes(gate("api-answers", spec))) == []
+    # More nodes to gather logs from are no reason to wait again; a trigger is.
+    looks = cluster.looks
+    up(gate("api-answers", {**spec, "logDirectory": "/x"}), it)
+    assert cluster.looks == looks
+    up(gate("api-answers", {**spec, "logDirectory": "/x"}, triggers=["new"]), it)
+    assert cluster.looks == looks + 1
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("https://api.nowhere.invalid:6443/readyz", r"the name api\.nowhere\.invalid does not resolve"),
+        ("https://127.0.0.1:1/readyz", r"127\.0\.0\.1:1 refuses the connection"),
+    ],
+)
+def test_what_hinders_an_answer_is_named(cluster: FakeCluster, url: str, seen: str) -> None:
+    with pytest.raises(GateFailed, match=seen) as caught:
+        up(gate("api-answers", {"url": url, "caPem": cluster.ca.cert_pem.bytes().decode()}, timeout=1))
+    assert str(caught.value).startswith("gate the-gate (api-answers) did not pass within 1 s")
+
+
+def test_another_ca_is_not_trusted(cluster: FakeCluster) -> None:
+    cluster.answers["/readyz"] = (200, {})
+    spec = {"url": f"{cluster.url}/readyz", "caPem": trustme.CA().cert_pem.bytes().decode()}
+    with pytest.raises(GateFailed, match="shows a certificate that is not good"):
+        up(gate("api-answers", spec, timeout=1))
+
+
+def test_bootstrap_complete(cluster: FakeCluster) -> None:
+    cluster.answers[BOOTSTRAP] = (404, {})
+    with pytest.raises(GateFailed, match="kube-system/bootstrap is not there yet"):
+        up(gate("bootstrap-complete", cluster.spec(), timeout=1))
+    cluster.answers[BOOTSTRAP] = (200, {"data": {"status": "progressing"}})
+    with pytest.raises(GateFailed, match="says progressing"):
+        up(gate("bootstrap-complete", cluster.spec(), timeout=1))
+    cluster.answers[BOOTSTRAP] = (200, {"data": {"status": "complete"}})
+    assert up(gate("bootstrap-complete", cluster.spec())).state["observed"] == "kube-system/bootstrap says complete"
+
+
+def conditions(available: str, failing: str, progressing: str) -> tuple[int, dict[str, Any]]:
+    states = {"Available": available, "Failing": failing, "Progressing": progressing}
+    items = [{"type": key, "status": value, "message": f"about {key}"} for key, value in states.items()]
+    return 200, {"status": {"conditions": items}}
+
+
+def test_install_complete_must_stay_so(cluster: FakeCluster) -> None:
+    cluster.answers[VERSION] = conditions("True", "False", "False")
+    it = up(gate("install-complete", cluster.spec(), stabilitySeconds=1))
+    assert it.state["waitedSeconds"] >= 1 and cluster.looks >= 3
+    for wrong in (("False", "False", "False"), ("True", "True", "False"), ("True", "False", "True")):
+        cluster.answers[VERSION] = conditions(*wrong)
+        with pytest.raises(GateFailed, match=r"Available=.*, Failing=.*, Progressing="):
+            up(gate("install-complete", cluster.spec(), timeout=1))
+
+
+def test_nodes_ready_waits_only_for_new_names(cluster: FakeCluster) -> None:
+    cluster.answers[REQUESTS] = (404, {})
+    cluster.answers[NODES] = (200, {"items": [node("a"), node("b", "False")]})
+    with pytest.raises(GateFailed, match=r"b \(Ready=False why\), c \(has not joined\)"):
+        up(gate("nodes-ready", cluster.spec(names=["a", "b", "c"]), timeout=1))
+    spec = cluster.spec(names=["a"])
+    it = up(gate("nodes-ready", spec))
+    cluster.answers[NODES] = (200, {"items": [node("a", "Unknown"), node("d")]})
+    assert up(gate("nodes-ready", {**spec, "names": ["a", "d"]}), it).state["observed"] == "Ready: d"
+
+
+def test_only_requests_of_our_nodes_are_approved(cluster: FakeCluster) -> None:
+    stranger = csr("stranger", username=BOOTSTRAPPER, signer=CLIENT)
+    decided = csr("a", username=BOOTSTRAPPER, signer=CLIENT)
+    decided["status"] = {"conditions": [{"type": "Denied"}]}
+    cluster.answers[REQUESTS] = (200, {"items": [csr("a", username=BOOTSTRAPPER, signer=CLIENT), stranger, decided]})
+    cluster.answers[NODES] = (200, {"items": [node("a")]})
+    it = up(gate("nodes-ready", cluster.spec(names=["a"])))
+    assert [path for path, _ in cluster.puts] == [f"{REQUESTS}/csr-a/approval"]
+    (condition,) = cluster.puts[0][1]["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("Approved", "True")
+    assert (
+        "left alone: certificate request csr-stranger (for stranger, which is not one of ours)" in it.state["observed"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (csr("a", username=BOOTSTRAPPER, signer=CLIENT), None),
+        (csr("a", username="system:bootstrap:abcdef", signer=CLIENT), None),
+        (csr("a", username="system:node:a", signer=CLIENT), None),
+        (csr("a", username="system:node:a", signer=SERVING, sans=("a",)), None),
+        (csr("a", username="system:node:b", signer=CLIENT), "asked for by system:node:b"),
+        (csr("a", username="alice", signer=CLIENT), "asked for by alice"),
+        (csr("a", username=BOOTSTRAPPER, signer=SERVING, sans=("a",)), "asked for by"),
+        (csr("a", username="system:node:a", signer=SERVING, sans=("a", "api.lab")), "also for api.lab"),
+        (csr("a", username=BOOTSTRAPPER, signer=CLIENT, organization="system:masters"), "not for a node"),
+        (csr("a", username="system:node:a", signer="example.com/any"), "not a kubelet's"),
+        (
+            {"metadata": {"name": "x"}, "spec": {"request": "bm9uc2Vuc2U=", "username": "system:node:a"}},
+            "cannot be read",
+        ),
+    ],
+)
+def test_refusals(request_: Any, why: str | None) -> None:
+    answer = refusal(request_, frozenset({"a", "b"}), {})
+    assert answer is None if why is None else why in str(answer)

@@ -1,0 +1,52 @@
+"""The plugin as a process: it starts fast, and ends when the engine that started it is killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = ROOT / "provider" / "pulumi-resource-metal-ipi"
+
+
+def test_the_plugin_ends_with_a_killed_engine() -> None:
+    # The «engine» starts the plugin, passes on its port and process id, and hangs.
+    engine = (
+        "import subprocess, sys, time\n"
+        "p = subprocess.Popen([sys.argv[1], '127.0.0.1:1'], stdout=subprocess.PIPE, text=True)\n"
+        "print(p.pid, p.stdout.readline().strip(), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    with subprocess.Popen(
+        [sys.executable, "-c", engine, PLUGIN], stdout=subprocess.PIPE, text=True, env=environment
+    ) as parent:
+        assert parent.stdout is not None
+        plugin, port = parent.stdout.readline().split()
+        assert int(port) > 0 and _alive(int(plugin))
+        parent.kill()
+        parent.wait()
+        deadline = time.monotonic() + 10
+        while _alive(int(plugin)):
+            assert time.monotonic() < deadline, "the plugin outlives its engine"
+            time.sleep(0.05)
+
+
+def _alive(pid: int) -> bool:
+    """A zombie nobody reaps, as under some container inits, is not alive."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_nothing_heavy_is_imported_at_the_start() -> None:
+    code = (
+        "import sys, provider.plugin, provider.types\n"
+        "print([m for m in ('httpx', 'asyncssh', 'lexicon', 'cryptography', 'dns', 'boto3') if m in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
