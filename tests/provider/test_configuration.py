@@ -33,7 +33,7 @@ REHEARSAL = {
 }
 S3 = {
     "type": "s3",
-    "bucket": "b",
+    "bucket": "boot-files",
     "region": "us-east-1",
     "accessKeyId": "a",
     "secretAccessKey": "s",
