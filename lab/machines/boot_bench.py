@@ -51,7 +51,7 @@ def machine(number: int, memory_mib: int) -> MachineSpec:
 
 def ignition(hostname: str, host_key: str, authorized_key: str) -> dict[str, object]:
     """What a machine of the bench is told: its name, its SSH identity, and who may log in."""
-    files = {"/etc/hostname": (hostname, 0o644), "/etc/ssh/ssh_host_ed25519_key": (host_key, 0o600)}
+    files = {"/etc/hostname": (f"{hostname}\n", 0o644), "/etc/ssh/ssh_host_ed25519_key": (host_key, 0o600)}
     return {
         "ignition": {"version": "3.3.0"},
         "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": [authorized_key]}]},

@@ -13,9 +13,11 @@ PACKAGES = (
     "bash",
     "busybox-static",
     "ignition",
+    "libpam-modules",
     "openssh-client",
     "openssh-server",
     "passwd",
+    "sudo",
     "systemd",
 )
 
@@ -25,15 +27,18 @@ MODULES = ("virtio_pci", "virtio_net")
 """Kernel modules that the initramfs loads; what they depend on comes before them."""
 
 INITRAMFS_APPLETS = (
-    *("cat", "chroot", "cp", "insmod", "ip", "ln", "mkdir", "mkfifo", "mount", "printf", "sh", "sha256sum", "sleep"),
-    *("switch_root", "tar", "tee", "udhcpc", "wget"),
+    *("cat", "chgrp", "chmod", "chroot", "cp", "insmod", "ip", "mkdir", "mount", "rm", "sh", "sha256sum", "sleep"),
+    *("switch_root", "tar", "udhcpc", "wget"),
 )
+
+SETUID = ("usr/bin/sudo",)
 
 PROGRAMS = (
     "usr/bin/bash",
     "usr/bin/busybox",
     "usr/bin/journalctl",
     "usr/bin/ssh-keygen",
+    "usr/bin/sudo",
     "usr/bin/systemctl",
     "usr/bin/systemd-tmpfiles",
     "usr/lib/openssh/sshd-session",
@@ -42,6 +47,9 @@ PROGRAMS = (
     "usr/lib/systemd/systemd-executor",
     "usr/lib/systemd/systemd-journald",
     "usr/lib/systemd/systemd-shutdown",
+    "usr/lib/x86_64-linux-gnu/security/pam_permit.so",
+    "usr/libexec/sudo/libsudo_util.so.0",
+    "usr/libexec/sudo/sudoers.so",
     "usr/sbin/groupadd",
     "usr/sbin/sshd",
     "usr/sbin/useradd",

@@ -10,7 +10,7 @@ from lab.node_image.errors import ImageError
 from lab.node_image.tree import Tree
 
 _FILES = Path(__file__).parent / "files" / "rootfs"
-_LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/systemd", "usr/lib/systemd", "usr/lib")
+_LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/systemd", "usr/lib/systemd", "usr/libexec/sudo")
 
 
 def build(debian: Path, release: str, *, openshift: Path, afterburn: Path | None, units: Iterable[Path]) -> Tree:
@@ -23,7 +23,7 @@ def build(debian: Path, release: str, *, openshift: Path, afterburn: Path | None
     _skeleton(tree)
     for program in contents.PROGRAMS:
         if (debian / program).exists():
-            tree.file(program, (debian / program).read_bytes(), 0o755)
+            tree.file(program, (debian / program).read_bytes(), 0o4755 if program in contents.SETUID else 0o755)
     for applet in contents.ROOTFS_APPLETS:
         tree.link(f"usr/bin/{applet}", "busybox")
     _systemd(tree, debian)
@@ -34,8 +34,8 @@ def build(debian: Path, release: str, *, openshift: Path, afterburn: Path | None
             tree.file(f"usr/lib/systemd/system/{unit.name}", unit.read_bytes())
     tree.overlay(_FILES)
     tree.file("etc/os-release", os_release(release).encode())
-    for private in ("etc/shadow", "etc/gshadow"):
-        tree.file(private, tree[private].data, 0o600)
+    for private in ("etc/shadow", "etc/gshadow", "etc/sudoers"):
+        tree.file(private, tree[private].data, 0o400)
     add_libraries(tree, debian)
     return tree
 
