@@ -1,6 +1,7 @@
 # Each target sets up what it needs, and nothing twice. `make help` lists them.
 #   STACK     the stack, a file stacks/Pulumi.<stack>.yaml (default: lab)
 #   MACHINES  libvirt or simulated, for a lab stack (default: what the stack file says)
+#   REPLACE   machines that `up` is to make anew, e.g. lab-worker-0,lab-bootstrap
 STACK ?= lab
 MACHINES ?=
 PYTHON ?= python3

@@ -17,7 +17,7 @@ def _arguments() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (
         ("setup", "build or install what the other commands need"),
-        ("up", "make a stack's resources what its configuration says"),
+        ("up", "make a stack's resources what its configuration says; REPLACE=<machine,...> makes these anew"),
         ("down", "remove a stack's resources, and the lab it ran in"),
         ("preview", "tell what `up` would do"),
         ("refresh", "make a stack's state what is really there"),

@@ -103,7 +103,8 @@ def run_engine(operation: str, layout: Layout, found: engine.Engine) -> None:
                 session.command.interrupt()
 
     hold_leash(stop)
-    session = Session(layout, found, _program(layout.root), Screen())
+    replace = os.environ.get("REPLACE", "").replace(",", " ").split() if operation == "up" else ()
+    session = Session(layout, found, _program(layout.root), Screen(), replace)
     sessions.append(session)
     session.run(operation)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, cast
@@ -45,8 +46,11 @@ class Credentials:
 class Session:
     """One operation on one stack."""
 
-    def __init__(self, layout: Layout, engine: Engine, program: Program, screen: Screen) -> None:
+    def __init__(
+        self, layout: Layout, engine: Engine, program: Program, screen: Screen, replace: Sequence[str] = ()
+    ) -> None:
         self._layout = layout
+        self._replace = tuple(replace)
         self._engine = engine
         self._program = program
         self._screen = screen
@@ -194,6 +198,21 @@ class Session:
         self._screen.redact.add([platform["authToken"]])
         return Credentials(token=platform["authToken"], project=platform.get("projectId"))
 
+    def _urns(self) -> list[str] | None:
+        """The URNs of the machines that `up` is to make anew; raises StackError for one that is not there."""
+        if not self._replace:
+            return None
+        state = export(self._layout, self._command)
+        found = {name: state.machine(name) for name in self._replace}
+        unknown = [name for name, urn in found.items() if urn is None]
+        if unknown:
+            raise StackError(
+                f"there is no machine {', '.join(unknown)} to replace",
+                why=f"the state of stack '{self._layout.stack}' has: {', '.join(state.machines()) or 'none'}",
+                remedy="name one of these: make up REPLACE=<name>",
+            )
+        return [urn for urn in found.values() if urn]
+
     # --- operations --------------------------------------------------------------------------------------------------
 
     def _down(self, stack: automation.Stack) -> None:
@@ -217,13 +236,16 @@ class Session:
 
     def _engine_run(self, operation: str, stack: automation.Stack) -> None:
         started = time.monotonic()
+        replace = self._urns() if operation == "up" else None
         self._layout.log.unlink(missing_ok=True)
         outputs: automation.OutputMap = {}
         with Display(self._screen) as display:
             progress = display.progress
             try:
                 if operation == "up":
-                    outputs = stack.up(parallel=PARALLEL, on_event=display.on_event, show_secrets=False).outputs
+                    outputs = stack.up(
+                        parallel=PARALLEL, replace=replace, on_event=display.on_event, show_secrets=False
+                    ).outputs
                 elif operation == "down":
                     stack.destroy(parallel=PARALLEL, on_event=display.on_event, show_secrets=False)
                 elif operation == "refresh":

@@ -10,6 +10,7 @@ Tree = dict[str, Any]
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 EPHEMERAL = "metal-ipi:index:EphemeralMachine"
+DEVICE = "equinix-metal:index/device:Device"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,19 @@ class Deployment:
     def project_ids(self) -> set[str]:
         """The ids of Metal projects that the stack made itself."""
         return {str(r["id"]) for r in self.resources if r.get("type", "").endswith("project:Project") and r.get("id")}
+
+    def machine(self, hostname: str) -> str | None:
+        """The URN of the machine with this name (`lab-worker-0`); None when the state has none."""
+        for resource in self.resources:
+            type_, name = describe(resource)
+            if (type_, name) in ((EPHEMERAL, hostname), (DEVICE, f"{hostname}-device")):
+                return str(resource["urn"])
+        return None
+
+    def machines(self) -> list[str]:
+        """The names of all machines in the state."""
+        found = [describe(resource) for resource in self.resources]
+        return sorted(name.removesuffix("-device") for type_, name in found if type_ in (EPHEMERAL, DEVICE))
 
     def without_pending(self) -> Tree:
         """The document without pending operations, to be imported again."""

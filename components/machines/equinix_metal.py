@@ -133,6 +133,7 @@ class EquinixMetalMachine(pulumi.ComponentResource):
             user_data=args.boot.user_data,
             tags=platform.tags(args),
             opts=pulumi.ResourceOptions(
+                delete_before_replace=True,
                 ignore_changes=_KEPT,
                 custom_timeouts=pulumi.CustomTimeouts(create=f"{args.timeout}s"),
                 parent=self,
@@ -171,7 +172,8 @@ class EphemeralMetalMachine:
                 tags=platform.tags(args),
                 timeout_seconds=args.timeout,
             ),
-            opts,
+            # It is found by its tags: a second one beside it would be taken for the first.
+            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
         )
         self.resource: pulumi.Resource = machine
         self.machine_id = machine.machine_id
