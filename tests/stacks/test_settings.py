@@ -1,0 +1,384 @@
+"""Settings: every validator, every default, and what a person gets to read."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import SecretStr
+
+from stacks.problems import SECRET_NAMES, Problem, SettingsError, nearest
+from stacks.settings import REHEARSAL, Settings, SshArtifacts, parse
+from tests.mocks import config_text
+from tests.stacks.answers import settings as stack_settings
+
+_ROOT = Path(__file__).resolve().parents[2]
+_UUID = "52000fb2-ee46-4673-93a8-de2c2bdba33b"
+_ABSENT = object()
+_COMPLETE: dict[str, Any] = {
+    "clusterName": "lab",
+    "baseDomain": "example.com",
+    "openshiftVersion": "4.21.3",
+    "platform": {"type": "equinix-metal", "authToken": "t0ken", "projectId": _UUID, "metro": "da"},
+    "boot": {"streamUrl": "https://boot.example.com/stream.json"},
+    "dns": {"type": "rfc2136", "server": "192.0.2.53", "tsig": {"name": "key.", "secret": "c2VjcmV0"}},
+    "artifacts": {
+        "type": "ssh",
+        "host": "boot.example.com",
+        "user": "upload",
+        "hostKey": "ssh-ed25519 AAAA",
+        "privateKey": "-----BEGIN",
+        "baseUrl": "https://boot.example.com/artifacts",
+    },
+    "install": {"pullSecret": '{"auths":{}}'},
+}
+_S3 = {"type": "s3", "bucket": "b", "region": "r", "baseUrl": "https://b.example.com"}
+
+
+def _with(changes: dict[str, Any], base: dict[str, Any] = _COMPLETE) -> dict[str, Any]:
+    tree = copy.deepcopy(base)
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        section = tree
+        for parent in parents:
+            section = section.setdefault(parent, {})
+        if value is _ABSENT:
+            section.pop(last, None)
+        else:
+            section[last] = value
+    return tree
+
+
+def _settings(changes: dict[str, Any] | None = None) -> Settings:
+    return parse(config_text(_with(changes or {})), "s1")
+
+
+def _problems(changes: dict[str, Any]) -> tuple[Problem, ...]:
+    with pytest.raises(SettingsError) as caught:
+        _settings(changes)
+    return caught.value.problems
+
+
+def test_a_complete_configuration_is_taken() -> None:
+    settings = _settings()
+    assert (settings.domain, settings.zone) == ("lab.example.com", "example.com")
+    assert settings.platform.auth_token == SecretStr("t0ken")
+
+
+_WRONG: list[tuple[str, Any, str, str, str]] = [
+    # setting, value, where the problem is, why, remedy
+    ("clusterName", "Lab_1", "clusterName", "it is no DNS label", "use up to 54 of a-z, 0-9 and '-'"),
+    ("clusterName", "a" * 55, "clusterName", "it is no DNS label", "use up to 54"),
+    ("clusterName", "lab\n", "clusterName", "it is no DNS label", "use up to 54"),
+    ("baseDomain", "example.com.", "baseDomain", "it is no DNS domain", "without a dot at the end"),
+    ("baseDomain", "com", "baseDomain", "it is no DNS domain", "labels separated by dots"),
+    ("baseDomain", _ABSENT, "baseDomain", "it is required", "pulumi config set --path 'metal-ipi:baseDomain' <value>"),
+    ("openshiftVersion", "4.21", "openshiftVersion", "it is no release", "give major, minor and patch, e.g. 4.21.3"),
+    ("openshiftVersion", "latest", "openshiftVersion", "it is no release", "e.g. 4.21.3"),
+    ("platform.type", "packet", "platform.type", "it should be 'equinix-metal'", "correct the value"),
+    ("platform.projectId", "my-project", "platform.projectId", "it is no UUID", "copy the id"),
+    ("platform.organizationId", _UUID.upper(), "platform.organizationId", "it is no UUID", "copy the id"),
+    ("platform.projectName", "ocp", "platform", "projectId and projectName are both set", "set projectId to use"),
+    ("platform.facility", "da11", "platform", "exactly one of metro and facility must be set", "set metro"),
+    ("platform.metro", _ABSENT, "platform", "exactly one of metro and facility must be set", "or facility"),
+    ("controlPlane", {"count": 2}, "controlPlane.count", "it should be 1 or 3", "etcd has no quorum"),
+    ("controlPlane", {"count": 1}, "workers.count", "a single control plane machine cannot have", "set workers.count"),
+    ("workers", {"count": -1}, "workers.count", "it should be greater than or equal to 0", "it is 0 to 1000"),
+    ("workers", {"count": 1001}, "workers.count", "it should be less than or equal to 1000", "it is 0 to 1000"),
+    ("workers", {"count": "3"}, "workers.count", "it should be a valid integer", "it is 0 to 1000"),
+    ("boot.streamUrl", "ftp://host/x", "boot.streamUrl", "it is no http(s) URL", "give the URL of the stream document"),
+    ("boot.streamUrl", "https://host/x\n", "boot.streamUrl", "it is no http(s) URL", "give the URL"),
+    ("boot.streamFile", "s.json", "boot", "streamUrl and streamFile are both set", "set one of them"),
+    (
+        "boot.architecture",
+        "amd64",
+        "boot.architecture",
+        "it should be 'x86_64' or 'aarch64'",
+        "it is x86_64 or aarch64",
+    ),
+    ("boot.installDevice", "/dev/sda", "boot.installDevice", "change between boots", "/dev/disk/by-id, by-path"),
+    ("boot.installDevice", "/dev/nvme0n1", "boot.installDevice", "change between boots", "give a stable name"),
+    ("boot.installDevice", "/dev/dm-0", "boot.installDevice", "it is no stable device path", "/dev/disk/by-id"),
+    ("boot.kernelArguments", ["a=1", "b c"], "boot.kernelArguments", "'b c' is not one argument", "without spaces"),
+    ("boot.consoles", [""], "boot.consoles", "'' is not one argument", "write one argument per list item"),
+    ("dns.type", "route53", "dns.type", "it should be 'rfc2136'", "correct the value"),
+    ("dns.server", "ns1.example.com", "dns.server", "it is no IP address", "give the address of the zone's primary"),
+    ("dns.port", 0, "dns.port", "it should be greater than or equal to 1", "it is the server's port"),
+    ("dns.port", 65536, "dns.port", "it should be less than or equal to 65535", "it is the server's port"),
+    ("dns.ttl", 0, "dns.ttl", "it should be greater than or equal to 1", "seconds that resolvers may keep"),
+    ("dns.ttl", 86401, "dns.ttl", "it should be less than or equal to 86400", "seconds that resolvers may keep"),
+    (
+        "dns.zone",
+        "other.com",
+        "dns.zone",
+        "lab.example.com is not within the zone other.com",
+        "set dns.zone to a parent",
+    ),
+    ("dns.tsig.name", _ABSENT, "dns.tsig.name", "it is required", "--path 'metal-ipi:dns.tsig.name' <value>"),
+    ("dns.tsig.algorithm", "hmac-md5", "dns.tsig.algorithm", "it should be 'hmac-sha256'", "hmac-sha384 or"),
+    ("apiAddress", {"type": "vip"}, "apiAddress.type", "it should be 'dns-round-robin'", "correct the value"),
+    (
+        "artifacts.type",
+        "ftp",
+        "artifacts.type",
+        "it names none of the kinds there are",
+        "set it to one of: 'ssh', 's3'",
+    ),
+    ("artifacts.type", _ABSENT, "artifacts.type", "it names none of the kinds", "set it to one of: 's3', 'ssh'"),
+    ("artifacts.port", 70000, "artifacts.port", "it should be less than or equal to 65535", "it is its SSH port"),
+    (
+        "artifacts",
+        {**_S3, "accessKeyId": "a", "secretAccessKey": "b", "region": 1},
+        "artifacts.region",
+        "string",
+        "it is",
+    ),
+    ("install.distribution", "rke", "install.distribution", "it should be 'openshift' or 'okd'", "openshift or okd"),
+    ("install.pullSecret", "hunter2", "install.pullSecret", 'JSON with an object "auths"', "console.redhat.com"),
+    ("install.pullSecret", '{"auths":[]}', "install.pullSecret", "it is no pull secret", "--secret"),
+    ("ssh", {"authorizedKeys": ["ssh-dss AAAA"]}, "ssh.authorizedKeys", "no SSH public key", "content of a .pub file"),
+    (
+        "ssh",
+        {"authorizedKeys": ["ssh-ed25519"]},
+        "ssh.authorizedKeys",
+        "no SSH public key",
+        "'ssh-ed25519 AAAA... name'",
+    ),
+    *(
+        ("timeouts", {name: 0}, f"timeouts.{name}", "it should be greater than or equal to 1", "it is ")
+        for name in (
+            "machinesActive",
+            "machinesReachable",
+            "apiAnswers",
+            "bootstrapComplete",
+            "nodesReady",
+            "installComplete",
+        )
+    ),
+    ("lab", {"machines": "docker"}, "lab.machines", "it should be 'libvirt' or 'simulated'", "libvirt (emulated)"),
+    ("rehearsal", "yes", "rehearsal", "it should be a valid boolean", "an offline preview"),
+    ("platfrom", {"metro": "da"}, "platfrom", "there is no such setting", "did you mean 'platform'?"),
+    ("workers", {"cuont": 1}, "workers.cuont", "there is no such setting", "did you mean 'count'?"),
+    ("dns.tsig.keyname", "x", "dns.tsig.keyname", "there is no such setting", "did you mean 'name'?"),
+    ("boot.zzz", 1, "boot.zzz", "there is no such setting", "remove it; known here: architecture, consoles"),
+    ("artifacts.base_url", "x", "artifacts.base_url", "there is no such setting", "did you mean 'baseUrl'?"),
+]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "path", "why", "remedy"),
+    _WRONG,
+    ids=[f"{row[0]}-{number}" for number, row in enumerate(_WRONG)],
+)
+def test_a_wrong_value_is_one_problem_with_cause_and_remedy(
+    setting: str, value: Any, path: str, why: str, remedy: str
+) -> None:
+    (problem,) = _problems({setting: value})
+    assert problem.path == f"metal-ipi:{path}"
+    assert why in problem.why
+    assert remedy in problem.remedy
+
+
+def test_a_new_project_needs_its_owner() -> None:
+    (problem,) = _problems({"platform.projectId": _ABSENT, "platform.projectName": "ocp"})
+    assert (problem.path, problem.why) == ("metal-ipi:platform", "projectName needs organizationId")
+
+
+def test_every_field_with_a_rule_of_its_own_is_in_the_table() -> None:
+    """A validator that is added must be tried: the table has to name every validated field."""
+    tried = {row[0].split(".")[-1] for row in _WRONG} | {row[2].split(".")[-1] for row in _WRONG}
+    for model in _models(Settings):
+        for validator in model.__pydantic_decorators__.field_validators.values():
+            for field in validator.info.fields:
+                assert model.model_fields[field].alias in tried, f"{model.__name__}.{field}"
+
+
+def _models(model: Any) -> Iterator[Any]:
+    yield model
+    for info in model.model_fields.values():
+        for argument in (info.annotation, *getattr(info.annotation, "__args__", ())):
+            if hasattr(argument, "model_fields"):
+                yield from _models(argument)
+
+
+def test_all_problems_come_in_one_message_in_the_order_of_their_paths() -> None:
+    changes = {"workers": {"cuont": 1}, "clusterName": "Bad_Name", "dns.port": 0, "platform.authToken": _ABSENT}
+    with pytest.raises(SettingsError) as caught:
+        _settings(changes)
+    assert str(caught.value) == (
+        "the configuration of stack 's1' (stacks/Pulumi.s1.yaml) has 4 problems; nothing was changed\n"
+        "  1. metal-ipi:clusterName = Bad_Name\n"
+        "      it is no DNS label\n"
+        "      -> use up to 54 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9\n"
+        "  2. metal-ipi:dns.port = 0\n"
+        "      it should be greater than or equal to 1\n"
+        "      -> it is the server's port\n"
+        "  3. metal-ipi:platform.authToken = (not set)\n"
+        "      only a rehearsal can do without it\n"
+        "      -> pulumi config set --secret --path 'metal-ipi:platform.authToken' <value>\n"
+        "  4. metal-ipi:workers.cuont = [not shown]\n"
+        "      there is no such setting\n"
+        "      -> did you mean 'count'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("meant", "written"), [("clusterName", "cluster_name"), ("metro", "Metor"), ("hostKey", "host-key"), (None, "xyz")]
+)
+def test_the_nearest_name_is_suggested(meant: str | None, written: str) -> None:
+    assert nearest(written, ["clusterName", "metro", "hostKey"]) == meant
+
+
+_CANARY = "hunter2-canary"
+
+
+def _misplaced() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Configurations that are wrong in or around a secret."""
+    secrets = ["platform.authToken", "dns.tsig.secret", "artifacts.privateKey", "install.pullSecret"]
+    assert {path.split(".")[-1] for path in secrets} | {"secretAccessKey"} == SECRET_NAMES
+    for path in secrets:
+        section, _, name = path.rpartition(".")
+        yield f"{path}: a list", {path: [_CANARY]}
+        yield f"{path}: an object", {path: {"value": _CANARY}}
+        yield f"{path}: beside another problem", {path: _CANARY, f"{section}.nonsense": 1, "clusterName": "-"}
+        yield f"{path}: name misspelt", {f"{section}.{name}s": _CANARY}
+        yield f"{path}: section misspelt", {f"{section}x": {name: _CANARY}}
+        yield f"{path}: section within an unknown one", {"unknown": {section: {name: _CANARY}}}
+        yield f"{path}: section a list", {section: [{name: _CANARY}]}
+        yield f"{path}: section a text", {section: json.dumps({name: _CANARY})[:-1]}
+        yield f"{path}: in a plain setting", {"platform.metro": {name: _CANARY}}
+        yield f"{path}: deep in a plain setting", {"boot.consoles": [{name: _CANARY}]}
+        yield f"{path}: at the top", {name: _CANARY}
+    yield "s3", {"artifacts": {**_S3, "accessKeyId": "a", "secretAccessKey": [_CANARY]}}
+    yield "s3 within ssh", {"artifacts.secretAccessKey": _CANARY}
+    yield "without type", {"artifacts": {"privateKey": _CANARY}}
+    yield "a rule of the section", {"platform.authToken": _CANARY, "platform.facility": "da11"}
+    yield "a rule of the tree", {"platform.authToken": _CANARY, "dns.zone": "other.com"}
+
+
+@pytest.mark.parametrize("changes", [pytest.param(changes, id=name) for name, changes in _misplaced()])
+def test_no_message_shows_a_secret(changes: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        _settings(changes)
+    assert _CANARY not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert _CANARY not in repr(caught.value.problems)
+
+
+def test_secrets_are_not_in_the_settings_repr() -> None:
+    text = repr(_settings())
+    assert "t0ken" not in text and "c2VjcmV0" not in text and "BEGIN" not in text
+
+
+_NEEDED = [
+    ("platform.authToken", {}),
+    ("platform.projectId", {}),
+    ("dns.server", {}),
+    ("dns.tsig.secret", {}),
+    ("install.pullSecret", {}),
+    *((f"artifacts.{name}", {}) for name in ("host", "user", "hostKey", "privateKey", "baseUrl")),
+    *(
+        (f"artifacts.{name}", {"artifacts": {**_S3, "accessKeyId": "a", "secretAccessKey": "b"}})
+        for name in ("accessKeyId", "secretAccessKey")
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "changes"), _NEEDED)
+def test_only_a_rehearsal_does_without(path: str, changes: dict[str, Any]) -> None:
+    (problem,) = _problems({**changes, path: _ABSENT})
+    assert (problem.path, problem.value) == (f"metal-ipi:{path}", "(not set)")
+    assert ("--secret" in problem.remedy) == (path.rsplit(".", maxsplit=1)[-1] in SECRET_NAMES)
+    assert _settings({**changes, path: _ABSENT, "rehearsal": True}).rehearsal is True
+
+
+def test_a_stream_is_needed_one_way_or_the_other() -> None:
+    (problem,) = _problems({"boot": {}})
+    assert problem.path == "metal-ipi:boot.streamFile"
+    assert _settings({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}).boot.stream_file == "stacks/rhcos-4.21.json"
+
+
+@pytest.mark.parametrize(
+    "path", ["platform.authToken", "dns.tsig.secret", "artifacts.privateKey", "install.pullSecret"]
+)
+def test_the_rehearsals_placeholder_is_no_secret_for_a_real_change(path: str) -> None:
+    (problem,) = _problems({path: REHEARSAL})
+    assert (problem.path, problem.value) == (f"metal-ipi:{path}", "(not set)")
+    _settings({path: REHEARSAL, "rehearsal": True})
+
+
+def test_okd_needs_no_pull_secret() -> None:
+    assert _settings({"install": {"distribution": "okd"}}).install.pull_secret is None
+
+
+def test_a_rehearsal_still_checks_what_is_there() -> None:
+    (problem,) = _problems({"rehearsal": True, "platform.projectId": "x"})
+    assert problem.why == "it is no UUID"
+
+
+def test_the_empty_defaults_of_the_project_file_mean_not_set() -> None:
+    empty = {"clusterName": "", "platform": "{}", "workers": "{}", "timeouts": "{}", "controlPlane": "{}"}
+    with pytest.raises(SettingsError) as caught:
+        parse({**config_text(_COMPLETE), **empty}, "s1")
+    assert [(problem.path, problem.why) for problem in caught.value.problems] == [
+        ("metal-ipi:clusterName", "it is required"),
+        ("metal-ipi:platform", "it is required"),
+        ("metal-ipi:platform.authToken", "only a rehearsal can do without it"),
+        ("metal-ipi:platform.projectId", "the machines need a project"),
+    ]
+
+
+def test_defaults() -> None:
+    settings = _settings()
+    assert (settings.control_plane.count, settings.workers.count) == (3, 2)
+    assert (settings.boot.architecture, settings.boot.install_device) == ("x86_64", None)
+    assert (settings.boot.consoles, settings.boot.kernel_arguments) == ((), ())
+    assert (settings.dns.port, settings.dns.ttl, settings.dns.tsig and settings.dns.tsig.algorithm) == (
+        53,
+        30,
+        "hmac-sha256",
+    )
+    assert isinstance(settings.artifacts, SshArtifacts)
+    assert (settings.artifacts.port, settings.artifacts.directory) == (22, "/artifacts")
+    assert (settings.install.distribution, settings.install.installer) == ("openshift", "openshift-install")
+    assert settings.api_address.type == "dns-round-robin"
+    assert settings.timeouts.model_dump() == {
+        "machines_active": 1800,
+        "machines_reachable": 1800,
+        "api_answers": 1800,
+        "bootstrap_complete": 3600,
+        "nodes_ready": 2400,
+        "install_complete": 4200,
+    }
+    assert (settings.lab, settings.rehearsal) == (None, False)
+
+
+def test_texts_that_look_like_numbers_stay_texts() -> None:
+    assert _settings({"clusterName": "123"}).cluster_name == "123"
+
+
+_STACKS = sorted(path.name.split(".")[1] for path in (_ROOT / "stacks").glob("Pulumi.*.yaml"))
+
+
+def test_the_committed_stacks_are_the_known_ones() -> None:
+    assert {"da11", "lab"} <= set(_STACKS)
+
+
+@pytest.mark.parametrize("stack", _STACKS)
+def test_committed_stack_files_are_valid(stack: str) -> None:
+    assert parse(stack_settings(stack), stack).rehearsal is True
+
+
+def test_the_project_file_declares_every_setting_and_no_other() -> None:
+    declared = yaml.safe_load((_ROOT / "Pulumi.yaml").read_text())["config"]
+    known = {info.alias: info for info in Settings.model_fields.values()}
+    assert set(declared) == set(known) - {"lab"}
+    types = {str: "string", bool: "boolean"}
+    for name, entry in declared.items():
+        assert entry["type"] == types.get(known[name].annotation, "object"), name  # pyright: ignore
+        assert entry["default"] in ("", {}, False), "a default that means something belongs into stacks/settings.py"
