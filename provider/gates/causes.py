@@ -26,11 +26,14 @@ class _Known:
     fatal: bool = True
 
 
+_ANEW = "make the machine anew (make up REPLACE=<machine>, or pulumi up --replace <urn>)"
+
 _KNOWN = (
     _Known(
         pattern=r"rootfs hash mismatch|Couldn't establish that rootfs matches initramfs",
         what="the root file system is not the one its initramfs belongs to, or could not be fetched whole",
-        remedy="take kernel, initramfs and rootfs from one release of the stream, check the boot server's files, then make the machine anew (make up REPLACE=<machine>)",
+        remedy="take kernel, initramfs and rootfs from one release of the stream, check the boot server's files, "
+        f"then {_ANEW}",
     ),
     _Known(
         pattern=r"certificate has expired|x509: certificate .*expired|certificate is not yet valid",
@@ -41,7 +44,7 @@ _KNOWN = (
     _Known(
         pattern=r"Ignition failed|Ignition error:|ignition\[\d+\]: failed to fetch config.*: not found",
         what="Ignition could not apply the machine's configuration",
-        remedy="the line names the file or URL; correct it and make the machine anew (make up REPLACE=<machine>, or pulumi up --replace)",
+        remedy=f"the line names the file or URL; correct it and {_ANEW}",
     ),
     _Known(
         pattern=r"Kernel panic - not syncing",
