@@ -1,0 +1,36 @@
+"""Copies of the project to install from."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from lab import control
+from tests.end_to_end.project import Project
+
+
+def _project(directory: Path) -> Generator[Project, None, None]:
+    refusal = control.sandbox_refusal()
+    if refusal is not None:
+        pytest.skip(f"this system allows no namespaces: {refusal}")
+    project = Project(directory / "p")
+    try:
+        yield project
+    finally:
+        project.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Generator[Project, None, None]:
+    """A copy of the project, nothing of it up."""
+    yield from _project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
+    """A copy whose lab stack is up, shared by a module's tests."""
+    for project in _project(tmp_path_factory.mktemp("installed")):
+        project.make("up")
+        yield project

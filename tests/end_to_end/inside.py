@@ -1,0 +1,52 @@
+"""Runs inside the lab (`python -m lab run`): prints what it holds, or tells its API to misbehave.
+
+python -m tests.end_to_end.inside STATE holdings                 devices, keys, faults, DNS records, as JSON
+python -m tests.end_to_end.inside STATE faults '[{...}, ...]'    replace all faults
+python -m tests.end_to_end.inside STATE call METHOD PATH         one call of the Metal API
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import httpx
+
+from lab import facts
+from lab.layout import Layout
+from lab.network.inventory import dns_records
+
+
+def main() -> None:
+    """One command."""
+    known = facts.require(Layout.of(sys.argv[1]))
+    client = httpx.Client(headers={"X-Auth-Token": known.api.token}, verify=known.ca_path, timeout=20)
+    control = "https://api.equinix.com/lab"
+    match sys.argv[2:]:
+        case ["holdings"]:
+            inventory = _ok(client.get(f"{control}/inventory")).json()
+            devices: list[dict[str, Any]] = []
+            for entry in inventory["devices"]:
+                devices.append(_ok(client.get(f"{known.api.url}/devices/{entry['id']}")).json())
+            records = [record.removeprefix("DNS record ") for record in dns_records(known.dns)]
+            print(json.dumps({**inventory, "devices": devices, "records": records}))
+        case ["faults", text]:
+            _ok(client.delete(f"{control}/faults"))
+            for fault in json.loads(text):
+                _ok(client.post(f"{control}/faults", json=fault))
+        case ["hits"]:
+            print(json.dumps(_ok(client.get(f"{control}/faults")).json()["faults"]))
+        case ["call", method, path]:
+            print(_ok(client.request(method, f"{known.api.url}{path}")).text)
+        case _:
+            raise SystemExit(__doc__)
+
+
+def _ok(answer: httpx.Response) -> httpx.Response:
+    answer.raise_for_status()
+    return answer
+
+
+if __name__ == "__main__":
+    main()

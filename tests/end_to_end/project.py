@@ -1,0 +1,219 @@
+"""A copy of the project, with a `.state` of its own: commands run there as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from lab.layout import Layout
+from lab.supervision import Supervisor
+from tests.end_to_end import processes
+from tests.end_to_end.processes import Process
+
+ROOT = Path(__file__).resolve().parents[2]
+_FOREIGN = re.compile(r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*")
+"""Variables of whoever runs the tests, that would reach the commands under test."""
+_LONGEST = 150.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    """What it printed on standard output."""
+    told: str
+    """What it printed on standard error."""
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """All it printed."""
+        return self.out + self.told
+
+
+class Run:
+    """A command that is running; what it prints goes to files."""
+
+    def __init__(self, project: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
+        self._files = [project.with_name(f"{project.name}.{name}") for name in ("out", "err")]
+        self.command = " ".join(command)
+        self.started = time.monotonic()
+        with self._files[0].open("wb") as out, self._files[1].open("wb") as err:
+            self._process = subprocess.Popen(
+                list(command), env=dict(env), cwd=project, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                start_new_session=True,
+            )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        """Its first process."""
+        return self._process.pid
+
+    def printed(self) -> str:
+        """All it printed until now."""
+        return "".join(file.read_text(errors="replace") for file in self._files)
+
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._process.poll() is not None
+
+    def wait(self, seconds: float = _LONGEST) -> Done:
+        """Wait for its end; one that does not come is killed, and fails the test."""
+        try:
+            status = self._process.wait(max(seconds, 0.1))
+        except subprocess.TimeoutExpired:
+            processes.kill(processes.family(self.pid))
+            self._process.wait()
+            raise AssertionError(f"{self.command} did not end in {seconds:.0f} s:\n{self.printed()}") from None
+        out, told = (file.read_text(errors="replace") for file in self._files)
+        return Done(status=status, out=out, told=told, seconds=time.monotonic() - self.started)
+
+
+class Project:
+    """The copy."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.layout = Layout.of(root / ".state" / "lab")
+        _copy(root)
+        self._own = self.root / "stacks" / "Pulumi.lab.yaml"
+        self._original = self._own.read_text()
+        self.configure()
+
+    # --- commands
+
+    def environment(self) -> dict[str, str]:
+        """A user's environment."""
+        return {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
+
+    def start(self, target: str) -> Run:
+        """Start a make target."""
+        return Run(self.root, ["make", "-s", target, "MACHINES=simulated"], self.environment())
+
+    def make(self, target: str, *, fails: bool = False) -> Done:
+        """Run a make target to its end, which must be good (or, with `fails`, bad)."""
+        done = self.start(target).wait()
+        assert (done.status != 0) == fails, f"make {target} ended with {done.status}:\n{done.text}"
+        return done
+
+    def output(self) -> dict[str, Any]:
+        """What `make -s output` prints."""
+        return json.loads(self.make("output").out)
+
+    # --- configuration
+
+    def configure(self, **changes: Any) -> None:
+        """Write the committed stack file with changes: `workers={"count": 3}` is metal-ipi:workers.count."""
+        document = cast("dict[str, Any]", yaml.safe_load(self._original))
+        for name, value in changes.items():
+            present = document["config"].get(f"metal-ipi:{name}")
+            both = isinstance(present, dict) and isinstance(value, dict)
+            document["config"][f"metal-ipi:{name}"] = {**present, **value} if both else value
+        self._own.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    # --- what is there
+
+    def inside(self, *arguments: str) -> str:
+        """Run `inside.py` in the lab's network; returns what it printed."""
+        state = str(self.layout.state)
+        command = [sys.executable, "-m", "lab", "run", "--state", state, "--"]
+        done = subprocess.run(
+            [*command, sys.executable, "-m", "tests.end_to_end.inside", state, *arguments],
+            cwd=self.root, env=self.environment(), capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def holdings(self) -> dict[str, Any]:
+        """What the facility holds, by its API and a zone transfer."""
+        return json.loads(self.inside("holdings"))
+
+    def faults(self, *faults: dict[str, Any]) -> None:
+        """Replace the faults that the facility has."""
+        self.inside("faults", json.dumps(faults))
+
+    def hits(self) -> list[int]:
+        """How often each of the faults struck."""
+        return [fault["hits"] for fault in json.loads(self.inside("hits"))]
+
+    @property
+    def state(self) -> Path:
+        """The directory of the stack's state."""
+        return self.root / ".state" / "stacks" / "lab"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The engine's own file."""
+        return self.state / "backend" / ".pulumi" / "stacks" / "metal-ipi" / "lab.json"
+
+    @property
+    def account(self) -> Path:
+        """Where the lab's Metal API keeps what it has."""
+        return self.layout.state / "metal_api" / "account.json"
+
+    def deployment(self) -> dict[str, Any]:
+        """The engine's state, secrets encrypted."""
+        return json.loads(self.checkpoint.read_text())["checkpoint"]["latest"] or {}
+
+    def uploaded(self) -> list[str]:
+        """The names of all files on the boot server that were uploaded."""
+        directory = self.layout.state / "boot" / "artifacts"
+        return sorted(path.name for path in directory.rglob("*") if path.is_file())
+
+    def supervisor(self) -> Process | None:
+        """The lab's first process."""
+        found = Supervisor.find(self.layout.lock)
+        if found is None:
+            return None
+        os.close(found.pidfd)
+        return processes.process(found.pid)
+
+    def left(self) -> list[str]:
+        """What there is of this copy beside its files, and of its state beside gathered logs."""
+        found = [f"process {each.pid}: {' '.join(each.command)}" for each in processes.mentioning(self.root)]
+        state = self.root / ".state"
+        found += [f"file {path}" for path in state.rglob("*") if not path.is_relative_to(state / "logs")]
+        mounts = Path("/proc/self/mountinfo").read_text()
+        return found + [f"mount {line}" for line in mounts.splitlines() if str(self.root) in line]
+
+    def close(self) -> None:
+        """Take everything down, whatever state a failed test left; raises AssertionError when something stays."""
+        try:
+            self.configure()
+            if self.supervisor() is not None:
+                self.faults()
+            done = self.start("down").wait()
+            assert done.status == 0, f"make down ended with {done.status}:\n{done.text}"
+            left = self.left()
+            assert not left or left == [f"file {self.root / '.state' / 'logs'}"], left
+        finally:
+            supervisor = self.supervisor()
+            processes.kill([*([supervisor] if supervisor else []), *processes.mentioning(self.root)])
+            shutil.rmtree(self.root / ".state", ignore_errors=True)
+
+
+def _copy(root: Path) -> None:
+    """What git tracks or would track, as it is in the work tree."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    for name in filter(None, listed.split("\0")):
+        source, target = ROOT / name, root / name
+        if source.exists():  # deleted in the work tree, not in the index
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+    (root / ".venv").symlink_to(sys.prefix, target_is_directory=True)

@@ -1,0 +1,108 @@
+"""One stack from nothing to nothing: what the commands say, and that they touch nothing they need not."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.end_to_end import secrets
+from tests.end_to_end.cluster import CHECKS, DOMAIN, assert_finished
+from tests.end_to_end.project import Project
+from tools.engine import ensure
+
+pytestmark = [pytest.mark.lab, pytest.mark.engine]
+
+
+def _devices(project: Project) -> dict[str, tuple[str, str]]:
+    return {d["hostname"]: (d["id"], d["updated_at"]) for d in project.holdings()["devices"]}
+
+
+def test_outputs_have_exactly_the_promised_shape(installed: Project) -> None:
+    output = assert_finished(installed)
+
+    assert set(output) == {"cluster", "api", "bootstrap", "nodes", "kubeconfig", "kubeadminPassword"}
+    assert output["cluster"] == {"name": "lab", "domain": DOMAIN, "version": "4.21.0-lab"}
+    assert output["api"] == {"url": f"https://api.{DOMAIN}:6443"}
+    assert output["kubeconfig"] == output["kubeadminPassword"] == "[secret]"
+    for node in output["nodes"]:
+        assert set(node) == {"name", "role", "public_ipv4", "private_ipv4", "checks"}
+        read = {check["name"]: check["observed"] for check in node["checks"]}
+        assert set(read) == CHECKS
+        assert all(set(check) == {"name", "status", "observed"} for check in node["checks"])
+        assert read["hostname"] == node["name"]
+        assert read["afterburn-public-ipv4"] == node["public_ipv4"]
+        assert read["afterburn-private-ipv4"] == node["private_ipv4"]
+
+
+def test_a_second_up_and_one_after_refresh_change_nothing(installed: Project) -> None:
+    before = _devices(installed)
+
+    assert "up: no changes" in installed.make("up").out
+    assert "refresh: no changes" in installed.make("refresh").out
+    assert "up: no changes" in installed.make("up").out
+
+    assert _devices(installed) == before
+    assert_finished(installed)
+
+
+def test_one_worker_more_and_one_less_touch_no_other_machine(installed: Project) -> None:
+    before = _devices(installed)
+
+    installed.configure(workers={"count": 3})
+    preview = installed.make("preview")
+    assert _devices(installed) == before, "a preview changes nothing"
+    more = installed.make("up")
+    after = _devices(installed)
+    assert_finished(installed, workers=3)
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"lab-worker-2"}
+    created = re.findall(r"(\S+-device) \(Device\): (\S+)", more.out)
+    assert created == [("lab-worker-2-device", "created")], more.out
+    assert "lab-worker-2-device" in preview.out and "lab-worker-1-device" not in preview.out
+
+    installed.configure()
+    less = installed.make("up")
+    assert _devices(installed) == before
+    assert_finished(installed)
+    assert re.findall(r"(\S+-device) \(Device\): (\S+)", less.out) == [("lab-worker-2-device", "deleted")]
+
+
+def test_no_secret_is_shown_or_kept_in_clear(installed: Project) -> None:
+    found = secrets.collect(installed, str(ensure(print).path))
+    origins = set(found.values())
+    assert origins >= {"API token", "TSIG key", "upload key", "passphrase"}, origins
+    assert origins >= {"keys hostKeySeed", "install-assets-create stdout"}, origins
+    assert any(origin.endswith("-check connection") for origin in origins), origins
+
+    installed.configure(workers={"count": 1})  # so that preview and up have something to tell
+    leaks: list[str] = []
+    for target in ("output", "preview", "up", "refresh"):
+        leaks += secrets.leaks(found, f"make {target}", installed.make(target).text)
+    installed.configure()
+    leaks += secrets.leaks(found, "make up", installed.make("up").text)
+    for path in secrets.files(installed):
+        leaks += secrets.leaks(found, str(path.relative_to(installed.root)), path.read_text(errors="replace"))
+    for device in installed.holdings()["devices"]:
+        leaks += secrets.leaks(found, f"userdata of {device['hostname']}", _userdata(device))
+    assert not leaks, "\n".join(leaks)
+
+
+def test_down_leaves_nothing_and_may_be_repeated(installed: Project) -> None:
+    supervisor = installed.supervisor()
+    assert supervisor is not None
+    nothing = "nothing is left of the lab: no device, key, record, process, namespace, mount or file"
+
+    first = installed.make("down")
+
+    assert re.search(r"down: \d+ deleted", first.out) and nothing in first.text, first.text
+    assert installed.left() == []
+    assert not supervisor.alive()
+    assert nothing in installed.make("down").text
+    assert installed.left() == []
+
+
+def _userdata(device: dict[str, Any]) -> str:
+    assert device["userdata"], device
+    return device["userdata"]
