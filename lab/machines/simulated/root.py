@@ -30,7 +30,8 @@ shift 3
 mount --rbind -o ro /usr "$root/usr"
 mount --rbind /dev "$root/dev"
 mount --bind "$root/var/usrlocal" "$root/usr/local"
-echo "$name" > /proc/sys/kernel/hostname
+# Whoever is root in a user namespace only may call sethostname, but not write the file.
+hostname "$name" 2>/dev/null || echo "$name" > /proc/sys/kernel/hostname
 cd "$root"
 exec chroot . /bin/sh -c 'cd "$1" && shift && exec "$@"' sh "$directory" "$@"
 """
