@@ -74,7 +74,11 @@ func run(ctx context.Context, role Role, logger *log.Logger) error {
 		member.Run(ctx)
 		return nil
 	}
-	services, err := newServices(role, bundle, network, logger)
+	store := NewStore(time.Now)
+	if err := OpenStore(filepath.Join(root, storeFile), store); err != nil {
+		return err
+	}
+	services, err := newServices(role, bundle, network, store, logger)
 	if err != nil {
 		return err
 	}
@@ -93,7 +97,7 @@ type services struct {
 	log         *log.Logger
 }
 
-func newServices(role Role, bundle cluster.Bundle, network kube.Network, logger *log.Logger) (*services, error) {
+func newServices(role Role, bundle cluster.Bundle, network kube.Network, store *Store, logger *log.Logger) (*services, error) {
 	roots, err := bundle.Pool("kube-apiserver-lb-signer.crt")
 	if err != nil {
 		return nil, err
@@ -114,7 +118,6 @@ func newServices(role Role, bundle cluster.Bundle, network kube.Network, logger 
 	if err != nil {
 		return nil, err
 	}
-	store := NewStore(time.Now)
 	instance := uuid()
 	all := &gossip{
 		store: store, instance: instance, name: bundle.Facts.Internal(), network: network, log: logger, peers: map[string]*peer{},

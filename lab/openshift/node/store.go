@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"log"
 	"sort"
 	"strconv"
 	"strings"
@@ -20,14 +21,16 @@ type Entry struct {
 	Object  kube.Object `json:"object,omitempty"`
 }
 
-// Store holds an API server's objects in memory. Versions are times, but always later than the one replaced, so
-// that "last writer wins" needs no clocks that agree. Objects in it are never changed, only replaced.
+// Store holds an API server's objects in memory, and in a file once it was opened with one. Versions are times, but
+// always later than the one replaced, so that "last writer wins" needs no clocks that agree. Objects in it are never
+// changed, only replaced.
 type Store struct {
 	mu      sync.Mutex
 	entries map[string]record
 	seq     uint64
 	changed chan struct{}
 	now     func() time.Time
+	journal *journal // nil: nothing is kept
 }
 
 type record struct {
@@ -124,6 +127,11 @@ func (s *Store) next(key string) int64 {
 func (s *Store) put(entry Entry) {
 	s.seq++
 	s.entries[entry.Key] = record{Entry: entry, seq: s.seq}
+	if s.journal != nil {
+		if err := s.journal.add(entry, s.entries); err != nil {
+			log.Fatalf("keeping the API server's objects: %v", err) // as etcd without its disk
+		}
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
