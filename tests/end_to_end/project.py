@@ -85,8 +85,9 @@ class Run:
 class Project:
     """The copy."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, machines: str = "simulated") -> None:
         self.root = root
+        self.machines = machines
         self.layout = Layout.of(root / ".state" / "lab")
         _copy(root)
         self._own = self.root / "stacks" / "Pulumi.lab.yaml"
@@ -101,11 +102,11 @@ class Project:
 
     def start(self, target: str) -> Run:
         """Start a make target."""
-        return Run(self.root, ["make", "-s", target, "MACHINES=simulated"], self.environment())
+        return Run(self.root, ["make", "-s", target, f"MACHINES={self.machines}"], self.environment())
 
-    def make(self, target: str, *, fails: bool = False) -> Done:
+    def make(self, target: str, *, fails: bool = False, seconds: float = _LONGEST) -> Done:
         """Run a make target to its end, which must be good (or, with `fails`, bad)."""
-        done = self.start(target).wait()
+        done = self.start(target).wait(seconds)
         assert (done.status != 0) == fails, f"make {target} ended with {done.status}:\n{done.text}"
         return done
 

@@ -195,6 +195,8 @@ def _print(rows: list[Row], seconds: float) -> None:
     print(f"\n{'kill -9 of':11} {'at':48} {'after':>6}  {'then':17} {'took':>6}  outcome")
     for row in rows:
         took = f"{row.seconds:.0f} s" if row.seconds else ""
-        line = f"{row.kill.victim:11} {row.kill.point!s:48} {row.reached:4.1f} s  {row.then:17} {took:>6}  {row.outcome}"
+        line = (
+            f"{row.kill.victim:11} {row.kill.point!s:48} {row.reached:4.1f} s  {row.then:17} {took:>6}  {row.outcome}"
+        )
         print(line)
     print(f"{len(rows)} kill points in {seconds:.0f} s")
