@@ -1,0 +1,145 @@
+"""The figures. Each yields its lines as they are measured; none of them judges anything but its own goal."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.machines.boot_bench import LEAN_KARGS
+from lab.setup import settle
+from tests.bench.measure import BenchError, Line, alternate, compared, say, skipped, slope, timed
+from tests.bench.project import ROOT, ProjectCopy
+from tools.engine import Engine
+from tools.session import PARALLEL
+
+PREVIEW_GOAL = 1.25
+PER_WORKER_GOAL = 3.0
+LIBVIRT_GOAL = 1.5
+_STACK_ITSELF = 1
+"""The engine counts the stack as one of its resources; the bare program has one, too."""
+_TO_CREATE = re.compile(r"^preview: (\d+) to create, 0 unchanged", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """What the figures are measured with."""
+
+    project: ProjectCopy
+    engine: Engine
+    scratch: Path
+    """A directory that is removed at the end."""
+    workers: tuple[int, ...]
+    """Cluster sizes, ascending."""
+    pairs: int
+    """How often previews are measured."""
+    counts: dict[int, int] = field(default_factory=dict[int, int])
+    """Resources by number of workers, without the stack itself, as seen in previews so far."""
+
+    def preview(self, workers: int) -> float:
+        """Preview our stack of so many workers, as `make preview` does without state or network."""
+        stack = self.project.resize("da11", workers)
+        run = timed(self.project.tools("preview", stack), cwd=self.project.root, env=os.environ, limit=120)
+        found = _TO_CREATE.search(run.out)
+        if found is None:
+            raise BenchError(f"the preview of {workers} workers does not say how much it creates\n{run.out}")
+        self.counts[workers] = int(found[1]) - _STACK_ITSELF
+        return run.seconds
+
+    def resources(self, workers: int) -> int:
+        """How many resources a stack of so many workers has."""
+        if workers not in self.counts:
+            self.preview(workers)
+        return self.counts[workers]
+
+    def bare(self, operation: str, resources: int) -> float:
+        """Run the bare program with so many resources; its state is thrown away afterwards."""
+        with tempfile.TemporaryDirectory(dir=self.scratch, prefix="bare-") as state:
+            command = [sys.executable, "-m", "tests.bench.bare", operation, "--resources", str(resources)]
+            command += ["--state", state, "--engine", str(self.engine.path), "--parallel", str(PARALLEL)]
+            command += ["--engine-version", self.engine.version]
+            return timed(command, cwd=ROOT, env=os.environ, limit=300).seconds
+
+    def up(self, stack: str, machines: str, limit: float) -> float:
+        """Bring a lab stack up as `make up` does."""
+        command = self.project.tools("up", stack, machines)
+        return timed(command, cwd=self.project.root, env=os.environ, limit=limit).seconds
+
+    @contextlib.contextmanager
+    def taken_down(self, stack: str) -> Generator[None]:
+        """Whatever comes: the stack and its lab are taken down afterwards."""
+        try:
+            yield
+        finally:
+            say(f"  taking {stack} down")
+            timed(self.project.tools("down", stack), cwd=self.project.root, env=os.environ, limit=300)
+
+
+def preview(bench: Bench) -> Iterator[Line]:
+    """Preview of a new cluster, against the bare program's preview of as many resources."""
+    for workers in bench.workers:
+        resources = bench.resources(workers)  # also lets Python compile what it will load
+        say(f"preview, {workers} workers, {resources} resources")
+        ours, bare = alternate(
+            lambda workers=workers: bench.preview(workers),
+            lambda resources=resources: bench.bare("preview", resources),
+            bench.pairs,
+        )
+        yield compared("preview", ours, bare, goal=PREVIEW_GOAL, workers=workers, resources=resources)
+
+
+def resources_per_worker(bench: Bench) -> Iterator[Line]:
+    """How many resources one more worker takes."""
+    sizes = {workers: bench.resources(workers) for workers in (1, *bench.workers)}
+    yield slope("resources_per_worker", sizes, PER_WORKER_GOAL)
+
+
+def up_simulated(bench: Bench) -> Iterator[Line]:
+    """A whole `up` on simulated machines, the lab's start included, against the bare program's `up`."""
+    for workers in bench.workers:
+        resources = bench.resources(workers)
+        stack = bench.project.resize("lab", workers)
+        say(f"up on simulated machines, {workers} workers, {resources} resources")
+        with bench.taken_down(stack):
+            ours = bench.up(stack, "simulated", limit=400)
+        bare = bench.bare("up", resources)
+        say(f"  {ours:.1f} s, baseline {bare:.1f} s")
+        yield compared("up_simulated", [ours], [bare], workers=workers, resources=resources)
+
+
+def up_libvirt(bench: Bench) -> Iterator[Line]:
+    """A whole `up` of the lab's stack on libvirt machines, against the same number of machines just booting to SSH."""
+    name = "up_libvirt"
+    reasons: list[str] = []
+    if settle("libvirt", reasons.append) != "libvirt":
+        yield skipped(name, "; ".join(reasons))
+        return
+    import yaml
+
+    document = yaml.safe_load((ROOT / "stacks" / "Pulumi.lab.yaml").read_text())["config"]
+    machines = 1 + document["metal-ipi:controlPlane"]["count"] + document["metal-ipi:workers"]["count"]
+    say(f"boot of {machines} libvirt machines to SSH")
+    command = [sys.executable, "-m", "lab.machines.boot_bench", "--count", str(machines), "--kargs", LEAN_KARGS]
+    booted = timed(command, cwd=ROOT, env=os.environ, limit=900)
+    baseline = float(json.loads(booted.out)["seconds"])
+    say(f"up on libvirt machines, beside {baseline:.0f} s to boot")
+    with bench.taken_down("lab"):
+        ours = bench.up("lab", "libvirt", limit=900)
+        really = bench.project.machines("lab")
+    if really != "libvirt":
+        raise BenchError(f"the lab went on with {really} machines")
+    yield compared(name, [ours], [baseline], goal=LIBVIRT_GOAL, machines=machines)
+
+
+FIGURES: dict[str, Callable[[Bench], Iterator[Line]]] = {
+    "preview": preview,
+    "resources_per_worker": resources_per_worker,
+    "up_simulated": up_simulated,
+    "up_libvirt": up_libvirt,
+}

@@ -1,0 +1,101 @@
+"""Running whole processes by the clock, in alternation, and the lines that come of it."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Line = dict[str, object]
+"""One figure as printed."""
+
+
+class BenchError(Exception):
+    """Something to be measured did not run; the first line says what, the rest what it printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A process that ended well."""
+
+    seconds: float
+    """From its start to its end."""
+    out: str
+    """What it printed on standard output."""
+
+
+def say(text: str) -> None:
+    """Progress, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def timed(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], limit: float) -> Run:
+    """Run a process to its end; raises BenchError when it fails or takes more than `limit` seconds.
+
+    One that takes too long, or that we are interrupted at, is asked to end (its own containment ends what it started).
+    """
+    name = " ".join(command)
+    started = time.monotonic()
+    with subprocess.Popen(
+        command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, errors="replace",
+    ) as process:  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"`{name}` took more than {limit:.0f} s\n{_end(process)}") from None
+        except BaseException:
+            _end(process)
+            raise
+    seconds = time.monotonic() - started
+    if process.returncode != 0:
+        raise BenchError(f"`{name}` ended with status {process.returncode}\n{out}{err}")
+    return Run(seconds=seconds, out=out)
+
+
+def _end(process: subprocess.Popen[str]) -> str:
+    process.terminate()
+    try:
+        return "".join(process.communicate(timeout=60))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return "".join(process.communicate())
+
+
+def alternate(
+    ours: Callable[[], float], bare: Callable[[], float], pairs: int, report: Callable[[str], None] = say
+) -> tuple[list[float], list[float]]:
+    """Seconds of both, measured in turn: what else the machine does then weighs on both alike."""
+    each: tuple[list[float], list[float]] = ([], [])
+    for number in range(pairs):
+        each[0].append(ours())
+        each[1].append(bare())
+        report(f"  pair {number + 1} of {pairs}: {each[0][-1]:.2f} s, baseline {each[1][-1]:.2f} s")
+    return each
+
+
+def compared(
+    figure: str, ours: Sequence[float], bare: Sequence[float], *, goal: float | None = None, **details: object
+) -> Line:
+    """A figure that is a ratio of two times: medians, their quotient, and whether it is within the goal, if any."""
+    seconds, baseline = statistics.median(ours), statistics.median(bare)
+    line: Line = {"figure": figure, **details, "seconds": round(seconds, 2), "baseline_seconds": round(baseline, 2)}
+    line["ratio"] = round(seconds / baseline, 2)
+    return line | ({} if goal is None else {"goal": goal, "met": seconds / baseline <= goal})
+
+
+def slope(figure: str, counts: Mapping[int, int], goal: float) -> Line:
+    """Resources per worker: the growth from the smallest to the largest cluster, for what is there once costs once."""
+    few, many = min(counts), max(counts)
+    each = (counts[many] - counts[few]) / (many - few)
+    resources = {str(workers): counts[workers] for workers in sorted(counts)}
+    return {"figure": figure, "resources": resources, "per_worker": round(each, 2), "goal": goal, "met": each <= goal}
+
+
+def skipped(figure: str, reason: str) -> Line:
+    """A figure that cannot be measured here."""
+    return {"figure": figure, "skipped": reason}

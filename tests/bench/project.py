@@ -1,0 +1,62 @@
+"""A copy of the project: its stacks, its lab and its `.state` are the bench's own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+_OURS = re.compile(r"MAKE.*|MFLAGS|STACK|MACHINES|FIGURES|PULUMI_.*|METAL_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE")
+
+
+def ignore_own_variables(environment: MutableMapping[str, str]) -> None:
+    """Take out what the caller's shell and make would tell the commands that are measured."""
+    for name in [name for name in environment if _OURS.fullmatch(name)]:
+        del environment[name]
+
+
+def files(root: Path) -> list[str]:
+    """What a commit of everything would hold: tracked files, and new ones that git does not ignore; relative."""
+    command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+    return [name for name in listed if name and (root / name).is_file()]  # one may be deleted and not yet committed
+
+
+class ProjectCopy:
+    """The copy, and the stacks that are measured in it."""
+
+    def __init__(self, root: Path, source: Path = ROOT) -> None:
+        self.root = root
+        for name in files(source):
+            target = root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, target, follow_symlinks=False)
+        # Plug-ins look for it at the project's root; this way they run as they do for a user.
+        (root / ".venv").symlink_to(sys.prefix, target_is_directory=True)
+
+    def tools(self, command: str, stack: str, machines: str | None = None) -> list[str]:
+        """The command line of one of the driver's commands, as the Makefile calls it."""
+        chosen = ["--machines", machines] if machines else []
+        return [str(self.root / ".venv" / "bin" / "python"), "-m", "tools", command, "--stack", stack, *chosen]
+
+    def resize(self, template: str, workers: int) -> str:
+        """Write the stack file `template` with another number of workers; returns the new stack's name."""
+        document = cast("dict[str, Any]", yaml.safe_load(self._stack_file(template).read_text()))
+        document["config"]["metal-ipi:workers"] = {"count": workers}
+        name = f"{template}-{workers}"
+        self._stack_file(name).write_text(yaml.safe_dump(document, sort_keys=False))
+        return name
+
+    def machines(self, stack: str) -> str:
+        """What kind of machines a lab stack that is up really has."""
+        return (self.root / ".state" / "stacks" / stack / "machines").read_text().strip()
+
+    def _stack_file(self, stack: str) -> Path:
+        return self.root / "stacks" / f"Pulumi.{stack}.yaml"
