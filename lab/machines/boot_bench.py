@@ -154,12 +154,15 @@ async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.S
     known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
     while True:
         try:
+            # A short patience: a packet that the machine was not there for is sent again only after 1, 2, 4 ... seconds.
+            _, probe = await asyncio.wait_for(asyncio.open_connection(address, 22), 0.5)
+            probe.close()
             async with asyncssh.connect(
                 address, username="core", client_keys=[user], known_hosts=known, config=None, connect_timeout=15
             ) as connection:
                 result = await connection.run(f"cat /etc/hostname; {command}", check=True)
         except (OSError, asyncio.TimeoutError, asyncssh.ConnectionLost):
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.2)
             continue
         seen = str(result.stdout)
         if seen.splitlines()[:1] != [spec.hostname]:

@@ -54,7 +54,7 @@ class LibvirtBackend:
         directory = self._machines / spec.id
         directory.mkdir(exist_ok=True)
         xml = domain_xml(spec, bridge=self._bridge, console=f"{MACHINES}/{spec.id}/console.log")
-        await self._daemon.virsh("create", "/dev/stdin", stdin=xml)
+        await self._daemon.virsh("create", "/proc/self/fd/0", stdin=xml)
 
     async def power_off(self, machine_id: str) -> None:
         """Cut the power. Domains are transient: one that is off is not there."""

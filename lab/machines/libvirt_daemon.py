@@ -2,7 +2,8 @@
 
 libvirtd has the places of its files built in (/etc/libvirt, /var/lib/libvirt, /run/libvirt, ...). In its mount namespace
 these are fresh, and the machines' directory is bound to /mnt, so that no path depends on where the state directory is;
-virsh joins it. In its process namespace a shell is init: QEMU makes itself a daemon, libvirtd waits for it to be reaped,
+virsh joins it. /dev has only what is needed, above all no kvm: a /dev/kvm that exists and does not work makes libvirtd
+examine QEMU again, for seconds, at every use of it. In its process namespace a shell is init: QEMU makes itself a daemon, libvirtd waits for it to be reaped,
 and when the shell is killed, the kernel ends libvirtd and every machine with it.
 """
 
@@ -19,12 +20,16 @@ MACHINES = "/mnt"
 _ENTER = """
 set -e
 mount --bind "$1" /mnt
-if [ -e /dev/kvm ]; then mount --bind /dev/null /dev/kvm; fi
 for place in /run /var; do mount -t tmpfs -o mode=0755 lab-libvirt $place; done
 ln -s /run /var/run
 mkdir -p /run/libvirt /var/cache /var/lib /var/log /var/tmp
 mount -t tmpfs -o mode=0755 lab-libvirt /etc
-mkdir /etc/libvirt /run/drivers
+mkdir -p /etc/libvirt /run/drivers /run/dev/net /run/dev/shm
+for device in full net/tun null random tty urandom zero; do
+  touch /run/dev/$device
+  mount --bind /dev/$device /run/dev/$device
+done
+mount --rbind /run/dev /dev
 for user in root:x:0:0 libvirt-qemu:x:64055:64055; do echo "$user::/:/bin/sh"; done >/etc/passwd
 for group in root:x:0 libvirt-qemu:x:64055 kvm:x:109 libvirt:x:110; do echo "$group:"; done >/etc/group
 ln -s /usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so /run/drivers
@@ -95,8 +100,9 @@ class LibvirtDaemon:
         """Run one virsh command; its output, or a BackendError with libvirt's words."""
         if self._process is None or self._process.returncode is not None:
             raise BackendError(f"libvirtd does not run; see {self._log}")
+        namespaces = f"/proc/{self._process.pid}/ns"
         process = await _spawn(
-            *("nsenter", f"--mount=/proc/{self._process.pid}/ns/mnt"),
+            *("nsenter", f"--mount={namespaces}/mnt", f"--pid={namespaces}/pid_for_children"),
             *("virsh", "--quiet", "--connect", "qemu:///system", *arguments),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

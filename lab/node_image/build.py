@@ -54,11 +54,10 @@ def _build(work: Path, key: str, openshift: Path, built: afterburn.Afterburn | N
         afterburn=built.binary if built else None,
         units=built.units if built else (),
     ).tar()
-    root_sum = hashlib.sha256(root).hexdigest()
     (kernel,) = (debian / "boot").glob("vmlinuz-*")
     contained = {
         "kernel": kernel.read_bytes(),
-        "initramfs": initramfs.build(debian, release, root_sum).cpio(),
+        "initramfs": initramfs.build(debian, release, hashlib.sha512(root).hexdigest()).cpio(),
         "rootfs": root,
     }
     for name, data in contained.items():
@@ -69,7 +68,7 @@ def _build(work: Path, key: str, openshift: Path, built: afterburn.Afterburn | N
         afterburn=built is not None,
         kernel_sha256=hashlib.sha256(contained["kernel"]).hexdigest(),
         initramfs_sha256=hashlib.sha256(contained["initramfs"]).hexdigest(),
-        rootfs_sha256=root_sum,
+        rootfs_sha256=hashlib.sha256(root).hexdigest(),
     ).save()
     return result
 

@@ -27,7 +27,7 @@ MODULES = ("virtio_pci", "virtio_net")
 """Kernel modules that the initramfs loads; what they depend on comes before them."""
 
 INITRAMFS_APPLETS = (
-    *("cat", "chgrp", "chmod", "chroot", "cp", "insmod", "ip", "mkdir", "mount", "rm", "sh", "sha256sum", "sleep"),
+    *("cat", "chgrp", "chmod", "chroot", "cp", "insmod", "ip", "mkdir", "mount", "rm", "sh", "sha512sum", "sleep"),
     *("switch_root", "tar", "udhcpc", "wget"),
 )
 
