@@ -154,7 +154,7 @@ async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.S
     known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
     while True:
         try:
-            # A short patience: a packet that the machine was not there for is sent again only after 1, 2, 4 ... seconds.
+            # A short patience: a packet that nobody was there for is sent again only after 1, 2, 4, ... seconds.
             _, probe = await asyncio.wait_for(asyncio.open_connection(address, 22), 0.5)
             probe.close()
             async with asyncssh.connect(
@@ -188,7 +188,18 @@ def main() -> int:
             return subprocess.run(
                 [
                     *("unshare", *(() if os.geteuid() == 0 else ("-U", "-r")), "-n", "-m", "-p", "--fork"),
-                    *("--kill-child", "--mount-proc", "sh", "-c", '"$@"; exit $?', "init", sys.executable, "-m", "lab.machines.boot_bench", *sys.argv[1:]),
+                    *(
+                        "--kill-child",
+                        "--mount-proc",
+                        "sh",
+                        "-c",
+                        '"$@"; exit $?',
+                        "init",
+                        sys.executable,
+                        "-m",
+                        "lab.machines.boot_bench",
+                        *sys.argv[1:],
+                    ),
                 ],
                 env={**os.environ, _INSIDE: "1"},
                 check=False,

@@ -1,4 +1,4 @@
-"""The least world that machines boot in: files, metadata and names. The bench and the tests use it in place of a lab."""
+"""The least world that machines boot in: files, metadata and names; for the bench and for tests of machines alone."""
 
 from __future__ import annotations
 

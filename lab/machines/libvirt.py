@@ -10,8 +10,9 @@ from lab.machines.base import BackendError, MachineSpec
 from lab.machines.libvirt_daemon import MACHINES, LibvirtDaemon
 from lab.machines.libvirt_dhcp import IPV6_ROUTER, Dhcp
 from lab.machines.libvirt_domain import domain_xml
+from lab.network import plan
 
-PROGRAMS = ("dnsmasq", "ip", "libvirtd", "nsenter", "qemu-system-x86_64", "unshare", "virsh")
+PROGRAMS = ("dnsmasq", "ip", "libvirtd", "nsenter", "qemu-system-x86_64", "setpriv", "unshare", "virsh")
 """What the back end runs; Debian packages: dnsmasq-base, libvirt-clients, libvirt-daemon, libvirt-daemon-driver-qemu,
 qemu-system-x86, ipxe-qemu."""
 
@@ -19,7 +20,7 @@ qemu-system-x86, ipxe-qemu."""
 class LibvirtBackend:
     """The MachineBackend of virtual machines. It needs a bridge in its network namespace, and to be root there."""
 
-    def __init__(self, directory: Path, *, bridge: str = "facility0") -> None:
+    def __init__(self, directory: Path, *, bridge: str = plan.BRIDGE) -> None:
         """`directory` keeps logs, DHCP's files and one folder per machine."""
         self._machines = directory / "machines"
         self._bridge = bridge
@@ -42,7 +43,9 @@ class LibvirtBackend:
         settings = {"ip_forward": "1", "conf/all/send_redirects": "0", f"conf/{self._bridge}/send_redirects": "0"}
         for name, value in settings.items():
             (Path("/proc/sys/net/ipv4") / name).write_text(value)
-        await _ip("address", "replace", IPV6_ROUTER, "dev", self._bridge, "nodad")  # fails where IPv6 is off: just slower
+        await _ip(
+            "address", "replace", IPV6_ROUTER, "dev", self._bridge, "nodad"
+        )  # fails where IPv6 is off: just slower
         await asyncio.gather(self._daemon.start(), self._dhcp.start())
 
     async def power_on(self, spec: MachineSpec) -> None:

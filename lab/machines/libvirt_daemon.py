@@ -1,10 +1,12 @@
 """A libvirtd of the lab's own, in namespaces of its own: it sees no configuration of the host and leaves nothing.
 
-libvirtd has the places of its files built in (/etc/libvirt, /var/lib/libvirt, /run/libvirt, ...). In its mount namespace
-these are fresh, and the machines' directory is bound to /mnt, so that no path depends on where the state directory is;
-virsh joins it. /dev has only what is needed, above all no kvm: a /dev/kvm that exists and does not work makes libvirtd
-examine QEMU again, for seconds, at every use of it. In its process namespace a shell is init: QEMU makes itself a daemon, libvirtd waits for it to be reaped,
-and when the shell is killed, the kernel ends libvirtd and every machine with it.
+libvirtd has the places of its files built in (/etc/libvirt, /var/lib/libvirt, ...). In its mount namespace
+these are fresh, and the machines' directory is bound to /mnt, so that no path depends on where the state directory is.
+/dev has only what is needed, above all no kvm: one that exists and does not work makes libvirtd examine QEMU again, for
+seconds, whenever it needs it.
+
+In its process namespace a shell is init: QEMU makes itself a daemon, libvirtd waits for it to be reaped, and when the
+shell is killed, the kernel ends libvirtd and every machine with it. It dies with our process. virsh joins both.
 """
 
 from __future__ import annotations

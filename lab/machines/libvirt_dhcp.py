@@ -3,8 +3,8 @@
 As on Metal, a machine gets its first public IPv4 and the way to its iPXE script, nothing else. Each machine has a /31
 of its own, so netmask and router are options per machine; dnsmasq reads both files again on SIGHUP.
 
-Router advertisements are there for iPXE alone: it waits 16 s for one before it believes that there is no IPv6. They name
-no default router.
+Router advertisements are there for iPXE alone: it waits 16 s for one before it believes that there is no IPv6. They
+name no default router.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab.machines.base import BackendError, MachineSpec
+from lab.network import plan
 
-IPXE_URL = "http://192.0.2.11/ipxe"
+IPXE_URL = f"http://{plan.METADATA}/ipxe"
 """The metadata service hands out a machine's iPXE script at IPXE_URL/<device id>."""
-RESOLVER = "192.0.2.53"
 RANGES = ("198.51.100.0/24", "198.18.0.0/15")
 """Networks of public addresses: the usual one, and the one that takes over when it is full."""
-IPV6_ROUTER = "2001:db8::1/64"
-"""The bridge needs an address of the network that it advertises."""
+IPV6_NETWORK = "2001:db8::"
+IPV6_ROUTER = f"{IPV6_NETWORK}1/64"
+"""The bridge needs an address of the network that is advertised on it."""
 
 
 def configuration(directory: Path, bridge: str) -> str:
@@ -32,6 +33,7 @@ def configuration(directory: Path, bridge: str) -> str:
     lines = [
         "port=0",
         "user=root",
+        "group=root",  # a change of identity would undo that it dies with us
         "keep-in-foreground",
         f"interface={bridge}",
         "bind-interfaces",
@@ -42,10 +44,10 @@ def configuration(directory: Path, bridge: str) -> str:
         f"dhcp-leasefile={directory / 'leases'}",
         f"dhcp-hostsfile={directory / 'hosts'}",
         f"dhcp-optsfile={directory / 'options'}",
-        f"dhcp-option=option:dns-server,{RESOLVER}",
+        f"dhcp-option=option:dns-server,{plan.DNS}",
         "dhcp-option=encap:175,176,1b",  # iPXE's no-pxedhcp: do not wait for a proxy DHCP server
         "enable-ra",
-        f"dhcp-range={IPV6_ROUTER.split('1/')[0]},ra-only",
+        f"dhcp-range={IPV6_NETWORK},ra-only",
         f"ra-param={bridge},0,0",
         *(f"dhcp-range={network.network_address},static,{network.netmask}" for network in ranges),
     ]
@@ -92,7 +94,10 @@ class Dhcp:
         with self._log.open("ab") as log:
             try:
                 self._process = await asyncio.create_subprocess_exec(
-                    *("dnsmasq", f"--conf-file={config}"), stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+                    *("setpriv", "--pdeathsig", "KILL", "dnsmasq", f"--conf-file={config}"),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
                 )
             except OSError as error:
                 raise BackendError(f"dnsmasq: {error.strerror or error}") from error

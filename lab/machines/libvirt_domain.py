@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 from lab.machines.base import MachineSpec
 
 TB_CACHE_MIB = 64
-"""QEMU's cache of translated code, per machine; by default it would be an eighth of the host's memory, at most 1 GiB."""
+"""QEMU's cache of translated code, per machine; more does not make booting faster."""
 
 
 def domain_xml(spec: MachineSpec, *, bridge: str, console: str) -> str:

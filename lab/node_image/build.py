@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def _forget_old(cache: Path) -> None:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Generator[None, None, None]:
     """One build at a time: a second caller waits and then finds the first one's result."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -56,8 +56,8 @@ class NodeImage:
     def publish(self, boot_root: Path, ca_pem: bytes, base_url: str) -> dict[str, object]:
         """Put the image under `boot_root`/images/<release>/, trusting `ca_pem`; the stream document that describes it.
 
-        `base_url` is where `boot_root` is served. The files are copies: a rehearsed fault may damage them, and the cache
-        must not notice.
+        `base_url` is where `boot_root` is served. The files are copies: a rehearsed fault may damage them, the
+        cache must not notice.
         """
         directory = boot_root / "images" / self.release
         directory.mkdir(parents=True, exist_ok=True)

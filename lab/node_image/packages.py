@@ -43,7 +43,14 @@ def unpack(packages: Sequence[Path], directory: Path) -> None:
 
 
 def _unpack(package: Path, directory: Path) -> None:
-    run("sh", "-c", 'dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink -C "$2"', "unpack", package, directory)
+    run(
+        "sh",
+        "-c",
+        'dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink -C "$2"',
+        "unpack",
+        package,
+        directory,
+    )
 
 
 def run(*command: str | os.PathLike[str], **environment: str) -> str:

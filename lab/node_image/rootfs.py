@@ -44,8 +44,9 @@ def os_release(release: str) -> str:
     """/etc/os-release in the shape of RHCOS, where OSTREE_VERSION is the release that the stream names."""
     version = ".".join(release.split(".")[:2])
     return (
-        f'NAME="Lab CoreOS stand-in"\nID=lab-coreos\nID_LIKE="debian"\nVERSION="{release}"\nVERSION_ID="{version}"\n'
-        f"PRETTY_NAME=\"Lab CoreOS stand-in {release}\"\nVARIANT=CoreOS\nVARIANT_ID=coreos\nOSTREE_VERSION='{release}'\n"
+        f'NAME="Lab CoreOS"\nPRETTY_NAME="Lab CoreOS {release}"\nID=rhcos-lab\nID_LIKE="debian"\n'
+        f'VERSION="{release}"\nVERSION_ID="{version}"\nVARIANT=CoreOS\nVARIANT_ID=coreos\n'
+        f"OSTREE_VERSION='{release}'\n"
     )
 
 
