@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 _TYPE = b"ssh-ed25519"
+_SEED_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +30,15 @@ class HostKey:
 
 
 def host_key(seed: str, node: str) -> HostKey:
-    """The host key of `node` (its full name); `seed` is 32 random bytes, base64. The same input gives the same text."""
+    """The host key of `node` (its full name); `seed` is 32 random bytes, base64. The same input gives the same text.
+
+    Raises ValueError for any other seed: keys derived from less could be guessed.
+    """
+    random = base64.b64decode(seed, validate=True)
+    if len(random) != _SEED_BYTES:
+        raise ValueError(f"the seed of host keys has {len(random)} bytes instead of {_SEED_BYTES}")
     material = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"metal-ipi ssh host key {node}".encode())
-    secret = material.derive(base64.b64decode(seed))
+    secret = material.derive(random)
     private = Ed25519PrivateKey.from_private_bytes(secret)
     public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     blob = _string(_TYPE) + _string(public)

@@ -100,7 +100,7 @@ def main() -> int:
     except DriverError as error:
         print(error, file=sys.stderr)
         return error.code
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         print(f"the request is incomplete: {error!r}", file=sys.stderr)
         return _BAD_REQUEST
     json.dump(assets, sys.stdout)
