@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -20,6 +21,12 @@ _NODES = [f"da11-{role}-{number}" for role in ("control-plane", "worker") for nu
 def _run(**changes: Any) -> tuple[Recorder, dict[str, Any]]:
     recorder = Recorder(ANSWERS)
     return recorder, run(main, recorder, settings(**changes), stack="da11")
+
+
+@cache
+def _da11() -> tuple[Recorder, dict[str, Any]]:
+    """The stack as it is committed; read only."""
+    return _run()
 
 
 def _platform(**changes: Any) -> dict[str, Any]:
@@ -48,12 +55,12 @@ def _platform(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_each_step_waits_for_the_one_before(later: str, earlier: set[str]) -> None:
-    recorder, _ = _run()
+    recorder, _ = _da11()
     assert earlier <= recorder.depends_on(later)
 
 
 def test_nothing_waits_that_need_not() -> None:
-    recorder, _ = _run()
+    recorder, _ = _da11()
     gates = {gate.name for gate in recorder.of(_GATE)}
     for node in _NODES:
         assert not recorder.after(f"{node}-device") & {*gates, "dns-records", "da11-bootstrap"}, "ordered at once"
@@ -65,7 +72,7 @@ def test_nothing_waits_that_need_not() -> None:
 
 
 def test_every_resource_takes_its_explicit_provider() -> None:
-    recorder, _ = _run()
+    recorder, _ = _da11()
     for name, request in recorder.requests.items():
         wanted = {"metal-ipi:index": "::metal-ipi::", "equinix-metal:index/": "::platform-provider::"}
         for prefix, provider in wanted.items():
@@ -104,7 +111,7 @@ def test_a_cluster_must_stay_complete_for_a_while(stack: str, stable: int) -> No
 
 
 def test_certificate_requests_are_approved_for_our_machines_only() -> None:
-    recorder, _ = _run()
+    recorder, _ = _da11()
     spec = plain(recorder.one("nodes-ready").inputs["spec"])
     full = [f"{node}.da11.metal.example.com" for node in _NODES]
     assert spec["names"] == full
@@ -119,7 +126,7 @@ def test_certificate_requests_are_approved_for_our_machines_only() -> None:
 
 
 def test_what_is_secret_is_marked_and_what_is_not_is_readable() -> None:
-    recorder, outputs = _run()
+    recorder, outputs = _da11()
     for section in ("metal", "dns", "artifacts"):
         assert is_secret(recorder.one("metal-ipi").inputs[section])
     assert is_secret(recorder.one("platform-provider").inputs["authToken"])
@@ -139,7 +146,7 @@ def test_what_is_secret_is_marked_and_what_is_not_is_readable() -> None:
 
 
 def test_secrets_stand_in_no_readable_input() -> None:
-    recorder, _ = _run()
+    recorder, _ = _da11()
     hidden = [SEED, "swordfish", "PRIVATE KEY", "BEGIN CERTIFICATE REQUEST", json.loads(ASSETS)["kubeconfig"]]
     for args in recorder.resources:
         readable = json.dumps(_without_secrets(args.inputs))
@@ -170,7 +177,7 @@ def test_without_workers_the_control_plane_takes_ingress() -> None:
 
 
 def test_with_workers_they_take_ingress_and_the_bootstrap_address_stands_apart() -> None:
-    recorder, _ = _run()
+    recorder, _ = _da11()
     domain = "da11.metal.example.com"
     lasting, temporary = _records(recorder, "dns-records"), _records(recorder, "dns-bootstrap-records")
     assert lasting[f"*.apps.{domain}"] == [lasting[f"da11-worker-{number}.{domain}"][0] for number in range(3)]
@@ -206,7 +213,7 @@ def test_machines_are_ordered_in_a_facility_or_a_metro(
 
 
 def test_machines_carry_the_plan_and_tags_of_their_role() -> None:
-    recorder, _ = _run()
+    recorder, _ = _da11()
     plans = {name: recorder.one(f"da11-{name}-0-device").inputs["plan"] for name in ("control-plane", "worker")}
     assert plans == {"control-plane": "c3.medium.x86", "worker": "m3.large.x86"}
     assert recorder.one("da11-bootstrap").inputs["plan"] == "c3.small.x86"
@@ -220,13 +227,13 @@ def test_machines_carry_the_plan_and_tags_of_their_role() -> None:
 
 
 def test_new_userdata_does_not_reinstall_running_machines() -> None:
-    recorder, _ = _run()
+    recorder, _ = _da11()
     assert list(recorder.requests["da11-worker-0-device"].ignoreChanges) == ["userData"]
     assert "stdin" in recorder.requests["install-assets-create"].ignoreChanges, "the cluster's certificates stay"
 
 
 def test_an_existing_project_is_used() -> None:
-    recorder, _ = _run()
+    recorder, _ = _da11()
     assert recorder.of("equinix-metal:index/project:Project") == []
     ids = {device.inputs["projectId"] for device in recorder.of(_DEVICE)}
     assert ids == {stack_file("da11")["platform"]["projectId"]}

@@ -1,0 +1,159 @@
+"""Stream metadata and iPXE scripts."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components.boot.ipxe import BootSpec, consoles, kernel_arguments, script
+from components.boot.stream import PxeArtifacts, StreamError, pxe_artifacts
+from tests import golden
+
+_ROOT = Path(__file__).resolve().parents[2]
+_COMMITTED = _ROOT / "stacks" / "rhcos-4.21.json"
+_WHOLE = _ROOT.parent / "shared" / "data" / "rhcos-4.21-stream.json"
+"""The document as Red Hat publishes it; the committed one is the part that is needed."""
+_DISK = "/dev/disk/by-id/nvme-eui.0025388b71b1c2d3"
+
+
+def _spec(architecture: str = "x86_64", **changes: Any) -> BootSpec:
+    artifacts = pxe_artifacts(_COMMITTED.read_text(), architecture)
+    spec = BootSpec(artifacts=artifacts, architecture=architecture, platform_id="packet")
+    return dataclasses.replace(spec, **changes)
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+@pytest.mark.parametrize(("mode", "device"), [("live", None), ("install", _DISK)])
+def test_ipxe_script(architecture: str, mode: str, device: str | None) -> None:
+    golden.check(f"ipxe-{mode}-{architecture}.ipxe", script(_spec(architecture, install_device=device)))
+
+
+@pytest.mark.skipif(not _WHOLE.is_file(), reason="the whole stream document is not at hand")
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_the_committed_stream_is_an_extract_of_the_whole(architecture: str) -> None:
+    assert pxe_artifacts(_WHOLE.read_text(), architecture) == _spec(architecture).artifacts
+
+
+def test_live_mode_configures_the_live_system_only() -> None:
+    arguments = kernel_arguments(_spec())
+    assert not [argument for argument in arguments if argument.startswith("coreos.inst.")]
+    assert arguments[0] == "initrd=main"
+    assert {"ignition.firstboot", "ignition.platform.id=packet"} < set(arguments)
+    assert _spec().always_pxe
+
+
+def test_install_mode_leaves_ignition_to_the_installed_system() -> None:
+    arguments = kernel_arguments(_spec(install_device=_DISK))
+    assert not [argument for argument in arguments if argument.startswith("ignition.")]
+    assert {f"coreos.inst.install_dev={_DISK}", "coreos.inst.platform_id=packet"} < set(arguments)
+    assert not _spec(install_device=_DISK).always_pxe
+
+
+@pytest.mark.parametrize(
+    ("architecture", "platform", "asked", "given"),
+    [
+        ("x86_64", "packet", (), ("ttyS1,115200n8",)),
+        ("aarch64", "packet", (), ("ttyAMA0,115200",)),
+        ("x86_64", "packet", ("ttyS0",), ("ttyS0",)),
+        ("x86_64", "metal", (), ()),
+    ],
+)
+def test_consoles(architecture: str, platform: str, asked: tuple[str, ...], given: tuple[str, ...]) -> None:
+    spec = _spec(architecture, platform_id=platform, consoles=asked, extra=("nosmt",))
+    assert consoles(spec) == given
+    assert kernel_arguments(spec)[-len(given) - 1 :] == (*(f"console={console}" for console in given), "nosmt")
+
+
+_BASE = "architectures.x86_64.artifacts.metal"
+_ROOTFS = f"{_BASE}.formats.pxe.rootfs"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("architectures", None, "the stream metadata has no architectures"),
+        ("architectures.x86_64", None, "the stream metadata has no architectures.x86_64; it knows: aarch64"),
+        (f"{_BASE}.formats.pxe", None, f"the stream metadata has no {_BASE}.formats.pxe"),
+        (f"{_BASE}.release", None, f"the stream metadata has no {_BASE}.release"),
+        (f"{_BASE}.release", 9.8, f"the stream metadata's {_BASE}.release is no text"),
+        (f"{_BASE}.formats", [], f"the stream metadata has no {_BASE}.formats.pxe"),
+        (_ROOTFS, "https://host/rootfs", f"the stream metadata has no {_ROOTFS}.location"),
+        (
+            f"{_ROOTFS}.location",
+            "ftp://h/x",
+            f"the stream metadata's {_ROOTFS}.location is no http(s) URL: 'ftp://h/x'",
+        ),
+        (f"{_ROOTFS}.location", "https://h/x y", f"{_ROOTFS}.location is no http(s) URL: 'https://h/x y'"),
+        (f"{_ROOTFS}.location", "https://h/x\n", f"{_ROOTFS}.location is no http(s) URL"),
+        (f"{_ROOTFS}.sha256", "A" * 64, f"the stream metadata's {_ROOTFS}.sha256 is no SHA-256: '{'A' * 64}'"),
+        (f"{_ROOTFS}.sha256", "0" * 63, f"{_ROOTFS}.sha256 is no SHA-256"),
+        (f"{_ROOTFS}.sha256", "0" * 64 + "\n", f"{_ROOTFS}.sha256 is no SHA-256"),
+    ],
+)
+def test_a_malformed_document_names_the_first_wrong_path(path: str, value: Any, message: str) -> None:
+    tree: dict[str, Any] = copy.deepcopy(json.loads(_COMMITTED.read_text()))
+    *parents, last = path.split(".")
+    section = tree
+    for parent in parents:
+        section = section[parent]
+    if value is None:
+        del section[last]
+    else:
+        section[last] = value
+    with pytest.raises(StreamError) as caught:
+        pxe_artifacts(json.dumps(tree), "x86_64")
+    assert message in str(caught.value)
+
+
+def test_an_unknown_architecture_names_the_known_ones() -> None:
+    with pytest.raises(StreamError) as caught:
+        pxe_artifacts(_COMMITTED.read_text(), "riscv64")
+    assert str(caught.value) == "the stream metadata has no architectures.riscv64; it knows: aarch64, x86_64"
+
+
+def test_what_is_no_json_is_said_to_be_none() -> None:
+    with pytest.raises(StreamError, match="the stream metadata is no JSON document"):
+        pxe_artifacts("<html>", "x86_64")
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
+_PATHS = [
+    *(".".join(_ROOTFS.split(".")[:length]) for length in range(1, 8)),
+    f"{_ROOTFS}.location",
+    f"{_ROOTFS}.sha256",
+    f"{_BASE}.release",
+]
+
+
+@settings(max_examples=150, deadline=None, database=None)
+@given(path=st.sampled_from(_PATHS), value=_JSON)
+def test_whatever_stands_there_the_answer_is_artifacts_or_a_stream_error(path: str, value: Any) -> None:
+    tree: Any = json.loads(_COMMITTED.read_text())
+    *parents, last = path.split(".")
+    section = tree
+    for parent in parents:
+        section = section[parent]
+    section[last] = value
+    try:
+        found = pxe_artifacts(json.dumps(tree), "x86_64")
+    except StreamError:
+        return
+    assert isinstance(found, PxeArtifacts) and path == f"{_BASE}.release" and found.release == value
+
+
+@settings(max_examples=50, deadline=None, database=None)
+@given(_JSON)
+def test_any_other_document_is_a_stream_error(document: Any) -> None:
+    with pytest.raises(StreamError):
+        pxe_artifacts(json.dumps(document), "x86_64")

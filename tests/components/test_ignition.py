@@ -1,0 +1,135 @@
+"""The Ignition configs we render, compared with golden files and tried on the real validator."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import pytest
+
+from components.boot.host_keys import host_key
+from components.boot.ignition import (
+    SPEC,
+    USERDATA_LIMIT,
+    IgnitionError,
+    Source,
+    certificate_authorities,
+    data_url,
+    identity,
+    pointer,
+)
+from tests import golden
+
+_DOMAIN = "lab.facility.test"
+_SEED = base64.b64encode(bytes(range(32))).decode()
+_HASH = "sha512-" + "0123456789abcdef" * 8
+_CA = "data:text/plain;charset=utf-8;base64,LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"
+_KEYS = ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPDx cluster", "ssh-rsa AAAAB3NzaC1yc2E someone")
+_FIRST = {
+    "bootstrap": Source(url="https://boot.facility.test/artifacts/x/bootstrap.ign", hash=_HASH),
+    "control-plane-0": Source(url=f"https://api-int.{_DOMAIN}:22623/config/master"),
+    "worker-0": Source(url=f"https://api-int.{_DOMAIN}:22623/config/worker"),
+}
+_VALIDATORS = ("ignition-validate", "/usr/lib/dracut/modules.d/30ignition/ignition-validate")
+
+
+def _pointer(node: str) -> str:
+    return pointer(
+        hostname=f"lab-{node}.{_DOMAIN}",
+        merge=[_FIRST[node], Source(url=f"https://boot.facility.test/artifacts/x/lab-{node}.ign", hash=_HASH)],
+        certificate_authorities=[_CA],
+        authorized_keys=_KEYS,
+    )
+
+
+def _identity() -> str:
+    key = host_key(_SEED, f"worker-0.{_DOMAIN}")
+    return identity(private_key=key.private_key, public_key=key.public_key)
+
+
+def _content(config: dict[str, Any], path: str) -> bytes:
+    (file,) = (file for file in config["storage"]["files"] if file["path"] == path)
+    header, _, data = file["contents"]["source"].partition(",")
+    return base64.b64decode(data) if header.endswith(";base64") else unquote_to_bytes(data)
+
+
+@pytest.mark.parametrize("node", list(_FIRST))
+def test_pointers(node: str) -> None:
+    golden.check_json(f"ignition-{node.removesuffix('-0')}.json", _pointer(node))
+
+
+def test_identity() -> None:
+    golden.check_json("ignition-identity.json", _identity())
+
+
+@pytest.mark.parametrize("name", [*_FIRST, "identity"])
+def test_the_real_validator_takes_them(name: str) -> None:
+    program = next(filter(None, map(shutil.which, _VALIDATORS)), None)
+    if program is None:
+        pytest.skip("ignition-validate is not installed (Debian package ignition)")
+    text = _identity() if name == "identity" else _pointer(name)
+    result = subprocess.run([program, "-"], input=text, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_files_hold_what_they_should() -> None:
+    key = host_key(_SEED, f"worker-0.{_DOMAIN}")
+    node, config = json.loads(_pointer("worker-0")), json.loads(_identity())
+    assert node["ignition"]["version"] == config["ignition"]["version"] == SPEC
+    assert _content(node, "/etc/hostname") == b"lab-worker-0.lab.facility.test\n"
+    assert _content(config, "/etc/ssh/ssh_host_ed25519_key").decode() == key.private_key
+    assert _content(config, "/etc/ssh/ssh_host_ed25519_key.pub").decode() == f"{key.public_key}\n"
+    assert {file["path"]: file["mode"] for file in config["storage"]["files"]} == {
+        "/etc/ssh/ssh_host_ed25519_key": 0o600,
+        "/etc/ssh/ssh_host_ed25519_key.pub": 0o644,
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (Source(url="http://boot/x.ign"), "ignition.config.merge.0.source: Value error, only https: and data: sources"),
+        (Source(url="https://boot/x.ign", hash="sha512-00"), "ignition.config.merge.0.verification.hash: Value error"),
+        (Source(url="https://boot/x.ign", hash=_HASH + "\n"), "neither 'sha512-' nor 'sha256-'"),
+    ],
+)
+def test_what_the_specification_or_we_refuse(source: Source, message: str) -> None:
+    with pytest.raises(IgnitionError) as caught:
+        pointer(hostname="n.test", merge=[source], certificate_authorities=[], authorized_keys=[])
+    assert message in str(caught.value)
+
+
+def test_a_message_shows_no_content() -> None:
+    with pytest.raises(IgnitionError) as caught:
+        pointer(
+            hostname="n.test",
+            merge=[Source(url="ftp://user:hunter2@boot/x")],
+            certificate_authorities=[],
+            authorized_keys=[],
+        )
+    assert "hunter2" not in str(caught.value)
+
+
+def test_userdata_that_metal_would_not_take_is_refused() -> None:
+    with pytest.raises(IgnitionError, match=rf"the userdata of n.test has \d+ bytes, more than {USERDATA_LIMIT}"):
+        pointer(
+            hostname="n.test",
+            merge=[Source(url=data_url("x" * USERDATA_LIMIT))],
+            certificate_authorities=[],
+            authorized_keys=[],
+        )
+
+
+def test_authorities_are_taken_from_the_installers_pointer() -> None:
+    tree = {"ignition": {"security": {"tls": {"certificateAuthorities": [{"source": "data:,A"}, {"source": _CA}]}}}}
+    assert certificate_authorities(json.dumps(tree)) == ("data:,A", _CA)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"ignition":{}}', '{"ignition":{"security":null}}'])
+def test_a_pointer_without_authorities_is_an_error(text: str) -> None:
+    with pytest.raises(IgnitionError, match="the installer's pointer config names no certificate authority"):
+        certificate_authorities(text)

@@ -1,0 +1,76 @@
+"""install-config.yaml and DNS records."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from components.endpoints.records import bootstrap_records, cluster_records
+from components.install.install_config import InstallConfigError, install_config
+from components.machines.tags import tags
+from tests import golden
+
+_PULL_SECRET = '{"auths":{"quay.io":{"auth":"eDp5"}}}'
+_DOMAIN = "lab.facility.test"
+
+
+def _config(architecture: str = "x86_64", control_plane: int = 3, pull_secret: str = _PULL_SECRET) -> str:
+    return install_config(
+        cluster_name="lab",
+        base_domain="facility.test",
+        architecture=architecture,
+        control_plane=control_plane,
+        pull_secret=pull_secret,
+        authorized_keys=["ssh-ed25519 AAAA cluster", "ssh-rsa BBBB someone"],
+    )
+
+
+def test_install_config() -> None:
+    golden.check("install-config.yaml", _config())
+
+
+def test_what_depends_on_the_cluster() -> None:
+    config = yaml.safe_load(_config(architecture="aarch64", control_plane=1))
+    assert config["controlPlane"] == {"name": "master", "architecture": "arm64", "replicas": 1}
+    assert config["compute"] == [{"name": "worker", "architecture": "arm64", "replicas": 0}]
+    assert config["pullSecret"] == _PULL_SECRET
+    assert config["sshKey"] == "ssh-ed25519 AAAA cluster\nssh-rsa BBBB someone\n"
+
+
+def test_a_pull_secret_that_is_no_json_is_refused_and_not_shown() -> None:
+    with pytest.raises(InstallConfigError) as caught:
+        _config(pull_secret="hunter2")
+    assert str(caught.value) == "the pull secret is no JSON document; set install.pullSecret anew"
+    assert caught.value.__suppress_context__
+
+
+def _listed(workers: int) -> str:
+    control_plane = {f"lab-control-plane-{n}.{_DOMAIN}": f"198.51.100.{2 * n + 1}" for n in range(3)}
+    others = {f"lab-worker-{n}.{_DOMAIN}": f"198.51.100.{2 * n + 101}" for n in range(workers)}
+    lasting = cluster_records(domain=_DOMAIN, control_plane=control_plane, workers=others)
+    temporary = bootstrap_records(domain=_DOMAIN, node=f"lab-bootstrap.{_DOMAIN}", address="198.51.100.201")
+    return "".join(
+        f"; {title}\n" + "".join(f"{record.name} {record.type} {' '.join(record.values)}\n" for record in records)
+        for title, records in (("lasting", lasting), ("until the bootstrap machine is removed", temporary))
+    )
+
+
+@pytest.mark.parametrize("workers", [2, 0])
+def test_dns_records(workers: int) -> None:
+    golden.check(f"dns-{workers}-workers.txt", _listed(workers))
+
+
+def test_tags() -> None:
+    assert tags(stack="lab", cluster=_DOMAIN, hostname="lab-bootstrap", role="bootstrap") == [
+        "metal-ipi",
+        "metal-ipi:stack=lab",
+        "metal-ipi:cluster=lab.facility.test",
+        "metal-ipi:name=lab-bootstrap",
+        "metal-ipi:role=bootstrap",
+    ]
+
+
+def test_the_pull_secret_is_one_text_and_not_a_tree() -> None:
+    assert json.loads(yaml.safe_load(_config())["pullSecret"])["auths"]["quay.io"] == {"auth": "eDp5"}

@@ -1,0 +1,261 @@
+"""The node check's script, run against prepared root file systems, and what is made of its output."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from components.checks import node_check
+from components.checks.node_check import CheckOutputError, Expectation, parse, script
+from tests import golden
+
+_EXPECTATION = Expectation(
+    hostname="lab-worker-0.lab.facility.test",
+    metadata_hostname="lab-worker-0",
+    public_ipv4="198.51.100.7",
+    private_ipv4="203.0.113.7",
+    platform_id="packet",
+    release="9.8.20260428-0",
+    kernel_arguments=("console=ttyS1,115200n8", "nosmt"),
+)
+_FILES = {
+    "etc/.ignition-result.json": '{\n  "provisioningDate": "2026-05-01T10:00:00Z",\n  "userConfigProvided": true\n}\n',
+    "etc/os-release": 'NAME="Lab"\nID="rhcos-lab"\nOSTREE_VERSION=\'9.8.20260428-0\'\n',
+    "proc/cmdline": "initrd=main ignition.platform.id=packet console=ttyS1,115200n8 nosmt\n",
+    "proc/sys/kernel/hostname": "lab-worker-0.lab.facility.test\n",
+    "run/metadata/afterburn": (
+        "AFTERBURN_PACKET_HOSTNAME=lab-worker-0\n"
+        "AFTERBURN_PACKET_IPV4_PUBLIC_0=198.51.100.7\n"
+        "AFTERBURN_PACKET_IPV4_PRIVATE_0=203.0.113.7\n"
+    ),
+    "opt/bin/afterburn": "#!/bin/sh\n",
+    "dev/null": "",
+}
+_TOOLS = ("bin", "sbin", "usr", "lib", "lib64")
+
+
+def _namespaces() -> bool:
+    program = shutil.which("unshare")
+    if program is None:
+        return False
+    return subprocess.run([program, "-Urm", "true"], capture_output=True, check=False).returncode == 0
+
+
+runs_scripts = pytest.mark.skipif(not _namespaces(), reason="user and mount namespaces are not permitted here")
+
+
+class Node:
+    """A root file system with the machine's tools, in which every file can be changed."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        for path, text in _FILES.items():
+            self.write(path, text)
+        (root / "opt/bin/afterburn").chmod(0o755)
+        self._mounts: list[str] = []
+        for name in _TOOLS:
+            own = Path("/", name)
+            if own.is_symlink():
+                (root / name).symlink_to(own.readlink())
+            elif own.is_dir():
+                (root / name).mkdir()
+                self._mounts.append(name)
+
+    def write(self, path: str, text: str) -> None:
+        """Put a file there."""
+        file = self._root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def replace(self, path: str, old: str, new: str) -> None:
+        """Change a file of a healthy node."""
+        assert old in _FILES[path]
+        self.write(path, _FILES[path].replace(old, new))
+
+    def remove(self, *paths: str) -> None:
+        """Take files away."""
+        for path in paths:
+            (self._root / path).unlink()
+
+    def check(self, expectation: Expectation = _EXPECTATION) -> subprocess.CompletedProcess[str]:
+        """Run the script as the node's shell would."""
+        root = shlex.quote(str(self._root))
+        mounts = [f"mount --rbind /{name} {root}/{name}" for name in self._mounts]
+        inside = " && ".join([*mounts, f"exec chroot {root} /bin/sh -s"])
+        return subprocess.run(
+            ["unshare", "-Urm", "sh", "-c", inside],
+            input=script(expectation),
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin:/opt/bin", "LC_ALL": "C"},
+            timeout=60,
+        )
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    monkeypatch.setattr(node_check, "_AFTERBURN_WAIT", 1)
+    return Node(tmp_path)
+
+
+def _statuses(output: str) -> dict[str, tuple[str, str]]:
+    return {result["name"]: (result["status"], result["observed"]) for result in parse(output)}
+
+
+def test_the_script_is_the_expectations_and_the_checks() -> None:
+    golden.check("node-check.sh", script(_EXPECTATION))
+
+
+def test_what_is_expected_cannot_become_a_command() -> None:
+    hostile = dataclasses.replace(_EXPECTATION, hostname="x; touch /gone '$(id)'", kernel_arguments=("a='b'",))
+    lines = script(hostile).splitlines()
+    assert shlex.split(lines[0]) == ["EXPECTED_HOSTNAME=x; touch /gone '$(id)'"]
+    assert shlex.split(lines[6]) == ["EXPECTED_KERNEL_ARGUMENTS=a='b'"]
+
+
+@runs_scripts
+def test_a_node_that_is_what_it_should_be_passes(node: Node) -> None:
+    result = node.check()
+    assert (result.returncode, result.stderr) == (0, "")
+    statuses = _statuses(result.stdout)
+    compact = json.dumps(json.loads(_FILES["etc/.ignition-result.json"]), separators=(",", ":"))
+    assert statuses == {
+        "ignition": ("passed", compact),
+        "platform-karg": ("passed", "packet"),
+        "karg console=ttyS1,115200n8": ("passed", "console=ttyS1,115200n8"),
+        "karg nosmt": ("passed", "nosmt"),
+        "afterburn-public-ipv4": ("passed", "198.51.100.7"),
+        "afterburn-private-ipv4": ("passed", "203.0.113.7"),
+        "afterburn-hostname": ("passed", "lab-worker-0"),
+        "hostname": ("passed", "lab-worker-0.lab.facility.test"),
+        "os-version": ("passed", "9.8.20260428-0"),
+    }
+
+
+@runs_scripts
+@pytest.mark.parametrize(
+    ("change", "check", "cause"),
+    [
+        (("proc/cmdline", "=packet", "=metal"), "platform-karg", "read 'metal', expected 'packet'"),
+        (("proc/cmdline", "ignition.platform.id=packet", ""), "platform-karg", "read '', expected 'packet'"),
+        (("proc/cmdline", "ttyS1,", "ttyS0,"), "karg console=ttyS1,115200n8", "it is not on the kernel's command line"),
+        (("proc/cmdline", "nosmt", "nosmt=force"), "karg nosmt", "it is not on the kernel's command line"),
+        (
+            ("run/metadata/afterburn", "100.7", "100.9"),
+            "afterburn-public-ipv4",
+            "read '198.51.100.9', expected '198.51.100.7'",
+        ),
+        (
+            ("run/metadata/afterburn", "113.7", "113.9"),
+            "afterburn-private-ipv4",
+            "read '203.0.113.9', expected '203.0.113.7'",
+        ),
+        (
+            ("run/metadata/afterburn", "worker-0", "worker-1"),
+            "afterburn-hostname",
+            "read 'lab-worker-1', expected 'lab-worker-0'",
+        ),
+        (
+            ("proc/sys/kernel/hostname", "lab-worker-0.lab.facility.test", "localhost"),
+            "hostname",
+            "read 'localhost', expected 'lab-worker-0.lab.facility.test'",
+        ),
+        (("etc/os-release", "9.8.2026", "9.7.2026"), "os-version", "read '9.7.20260428-0', expected '9.8.20260428-0'"),
+        (("etc/os-release", "OSTREE_VERSION", "VERSION"), "os-version", "read '', expected '9.8.20260428-0'"),
+    ],
+)
+def test_each_deviation_fails_and_is_named(node: Node, change: tuple[str, str, str], check: str, cause: str) -> None:
+    node.replace(*change)
+    result = node.check()
+    assert result.returncode == 1
+    assert result.stderr == f"lab-worker-0.lab.facility.test failed: {check}: {cause}\n"
+    assert [name for name, (status, _) in _statuses(result.stdout).items() if status != "passed"] == [check]
+
+
+@runs_scripts
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_node_that_ignition_did_not_finish_fails(node: Node, empty: bool) -> None:
+    node.write("etc/.ignition-result.json", "") if empty else node.remove("etc/.ignition-result.json")
+    result = node.check()
+    assert result.returncode == 1
+    assert result.stderr == (
+        "lab-worker-0.lab.facility.test failed: ignition: Ignition left no result file /etc/.ignition-result.json:"
+        " it did not finish on this node\n"
+    )
+
+
+@runs_scripts
+def test_all_deviations_are_told_at_once(node: Node) -> None:
+    node.replace("proc/cmdline", "=packet", "=metal")
+    node.write("proc/sys/kernel/hostname", "localhost\n")
+    result = node.check()
+    assert result.returncode == 1
+    assert [line.split(": ")[1] for line in result.stderr.splitlines()] == ["platform-karg", "hostname"]
+
+
+@runs_scripts
+def test_afterburn_that_has_written_nothing_fails_after_a_wait(node: Node) -> None:
+    node.remove("run/metadata/afterburn")
+    result = node.check()
+    assert result.returncode == 1
+    assert "afterburn-public-ipv4: read '', expected '198.51.100.7'" in result.stderr
+
+
+@runs_scripts
+@pytest.mark.parametrize(
+    ("os_id", "status", "code"),
+    [
+        ("rhcos-lab", "skipped", 0),
+        ("debian", "skipped", 0),
+        *((name, "failed", 1) for name in ("rhcos", "scos", "fedora")),
+    ],
+)
+def test_only_an_image_without_afterburn_skips_it(node: Node, os_id: str, status: str, code: int) -> None:
+    node.remove("run/metadata/afterburn", "opt/bin/afterburn")
+    node.replace("etc/os-release", "rhcos-lab", os_id)
+    result = node.check()
+    assert result.returncode == code
+    assert {name: found for name, (found, _) in _statuses(result.stdout).items() if "afterburn" in name} == {
+        "afterburn": status
+    }
+    assert (f"failed: afterburn: {os_id} comes with Afterburn, this node has none" in result.stderr) == bool(code)
+
+
+@runs_scripts
+def test_what_a_node_says_cannot_break_the_lines(node: Node) -> None:
+    node.write("etc/.ignition-result.json", "a\tb\nhostname\tpassed\tx" + "y" * 500)
+    result = node.check()
+    assert [found["name"] for found in parse(result.stdout)].count("hostname") == 1
+    observed = dict(_statuses(result.stdout))["ignition"][1]
+    assert len(observed) == 300 and "\t" not in observed
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("", "a node check printed nothing"),
+        ("motd of the day\n", "a node check printed 'motd of the day', which is no check result"),
+        ("hostname\tmaybe\tx\n", "which is no check result"),
+        ("hostname\tpassed\n", "which is no check result"),
+    ],
+)
+def test_any_other_output_is_an_error(output: str, message: str) -> None:
+    with pytest.raises(CheckOutputError) as caught:
+        parse(output)
+    assert message in str(caught.value)
+
+
+def test_results_keep_their_order_and_what_was_read() -> None:
+    results: Sequence[dict[str, str]] = parse("b\tpassed\tx\ty\na\tskipped\t\n")
+    assert results == [
+        {"name": "b", "status": "passed", "observed": "x\ty"},
+        {"name": "a", "status": "skipped", "observed": ""},
+    ]
