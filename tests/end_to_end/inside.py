@@ -2,6 +2,7 @@
 
 python -m tests.end_to_end.inside STATE holdings                 devices, keys, faults, DNS records, as JSON
 python -m tests.end_to_end.inside STATE faults '[{...}, ...]'    replace all faults
+python -m tests.end_to_end.inside STATE hits                     print the faults that are set
 python -m tests.end_to_end.inside STATE call METHOD PATH         one call of the Metal API
 """
 

@@ -110,6 +110,12 @@ class Project:
         assert (done.status != 0) == fails, f"make {target} ended with {done.status}:\n{done.text}"
         return done
 
+    def start_lab(self) -> None:
+        """Start the lab alone, so that faults can be set before the installation begins."""
+        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", "simulated"]
+        done = Run(self.root, [*command, "--state", str(self.layout.state)], self.environment()).wait()
+        assert done.status == 0, done.text
+
     def output(self) -> dict[str, Any]:
         """What `make -s output` prints."""
         return json.loads(self.make("output").out)
@@ -124,6 +130,10 @@ class Project:
             both = isinstance(present, dict) and isinstance(value, dict)
             document["config"][f"metal-ipi:{name}"] = {**present, **value} if both else value
         self._own.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def restore(self) -> None:
+        """Put the committed stack file back."""
+        self._own.write_text(self._original)
 
     # --- what is there
 

@@ -61,12 +61,12 @@ ROUNDS: tuple[tuple[Kill, Kill, Literal["up", "down"]], ...] = (
     (Kill("driver", _begun("platform-ssh-key")), Kill("everything", _begun("api-answers")), "down"),
     (Kill("everything", Point("keys", "1")), Kill("engine", _begun("bootstrap-complete")), "up"),
     (Kill("engine", _begun("install-assets-create")), Kill("everything", _begun("bootstrap-complete")), "down"),
-    (Kill("driver", _told("bootstrap-ignition (Artifacts): created")), Kill("engine", _begun("lab-worker-0-check")), "down"),
+    (Kill("driver", _told("bootstrap-ignition (Artifacts)")), Kill("engine", _begun("lab-worker-0-check")), "down"),
     (Kill("engine", Point("devices", "1")), Kill("driver", _told("lab-control-plane-0-check")), "down"),
     (Kill("driver", Point("devices", "3")), Kill("everything", _begun("bootstrap-removal-removed")), "up"),
     (Kill("everything", Point("devices", "6")), Kill("engine", _begun("bootstrap-removal-removed")), "down"),
-    (Kill("engine", _told("lab-worker-0-device (Device): created")), Kill("driver", Point("gone", "lab-bootstrap")), "up"),
-    (Kill("driver", _told("lab-bootstrap (EphemeralMachine): created")), Kill("everything", _begun("nodes-ready")), "down"),
+    (Kill("engine", _told("lab-worker-0-device (Device)")), Kill("driver", Point("gone", "lab-bootstrap")), "up"),
+    (Kill("driver", _told("lab-bootstrap (EphemeralMachine)")), Kill("everything", _begun("nodes-ready")), "down"),
     (Kill("everything", _told("dns-records (DnsRecords): created")), Kill("engine", _begun("install-complete")), "up"),
 )  # fmt: skip
 

@@ -34,6 +34,10 @@ class BootError(Exception):
     """The boot stops here; the text is the console's last line."""
 
 
+class NoNetworkBoot(BootError):
+    """Nothing to boot was found; firmware begins again after a while."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
     """What a machine finds around itself."""
@@ -48,6 +52,8 @@ class Surroundings:
     metadata: str = _METADATA
     boot_delay: float = 0.3
     """Seconds of firmware self test."""
+    boot_retry: float = 5.0
+    """Seconds until firmware that found nothing to boot begins again."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
@@ -126,7 +132,7 @@ class Machine:
             await self._around.sleep(self._around.boot_delay)
             transport = fetch.client(self.address, fetch.trust_of(self._around.ca))
             async with transport as http:
-                boot = await self._firmware(http)
+                boot = await self._until_found(http)
                 os_release = await self._initramfs(http, boot)
             await self._kernel(boot, os_release)
             await self._serve()
@@ -141,6 +147,14 @@ class Machine:
             # A fault of the simulation itself: never silent, never the end of the lab.
             _log.exception("%s: the simulated boot broke", self.spec.hostname)
             self._console.line("Kernel panic - not syncing: the simulation broke, see the log of the lab's Metal API")
+
+    async def _until_found(self, http: httpx.AsyncClient) -> ipxe.Boot:
+        while True:
+            try:
+                return await self._firmware(http)
+            except NoNetworkBoot as error:
+                self._console.line(str(error))
+                await self._around.sleep(self._around.boot_retry)
 
     async def _firmware(self, http: httpx.AsyncClient) -> ipxe.Boot:
         """DHCP and iPXE, until there is a kernel with its arguments."""
@@ -160,7 +174,7 @@ class Machine:
         try:
             return await ipxe.run(f"#!ipxe\nchain {start}\n", variables, script, line)
         except ipxe.IpxeError as error:
-            raise BootError(f"iPXE: {error}\r\nNo more network devices") from error
+            raise NoNetworkBoot(f"iPXE: {error}\r\nNo more network devices") from error
 
     async def _script(self, http: httpx.AsyncClient, url: str) -> str:
         try:
