@@ -31,7 +31,7 @@ from lab.node_image import NodeImage, ensure
 _INSIDE = "LAB_BOOT_BENCH_INSIDE"
 BASE_URL = f"http://{plan.BOOT_NAME}"
 KARGS = "ignition.firstboot ignition.platform.id=packet console=ttyS1,115200n8"
-LEAN_KARGS = "quiet mitigations=off"
+LEAN_KARGS = "quiet mitigations=off cryptomgr.notests"
 """What a lab's stack adds (`boot.kargs`): emulated processors gain nothing from mitigations, and a lot of time is spent
 printing."""
 

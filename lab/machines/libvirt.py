@@ -22,10 +22,11 @@ class LibvirtBackend:
 
     def __init__(self, directory: Path, *, bridge: str = plan.BRIDGE) -> None:
         """`directory` keeps logs, DHCP's files and one folder per machine."""
-        self._machines = directory / "machines"
+        self.machines = directory / "machines"
+        """One folder per machine, with its console."""
         self._bridge = bridge
         logs = directory / "libvirt"
-        self._daemon = LibvirtDaemon(self._machines, logs / "libvirtd.log")
+        self._daemon = LibvirtDaemon(self.machines, logs / "libvirtd.log")
         self._dhcp = Dhcp(logs / "dhcp", logs / "dnsmasq.log", bridge)
         self._specs: dict[str, MachineSpec] = {}
         self._logs = logs
@@ -38,7 +39,7 @@ class LibvirtBackend:
         status, _ = await _ip("link", "show", "dev", self._bridge, "type", "bridge")
         if status:
             raise BackendError(f"{self._bridge} is not a bridge of this network namespace: the lab makes it first")
-        for path in (self._machines, self._logs):
+        for path in (self.machines, self._logs):
             path.mkdir(parents=True, exist_ok=True)
         settings = {"ip_forward": "1", "conf/all/send_redirects": "0", f"conf/{self._bridge}/send_redirects": "0"}
         for name, value in settings.items():
@@ -52,9 +53,9 @@ class LibvirtBackend:
         """Boot from the network, whatever the machine did before."""
         self._specs[spec.id] = spec
         await self._gateways("replace", spec)
-        self._dhcp.add(spec)
+        await self._dhcp.add(spec)
         await self.power_off(spec.id)
-        directory = self._machines / spec.id
+        directory = self.machines / spec.id
         directory.mkdir(exist_ok=True)
         xml = domain_xml(spec, bridge=self._bridge, console=f"{MACHINES}/{spec.id}/console.log")
         await self._daemon.virsh("create", "/proc/self/fd/0", stdin=xml)
@@ -67,16 +68,16 @@ class LibvirtBackend:
     async def delete(self, machine_id: str) -> None:
         """Cut the power and forget the machine, its addresses and its console."""
         await self.power_off(machine_id)
-        self._dhcp.remove(machine_id)
+        await self._dhcp.remove(machine_id)
         spec = self._specs.pop(machine_id, None)
         if spec is not None:
             await self._gateways("delete", spec)
-        shutil.rmtree(self._machines / machine_id, ignore_errors=True)
+        shutil.rmtree(self.machines / machine_id, ignore_errors=True)
 
     def console(self, machine_id: str) -> bytes:
         """Everything both serial ports printed so far."""
         try:
-            return (self._machines / machine_id / "console.log").read_bytes()
+            return (self.machines / machine_id / "console.log").read_bytes()
         except FileNotFoundError:
             return b""
 

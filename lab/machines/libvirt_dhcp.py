@@ -1,7 +1,8 @@
 """DHCP for booting machines: dnsmasq on the facility's bridge, without its DNS half.
 
 As on Metal, a machine gets its first public IPv4 and the way to its iPXE script, nothing else. Each machine has a /31
-of its own, so netmask and router are options per machine; dnsmasq reads both files again on SIGHUP.
+of its own, so netmask and router are options per machine. dnsmasq is started anew when machines come or go: told to read
+its files again (SIGHUP), dnsmasq 2.90 sooner or later crashes. Leases are for ever, so nobody else notices.
 
 Router advertisements are there for iPXE alone: it waits 16 s for one before it believes that there is no IPv6. They
 name no default router.
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import signal
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,6 +25,8 @@ RANGES = ("198.51.100.0/24", "198.18.0.0/15")
 IPV6_NETWORK = "2001:db8::"
 IPV6_ROUTER = f"{IPV6_NETWORK}1/64"
 """The bridge needs an address of the network that is advertised on it."""
+
+_STARTED = b": started, version"
 
 
 def configuration(directory: Path, bridge: str) -> str:
@@ -84,53 +86,63 @@ class Dhcp:
         self._bridge = bridge
         self._machines: dict[str, MachineSpec] = {}
         self._process: asyncio.subprocess.Process | None = None
+        self._restarting = asyncio.Lock()
+        self._stale = False
+        self._open = False
 
     async def start(self) -> None:
-        """Start it; raises BackendError when it ends at once, which is how dnsmasq reports a bad configuration."""
+        """Start it; raises BackendError with its last words when it does not come up."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        config = self._directory / "dnsmasq.conf"
-        config.write_text(configuration(self._directory, self._bridge))
-        self._write()
+        (self._directory / "dnsmasq.conf").write_text(configuration(self._directory, self._bridge))
+        await self._start()
+        self._open = True
+
+    async def add(self, machine: MachineSpec) -> None:
+        """Answer this machine from now on."""
+        if self._machines.get(machine.id) != machine:
+            self._machines[machine.id] = machine
+            await self._restart()
+
+    async def remove(self, machine_id: str) -> None:
+        """Forget a machine; nothing happens when it is unknown."""
+        if self._machines.pop(machine_id, None) is not None:
+            await self._restart()
+
+    async def stop(self) -> None:
+        """End dnsmasq."""
+        self._open = False
+        await self._stop()
+
+    async def _restart(self) -> None:
+        """Start anew with the machines of this moment: one restart serves all who were waiting for one."""
+        self._stale = True
+        async with self._restarting:
+            if self._stale and self._open:
+                await self._stop()
+                await self._start()
+
+    async def _start(self) -> None:
+        (self._directory / "hosts").write_text(hosts(self._machines.values()))
+        (self._directory / "options").write_text(options(self._machines.values()))
+        self._stale = False
         with self._log.open("ab") as log:
+            before = log.tell()
             try:
                 self._process = await asyncio.create_subprocess_exec(
-                    *("setpriv", "--pdeathsig", "KILL", "dnsmasq", f"--conf-file={config}"),
+                    *("setpriv", "--pdeathsig", "KILL", "dnsmasq", f"--conf-file={self._directory / 'dnsmasq.conf'}"),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                 )
             except OSError as error:
                 raise BackendError(f"dnsmasq: {error.strerror or error}") from error
-        try:
-            status = await asyncio.wait_for(self._process.wait(), 0.3)
-        except asyncio.TimeoutError:
-            return
-        raise BackendError(f"dnsmasq ended with status {status}; see {self._log}")
+        while _STARTED not in (said := self._log.read_bytes()[before:]):
+            if self._process.returncode is not None:
+                raise BackendError(f"dnsmasq: {said.decode(errors='replace').strip() or self._process.returncode}")
+            await asyncio.sleep(0.02)
 
-    def add(self, machine: MachineSpec) -> None:
-        """Answer this machine from now on."""
-        if self._machines.get(machine.id) != machine:
-            self._machines[machine.id] = machine
-            self._reload()
-
-    def remove(self, machine_id: str) -> None:
-        """Forget a machine; nothing happens when it is unknown."""
-        if self._machines.pop(machine_id, None) is not None:
-            self._reload()
-
-    async def stop(self) -> None:
-        """End dnsmasq."""
+    async def _stop(self) -> None:
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
             await self._process.wait()
         self._process = None
-
-    def _reload(self) -> None:
-        self._write()
-        if self._process is None or self._process.returncode is not None:
-            raise BackendError(f"dnsmasq does not run; see {self._log}")
-        self._process.send_signal(signal.SIGHUP)
-
-    def _write(self) -> None:
-        (self._directory / "hosts").write_text(hosts(self._machines.values()))
-        (self._directory / "options").write_text(options(self._machines.values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lab.node_image import contents, elf
 from lab.node_image.errors import ImageError
@@ -55,16 +55,16 @@ def add_libraries(tree: Tree, debian: Path) -> None:
     todo = [entry.data for _, entry in tree.entries()]
     while todo:
         for name in elf.needed(todo.pop()):
-            path = _library(debian, name)
+            path = _library(debian, PurePosixPath(name).name)
             if path not in tree:
                 data = (debian / path).read_bytes()
                 tree.file(path, data, 0o755)
                 todo.append(data)
+            if name.startswith("/"):  # the loader goes by its full path
+                tree.link(f"usr{name}", f"/{path}")
 
 
 def _library(debian: Path, name: str) -> str:
-    if name.startswith("/"):
-        return f"usr{name}"
     for directory in _LIBRARIES:
         if (debian / directory / name).exists():
             return f"{directory}/{name}"

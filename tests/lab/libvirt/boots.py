@@ -1,0 +1,125 @@
+"""Three machines in the namespaces this process was started in: a good one, one with a damaged root file system, one
+whose Ignition is wrong. Run by test_boot; prints what became of them, as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from lab.layout import Layout
+from lab.machines import boot_bench
+from lab.machines.base import MachineSpec
+from lab.machines.boot_world import Answer, BootWorld
+from lab.machines.libvirt import LibvirtBackend
+from lab.network import certificates, link, plan
+from lab.node_image import ensure
+
+PATIENCE = 240.0
+OBSERVE = """
+cat /proc/sys/kernel/hostname
+sed -n 's/^OSTREE_VERSION=//p' /etc/os-release
+ip -o -4 address show dev eth0 | awk '{print $4}'
+ls /etc/ssh/*key*
+for i in $(seq 60); do [ -e /run/done ] && break; sleep 1; done; cat /run/done
+sudo -n id -u
+journalctl --no-pager | grep -c 'unit of the test ran'
+sudo -n cat /etc/.ignition-result.json | tr -d '\\n '
+"""
+UNIT = """[Service]
+Type=oneshot
+ExecStart=/bin/sh -c 'echo unit of the test ran; echo done >/run/done'
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+async def until_console(backend: LibvirtBackend, spec: MachineSpec, text: bytes) -> str:
+    """Wait until the console says `text`; the line that says it."""
+    while True:
+        for line in backend.console(spec.id).splitlines():
+            if text in line:
+                return line.decode(errors="replace").strip()
+        await asyncio.sleep(0.5)
+
+
+async def log_in(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.SSHKey) -> list[str]:
+    """What OBSERVE prints on the machine."""
+    await boot_bench.until_login(spec, user, host, "")
+    address = spec.addresses[0].address
+    known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
+    async with asyncssh.connect(address, username="core", client_keys=[user], known_hosts=known, config=None) as shell:
+        return str((await shell.run(OBSERVE)).stdout).splitlines()
+
+
+async def main(state: Path) -> dict[str, Any]:
+    """Boot, observe, clean up."""
+    layout = Layout.of(state)
+    layout.make()
+    certificates.ensure(layout)
+    link.set_up()
+    image = ensure()
+    stream = image.publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL)
+    user, host = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+    machines = [boot_bench.machine(number, 768) for number in range(3)]
+    good, damaged, wrong = machines
+    configs: list[Any] = [
+        boot_bench.ignition(
+            spec.hostname, host.export_private_key().decode(), user.export_public_key().decode().strip()
+        )
+        for spec in machines
+    ]
+    configs[0]["systemd"]["units"].append({"name": "test.service", "enabled": True, "contents": UNIT})
+    configs[2]["storage"]["files"][0]["contents"]["verification"] = {"hash": f"sha512-{'0' * 128}"}
+    kargs = f"{boot_bench.KARGS} {boot_bench.LEAN_KARGS}"
+    pages = {**boot_bench.pages(machines, stream, kargs, configs), **boot_bench.files(layout.boot)}
+    script = pages[f"{plan.METADATA}/ipxe/{damaged.id}"].body
+    assert isinstance(script, bytes)
+    elsewhere = re.sub(rb"(coreos\.live\.rootfs_url=)\S+", rb"\1http://%b/damaged" % plan.BOOT.encode(), script)
+    pages[f"{plan.METADATA}/ipxe/{damaged.id}"] = Answer(elsewhere)
+    rootfs = bytearray(image.rootfs.read_bytes())
+    rootfs[len(rootfs) // 2] ^= 1
+    pages[f"{plan.BOOT}/damaged"] = Answer(bytes(rootfs))
+    world, backend = BootWorld(layout, pages), LibvirtBackend(layout.state)
+    try:
+        await world.open()
+        await backend.open()
+        await asyncio.gather(*(backend.power_on(spec) for spec in machines))
+        seen, mismatch, failure = await asyncio.wait_for(
+            asyncio.gather(
+                log_in(good, user, host),
+                until_console(backend, damaged, b"rootfs hash mismatch"),
+                until_console(backend, wrong, b"Ignition failed: "),
+            ),
+            PATIENCE,
+        )
+        consoles = {spec.hostname: backend.console(spec.id).decode(errors="replace") for spec in machines}
+        for spec in machines:
+            await backend.delete(spec.id)
+            await backend.delete(spec.id)
+        forgotten = [backend.console(spec.id).decode() for spec in machines]
+    except asyncio.TimeoutError:
+        for spec in machines:
+            print(f"--- {spec.hostname}\n{backend.console(spec.id).decode(errors='replace')}", file=sys.stderr)
+        raise
+    finally:
+        await backend.close()
+        await world.close()
+    return {
+        **{"seen": seen, "release": image.release, "mismatch": mismatch, "failure": failure, "consoles": consoles},
+        **{"forgotten": forgotten, "posted": [(client, path) for client, path, _ in world.posted]},
+        **{
+            "host_key": host.export_private_key().decode(),
+            "left": sorted(path.name for path in backend.machines.iterdir()),
+        },
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(Path(sys.argv[1])))))

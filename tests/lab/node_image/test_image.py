@@ -1,0 +1,62 @@
+"""What a lab serves is described truly, trusts the lab's CA, and cannot damage the cache."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from lab.node_image.image import NodeImage
+from lab.node_image.tree import Tree
+from tests.lab.node_image.newc import read
+
+BASE = "http://boot.facility.test"
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> NodeImage:
+    directory = tmp_path / "cache"
+    directory.mkdir()
+    tree = Tree()
+    tree.file("init", b"#!/bin/busybox sh\n", 0o755)
+    contents = {"kernel": b"bzImage", "initramfs": tree.cpio(), "rootfs": b"tar"}
+    for name, data in contents.items():
+        (directory / name).write_bytes(data)
+    sums = {f"{name}_sha256": hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    image = NodeImage(directory=directory, release="12.0.1-0", afterburn=False, **cast("dict[str, Any]", sums))
+    image.save()
+    return image
+
+
+def test_the_description_survives_the_cache(image: NodeImage) -> None:
+    assert NodeImage.load(image.directory) == image
+
+
+def test_the_stream_names_what_is_served_with_its_hash(image: NodeImage, tmp_path: Path) -> None:
+    document = cast("dict[str, Any]", image.publish(tmp_path / "boot", b"PEM", f"{BASE}/"))
+    metal = document["architectures"]["x86_64"]["artifacts"]["metal"]
+    assert metal["release"] == "12.0.1-0"
+    assert set(metal["formats"]["pxe"]) == {"kernel", "initramfs", "rootfs"}
+    for artifact in metal["formats"]["pxe"].values():
+        served = tmp_path / "boot" / artifact["location"].removeprefix(f"{BASE}/")
+        assert hashlib.sha256(served.read_bytes()).hexdigest() == artifact["sha256"]
+
+
+def test_the_served_initramfs_has_the_lab_s_ca_and_all_else(image: NodeImage, tmp_path: Path) -> None:
+    image.publish(tmp_path / "boot", b"PEM", BASE)
+    (served,) = (tmp_path / "boot").rglob("*initramfs*")
+    entries = read(served.read_bytes())
+    assert entries["etc/lab-ca.pem"][4] == b"PEM"
+    assert entries["init"][4] == b"#!/bin/busybox sh\n"
+
+
+def test_damage_to_a_served_file_does_not_reach_the_cache(image: NodeImage, tmp_path: Path) -> None:
+    image.publish(tmp_path / "boot", b"PEM", BASE)
+    (served,) = (tmp_path / "boot").rglob("*rootfs*")
+    with served.open("r+b") as file:
+        file.write(b"!!!")
+    assert image.rootfs.read_bytes() == b"tar"
+    image.publish(tmp_path / "boot", b"PEM", BASE)
+    assert served.read_bytes() == b"tar"
