@@ -333,7 +333,9 @@ class Cluster:
                 timeout_seconds=timeouts.install_complete,
                 stability_seconds=_STABILITY_SECONDS if not self.settings.lab else 1,
             ),
-            pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[ready])),
+            pulumi.ResourceOptions.merge(
+                self.ours, pulumi.ResourceOptions(depends_on=[ready, self.dns.ingress_records])
+            ),
         )
 
     def export(self) -> None:

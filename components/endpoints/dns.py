@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.endpoints.records import Record, bootstrap_records, cluster_records
+from components.endpoints.records import Record, api_records, bootstrap_records, ingress_records
 from provider.types import DnsRecordArgs, DnsRecords, DnsRecordsArgs, RemovalRecordArgs
 
 
@@ -39,10 +39,16 @@ class ClusterDns(pulumi.ComponentResource):
         super().__init__("metal-ipi:endpoints:ClusterDns", name, None, opts)
         node, address = args.bootstrap
         temporary = bootstrap_records(domain=args.domain, node=node, address=address)
-        lasting = cluster_records(domain=args.domain, control_plane=args.control_plane, workers=args.workers)
+        lasting = api_records(domain=args.domain, control_plane=args.control_plane)
+        ingress = ingress_records(domain=args.domain, control_plane=args.control_plane, workers=args.workers)
         self.records: pulumi.Resource = DnsRecords(
-            f"{name}-records",
+            f"{name}-api-records",
             DnsRecordsArgs(zone=args.zone, ttl=args.ttl, records=_arguments(lasting, alongside=temporary)),
+            pulumi.ResourceOptions(parent=self),
+        )
+        self.ingress_records: pulumi.Resource = DnsRecords(
+            f"{name}-ingress-records",
+            DnsRecordsArgs(zone=args.zone, ttl=args.ttl, records=_arguments(ingress)),
             pulumi.ResourceOptions(parent=self),
         )
         self.bootstrap_records: pulumi.Resource = DnsRecords(

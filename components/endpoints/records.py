@@ -27,18 +27,22 @@ class Record(Generic[Address]):
     """Addresses or text, one per record."""
 
 
-def cluster_records(
-    *, domain: str, control_plane: Mapping[str, Address], workers: Mapping[str, Address]
-) -> tuple[Record[Address], ...]:
-    """Records that last. `domain` is the cluster's; the maps give address by full node name."""
+def api_records(*, domain: str, control_plane: Mapping[str, Address]) -> tuple[Record[Address], ...]:
+    """What the cluster needs to come about. `domain` is the cluster's; the map gives address by full node name."""
     api = tuple(control_plane.values())
-    ingress = tuple(workers.values()) or api
     return (
         Record(name=f"api.{domain}", type="A", values=api),
         Record(name=f"api-int.{domain}", type="A", values=api),
-        Record(name=f"*.apps.{domain}", type="A", values=ingress),
-        *_nodes({**control_plane, **workers}),
+        *_nodes(control_plane),
     )
+
+
+def ingress_records(
+    *, domain: str, control_plane: Mapping[str, Address], workers: Mapping[str, Address]
+) -> tuple[Record[Address], ...]:
+    """What its users need: the workers' names, and the machines that take ingress."""
+    ingress = tuple(workers.values()) or tuple(control_plane.values())
+    return (Record(name=f"*.apps.{domain}", type="A", values=ingress), *_nodes(workers))
 
 
 def bootstrap_records(*, domain: str, node: str, address: Address) -> tuple[Record[Address], ...]:

@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from components.endpoints.records import bootstrap_records, cluster_records
+from components.endpoints.records import api_records, bootstrap_records, ingress_records
 from components.install.install_config import InstallConfigError, install_config
 from components.machines.tags import tags
 from tests import golden
@@ -49,11 +49,16 @@ def test_a_pull_secret_that_is_no_json_is_refused_and_not_shown() -> None:
 def _listed(workers: int) -> str:
     control_plane = {f"lab-control-plane-{n}.{_DOMAIN}": f"198.51.100.{2 * n + 1}" for n in range(3)}
     others = {f"lab-worker-{n}.{_DOMAIN}": f"198.51.100.{2 * n + 101}" for n in range(workers)}
-    lasting = cluster_records(domain=_DOMAIN, control_plane=control_plane, workers=others)
+    api = api_records(domain=_DOMAIN, control_plane=control_plane)
+    ingress = ingress_records(domain=_DOMAIN, control_plane=control_plane, workers=others)
     temporary = bootstrap_records(domain=_DOMAIN, node=f"lab-bootstrap.{_DOMAIN}", address="198.51.100.201")
     return "".join(
         f"; {title}\n" + "".join(f"{record.name} {record.type} {' '.join(record.values)}\n" for record in records)
-        for title, records in (("lasting", lasting), ("until the bootstrap machine is removed", temporary))
+        for title, records in (
+            ("API", api),
+            ("ingress", ingress),
+            ("until the bootstrap machine is removed", temporary),
+        )
     )
 
 

@@ -57,7 +57,7 @@ def _told(text: str) -> Point:
 
 ROUNDS: tuple[tuple[Kill, Kill, Literal["up", "down"]], ...] = (
     (Kill("everything", _told("starting the lab")), Kill("engine", _begun("bootstrap-reachable")), "down"),
-    (Kill("engine", _begun("keys")), Kill("driver", _begun("dns-records")), "up"),
+    (Kill("engine", _begun("keys")), Kill("driver", _begun("dns-api-records")), "up"),
     (Kill("driver", _begun("platform-ssh-key")), Kill("everything", _begun("api-answers")), "down"),
     (Kill("everything", Point("keys", "1")), Kill("engine", _begun("bootstrap-complete")), "up"),
     (Kill("engine", _begun("install-assets-create")), Kill("everything", _begun("bootstrap-complete")), "down"),
@@ -67,7 +67,7 @@ ROUNDS: tuple[tuple[Kill, Kill, Literal["up", "down"]], ...] = (
     (Kill("everything", Point("devices", "6")), Kill("engine", _begun("bootstrap-removal-removed")), "down"),
     (Kill("engine", _told("lab-worker-0-device (Device)")), Kill("driver", Point("gone", "lab-bootstrap")), "up"),
     (Kill("driver", _told("lab-bootstrap (EphemeralMachine)")), Kill("everything", _begun("nodes-ready")), "down"),
-    (Kill("everything", _told("dns-records (DnsRecords): created")), Kill("engine", _begun("install-complete")), "up"),
+    (Kill("everything", _told("dns-api-records (DnsRecords): created")), Kill("engine", _begun("install-complete")), "up"),
 )  # fmt: skip
 
 

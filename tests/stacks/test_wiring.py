@@ -41,7 +41,7 @@ def _platform(**changes: Any) -> dict[str, Any]:
         ("da11-control-plane-0-device", {"boot-scripts", "identities", "install-assets-create", "platform-ssh-key"}),
         ("da11-worker-2-device", {"boot-scripts", "identities", "install-assets-create", "platform-ssh-key"}),
         ("bootstrap-reachable", {"da11-bootstrap"}),
-        ("api-answers", {"bootstrap-reachable", "dns-records", "dns-bootstrap-records"}),
+        ("api-answers", {"bootstrap-reachable", "dns-api-records", "dns-bootstrap-records"}),
         ("bootstrap-complete", {"api-answers"}),
         ("control-plane-checks-reachable", {f"da11-control-plane-{number}-device" for number in range(3)}),
         ("da11-control-plane-1-check", {"control-plane-checks-reachable"}),
@@ -51,7 +51,7 @@ def _platform(**changes: Any) -> dict[str, Any]:
         ),
         ("da11-worker-1-check", {"worker-checks-reachable"}),
         ("nodes-ready", {"bootstrap-removal-removed", *(f"da11-worker-{number}-check" for number in range(3))}),
-        ("install-complete", {"nodes-ready"}),
+        ("install-complete", {"nodes-ready", "dns-ingress-records"}),
     ],
 )
 def test_each_step_waits_for_the_one_before(later: str, earlier: set[str]) -> None:
@@ -63,7 +63,10 @@ def test_nothing_waits_that_need_not() -> None:
     recorder, _ = _da11()
     gates = {gate.name for gate in recorder.of(_GATE)}
     for node in _NODES:
-        assert not recorder.after(f"{node}-device") & {*gates, "dns-records", "da11-bootstrap"}, "ordered at once"
+        assert not recorder.after(f"{node}-device") & {*gates, "dns-api-records", "da11-bootstrap"}, "ordered at once"
+    assert not {name for name in recorder.after("bootstrap-complete") if "worker" in name}, (
+        "a slow worker delays nobody"
+    )
     # Control plane and workers are checked while bootstrap goes on; only the removal waits for both.
     assert recorder.after("da11-control-plane-0-check") & gates == {"control-plane-checks-reachable"}
     assert recorder.after("da11-worker-0-check") & gates == {"worker-checks-reachable"}
@@ -168,7 +171,7 @@ def _records(recorder: Recorder, name: str) -> dict[str, list[str]]:
 def test_without_workers_the_control_plane_takes_ingress() -> None:
     recorder, outputs = _run(workers={"count": 0})
     domain = "da11.metal.example.com"
-    records = _records(recorder, "dns-records")
+    records = _records(recorder, "dns-api-records") | _records(recorder, "dns-ingress-records")
     assert records[f"*.apps.{domain}"] == records[f"api.{domain}"] == records[f"api-int.{domain}"]
     assert len(records[f"api.{domain}"]) == 3
     assert "worker-checks" not in recorder.requests and "worker-checks-reachable" not in recorder.requests
@@ -179,7 +182,8 @@ def test_without_workers_the_control_plane_takes_ingress() -> None:
 def test_with_workers_they_take_ingress_and_the_bootstrap_address_stands_apart() -> None:
     recorder, _ = _da11()
     domain = "da11.metal.example.com"
-    lasting, temporary = _records(recorder, "dns-records"), _records(recorder, "dns-bootstrap-records")
+    lasting = _records(recorder, "dns-api-records") | _records(recorder, "dns-ingress-records")
+    temporary = _records(recorder, "dns-bootstrap-records")
     assert lasting[f"*.apps.{domain}"] == [lasting[f"da11-worker-{number}.{domain}"][0] for number in range(3)]
     assert list(temporary) == [f"api.{domain}", f"api-int.{domain}", f"da11-bootstrap.{domain}"]
     assert "198.51.100.250" not in lasting[f"api.{domain}"]
@@ -189,7 +193,7 @@ def test_with_workers_they_take_ingress_and_the_bootstrap_address_stands_apart()
     assert removal["artifactsFiles"] == ["bootstrap.ign"]
     assert recorder.one("bootstrap-ignition").inputs["ephemeral"] is True
     assert recorder.one("dns-bootstrap-records").inputs["ephemeral"] is True
-    assert recorder.one("dns-records").inputs["ephemeral"] is False
+    assert recorder.one("dns-api-records").inputs["ephemeral"] is False
 
 
 def test_a_single_node_is_a_whole_cluster() -> None:
