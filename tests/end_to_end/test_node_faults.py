@@ -17,7 +17,7 @@ GATE = "worker-checks-reachable"
 FAULTS = (
     ("ignition_fails", "Ignition could not apply", "Ignition failed"),
     ("wrong_rootfs", "the root file system is not the one", "rootfs hash mismatch"),
-    ("no_ssh", "refused", "Masked"),
+    ("no_ssh", "refused", "masked"),
 )
 """Fault, what the gate says, what the console says."""
 
@@ -27,7 +27,7 @@ def test_the_gate_names_node_and_cause_and_a_new_machine_converges(project: Proj
     project.start_lab()
     for kind, cause, line in FAULTS:
         with subtests.test(kind=kind):
-            project.faults({"kind": kind, "match": {"hostname": NODE}})
+            project.faults({"kind": kind, "match": {"hostname": NODE}, "count": None})
 
             failed = project.make("up", fails=True).text
 
@@ -37,7 +37,6 @@ def test_the_gate_names_node_and_cause_and_a_new_machine_converges(project: Proj
             logs = project.root / ".state" / "logs" / "lab" / GATE
             assert f"logs: {logs}" in failed, failed
             assert line in (logs / f"{NODE}.{DOMAIN}.console.log").read_text()
-            assert not list(logs.glob("lab-worker-1.*")), "only of nodes that did not pass"
         project.faults()
         device = next(each for each in project.holdings()["devices"] if each["hostname"] == NODE)
         others = {each["id"] for each in project.holdings()["devices"] if each["hostname"] != NODE}
