@@ -95,7 +95,7 @@ def test_real_names_are_the_labs(running: Lab) -> None:
 
 
 def test_the_outside_world_does_not_exist(running: Lab) -> None:
-    assert look_up(running, "deb.debian.org", "A") == "NXDOMAIN"
+    assert look_up(running, "www.example.org", "A") == "NXDOMAIN"
 
 
 def test_signed_updates_are_served(running: Lab) -> None:
