@@ -67,7 +67,7 @@ ROUNDS: tuple[tuple[Kill, Kill, Literal["up", "down"]], ...] = (
     (Kill("everything", Point("devices", "6")), Kill("engine", _begun("bootstrap-removal-removed")), "down"),
     (Kill("engine", _told("lab-worker-0-device (Device)")), Kill("driver", Point("gone", "lab-bootstrap")), "up"),
     (Kill("driver", _told("lab-bootstrap (EphemeralMachine)")), Kill("everything", _begun("nodes-ready")), "down"),
-    (Kill("everything", _told("dns-api-records (DnsRecords): created")), Kill("engine", _begun("install-complete")), "up"),
+    (Kill("everything", _told("dns-api-records (DnsRecords)")), Kill("engine", _begun("install-complete")), "up"),
 )  # fmt: skip
 
 
