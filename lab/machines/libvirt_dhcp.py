@@ -1,7 +1,7 @@
 """DHCP for booting machines: dnsmasq on the facility's bridge, without its DNS half.
 
 As on Metal, a machine gets its first public IPv4 and the way to its iPXE script, nothing else. Each machine has a /31
-of its own, so netmask and router are options per machine. dnsmasq is started anew when machines come or go: told to read
+of its own, so netmask and router are options per machine. dnsmasq starts anew when machines come or go: told to read
 its files again (SIGHUP), dnsmasq 2.90 sooner or later crashes. Leases are for ever, so nobody else notices.
 
 Router advertisements are there for iPXE alone: it waits 16 s for one before it believes that there is no IPv6. They
