@@ -81,7 +81,7 @@ def test_cluster_forms_and_outlives_its_bootstrap_machine(site: Facility) -> Non
     for index in (2, 3):
         site.start(f"control-plane-{index - 2}", index, "control-plane", config)
     wait_until("two control plane nodes", lambda: len(read(1, NODES)["items"]) == 2)
-    assert read(1, BOOTSTRAP_STATUS)["data"] == {"status": "progressing"}
+    wait_until("a status", lambda: read(1, BOOTSTRAP_STATUS).get("data") == {"status": "progressing"})
     result = site.install("wait-for", "bootstrap-complete", LAB_OPENSHIFT_BOOTSTRAP_TIMEOUT="500ms")
     assert result.returncode == 5
     assert "Failed to wait for bootstrapping to complete" in result.stderr
