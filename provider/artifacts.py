@@ -106,8 +106,10 @@ class Artifacts(ResourceType):
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         hashes: Mapping[str, str] = old.get("hashes") or {}
         urls: Mapping[str, str] = old.get("urls") or {}
-        names = sorted({*hashes, *urls})
-        await open_store(context.settings.need_artifacts()).delete(old["directory"], names)
+        # A driver that clears up after a killed run knows the inputs only.
+        names = sorted({*hashes, *urls} or {*(old.get("files") or {})})
+        directory = old.get("directory") or _directory(old["pathSeed"], context.urn)
+        await open_store(context.settings.need_artifacts()).delete(directory, names)
 
 
 async def _put(context: Context, directory: str, files: Mapping[str, str]) -> None:

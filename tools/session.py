@@ -158,7 +158,7 @@ class Session:
             self._screen.line(f"  {name} ({type_}) was being created")
         self._sweep(state, destroying=destroying)
         if state.pending:
-            import_(self._layout, self._command, state.without_pending())
+            import_(self._layout, self._command, state.for_destroy() if destroying else state.without_pending())
 
     def _sweep(self, state: Deployment, *, destroying: bool) -> recover.Leftovers:
         """Delete machines and keys that carry the stack's name and are in no state."""

@@ -10,6 +10,8 @@ Tree = dict[str, Any]
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 EPHEMERAL = "metal-ipi:index:EphemeralMachine"
+UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts"})
+"""What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files."""
 DEVICE = "equinix-metal:index/device:Device"
 
 
@@ -70,9 +72,26 @@ class Deployment:
         return sorted(name.removesuffix("-device") for type_, name in found if type_ in (EPHEMERAL, DEVICE))
 
     def without_pending(self) -> Tree:
-        """The document without pending operations, to be imported again."""
+        """The document without pending operations, to be imported again: the next `up` makes these anew."""
         deployment = {key: value for key, value in self._deployment.items() if key != "pending_operations"}
         return {**self.document, "deployment": deployment}
+
+    def for_destroy(self) -> Tree:
+        """The same, before a `down`: what may have been made and has no mark is in it, so that it is deleted.
+
+        Deleting it is harmless when it was not made. One that was being updated is there twice, as it was and, to be
+        deleted too, as it should have become.
+        """
+        document = self.without_pending()
+        known = {str(resource["urn"]) for resource in self.resources}
+        made: list[Tree] = []
+        for operation in self.pending:
+            resource = cast(Tree, operation.get("resource") or {})
+            if operation.get("type") in {"creating", "updating"} and resource.get("type") in UNMARKED:
+                twin = {"delete": True} if resource["urn"] in known else {}
+                inputs = resource.get("inputs") or {}
+                made.append({**resource, "id": resource.get("id") or "interrupted", "outputs": inputs, **twin})
+        return {**document, "deployment": {**document["deployment"], "resources": [*self.resources, *made]}}
 
     def left(self) -> list[tuple[str, str]]:
         """Type and name of each real resource that is still there."""

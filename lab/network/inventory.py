@@ -1,4 +1,4 @@
-"""What a running lab still holds, as its own API and DNS tell it: a JSON list of sentences, empty when all is clean.
+"""What a running lab still holds, by its API, DNS and boot server: a JSON list of sentences, empty when all is clean.
 
 Run inside the lab as `python -m lab.network.inventory --state DIR`.
 """
@@ -62,13 +62,20 @@ def api_objects(known: facts.Facts) -> Iterator[str]:
             yield f"{kind}: {label} {each.get('id', '')}".rstrip()
 
 
+def uploaded_files(layout: Layout) -> Iterator[str]:
+    """What was put on the boot server and not taken away again; it may hold secrets."""
+    for path in sorted((layout.boot / "artifacts").rglob("*")):
+        if path.is_file():
+            yield f"uploaded file {path.name}"
+
+
 def main() -> None:
     """Print the list."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--state", required=True)
     layout = Layout.of(parser.parse_args().state)
     known = facts.require(layout)
-    held = list(dns_records(known.dns))
+    held = [*dns_records(known.dns), *uploaded_files(layout)]
     if "metal-api" in json.loads(layout.status.read_text())["services"]:
         held += api_objects(known)
     print(json.dumps(held))

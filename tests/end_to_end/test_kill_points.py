@@ -56,7 +56,7 @@ def _told(text: str) -> Point:
 
 
 ROUNDS: tuple[tuple[Kill, Kill, Literal["up", "down"]], ...] = (
-    (Kill("everything", _told("starting the lab")), Kill("engine", _begun("bootstrap-reachable")), "down"),
+    (Kill("everything", _told("starting the lab")), Kill("engine", _begun("dns-api-records")), "down"),
     (Kill("engine", _begun("keys")), Kill("driver", _begun("dns-api-records")), "up"),
     (Kill("driver", _begun("platform-ssh-key")), Kill("everything", _begun("api-answers")), "down"),
     (Kill("everything", Point("keys", "1")), Kill("engine", _begun("bootstrap-complete")), "up"),

@@ -73,6 +73,20 @@ def test_a_run_after_a_kill_overwrites_the_same_place(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_delete_after_a_kill_knows_the_inputs_only(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
+            it = await resource(settings)
+            folder = tmp_path / "artifacts" / (await it.up(inputs(a_ign="one")))["directory"]
+            assert folder.exists()
+            it.id, it.state = "interrupted", inputs(a_ign="one")
+            await it.delete()
+            assert not folder.exists()
+            await it.delete()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("ephemeral", [False, True])
 def test_refresh(tmp_path: Path, ephemeral: bool) -> None:
     async def run() -> None:

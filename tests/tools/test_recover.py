@@ -14,7 +14,7 @@ from tools.errors import RecoveryFailed
 from tools.metal import MetalApi
 from tools.state import EPHEMERAL, Deployment
 
-MINE = ("metal-ipi", "metal-ipi:stack=t")
+MINE = ("metal-ipi", "metal-ipi:stack=t", "metal-ipi:cluster=c.test")
 NOW = datetime.now(timezone.utc)
 
 
@@ -43,7 +43,7 @@ def device(id: str, type_: str = "equinix-metal:index/device:Device", **outputs:
 
 
 def scan(known: Deployment, *, destroying: bool = False, since: datetime | None = None) -> recover.Scan:
-    return recover.scan_for("t", known, PROJECT, since, destroying=destroying)
+    return recover.scan_for("t", "c.test", known, PROJECT, since, destroying=destroying)
 
 
 def names(found: recover.Leftovers) -> set[str]:
@@ -53,13 +53,14 @@ def names(found: recover.Leftovers) -> set[str]:
 def test_only_what_carries_the_stacks_name_and_is_in_no_state_is_found(metal: MetalServer, api: MetalApi) -> None:
     known = state(device(metal.add("known", *MINE)))
     metal.add("orphan", *MINE)
-    metal.add("other stack", "metal-ipi:stack=t2")
+    metal.add("other stack", "metal-ipi:stack=t2", "metal-ipi:cluster=c.test")
+    metal.add("other team", "metal-ipi:stack=t", "metal-ipi:cluster=d.test")
     metal.add("someone's", "web")
-    metal.add_key("metal-ipi:t:core")
-    metal.add_key("metal-ipi:t2:core")
+    metal.add_key("metal-ipi:t:c.test")
+    metal.add_key("metal-ipi:t2:c.test")
     metal.add_key("laptop")
 
-    assert names(recover.find(api, scan(known), known)) == {"orphan", "metal-ipi:t:core"}
+    assert names(recover.find(api, scan(known), known)) == {"orphan", "metal-ipi:t:c.test"}
 
 
 def test_a_bootstrap_machine_is_left_for_the_resource_that_adopts_it(metal: MetalServer, api: MetalApi) -> None:
@@ -89,8 +90,8 @@ def test_a_machine_older_than_the_interrupted_run_stays(metal: MetalServer, api:
 
 def test_the_projects_of_the_state_are_looked_into_too() -> None:
     known = state(device("p-1", "equinix-metal:index/project:Project"))
-    assert recover.scan_for("t", known, None, None, destroying=False).projects == {"p-1"}
-    assert recover.scan_for("t", known, "p-2", None, destroying=False).projects == {"p-1", "p-2"}
+    assert recover.scan_for("t", "c.test", known, None, None, destroying=False).projects == {"p-1"}
+    assert recover.scan_for("t", "c.test", known, "p-2", None, destroying=False).projects == {"p-1", "p-2"}
 
 
 def test_an_api_that_stumbles_is_asked_again(metal: MetalServer, api: MetalApi) -> None:
@@ -138,3 +139,25 @@ def test_pending_creates_are_named_and_cleared() -> None:
     assert list(known.pending_creates()) == [("equinix-metal:index/device:Device", "name-of-")]
     assert "pending_operations" not in known.without_pending()["deployment"]
     assert known.without_pending()["deployment"]["resources"] == known.resources
+
+
+def test_a_destroy_deletes_what_was_being_made_and_has_no_mark() -> None:
+    records = {"urn": "urn::dns", "type": "metal-ipi:index:DnsRecords", "custom": True, "inputs": {"zone": "new"}}
+    files = {"urn": "urn::files", "type": "metal-ipi:index:Artifacts", "custom": True, "inputs": {"files": {}}}
+    old = {**records, "id": "zone/dns", "inputs": {"zone": "old"}, "outputs": {"zone": "old"}}
+    known = state(
+        old,
+        pending=(
+            {"type": "updating", "resource": {**records, "id": "zone/dns"}},
+            {"type": "creating", "resource": files},
+            {"type": "deleting", "resource": files},
+            {"type": "creating", "resource": device("", "equinix-metal:index/device:Device")},
+        ),
+    )
+    deployment = known.for_destroy()["deployment"]
+    assert deployment["resources"] == [
+        old,
+        {**records, "id": "zone/dns", "outputs": {"zone": "new"}, "delete": True},
+        {**files, "id": "interrupted", "outputs": {"files": {}}},
+    ]
+    assert "pending_operations" not in deployment
