@@ -183,8 +183,9 @@ def _parse(inputs: Values) -> tuple[MachineSpec, Reader]:
     if len(places) != 1:
         reader.fail("metro", "or `facilities` must be given, and not both")
     tags = inputs.get("tags")
-    if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(identifying(spec.tags)) != 2:
+    if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(identifying(spec.tags)) != 3:
         reader.fail(
-            "tags", "must hold metal-ipi:stack=… and metal-ipi:name=…: the machine is found by them after a crash"
+            "tags",
+            "must hold metal-ipi:stack=…, metal-ipi:cluster=… and metal-ipi:name=…: it is found by them after a crash",
         )
     return spec, reader

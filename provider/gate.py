@@ -48,7 +48,8 @@ class Gate(ResourceType):
         return reader.problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        return simple_changes(old, new, _INPUTS)
+        # Where logs are gathered depends on who runs this, and where: that alone is no change.
+        return simple_changes(_without_place(old), _without_place(new), _INPUTS)
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         waits = old is None or any(
@@ -103,6 +104,13 @@ class Gate(ResourceType):
         if inputs.get("aborts") and self._aborted_by is None:
             self._aborted_by = context.name
         return await _failure(context, inputs, seen, how)
+
+
+def _without_place(values: Values) -> Values:
+    spec = values.get("spec")
+    if not isinstance(spec, dict):
+        return values
+    return {**values, "spec": {key: value for key, value in spec.items() if key != "logDirectory"}}
 
 
 def _progress(seen: Observation, elapsed: float, passed_since: float | None, stability: float) -> str:

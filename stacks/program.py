@@ -9,7 +9,7 @@ from pathlib import Path
 import pulumi
 
 from components.boot import ignition
-from components.boot.host_keys import host_key
+from components.boot.host_keys import host_key, unguessable
 from components.boot.ipxe import BootSpec, consoles, script
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
@@ -84,6 +84,10 @@ class Names:
     def all(self) -> tuple[str, ...]:
         """Every machine, bootstrap first."""
         return (self.bootstrap, *self.control_plane, *self.workers)
+
+
+def _identity_file(seed: str, hostname: str) -> str:
+    return f"{hostname}.{unguessable(seed, hostname)}.ign"
 
 
 class Cluster:
@@ -171,12 +175,17 @@ class Cluster:
         return f"{hostname}.{self.settings.domain}"
 
     def _identities(self) -> Artifacts:
-        """Every node's SSH host key, as Ignition to merge: secret, so it is uploaded and not part of userdata."""
+        """Every node's SSH host key, as Ignition to merge: secret, so it is uploaded and not part of userdata.
+
+        A node knows its own file's name from its userdata, and must not guess another node's.
+        """
 
         def files(seed: str) -> Mapping[str, str]:
             keys = {hostname: host_key(seed, self._full(hostname)) for hostname in self.names.all}
             return {
-                f"{hostname}.ign": ignition.identity(private_key=key.private_key, public_key=key.public_key)
+                _identity_file(seed, hostname): ignition.identity(
+                    private_key=key.private_key, public_key=key.public_key
+                )
                 for hostname, key in keys.items()
             }
 
@@ -185,9 +194,9 @@ class Cluster:
 
     def _user_data(self, hostname: str, source: pulumi.Input[ignition.Source]) -> pulumi.Output[str]:
         def render(found: list[object]) -> str:
-            pointer_source, urls, hashes, worker_pointer, key = found
+            pointer_source, urls, hashes, worker_pointer, key, seed = found
             assert isinstance(pointer_source, ignition.Source) and isinstance(urls, dict) and isinstance(hashes, dict)
-            name = f"{hostname}.ign"
+            name = _identity_file(str(seed), hostname)
             return ignition.pointer(
                 hostname=self._full(hostname),
                 merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
@@ -201,6 +210,7 @@ class Cluster:
             self.identities.hashes,
             self.assets.worker_pointer,
             self.keys.public_key,
+            self.keys.host_key_seed,
         ).apply(render)
         # Made of the installer's secret document, but itself only pointers: it has to be readable in previews.
         return pulumi.Output.unsecret(whole)

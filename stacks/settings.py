@@ -450,5 +450,5 @@ def parse(values: dict[str, str], stack: str) -> Settings:
     else:
         if not problems:
             return settings
-    unique = {problem.path: problem for problem in problems}
+    unique = {(problem.path, problem.why): problem for problem in problems}
     raise SettingsError(stack, sorted(unique.values(), key=lambda problem: problem.path))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
-
 from components.boot.stream import Artifact, PxeArtifacts, StreamError, pxe_artifacts
 from stacks.settings import Settings
 
@@ -31,6 +29,8 @@ def boot_artifacts(settings: Settings) -> PxeArtifacts:
 
 
 def _fetch(url: str) -> str:
+    import httpx
+
     try:
         response = httpx.get(url, timeout=_TIMEOUT, follow_redirects=True)
         response.raise_for_status()

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -201,14 +202,26 @@ def _existing(layout: Layout) -> None:
 
 
 def _program(root: Path) -> Callable[[], object]:
-    """The program of a project: `main` of its stacks/program.py."""
+    """The program of a project: `main` of its stacks/program.py.
+
+    It is loaded while the engine opens the stack, which takes as long; what is wrong with it is raised when it is run.
+    """
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     # pulumi-equinix-metal imports pkg_resources; requirements.txt pins the setuptools that still has it.
     warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
-    from stacks.program import main
 
-    return main
+    def load() -> Callable[[], object]:
+        from stacks.program import main
+
+        return main
+
+    loading = ThreadPoolExecutor(max_workers=1, thread_name_prefix="load-program").submit(load)
+
+    def run() -> object:
+        return loading.result()()
+
+    return run
 
 
 COMMANDS: dict[str, Callable[[Layout, str | None], None]] = {

@@ -49,7 +49,9 @@ class Scan:
     """How to look for leftovers."""
 
     stack: str
-    """The stack's name: in the tag `metal-ipi:stack=<stack>` and the key label `metal-ipi:<stack>:...`."""
+    """The stack's name: in the tag `metal-ipi:stack=<stack>` and the key label `metal-ipi:<stack>:<cluster>`."""
+    cluster: str
+    """The cluster's domain: in the tag `metal-ipi:cluster=<domain>`. Another team's stack may have the same name."""
     projects: frozenset[str]
     """The projects to look into."""
     since: datetime | None
@@ -58,10 +60,13 @@ class Scan:
     """Whether a bootstrap machine is left for its resource, which finds and adopts (or removes) it by its tags."""
 
 
-def scan_for(stack: str, state: Deployment, project: str | None, since: datetime | None, *, destroying: bool) -> Scan:
+def scan_for(
+    stack: str, cluster: str, state: Deployment, project: str | None, since: datetime | None, *, destroying: bool
+) -> Scan:
     """What to look for; a destroy keeps the bootstrap machine only for a resource that removes it."""
     return Scan(
         stack=stack,
+        cluster=cluster,
         projects=frozenset(state.project_ids() | ({project} if project else set())),
         since=since,
         keep_bootstrap=state.has(EPHEMERAL) if destroying else True,
@@ -76,7 +81,8 @@ def find(platform: Platform, scan: Scan, state: Deployment) -> Leftovers:
     older: list[str] = []
     for project in sorted(scan.projects):
         for machine in platform.machines(project):
-            if f"metal-ipi:stack={scan.stack}" not in machine.tags or machine.id in known:
+            ours = {f"metal-ipi:stack={scan.stack}", f"metal-ipi:cluster={scan.cluster}"}
+            if not ours <= set(machine.tags) or machine.id in known:
                 continue
             if scan.keep_bootstrap and "metal-ipi:role=bootstrap" in machine.tags:
                 continue
@@ -85,7 +91,7 @@ def find(platform: Platform, scan: Scan, state: Deployment) -> Leftovers:
             else:
                 machines.append(machine)
         for key in platform.keys(project):
-            if not key.label.startswith(f"metal-ipi:{scan.stack}:") or key.id in known:
+            if key.label != f"metal-ipi:{scan.stack}:{scan.cluster}" or key.id in known:
                 continue
             if _is_older(key.created, scan.since):
                 older.append(f"SSH key {key.label} ({key.id})")

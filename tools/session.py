@@ -16,7 +16,7 @@ from typing import Any, cast
 from pulumi import automation
 from pulumi.automation.errors import CommandError
 
-from tools import recover, report, stackfile
+from tools import report, stackfile
 from tools.automation import EngineCommand, Program, export, import_, last_words, locks, mend_backend, open_stack
 from tools.containment import RunLock
 from tools.display import Display
@@ -24,10 +24,9 @@ from tools.engine import Engine
 from tools.errors import RecoveryFailed, RunFailed, StackError
 from tools.files import write_private
 from tools.layout import Layout
-from tools.metal import MetalApi
 from tools.project import environment, has_own_passphrase, write_config, write_project
 from tools.screen import Screen
-from tools.state import Deployment
+from tools.state import EPHEMERAL, REMOVAL, Deployment
 
 PARALLEL = 128
 """Resources worked on at once. Most of them wait (for machines, gates, checks), so the engine's default, four for each
@@ -160,20 +159,23 @@ class Session:
         if state.pending:
             import_(self._layout, self._command, state.for_destroy() if destroying else state.without_pending())
 
-    def _sweep(self, state: Deployment, *, destroying: bool) -> recover.Leftovers:
+    def _sweep(self, state: Deployment, *, destroying: bool) -> None:
         """Delete machines and keys that carry the stack's name and are in no state."""
         credentials = self._credentials()
         if credentials is None:
-            return recover.Leftovers()
+            return
+        from tools import recover
+        from tools.metal import MetalApi
+
         since = None if self._is_lab else self._since
-        scan = recover.scan_for(self._layout.stack, state, credentials.project, since, destroying=destroying)
+        cluster = stackfile.cluster(stackfile.read(self._layout.stack_file))
+        scan = recover.scan_for(self._layout.stack, cluster, state, credentials.project, since, destroying=destroying)
         platform = MetalApi(credentials.token)
         try:
             leftovers = recover.find(platform, scan, state)
             recover.clear(platform, leftovers, lambda text: self._screen.line(f"  {text}"))
         finally:
             platform.close()
-        return leftovers
 
     def _credentials(self) -> Credentials | None:
         """The platform's token and project; None when the stack has no platform."""
@@ -210,6 +212,14 @@ class Session:
                 f"there is no machine {', '.join(unknown)} to replace",
                 why=f"the state of stack '{self._layout.stack}' has: {', '.join(state.machines()) or 'none'}",
                 remedy="name one of these: make up REPLACE=<name>",
+            )
+        installed = state.has(REMOVAL)
+        gone = [name for name, urn in found.items() if urn and f"{EPHEMERAL}::" in urn]
+        if installed and gone:
+            raise StackError(
+                f"{', '.join(gone)} cannot be replaced any more",
+                why="the cluster is formed: the bootstrap machine and its Ignition were removed",
+                remedy="leave it out; a new cluster begins with `make down`",
             )
         return [urn for urn in found.values() if urn]
 

@@ -53,6 +53,12 @@ def read(path: Path) -> Tree:
     return cast(Tree, document)
 
 
+def cluster(document: Tree) -> str:
+    """The cluster's domain, which marks its machines."""
+    config = document.get("config") or {}
+    return f"{config.get(f'{NAMESPACE}:clusterName')}.{config.get(f'{NAMESPACE}:baseDomain')}"
+
+
 def lab_machines(document: Tree) -> str | None:
     """Which kind of machines of the lab the stack wants; None when it is a real facility's stack."""
     lab = _config(document).get(f"{NAMESPACE}:lab")

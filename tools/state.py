@@ -10,6 +10,7 @@ Tree = dict[str, Any]
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 EPHEMERAL = "metal-ipi:index:EphemeralMachine"
+REMOVAL = "metal-ipi:index:Removal"
 UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts"})
 """What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files."""
 DEVICE = "equinix-metal:index/device:Device"

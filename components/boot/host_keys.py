@@ -34,11 +34,7 @@ def host_key(seed: str, node: str) -> HostKey:
 
     Raises ValueError for any other seed: keys derived from less could be guessed.
     """
-    random = base64.b64decode(seed, validate=True)
-    if len(random) != _SEED_BYTES:
-        raise ValueError(f"the seed of host keys has {len(random)} bytes instead of {_SEED_BYTES}")
-    material = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"metal-ipi ssh host key {node}".encode())
-    secret = material.derive(random)
+    secret = _derive(seed, f"metal-ipi ssh host key {node}")
     private = Ed25519PrivateKey.from_private_bytes(secret)
     public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     blob = _string(_TYPE) + _string(public)
@@ -46,6 +42,18 @@ def host_key(seed: str, node: str) -> HostKey:
         private_key=_openssh_private_key(secret, public, blob),
         public_key=f"ssh-ed25519 {base64.b64encode(blob).decode()}",
     )
+
+
+def unguessable(seed: str, name: str) -> str:
+    """A word for `name` that only who has the seed can tell: 43 letters, digits, `-` and `_`. Errors as `host_key`."""
+    return base64.urlsafe_b64encode(_derive(seed, f"metal-ipi name {name}")).decode().rstrip("=")
+
+
+def _derive(seed: str, purpose: str) -> bytes:
+    random = base64.b64decode(seed, validate=True)
+    if len(random) != _SEED_BYTES:
+        raise ValueError(f"the seed of host keys has {len(random)} bytes instead of {_SEED_BYTES}")
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=purpose.encode()).derive(random)
 
 
 def _openssh_private_key(secret: bytes, public: bytes, blob: bytes) -> str:

@@ -15,11 +15,11 @@ expect() { # name observed expected
 attribute() { sed -n "s/^AFTERBURN_PACKET_$1=//p" /run/metadata/afterburn 2>/dev/null | tr -d '"'; }
 
 result=/etc/.ignition-result.json
-if [ -s "$result" ]; then
-    report ignition passed "$(tr -d ' \n' <"$result")"
-else
-    report ignition failed "no $result" "Ignition left no result file $result: it did not finish on this node"
-fi
+found=$(sudo -n cat "$result" 2>&1 | tr -d ' \n') # Ignition keeps it to root
+case $found in
+*'"userConfigProvided":true'*) report ignition passed "$found" ;;
+*) report ignition failed "$found" "$result does not say that Ignition applied our config to this node: '$found'" ;;
+esac
 
 platform=$(tr ' ' '\n' </proc/cmdline | sed -n 's/^ignition\.platform\.id=//p')
 expect platform-karg "$platform" "$EXPECTED_PLATFORM"

@@ -128,6 +128,7 @@ class BootstrapRemoval(pulumi.ComponentResource):
                 drain_seconds=args.drain_seconds,
                 artifacts_directory=args.ignition.directory,
                 artifacts_files=list(args.ignition_files),
+                triggers=[args.ignition.urls],  # files that moved were uploaded again
             ),
             pulumi.ResourceOptions(depends_on=list(args.after), parent=self),
         )

@@ -22,8 +22,9 @@ with warnings.catch_warnings():
 
 _OPERATING_SYSTEM = "custom_ipxe"
 _BILLING = "hourly"
-# Not acted on once a machine exists: new userdata would re-install it, and all machines at once.
-_KEPT = ["userData"]
+# Not acted on once a machine exists: any of these would re-install or re-order all machines at once, etcd included.
+# A machine that is replaced by name gets the current values.
+_KEPT = ["userData", "plan", "metro", "facilities", "operatingSystem", "projectId", "projectSshKeyIds"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +78,7 @@ class EquinixMetal(pulumi.ComponentResource):
             self.project_id = project.id
         ssh_key = metal.ProjectSshKey(
             f"{name}-ssh-key",
-            name=f"metal-ipi:{args.stack}:nodes",
+            name=f"metal-ipi:{args.stack}:{args.cluster}",
             project_id=self.project_id,
             public_key=args.ssh_public_key,
             opts=self._child,

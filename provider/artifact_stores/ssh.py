@@ -80,6 +80,7 @@ class SshStore:
                     agent_path=None,
                     config=None,
                     connect_timeout=_TIMEOUT,
+                    keepalive_interval=_TIMEOUT / 2,
                 ) as connection,
                 connection.start_sftp_client() as sftp,
             ):

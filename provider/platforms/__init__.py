@@ -105,8 +105,8 @@ def open_driver(platform: str, settings: Settings) -> MachineDriver:
 
 
 def identifying(tags: Sequence[str]) -> tuple[str, ...]:
-    """The tags a machine is found by after a crash: its stack and its name."""
-    return tuple(tag for tag in tags if tag.startswith(("metal-ipi:stack=", "metal-ipi:name=")))
+    """The tags a machine is found by after a crash: its stack, its cluster and its name."""
+    return tuple(tag for tag in tags if tag.startswith(("metal-ipi:stack=", "metal-ipi:cluster=", "metal-ipi:name=")))
 
 
 __all__ = ["PLATFORMS", "Event", "Machine", "MachineDriver", "MachineSpec", "identifying", "open_driver"]

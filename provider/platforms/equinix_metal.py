@@ -119,7 +119,8 @@ class EquinixMetal:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise RemoteError(f"{self._where()}: its TLS certificate is not trusted ({error})") from None
             raise _Passing(f"{type(error).__name__} {error}".strip()) from None
-        if answer.status_code == 404 and absent_ok:
+        # Metal answers 403 for a device that was removed (equinix/terraform-provider-metal takes both for gone).
+        if answer.status_code in (403, 404) and absent_ok:
             return {}
         if answer.status_code in _PASSING_STATUS:
             raise _Passing(f"HTTP {answer.status_code}", wait=_retry_after(answer))

@@ -15,7 +15,13 @@ from tests.provider import fake_metal
 from tests.provider.fake_metal import FakeMetal
 from tests.provider.harness import Harness, Resource
 
-TAGS = ["metal-ipi", "metal-ipi:stack=lab", "metal-ipi:name=lab-bootstrap", "metal-ipi:role=bootstrap"]
+TAGS = [
+    "metal-ipi",
+    "metal-ipi:stack=lab",
+    "metal-ipi:cluster=lab.test",
+    "metal-ipi:name=lab-bootstrap",
+    "metal-ipi:role=bootstrap",
+]
 INPUTS: dict[str, Any] = {
     "projectId": "p",
     "hostname": "lab-bootstrap",
@@ -78,6 +84,7 @@ def test_a_machine_of_a_killed_run_is_taken_over(metal: FakeMetal) -> None:
         metal.add("lab-bootstrap", TAGS, state="deprovisioning")
         orphan = metal.add("lab-bootstrap", TAGS, state="active")
         metal.add("lab-bootstrap", ["metal-ipi:stack=other", "metal-ipi:name=lab-bootstrap"])
+        metal.add("lab-bootstrap", [tag.replace("=lab.test", "=lab.other") for tag in TAGS])
         it = await machine(metal)
         await it.up(INPUTS)
         assert it.id == orphan and metal.count("POST") == 0
@@ -114,7 +121,9 @@ def test_a_slow_machine_stays_in_the_state_and_the_next_up_waits_on(metal: FakeM
         with pytest.raises(InitFailed, match=r"lab-bootstrap .* is still provisioning after 2 s; it is kept"):
             await it.up({**INPUTS, "timeoutSeconds": 2})
         assert it.id in metal.devices
-        assert any(re.search(r"waiting for lab-bootstrap \(provisioning\), \d s", text) for text in it.harness.log.messages)
+        assert any(
+            re.search(r"waiting for lab-bootstrap \(provisioning\), \d s", text) for text in it.harness.log.messages
+        )
         # Also after a refresh, which forgets the error.
         await it.refresh()
         assert await it.changes(INPUTS) == ["state"]

@@ -230,9 +230,10 @@ def test_machines_carry_the_plan_and_tags_of_their_role() -> None:
     ]
 
 
-def test_new_userdata_does_not_reinstall_running_machines() -> None:
+def test_nothing_reinstalls_or_reorders_running_machines_by_itself() -> None:
     recorder, _ = _da11()
-    assert list(recorder.requests["da11-worker-0-device"].ignoreChanges) == ["userData"]
+    kept = ["userData", "plan", "metro", "facilities", "operatingSystem", "projectId", "projectSshKeyIds"]
+    assert list(recorder.requests["da11-worker-0-device"].ignoreChanges) == kept
     assert "stdin" in recorder.requests["install-assets-create"].ignoreChanges, "the cluster's certificates stay"
 
 

@@ -23,7 +23,7 @@ import pulumi
 from tests.tools.world.metal import PROJECT
 
 def device(name, **extra):
-    tags = ["metal-ipi", "metal-ipi:stack=t", "metal-ipi:role=worker"]
+    tags = ["metal-ipi", "metal-ipi:stack=t", "metal-ipi:cluster=c.test", "metal-ipi:role=worker"]
     seconds = float(os.environ.get("SLOW", "0"))
     inputs = {"hostname": name, "tags": tags, "projectId": PROJECT, "seconds": seconds, **extra}
     return pulumi.CustomResource("equinix-metal:index/device:Device", name, inputs)
@@ -68,7 +68,7 @@ class World:
 
     def configure(self, **extra: Any) -> None:
         platform = {"type": "equinix-metal", "projectId": PROJECT, "authToken": TOKEN}
-        config = {"platform": platform, **extra}
+        config = {"clusterName": "c", "baseDomain": "test", "platform": platform, **extra}
         document = {"config": {f"metal-ipi:{key}": value for key, value in config.items()}}
         (self.root / "stacks" / "Pulumi.t.yaml").write_text(yaml.safe_dump(document))
 
