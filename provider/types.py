@@ -241,7 +241,7 @@ class EphemeralMachineArgs:
     user_data: pulumi.Input[str] | None = None
     """Plain Ignition that holds pointers, no secrets: whoever reaches the metadata service can read it."""
     tags: pulumi.Input[Sequence[pulumi.Input[str]]] = ()
-    """Must hold `metal-ipi:stack=…`, `metal-ipi:cluster=…` and `metal-ipi:name=…`: it is found by them after a crash."""
+    """Holds `metal-ipi:stack=…`, `metal-ipi:cluster=…` and `metal-ipi:name=…`: by these it is found after a crash."""
     project_ssh_key_ids: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
     """SSH keys of the project that may open the serial console."""
     timeout_seconds: pulumi.Input[float] = 1800
