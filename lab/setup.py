@@ -42,13 +42,21 @@ MACHINES = (
 )
 """What libvirt machines use on top."""
 
+AFTERBURN = (
+    Package("gcc", "/usr/bin/cc"),
+    Package("libc6-dev", "/usr/include/stdio.h"),
+    Package("pkg-config", "/usr/bin/pkg-config"),
+    Package("libssl-dev", "/usr/include/openssl/ssl.h"),
+)
+"""What cargo needs on top, to build Afterburn once."""
+
 
 def run(machines: str, report: Report) -> str:
     """Install and build what a lab with `machines` needs; returns the kind of machines it can have here."""
     if machines == "libvirt" and (reason := _no_libvirt()):
         report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
         machines = "simulated"
-    install(missing((*NETWORK, *MACHINES) if machines == "libvirt" else NETWORK), report)
+    install(missing(_wanted(machines)), report)
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
     path = installer()
@@ -84,6 +92,14 @@ def installer() -> Path:
 def missing(packages: Sequence[Package]) -> list[Package]:
     """Those of `packages` that are not there."""
     return [package for package in packages if not Path(package.file).exists()]
+
+
+def _wanted(machines: str) -> tuple[Package, ...]:
+    if machines != "libvirt":
+        return NETWORK
+    from lab.node_image import afterburn
+
+    return (*NETWORK, *MACHINES, *(AFTERBURN if afterburn.to_build() else ()))
 
 
 def install(packages: Sequence[Package], report: Report) -> None:

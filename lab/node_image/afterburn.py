@@ -26,9 +26,18 @@ def cargo() -> str | None:
     return shutil.which("cargo") or shutil.which("cargo", path=Path.home() / ".cargo" / "bin")
 
 
+def to_build() -> bool:
+    """Whether it can be built here, and is not in the cache yet."""
+    return cargo() is not None and not (_directory() / "units").exists()
+
+
+def _directory() -> Path:
+    return cache_dir() / "afterburn" / VERSION
+
+
 def ensure() -> Afterburn | None:
     """Afterburn from the cache, built first if need be (3 minutes); None where there is no cargo."""
-    directory = cache_dir() / "afterburn" / VERSION
+    directory = _directory()
     binary = directory / "bin" / "afterburn"
     units = directory / "units"
     if not units.exists():
