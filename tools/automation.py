@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -44,6 +45,13 @@ class EngineCommand(PulumiCommand):
         process = self._process
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End the running engine and its plug-ins at once; where there is no PID namespace, nobody else does."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def run(
         self,

@@ -103,7 +103,12 @@ def run_engine(operation: str, layout: Layout, found: engine.Engine) -> None:
             if session.command is not None:
                 session.command.interrupt()
 
-    hold_leash(stop)
+    def kill() -> None:
+        for session in sessions:
+            if session.command is not None:
+                session.command.kill()
+
+    hold_leash(stop, kill)
     replace = os.environ.get("REPLACE", "").replace(",", " ").split() if operation == "up" else ()
     session = Session(layout, found, _program(layout.root), Screen(), replace)
     sessions.append(session)

@@ -41,11 +41,12 @@ def contained(command: Sequence[str]) -> list[str]:
             probe = subprocess.run([*way, "--", "true"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
             if probe.returncode == 0:
                 return [*way, "--", *command]
+    print("no PID namespace is permitted here: after a kill -9 the plug-ins may go on for a while", file=sys.stderr)
     return list(command)
 
 
-def hold_leash(on_stop: Callable[[], None]) -> None:
-    """Live and die with the outer process, which holds the other end of standard input."""
+def hold_leash(on_stop: Callable[[], None], on_end: Callable[[], None]) -> None:
+    """Live and die with the outer process, which holds the other end of standard input; `on_end` is called last."""
     if os.read(0, 1) != ALIVE:
         raise StackError(
             "the engine's process was started without a leash",
@@ -61,6 +62,7 @@ def hold_leash(on_stop: Callable[[], None]) -> None:
     def watch() -> None:
         while os.read(leash, 1) == STOP:
             on_stop()
+        on_end()
         os._exit(137)
 
     threading.Thread(target=watch, daemon=True, name="leash").start()

@@ -33,7 +33,7 @@ def test_a_lock_whose_file_was_removed_is_taken_anew(tmp_path: Path) -> None:
 
 
 def test_without_a_leash_the_inner_half_refuses_to_run() -> None:
-    command = [sys.executable, "-c", "from tools.containment import hold_leash; hold_leash(lambda: None)"]
+    command = [sys.executable, "-c", "from tools.containment import hold_leash; hold_leash(lambda: None, lambda: None)"]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert result.returncode != 0
     assert "without a leash" in result.stderr
@@ -42,7 +42,7 @@ def test_without_a_leash_the_inner_half_refuses_to_run() -> None:
 def test_the_inner_half_ends_with_its_leash() -> None:
     script = (
         "import os, time; from tools.containment import hold_leash; "
-        r"hold_leash(lambda: os.write(1, b'asked\n')); os.write(1, b'held\n'); time.sleep(60)"
+        r"hold_leash(lambda: os.write(1, b'asked\n'), lambda: None); os.write(1, b'held\n'); time.sleep(60)"
     )
     command = contained([sys.executable, "-c", script])
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
