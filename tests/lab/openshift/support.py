@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -57,8 +58,12 @@ def contents(config: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def wait_until(what: str, ask: Callable[[], object], seconds: float = 20) -> None:
+    """Ask until the answer is yes; who does not listen yet has not answered."""
     deadline = time.monotonic() + seconds
-    while not ask():
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            if ask():
+                return
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(0.1)
