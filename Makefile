@@ -2,6 +2,7 @@
 #   STACK     the stack, a file stacks/Pulumi.<stack>.yaml (default: lab)
 #   MACHINES  libvirt or simulated, for a lab stack (default: what the stack file says)
 #   REPLACE   machines that `up` is to make anew, e.g. lab-worker-0,lab-bootstrap
+#   FIGURES   what `make bench` measures, separated by commas (default: everything)
 STACK ?= lab
 MACHINES ?=
 PYTHON ?= python3
@@ -45,7 +46,7 @@ check: $(READY_DEV)
 
 bench: $(READY_DEV)
 	@$(TOOLS) setup --stack lab >&2
-	@$(PY) -m tests.bench
+	@$(PY) -m tests.bench $(if $(FIGURES),--figures $(FIGURES))
 
 # Caches below ~/.cache/metal-ipi stay; a stack or lab that is up must be taken down first.
 clean:
