@@ -49,3 +49,8 @@ echo "installing $requirements into $venv ..." >&2
     fail "$requirements could not be installed" "pip's message is above" \
         "see whether the Python package index can be reached"
 echo "$hash" >"$stamp"
+# The larger sets hold the smaller ones.
+case $requirements in
+requirements-dev.txt) echo "$hash" | tee "$venv/.ready" >"$venv/.ready-lab" ;;
+requirements-lab.txt) echo "$hash" >"$venv/.ready" ;;
+esac
