@@ -54,6 +54,16 @@ class ProjectCopy:
         self._stack_file(name).write_text(yaml.safe_dump(document, sort_keys=False))
         return name
 
+    def lab_down(self) -> list[str]:
+        """The command line that ends the lab without regard to what a stack has in it."""
+        state = str(self.root / ".state" / "lab")
+        return [str(self.root / ".venv" / "bin" / "python"), "-m", "lab", "down", "--state", state]
+
+    def size(self, stack: str) -> int:
+        """How many machines a stack orders, the bootstrap machine included."""
+        config = yaml.safe_load(self._stack_file(stack).read_text())["config"]
+        return 1 + config["metal-ipi:controlPlane"]["count"] + config["metal-ipi:workers"]["count"]
+
     def machines(self, stack: str) -> str:
         """What kind of machines a lab stack that is up really has."""
         return (self.root / ".state" / "stacks" / stack / "machines").read_text().strip()

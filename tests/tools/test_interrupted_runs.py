@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -105,7 +106,8 @@ def kill(victim: str, driver: int, processes: dict[str, int]) -> None:
             os.kill(processes["inner"], signal.SIGKILL)
         case _:
             for pid in (driver, *processes.values()):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it died with one before
+                    os.kill(pid, signal.SIGKILL)
 
 
 def family(driver: int) -> dict[str, int]:

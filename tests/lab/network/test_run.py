@@ -77,12 +77,16 @@ def test_it_costs_little(running: Lab) -> None:
 
 
 def test_signals_reach_the_command_once(running: Lab) -> None:
-    script = "n=0; trap 'n=$((n+1))' INT; trap 'echo $n; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
+    script = (
+        "n=0; trap 'n=$((n+1)); echo interrupted' INT; trap 'echo $n; exit 3' TERM; "
+        "echo ready; while :; do sleep 0.05; done"
+    )
     with subprocess.Popen(running.command("sh", "-c", script), stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
+        assert process.stdout.readline() == "interrupted\n"
+        time.sleep(0.3)  # for a second one, that must not come
         process.send_signal(signal.SIGTERM)
         assert process.stdout.readline() == "1\n"
         assert process.wait(5) == 3
