@@ -16,7 +16,7 @@ TOOLS = $(PY) -m tools
 WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES))
 
 .DEFAULT_GOAL := help
-.PHONY: help up down preview refresh output setup test check bench clean
+.PHONY: help up down preview refresh output setup test check lint bench clean
 
 help:
 	@echo 'make up | down | preview | refresh | output | setup   STACK=$(STACK) MACHINES=...'
@@ -38,11 +38,13 @@ test: $(READY_DEV)
 	@$(PY) -m pytest -rs
 
 # What is quick: style, types, and the tests that start neither the lab nor the engine.
-check: $(READY_DEV)
+check: lint
+	@$(PY) -m pytest -q -rs -m 'not lab and not libvirt and not engine'
+
+lint: $(READY_DEV)
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m pyright
-	@$(PY) -m pytest -q -rs -m 'not lab and not libvirt and not engine'
 
 bench: $(READY_DEV)
 	@$(TOOLS) setup --stack lab >&2
