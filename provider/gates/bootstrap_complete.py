@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provider.gates import Check, Observation, Spec
-from provider.gates.https import Answer, Api
+from provider.gates.https import Answer, OneObject, same_cluster
 from provider.resource import Context
 
 _PATH = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
@@ -11,18 +11,7 @@ _PATH = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     """Once complete, always complete: waits again for another cluster only."""
-    same = old is not None and old.get("url") == spec.get("url") and old.get("caPem") == spec.get("caPem")
-    return None if same else BootstrapComplete(spec)
-
-
-class BootstrapComplete:
-    """See `Check`."""
-
-    def __init__(self, spec: Spec) -> None:
-        self._api = Api(spec)
-
-    async def look(self, elapsed: float) -> Observation:
-        return evaluate(await self._api.get(_PATH))
+    return None if same_cluster(spec, old) else OneObject(spec, _PATH, evaluate)
 
 
 def evaluate(answer: Answer) -> Observation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from provider.gates import Check, Observation, Spec
-from provider.gates.https import Answer, Api
+from provider.gates.https import Answer, OneObject, same_cluster
 from provider.resource import Context
 
 _PATH = "/apis/config.openshift.io/v1/clusterversions/version"
@@ -13,18 +13,7 @@ _PATH = "/apis/config.openshift.io/v1/clusterversions/version"
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     """Waits again for another cluster only."""
-    same = old is not None and old.get("url") == spec.get("url") and old.get("caPem") == spec.get("caPem")
-    return None if same else InstallComplete(spec)
-
-
-class InstallComplete:
-    """See `Check`."""
-
-    def __init__(self, spec: Spec) -> None:
-        self._api = Api(spec)
-
-    async def look(self, elapsed: float) -> Observation:
-        return evaluate(await self._api.get(_PATH))
+    return None if same_cluster(spec, old) else OneObject(spec, _PATH, evaluate)
 
 
 def evaluate(answer: Answer) -> Observation:

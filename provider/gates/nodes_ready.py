@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from provider.gates import Check, Observation, Spec
-from provider.gates.https import Answer, Api
+from provider.gates.https import Answer, Api, same_cluster
 from provider.resource import Context
 
 _NODES = "/api/v1/nodes"
@@ -27,8 +27,7 @@ _SERVING = "kubernetes.io/kubelet-serving"
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     """Only names which are new are waited for."""
-    same_cluster = old is not None and old.get("url") == spec.get("url") and old.get("caPem") == spec.get("caPem")
-    passed = set[str](old.get("names") or ()) if old is not None and same_cluster else set[str]()
+    passed = set[str](old.get("names") or ()) if old is not None and same_cluster(spec, old) else set[str]()
     pending = [name for name in spec["names"] if name not in passed]
     return NodesReady(spec, pending) if pending else None
 
