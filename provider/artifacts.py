@@ -24,9 +24,10 @@ from provider.backoff import Backoff
 from provider.errors import InitFailed, ProviderError, RemoteError
 from provider.fields import FILE_NAME, Problem, Reader
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
-from provider.values import UNKNOWN, Unknown
+from provider.values import UNKNOWN, Secret, Unknown
 
 _UPLOAD_TIMEOUT = 60
+_PLACE = frozenset({"directory", "urls", "bootUrls"})
 
 
 class Artifacts(ResourceType):
@@ -69,15 +70,15 @@ class Artifacts(ResourceType):
         files, seed = new.get("files"), new.get("pathSeed")
         directory = _directory(seed, context.urn) if isinstance(seed, str) else UNKNOWN
         if not isinstance(files, Mapping):
-            return {"directory": directory, "hashes": UNKNOWN, "urls": UNKNOWN, "bootUrls": UNKNOWN}
-        return _outputs(context, directory, files)
+            return _marked({"directory": directory, "hashes": UNKNOWN, "urls": UNKNOWN, "bootUrls": UNKNOWN})
+        return _marked(_outputs(context, directory, files))
 
     async def create(self, context: Context, inputs: Values) -> Made:
         directory = _directory(inputs["pathSeed"], context.urn)
         await _put(context, directory, inputs["files"])
         return Made(
             id=hashlib.sha256(directory.encode()).hexdigest()[:16],
-            outputs=_outputs(context, directory, inputs["files"]),
+            outputs=_marked(_outputs(context, directory, inputs["files"])),
         )
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
@@ -93,8 +94,8 @@ class Artifacts(ResourceType):
                 await open_store(context.settings.need_artifacts()).delete(directory, gone)
         except ProviderError as error:
             hashes = {**outputs["hashes"], **{name: there[name] for name in gone}}
-            raise InitFailed(str(error), resource_id, {**outputs, "hashes": hashes}) from error
-        return outputs
+            raise InitFailed(str(error), resource_id, _marked({**outputs, "hashes": hashes})) from error
+        return _marked(outputs)
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
         if old.get("ephemeral"):
@@ -136,6 +137,11 @@ def _directory(seed: str, urn: str) -> str:
 def _outputs(context: Context, directory: str | Unknown, files: Mapping[str, Any]) -> dict[str, Any]:
     hashes = {name: _hash(text) if isinstance(text, str) else UNKNOWN for name, text in files.items()}
     return {"directory": directory, "hashes": hashes, **_urls(context, directory, files)}
+
+
+def _marked(outputs: dict[str, Any]) -> dict[str, Any]:
+    """The outputs for the state: who knows the place can fetch what is there, so the place is as secret as that."""
+    return {key: Secret(value) if key in _PLACE else value for key, value in outputs.items()}
 
 
 def _urls(context: Context, directory: str | Unknown, files: Any) -> dict[str, Any]:

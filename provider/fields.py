@@ -147,7 +147,7 @@ class Reader:
             if key in known or key.startswith("__"):
                 continue
             near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
+            hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known) or 'none'}"
             self.fail(key, f"is not known; {hint}")
 
     def raise_problems(self) -> None:

@@ -1,8 +1,9 @@
 """The resource types of the metal-ipi provider, as programs see them.
 
 Only this module of the package may be imported by programs: it needs nothing but `pulumi` and imports fast. Python
-names are snake_case; on the wire the same properties are camelCase. Every resource takes `(name, args, opts)`; the
-arguments are frozen, keyword-only dataclasses whose fields may hold outputs of other resources.
+names are snake_case; on the wire the same properties are camelCase. Every resource takes `(name, args, opts)`,
+`ClusterKeys` without args; the arguments are frozen, keyword-only dataclasses whose fields may hold outputs of other
+resources.
 """
 
 from __future__ import annotations
@@ -73,25 +74,13 @@ def _section(value: Any) -> str:
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterKeysArgs:
-    """Arguments of `ClusterKeys`."""
-
-    private_key: pulumi.Input[str] | None = None
-    """The user's own OpenSSH private key, without passphrase; left out, an ed25519 key is made. Secret."""
-
-
 class ClusterKeys(_Resource):
     """The SSH key of a cluster and the seed its nodes' host keys are derived from. Never silently replaced."""
 
-    _outputs = ("privateKey", "publicKey", "hostKeySeed", "generated")
+    _outputs = ("privateKey", "publicKey", "hostKeySeed")
 
-    def __init__(
-        self, name: str, args: ClusterKeysArgs | None = None, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        args = args or ClusterKeysArgs()
-        private_key = None if args.private_key is None else pulumi.Output.secret(args.private_key)
-        super().__init__(name, {"privateKey": private_key}, opts)
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, {}, opts)
 
     @property
     def private_key(self) -> pulumi.Output[str]:
@@ -194,12 +183,12 @@ class Artifacts(_Resource):
 
     @property
     def urls(self) -> pulumi.Output[dict[str, str]]:
-        """File name to URL under the artifact host's `baseUrl`."""
+        """File name to URL under the artifact host's `baseUrl`. Secret: who knows it can fetch the file."""
         return self._output("urls")
 
     @property
     def boot_urls(self) -> pulumi.Output[dict[str, str]]:
-        """File name to URL under `bootBaseUrl`, for firmware which cannot verify TLS."""
+        """File name to URL under `bootBaseUrl`, for firmware which cannot verify TLS. Secret."""
         return self._output("bootUrls")
 
     @property
@@ -209,7 +198,7 @@ class Artifacts(_Resource):
 
     @property
     def directory(self) -> pulumi.Output[str]:
-        """The unguessable directory's name, relative to the artifact host's root."""
+        """The unguessable directory's name, relative to the artifact host's root. Secret."""
         return self._output("directory")
 
 

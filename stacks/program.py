@@ -204,7 +204,8 @@ class Cluster:
                 authorized_keys=[str(key), *self.settings.ssh.authorized_keys],
             )
 
-        whole = pulumi.Output.all(
+        # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
+        return pulumi.Output.all(
             source,
             self.identities.urls,
             self.identities.hashes,
@@ -212,15 +213,14 @@ class Cluster:
             self.keys.public_key,
             self.keys.host_key_seed,
         ).apply(render)
-        # Made of the installer's secret document, but itself only pointers: it has to be readable in previews.
-        return pulumi.Output.unsecret(whole)
 
     def _machines(self) -> None:
         settings, names = self.settings, self.names
         bootstrap_source = pulumi.Output.all(self.bootstrap_ignition.urls, self.bootstrap_ignition.hashes).apply(
             lambda found: ignition.Source(url=found[0][_BOOTSTRAP_IGNITION], hash=found[1][_BOOTSTRAP_IGNITION])
         )
-        script_url = self.scripts.boot_urls.apply(lambda urls: urls["node.ipxe"])
+        # The script holds no secret, and neither do URLs of its directory: previews may show it.
+        script_url = pulumi.Output.unsecret(self.scripts.boot_urls.apply(lambda urls: urls["node.ipxe"]))
         self.bootstrap: Machine = self.platform.ephemeral_machine(
             names.bootstrap,
             MachineArgs(

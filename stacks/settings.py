@@ -6,6 +6,7 @@ and raises one SettingsError that lists all problems. Keys are camelCase, as is 
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import re
@@ -14,7 +15,16 @@ from typing import Annotated, Any, Literal
 
 import pulumi
 import pulumi.runtime.config
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -35,6 +45,11 @@ OKD_PULL_SECRET = '{"auths":{"fake":{"auth":"aWQ6cGFzcwo="}}}'  # noqa: S105
 def _wrong(why: str, remedy: str, *, at: str = "") -> PydanticCustomError:
     """A problem of the value being validated, or of the setting `at` below it."""
     return PydanticCustomError("metal_ipi", "{why}", {"why": why, "remedy": remedy, "at": at})
+
+
+def _is_public_key(text: str) -> bool:
+    words = text.split()
+    return len(words) >= 2 and words[0] in _SSH_KEY_TYPES and words[1].startswith("AAAA")
 
 
 class _Model(BaseModel):
@@ -170,6 +185,16 @@ class Tsig(_Model):
     )
     secret: SecretStr | None = Field(default=None, description="the key, base64, as a secret")
 
+    @field_validator("secret")
+    @classmethod
+    def _base64(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and value.get_secret_value() != REHEARSAL:
+            try:
+                base64.b64decode(value.get_secret_value(), validate=True)
+            except ValueError:
+                raise _wrong("it is not base64", "copy the secret as `tsig-keygen` or `keymgr -t` prints it") from None
+        return value
+
 
 class Rfc2136(_Model):
     """A DNS server that takes dynamic updates (RFC 2136): BIND, Knot, PowerDNS, Windows..."""
@@ -200,6 +225,23 @@ class DnsRoundRobin(_Model):
     type: Literal["dns-round-robin"] = "dns-round-robin"
 
 
+def _https(value: str | None) -> str | None:
+    """Ignition holds secrets: it is fetched from a server that proves who it is."""
+    if value is not None and not re.fullmatch(r"https://[^/\s]+(/\S*)?", value):
+        raise _wrong("it is no https URL", "give the https URL under which uploaded files are served")
+    return value
+
+
+def _boot_url(value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", value):
+        raise _wrong("it is no http(s) URL", "give the URL under which the firmware fetches uploaded files")
+    return value
+
+
+_HttpsUrl = Annotated[str, AfterValidator(_https)]
+_BootUrl = Annotated[str, AfterValidator(_boot_url)]
+
+
 class SshArtifacts(_Model):
     """A web server whose files are uploaded over SSH (SFTP)."""
 
@@ -210,11 +252,25 @@ class SshArtifacts(_Model):
     host_key: str | None = Field(default=None, description="the host's public key, 'ssh-ed25519 AAAA...', to pin it")
     private_key: SecretStr | None = Field(default=None, description="the user's private key (OpenSSH PEM), as a secret")
     directory: str = Field(default="/artifacts", description="the directory that the web server serves, absolute")
-    base_url: str | None = Field(default=None, description="the https URL under which directory is served")
-    boot_base_url: str | None = Field(
+    base_url: _HttpsUrl | None = Field(default=None, description="the https URL under which directory is served")
+    boot_base_url: _BootUrl | None = Field(
         default=None,
         description="the URL for iPXE scripts where the firmware does not trust baseUrl's CA; not set: baseUrl",
     )
+
+    @field_validator("directory")
+    @classmethod
+    def _absolute(cls, value: str) -> str:
+        if not value.startswith("/"):
+            raise _wrong("it is not absolute", "give the whole path, from / on, as the SFTP server sees it")
+        return value
+
+    @field_validator("host_key")
+    @classmethod
+    def _public_key(cls, value: str | None) -> str | None:
+        if value is not None and not _is_public_key(value):
+            raise _wrong("it is no SSH public key", "take it from `ssh-keyscan <host>`, without the host's name")
+        return value
 
 
 class S3Artifacts(_Model):
@@ -227,8 +283,8 @@ class S3Artifacts(_Model):
     endpoint: str | None = Field(default=None, description="an S3 endpoint other than AWS's")
     access_key_id: str | None = Field(default=None, description="the id of the access key")
     secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")
-    base_url: str = Field(description="the https URL under which the bucket's objects are served")
-    boot_base_url: str | None = Field(default=None, description="the URL for iPXE scripts; not set: baseUrl")
+    base_url: _HttpsUrl = Field(description="the https URL under which the bucket's objects are served")
+    boot_base_url: _BootUrl | None = Field(default=None, description="the URL for iPXE scripts; not set: baseUrl")
 
 
 class Install(_Model):
@@ -274,7 +330,7 @@ class Ssh(_Model):
     @classmethod
     def _public(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for key in value:
-            if key.split(" ", 1)[0] not in _SSH_KEY_TYPES or len(key.split()) < 2:
+            if not _is_public_key(key):
                 raise _wrong(
                     "one item is no SSH public key", "give the content of a .pub file: 'ssh-ed25519 AAAA... name'"
                 )
@@ -425,7 +481,16 @@ def load() -> Settings:
     """
     known = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
     values = {key.partition(":")[2]: value for key, value in known.items() if key.startswith(f"{NAMESPACE}:")}
-    return parse(values, pulumi.get_stack())
+    settings = parse(values, pulumi.get_stack())
+    if settings.rehearsal and not pulumi.runtime.is_dry_run():
+        problem = Problem(
+            path=f"{NAMESPACE}:rehearsal",
+            value="true",
+            why="a rehearsal is a preview: missing secrets are stood in for, and this would change something",
+            remedy=f"pulumi config rm {NAMESPACE}:rehearsal",
+        )
+        raise SettingsError(pulumi.get_stack(), [problem])
+    return settings
 
 
 def parse(values: dict[str, str], stack: str) -> Settings:

@@ -138,14 +138,28 @@ def _machines(layout: Layout, wanted: str, asked: str | None) -> str:
 
 def _with_lab(operation: str, layout: Layout, machines: str | None) -> None:
     """Run an operation, in the lab for a lab stack."""
-    wanted = stackfile.lab_machines(stackfile.read(layout.stack_file))
+    document = stackfile.read(layout.stack_file)
+    wanted = stackfile.lab_machines(document)
     if wanted is not None:
+        if operation == "up":
+            _check_settings(layout, document)
         facility = Facility(layout=layout)
         kind = _machines(layout, wanted, machines)
         facility.setup(kind)
         facts = facility.up(kind)
         write_private(layout.machines, facts["machines"])
     _inner(layout, operation, is_lab=wanted is not None)
+
+
+def _check_settings(layout: Layout, document: stackfile.Tree) -> None:
+    """Tell what is wrong with a stack file before the lab, which is built for minutes at first, is set up for it."""
+    _import_from(layout.root)
+    from stacks.settings import parse
+
+    try:
+        parse(stackfile.values(stackfile.for_rehearsal(document)), layout.stack)
+    except ValueError as error:
+        raise StackError(str(error)) from error
 
 
 def _inner(layout: Layout, operation: str, *, is_lab: bool) -> None:
@@ -206,13 +220,17 @@ def _existing(layout: Layout) -> None:
         )
 
 
+def _import_from(root: Path) -> None:
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+
+
 def _program(root: Path) -> Callable[[], object]:
     """The program of a project: `main` of its stacks/program.py.
 
     It is loaded while the engine opens the stack, which takes as long; what is wrong with it is raised when it is run.
     """
-    if str(root) not in sys.path:
-        sys.path.insert(0, str(root))
+    _import_from(root)
     # pulumi-equinix-metal imports pkg_resources; requirements.txt pins the setuptools that still has it.
     warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
 

@@ -44,6 +44,15 @@ class Key:
     created: datetime | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A project that the token reaches."""
+
+    id: str
+    name: str
+    created: datetime | None
+
+
 def endpoint() -> str:
     """The API's base URL."""
     return os.environ.get("METAL_API_URL", DEFAULT_URL).rstrip("/")
@@ -82,6 +91,17 @@ class MetalApi:
             for item in self._pages(f"/projects/{project}/ssh-keys", "ssh_keys")
         ]
 
+    def projects(self) -> list[Project]:
+        """Every project that the token reaches."""
+        return [
+            Project(id=str(item["id"]), name=str(item.get("name") or ""), created=_time(item.get("created_at")))
+            for item in self._pages("/projects", "projects")
+        ]
+
+    def delete_project(self, id: str) -> None:
+        """Delete a project; the API refuses one that still has something in it."""
+        self._delete(f"/projects/{id}", f"project {id}")
+
     def delete_machine(self, id: str, *, patience: float = 300.0) -> None:
         """Delete a device and wait until it is gone; one that is still being provisioned is asked for again."""
         waited = 0.0
@@ -104,9 +124,12 @@ class MetalApi:
 
     def delete_key(self, id: str) -> None:
         """Delete an SSH key."""
-        response = self._request("DELETE", f"/ssh-keys/{id}")
+        self._delete(f"/ssh-keys/{id}", f"SSH key {id}")
+
+    def _delete(self, path: str, what: str) -> None:
+        response = self._request("DELETE", path)
         if not response.is_success and response.status_code not in _GONE:
-            raise _refused(f"deleting SSH key {id}", response)
+            raise _refused(f"deleting {what}", response)
 
     def _pages(self, path: str, member: str) -> Iterator[dict[str, Any]]:
         page, last = 1, 1

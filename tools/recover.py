@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from tools.metal import Key, Machine
+from tools.metal import Key, Machine, Project
 from tools.state import EPHEMERAL, Deployment
 
 CLOCK_SKEW = timedelta(minutes=2)
@@ -27,8 +27,10 @@ class Platform(Protocol):
 
     def machines(self, project: str) -> list[Machine]: ...
     def keys(self, project: str) -> list[Key]: ...
+    def projects(self) -> list[Project]: ...
     def delete_machine(self, id: str) -> None: ...
     def delete_key(self, id: str) -> None: ...
+    def delete_project(self, id: str) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +39,12 @@ class Leftovers:
 
     machines: tuple[Machine, ...] = ()
     keys: tuple[Key, ...] = ()
+    projects: tuple[Project, ...] = ()
     older: tuple[str, ...] = ()
-    """Names of those that existed before the interrupted run began: another state may know them, so they stay."""
+    """Names of those that existed before the interrupted run began, or hold machines: others may know them."""
 
     def __bool__(self) -> bool:
-        return bool(self.machines or self.keys)
+        return bool(self.machines or self.keys or self.projects)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,8 @@ class Scan:
     """The cluster's domain: in the tag `metal-ipi:cluster=<domain>`. Another team's stack may have the same name."""
     projects: frozenset[str]
     """The projects to look into."""
+    unknown_projects: frozenset[str]
+    """Names of projects whose creation was interrupted."""
     since: datetime | None
     """When the interrupted run began; None: the project is the stack's own (the lab), everything counts."""
     keep_bootstrap: bool
@@ -68,13 +73,14 @@ def scan_for(
         stack=stack,
         cluster=cluster,
         projects=frozenset(state.project_ids() | ({project} if project else set())),
+        unknown_projects=state.pending_projects(),
         since=since,
         keep_bootstrap=state.has(EPHEMERAL) if destroying else True,
     )
 
 
 def find(platform: Platform, scan: Scan, state: Deployment) -> Leftovers:
-    """Look for machines and keys that carry the stack's name and are not in its state."""
+    """Look for machines and keys that carry the stack's name, and projects of its own, that are not in its state."""
     known = state.ids()
     machines: list[Machine] = []
     keys: list[Key] = []
@@ -97,7 +103,15 @@ def find(platform: Platform, scan: Scan, state: Deployment) -> Leftovers:
                 older.append(f"SSH key {key.label} ({key.id})")
             else:
                 keys.append(key)
-    return Leftovers(machines=tuple(machines), keys=tuple(keys), older=tuple(older))
+    projects: list[Project] = []
+    for project in platform.projects() if scan.unknown_projects else ():
+        if project.name not in scan.unknown_projects or project.id in known:
+            continue
+        if _is_older(project.created, scan.since) or platform.machines(project.id):
+            older.append(f"project {project.name} ({project.id})")
+        else:
+            projects.append(project)
+    return Leftovers(machines=tuple(machines), keys=tuple(keys), projects=tuple(projects), older=tuple(older))
 
 
 def clear(platform: Platform, leftovers: Leftovers, say: Say) -> None:
@@ -109,8 +123,11 @@ def clear(platform: Platform, leftovers: Leftovers, say: Say) -> None:
     for key in leftovers.keys:
         say(f"deleting SSH key {key.label} ({key.id}): no state knows it")
         platform.delete_key(key.id)
+    for project in leftovers.projects:
+        say(f"deleting project {project.name} ({project.id}): no state knows it, and no machine is in it")
+        platform.delete_project(project.id)
     for name in leftovers.older:
-        say(f"left alone: {name} carries this stack's name, but is older than the interrupted run")
+        say(f"left alone: {name} carries this stack's name, but is older than the interrupted run, or in use")
 
 
 def _is_older(created: datetime | None, since: datetime | None) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, cast
 from pulumi import automation
 from pulumi.automation.errors import CommandError
 
-from tools import report, stackfile
+from tools import replacement, report, stackfile
 from tools.automation import EngineCommand, Program, export, import_, last_words, locks, mend_backend, open_stack
 from tools.containment import RunLock
 from tools.display import Display
@@ -26,7 +26,7 @@ from tools.files import write_private
 from tools.layout import Layout
 from tools.project import environment, has_own_passphrase, write_config, write_project
 from tools.screen import Screen
-from tools.state import EPHEMERAL, REMOVAL, Deployment
+from tools.state import Deployment
 
 PARALLEL = 128
 """Resources worked on at once. Most of them wait (for machines, gates, checks), so the engine's default, four for each
@@ -57,6 +57,7 @@ class Session:
         self._facts: dict[str, Any] | None = None
         self._since: datetime | None = None
         self._dirty = False
+        self._cluster = ""
         self.command: EngineCommand | None = None
 
     def run(self, operation: str) -> None:
@@ -68,6 +69,7 @@ class Session:
             if operation == "preview":
                 self._engine_run("preview", stack)
                 return
+            self._know_the_cluster(operation)
             self._recover(stack, destroying=operation == "down")
             self._mark(operation)
             if operation == "down":
@@ -129,6 +131,18 @@ class Session:
         assert self.command is not None, "prepare() comes first"
         return self.command
 
+    def _know_the_cluster(self, operation: str) -> None:
+        """Which cluster's machines these are. Raises StackError for an `up` that would order them all anew."""
+        configured = stackfile.cluster(stackfile.read(self._layout.stack_file))
+        existing = export(self._layout, self._command).cluster()
+        if operation == "up" and existing not in (None, configured):
+            raise StackError(
+                f"stack '{self._layout.stack}' holds the cluster {existing}, and its file names {configured}",
+                why="a cluster cannot be renamed: every machine would be deleted and ordered anew, etcd included",
+                remedy="set clusterName and baseDomain back; or `make down` first, and install anew",
+            )
+        self._cluster = existing or configured
+
     # --- interrupted runs ------------------------------------------------------------------------------------------
 
     def _mark(self, operation: str) -> None:
@@ -168,8 +182,9 @@ class Session:
         from tools.metal import MetalApi
 
         since = None if self._is_lab else self._since
-        cluster = stackfile.cluster(stackfile.read(self._layout.stack_file))
-        scan = recover.scan_for(self._layout.stack, cluster, state, credentials.project, since, destroying=destroying)
+        scan = recover.scan_for(
+            self._layout.stack, self._cluster, state, credentials.project, since, destroying=destroying
+        )
         platform = MetalApi(credentials.token)
         try:
             leftovers = recover.find(platform, scan, state)
@@ -200,29 +215,6 @@ class Session:
         self._screen.redact.add([platform["authToken"]])
         return Credentials(token=platform["authToken"], project=platform.get("projectId"))
 
-    def _urns(self) -> list[str] | None:
-        """The URNs of the machines that `up` is to make anew; raises StackError for one that is not there."""
-        if not self._replace:
-            return None
-        state = export(self._layout, self._command)
-        found = {name: state.machine(name) for name in self._replace}
-        unknown = [name for name, urn in found.items() if urn is None]
-        if unknown:
-            raise StackError(
-                f"there is no machine {', '.join(unknown)} to replace",
-                why=f"the state of stack '{self._layout.stack}' has: {', '.join(state.machines()) or 'none'}",
-                remedy="name one of these: make up REPLACE=<name>",
-            )
-        installed = state.has(REMOVAL)
-        gone = [name for name, urn in found.items() if urn and f"{EPHEMERAL}::" in urn]
-        if installed and gone:
-            raise StackError(
-                f"{', '.join(gone)} cannot be replaced any more",
-                why="the cluster is formed: the bootstrap machine and its Ignition were removed",
-                remedy="leave it out; a new cluster begins with `make down`",
-            )
-        return [urn for urn in found.values() if urn]
-
     # --- operations --------------------------------------------------------------------------------------------------
 
     def _down(self, stack: automation.Stack) -> None:
@@ -246,7 +238,9 @@ class Session:
 
     def _engine_run(self, operation: str, stack: automation.Stack) -> None:
         started = time.monotonic()
-        replace = self._urns() if operation == "up" else None
+        replace = None
+        if operation == "up" and self._replace:
+            replace = replacement.urns(export(self._layout, self._command), self._layout.stack, self._replace)
         self._layout.log.unlink(missing_ok=True)
         outputs: automation.OutputMap = {}
         with Display(self._screen) as display:

@@ -6,6 +6,7 @@ Secrets that the lab hands over are kept apart, for the engine to encrypt: they 
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -120,6 +121,12 @@ def for_rehearsal(document: Tree) -> Config:
     result = cast(Tree, _unlocked(_without_salt(document)))
     _config(result)[f"{NAMESPACE}:rehearsal"] = True
     return Config(document=result)
+
+
+def values(config: Config) -> dict[str, str]:
+    """The project's settings as the engine hands them to the program: every value a string, objects as JSON."""
+    own = {key: value for key, value in _config(config.document).items() if key.startswith(f"{NAMESPACE}:")}
+    return {key.partition(":")[2]: value if isinstance(value, str) else json.dumps(value) for key, value in own.items()}
 
 
 def _config(document: Tree) -> Tree:

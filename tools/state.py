@@ -14,6 +14,8 @@ REMOVAL = "metal-ipi:index:Removal"
 UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts"})
 """What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files."""
 DEVICE = "equinix-metal:index/device:Device"
+PROJECT = "equinix-metal:index/project:Project"
+_CLUSTER_TAG = "metal-ipi:cluster="
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,21 @@ class Deployment:
 
     def project_ids(self) -> set[str]:
         """The ids of Metal projects that the stack made itself."""
-        return {str(r["id"]) for r in self.resources if r.get("type", "").endswith("project:Project") and r.get("id")}
+        return {str(r["id"]) for r in self.resources if r.get("type") == PROJECT and r.get("id")}
+
+    def pending_projects(self) -> frozenset[str]:
+        """The names of projects whose creation was interrupted: they carry no tag, and are found by their names."""
+        pending = [cast(Tree, item["resource"]) for item in self.pending if item.get("type") == "creating"]
+        return frozenset(str((r.get("inputs") or {}).get("name")) for r in pending if r.get("type") == PROJECT)
+
+    def cluster(self) -> str | None:
+        """The domain of the cluster whose machines are in the state, as their tags say; None without machines."""
+        for resource in self.resources:
+            if resource.get("type") in (DEVICE, EPHEMERAL):
+                for tag in (resource.get("inputs") or {}).get("tags") or ():
+                    if str(tag).startswith(_CLUSTER_TAG):
+                        return str(tag).removeprefix(_CLUSTER_TAG)
+        return None
 
     def machine(self, hostname: str) -> str | None:
         """The URN of the machine with this name (`lab-worker-0`); None when the state has none."""

@@ -26,10 +26,19 @@ _SERVING = "kubernetes.io/kubelet-serving"
 
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
-    """Only names which are new are waited for."""
-    passed = set[str](old.get("names") or ()) if old is not None and same_cluster(spec, old) else set[str]()
-    pending = [name for name in spec["names"] if name not in passed]
+    """Only names which are new, or are another machine's now, are waited for."""
+    passed = dict[str, str]()
+    if old is not None and same_cluster(spec, old):
+        machines = _machines(old)
+        passed = {name: machines.get(name, "") for name in old.get("names") or ()}
+    machines = _machines(spec)
+    pending = [name for name in spec["names"] if passed.get(name) != machines.get(name, "")]
     return NodesReady(spec, pending) if pending else None
+
+
+def _machines(spec: Spec) -> dict[str, str]:
+    """Name of a node → the platform's id of its machine, where the specification tells it."""
+    return {str(node["name"]): str(node.get("machineId") or "") for node in spec.get("nodes") or ()}
 
 
 class NodesReady:
@@ -54,7 +63,7 @@ class NodesReady:
                     problems += await self._approve(request)
         elif requests.status != 404:  # 404: this API server has no such API
             problems.append(f"certificate requests: {requests.problem}")
-        return evaluate(nodes, self._pending, others=others, problems=problems)
+        return evaluate(nodes, self._pending, self._addresses, others=others, problems=problems)
 
     async def _approve(self, request: Mapping[str, Any]) -> list[str]:
         name = request["metadata"]["name"]
@@ -63,13 +72,18 @@ class NodesReady:
 
 
 def evaluate(
-    answer: Answer, names: Sequence[str], *, others: Sequence[str] = (), problems: Sequence[str] = ()
+    answer: Answer,
+    names: Sequence[str],
+    addresses: Mapping[str, Sequence[str]],
+    *,
+    others: Sequence[str] = (),
+    problems: Sequence[str] = (),
 ) -> Observation:
     """Which of the names are not Ready, and why."""
     if answer.problem:
         return Observation(passed=False, text=answer.problem, waiting=tuple(names))
     nodes = {str(item["metadata"]["name"]): item for item in answer.body.get("items") or []}
-    missing = {name: why for name in names if (why := _not_ready(nodes.get(name)))}
+    missing = {name: why for name in names if (why := _not_ready(nodes.get(name), addresses.get(name, ())))}
     notes = list(problems) + [f"left alone: certificate request {other}" for other in others]
     if missing:
         text = "; ".join([", ".join(f"{name} ({why})" for name, why in missing.items()), *notes])
@@ -77,13 +91,18 @@ def evaluate(
     return Observation(passed=True, text="; ".join([f"Ready: {', '.join(names)}", *notes]))
 
 
-def _not_ready(node: Mapping[str, Any] | None) -> str | None:
+def _not_ready(node: Mapping[str, Any] | None, addresses: Sequence[str]) -> str | None:
     if node is None:
         return "has not joined"
-    for condition in (node.get("status") or {}).get("conditions") or []:
+    status: Mapping[str, Any] = node.get("status") or {}
+    # A machine that took another's name finds that one's object, which says Ready until somebody misses its kubelet.
+    internal = {str(item["address"]) for item in status.get("addresses") or [] if item.get("type") == "InternalIP"}
+    if addresses and internal and not internal & set(addresses):
+        return f"the node of this name is another machine's still, at {', '.join(sorted(internal))}"
+    for condition in status.get("conditions") or []:
         if condition.get("type") == "Ready":
-            status = str(condition.get("status"))
-            return None if status == "True" else f"Ready={status} {condition.get('message') or ''}".strip()
+            ready = str(condition.get("status"))
+            return None if ready == "True" else f"Ready={ready} {condition.get('message') or ''}".strip()
     return "has no Ready condition"
 
 

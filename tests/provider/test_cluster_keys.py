@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import shutil
-import subprocess
-from pathlib import Path
 
 import asyncssh
-import pytest
 from pulumi.provider.experimental import provider as sdk
 
 from provider.values import to_wire_map
 from tests.provider.harness import Harness, Resource
-
-
-def user_key(kind: str = "ssh-ed25519") -> str:
-    return asyncssh.generate_private_key(kind).export_private_key().decode()
 
 
 def test_made_keys() -> None:
@@ -41,39 +33,9 @@ def test_secrets_are_marked() -> None:
     asyncio.run(run())
 
 
-def test_a_users_key_updates_and_keeps_the_seed() -> None:
+def test_there_is_nothing_to_give() -> None:
     async def run() -> None:
-        it = Resource(Harness(), "ClusterKeys")
-        seed = (await it.up({}))["hostKeySeed"]
-        first, second = user_key(), user_key("ecdsa-sha2-nistp256")
-        for key in (first, second):
-            found = await it.diff({"privateKey": key})
-            assert list(found.detailed_diff) == ["privateKey"] and found.replaces == []
-            await it.up({"privateKey": key})
-            assert it.state["privateKey"] == key and it.state["hostKeySeed"] == seed
-            assert await it.changes({"privateKey": key}) == []
-        assert it.state["publicKey"].startswith("ecdsa-sha2-nistp256 ")
-        assert await it.changes({}) == ["privateKey"]
-
-    asyncio.run(run())
-
-
-@pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="ssh-keygen is not installed (apt: openssh-client)")
-def test_an_encrypted_key_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "open sesame", "-f", path], check=True)
-
-    async def run() -> None:
-        (problem,) = await Resource(Harness(), "ClusterKeys").check({"privateKey": path.read_text()})
-        assert "without passphrase" in problem
-
-    asyncio.run(run())
-
-
-def test_an_unreadable_key_is_refused_and_not_shown() -> None:
-    async def run() -> None:
-        it = Resource(Harness(), "ClusterKeys")
-        (problem,) = await it.check({"privateKey": "-----BEGIN OPENSSH PRIVATE KEY-----\nnonsense\n"})
-        assert "cannot be read" in problem and "nonsense" not in problem
+        (problem,) = await Resource(Harness(), "ClusterKeys").check({"privateKey": "x"})
+        assert "privateKey" in problem
 
     asyncio.run(run())

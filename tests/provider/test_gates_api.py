@@ -52,10 +52,13 @@ def up(inputs: dict[str, Any], it: Resource | None = None) -> Resource:
     return it
 
 
-def node(name: str, ready: str = "True") -> dict[str, Any]:
+def node(name: str, ready: str = "True", address: str = "10.0.0.1") -> dict[str, Any]:
     return {
         "metadata": {"name": name},
-        "status": {"conditions": [{"type": "Ready", "status": ready, "message": "why"}]},
+        "status": {
+            "conditions": [{"type": "Ready", "status": ready, "message": "why"}],
+            "addresses": [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": address}],
+        },
     }
 
 
@@ -150,6 +153,20 @@ def test_nodes_ready_waits_only_for_new_names(cluster: FakeCluster) -> None:
     it = up(gate("nodes-ready", spec))
     cluster.answers[NODES] = (200, {"items": [node("a", "Unknown"), node("d")]})
     assert up(gate("nodes-ready", {**spec, "names": ["a", "d"]}), it).state["observed"] == "Ready: d"
+
+
+def test_a_replaced_machine_has_to_join_anew(cluster: FakeCluster) -> None:
+    def spec(machine: str, address: str) -> dict[str, Any]:
+        nodes = [{"name": "a", "machineId": machine, "address": address, "hostKey": "ssh-ed25519 AAAA"}]
+        return cluster.spec(names=["a"], addresses={"a": [address, "10.9.9.9"]}, nodes=nodes)
+
+    cluster.answers[REQUESTS] = (404, {})
+    cluster.answers[NODES] = (200, {"items": [node("a")]})
+    it = up(gate("nodes-ready", spec("machine-1", "10.0.0.1")))
+    with pytest.raises(GateFailed, match=r"a \(the node of this name is another machine's still, at 10\.0\.0\.1\)"):
+        up(gate("nodes-ready", spec("machine-2", "10.0.0.2"), timeout=1), it)
+    cluster.answers[NODES] = (200, {"items": [node("a", address="10.0.0.2")]})
+    assert up(gate("nodes-ready", spec("machine-2", "10.0.0.2")), it).state["observed"] == "Ready: a"
 
 
 def test_only_requests_of_our_nodes_are_approved(cluster: FakeCluster) -> None:

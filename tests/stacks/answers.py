@@ -101,6 +101,39 @@ def stack_file(stack: str) -> dict[str, Any]:
     return {key.partition(":")[2]: value for key, value in values.items()}
 
 
+def rehearsed(stack: str = "da11") -> dict[str, str]:
+    """A stack's file in rehearsal, as the engine hands it over."""
+    return config_text({**stack_file(stack), "rehearsal": True})
+
+
+# What whoever runs a stack adds to its file, or the lab does.
+_ADDED: dict[str, Any] = {
+    "platform": {"authToken": "swordfish-token"},
+    "dns": {"server": "192.0.2.53", "tsig": {"name": "metal-ipi.", "secret": "c3dvcmRmaXNo"}},
+    "artifacts": {
+        "host": "boot.facility.test",
+        "user": "metal-ipi",
+        "hostKey": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5",
+        "privateKey": "PRIVATE KEY",
+        "baseUrl": "https://boot.facility.test/artifacts",
+    },
+    "install": {"pullSecret": '{"auths": {}}'},
+}
+
+
 def settings(stack: str = "da11", **changes: Any) -> dict[str, str]:
-    """A stack's file in rehearsal, as the engine hands it over; changes replace whole top-level settings."""
-    return config_text({**stack_file(stack), "rehearsal": True, **changes})
+    """A complete configuration of a stack, as the engine hands it over; changes replace whole top-level settings."""
+    tree = _merged(_ADDED, {**stack_file(stack), **changes})
+    if not tree["platform"].keys() & {"projectId", "projectName"}:
+        tree["platform"]["projectId"] = "52000fb2-ee46-4673-93a8-de2c2bdba33b"
+    if not tree["boot"].keys() & {"streamUrl", "streamFile"}:
+        tree["boot"]["streamFile"] = "stacks/rhcos-4.21.json"
+    return config_text(tree)
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    result = {**base, **over}
+    for key in base.keys() & over.keys():
+        if isinstance(base[key], dict) and isinstance(over[key], dict):
+            result[key] = _merged(base[key], over[key])
+    return result

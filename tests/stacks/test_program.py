@@ -8,8 +8,8 @@ import pytest
 
 from stacks.program import main
 from stacks.settings import SettingsError
-from tests.mocks import Recorder, run
-from tests.stacks.answers import ANSWERS, SEED, settings
+from tests.mocks import Recorder, plain, run
+from tests.stacks.answers import ANSWERS, SEED, rehearsed, settings
 
 
 def test_a_cluster_is_composed_as_designed() -> None:
@@ -39,12 +39,21 @@ def test_a_worker_is_at_most_three_resources() -> None:
 def test_userdata_holds_pointers_and_no_secret() -> None:
     recorder = Recorder(ANSWERS)
     run(main, recorder, settings())
-    texts = [device.inputs["userData"] for device in recorder.of("equinix-metal:index/device:Device")]
-    texts.append(recorder.one("da11-bootstrap").inputs["userData"])
+    machines = [*recorder.of("equinix-metal:index/device:Device"), recorder.one("da11-bootstrap")]
+    texts = [plain(machine.inputs["userData"]) for machine in machines]
     for text in texts:
         assert "PRIVATE KEY" not in text and "swordfish" not in text and SEED not in text
         config = json.loads(text)["ignition"]["config"]
         assert config["merge"][-1]["verification"]["hash"].startswith("sha512-")
+
+
+def test_a_rehearsal_changes_nothing() -> None:
+    recorder = Recorder(ANSWERS)
+    with pytest.raises(SettingsError) as caught:
+        run(main, recorder, rehearsed())
+    assert [problem.path for problem in caught.value.problems] == ["metal-ipi:rehearsal"]
+    assert all(args.typ == "pulumi:pulumi:Stack" for args in recorder.resources)
+    run(main, Recorder(ANSWERS), rehearsed(), preview=True)
 
 
 def test_problems_are_reported_before_any_resource() -> None:

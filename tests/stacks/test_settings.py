@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from stacks.problems import SECRET_NAMES, Problem, SettingsError, nearest
 from stacks.settings import REHEARSAL, Settings, SshArtifacts, parse
 from tests.mocks import config_text
-from tests.stacks.answers import settings as stack_settings
+from tests.stacks.answers import rehearsed
 
 _ROOT = Path(__file__).resolve().parents[2]
 _UUID = "52000fb2-ee46-4673-93a8-de2c2bdba33b"
@@ -121,6 +121,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ),
     ("dns.tsig.name", _ABSENT, "dns.tsig.name", "it is required", "--path 'metal-ipi:dns.tsig.name' <value>"),
     ("dns.tsig.algorithm", "hmac-md5", "dns.tsig.algorithm", "it should be 'hmac-sha256'", "hmac-sha384 or"),
+    ("dns.tsig.secret", "not base64!", "dns.tsig.secret", "it is not base64", "tsig-keygen"),
     ("apiAddress", {"type": "vip"}, "apiAddress.type", "it should be 'dns-round-robin'", "correct the value"),
     (
         "artifacts.type",
@@ -138,6 +139,10 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         "string",
         "it is",
     ),
+    ("artifacts.directory", "srv/www", "artifacts.directory", "it is not absolute", "from / on"),
+    ("artifacts.hostKey", "boot ssh-ed25519 AAAA", "artifacts.hostKey", "it is no SSH public key", "ssh-keyscan"),
+    ("artifacts.baseUrl", "http://boot/artifacts", "artifacts.baseUrl", "it is no https URL", "give the https URL"),
+    ("artifacts.bootBaseUrl", "tftp://boot/x", "artifacts.bootBaseUrl", "it is no http(s) URL", "the firmware"),
     ("install.distribution", "rke", "install.distribution", "it should be 'openshift' or 'okd'", "openshift or okd"),
     ("install.pullSecret", "hunter2", "install.pullSecret", 'JSON with an object "auths"', "console.redhat.com"),
     ("install.pullSecret", '{"auths":[]}', "install.pullSecret", "it is no pull secret", "--secret"),
@@ -371,7 +376,7 @@ def test_the_committed_stacks_are_the_known_ones() -> None:
 
 @pytest.mark.parametrize("stack", _STACKS)
 def test_committed_stack_files_are_valid(stack: str) -> None:
-    assert parse(stack_settings(stack), stack).rehearsal is True
+    assert parse(rehearsed(stack), stack).rehearsal is True
 
 
 def test_the_project_file_declares_every_setting_and_no_other() -> None:

@@ -143,8 +143,9 @@ def test_what_is_secret_is_marked_and_what_is_not_is_readable() -> None:
         assert not is_secret(check.inputs["create"])
     for name in ("nodes-ready", "install-complete", "bootstrap-complete"):
         assert is_secret(recorder.one(name).inputs["spec"])
-    texts = [device.inputs["userData"] for device in recorder.of(_DEVICE)]
-    assert all(isinstance(text, str) for text in [*texts, recorder.one("da11-bootstrap").inputs["userData"]])
+    for machine in [*recorder.of(_DEVICE), recorder.one("da11-bootstrap")]:
+        assert is_secret(machine.inputs["userData"])
+        assert not is_secret(machine.inputs["ipxeScriptUrl"])
     assert outputs["kubeadminPassword"] == "swordfish"
 
 

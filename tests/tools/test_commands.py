@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.world import World
+from tests.tools.world import REPOSITORY, World
 from tests.tools.world.metal import TOKEN, MetalServer
 
 pytestmark = pytest.mark.engine
@@ -90,6 +91,26 @@ def test_a_failing_program_is_told_without_its_traceback(world: World) -> None:
     assert "KeyError: 'oops'" in told
     assert "Traceback" not in told
     assert "Traceback" in (world.root / ".state/stacks/t/failure.log").read_text()
+
+
+def test_a_renamed_cluster_is_refused_before_its_machines_are_ordered_anew(world: World) -> None:
+    world.run("up")
+    machines = set(world.metal.devices)
+    world.configure(clusterName="d")
+    told = world.run("up", status=1)
+    assert "stack 't' holds the cluster c.test, and its file names d.test" in told
+    assert set(world.metal.devices) == machines
+    world.run("down")
+    assert world.metal.devices == {}
+
+
+def test_a_lab_stacks_bad_settings_are_told_before_the_lab_is_made(world: World) -> None:
+    for name in ("settings.py", "problems.py"):
+        shutil.copy(REPOSITORY / "stacks" / name, world.root / "stacks")
+    world.configure(lab={"machines": "simulated"}, wrokers={"count": 1})
+    told = world.run("up", status=1)
+    assert "metal-ipi:wrokers" in told and "did you mean 'workers'?" in told
+    assert not (world.root / ".state").exists()
 
 
 def test_output_without_a_stack_says_so_and_prints_nothing(world: World) -> None:

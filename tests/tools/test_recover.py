@@ -94,6 +94,31 @@ def test_the_projects_of_the_state_are_looked_into_too() -> None:
     assert recover.scan_for("t", "c.test", known, "p-2", None, destroying=False).projects == {"p-1", "p-2"}
 
 
+def test_a_project_whose_creation_was_interrupted_is_found_by_its_name(metal: MetalServer, api: MetalApi) -> None:
+    pending = {"type": "creating", "resource": {"type": "equinix-metal:index/project:Project", "inputs": {"name": "p"}}}
+    since = NOW - timedelta(minutes=1)
+    orphan, other = metal.add_project("p"), metal.add_project("q")
+    old = metal.add_project("p", NOW - timedelta(days=1))
+    used = metal.add_project("p")
+    metal.projects[used]["devices"] = [{"id": "d", "hostname": "someone's", "tags": []}]
+    known = state(pending=(pending,))
+    found = recover.find(api, scan(known, since=since), known)
+    assert [project.id for project in found.projects] == [orphan]
+
+    told: list[str] = []
+    recover.clear(api, found, told.append)
+
+    assert set(metal.projects) == {other, old, used}
+    assert len([line for line in told if line.startswith("left alone: project p")]) == 2
+    assert recover.find(api, scan(state(), since=since), state()).projects == ()
+
+
+def test_the_cluster_of_a_state_is_known_by_its_machines_tags() -> None:
+    machine = {**device("a"), "inputs": {"tags": ["metal-ipi", "metal-ipi:cluster=c.test"]}}
+    assert state(device("b"), machine).cluster() == "c.test"
+    assert state(device("x", "x:index:Other")).cluster() is None
+
+
 def test_an_api_that_stumbles_is_asked_again(metal: MetalServer, api: MetalApi) -> None:
     metal.add("orphan", *MINE)
     metal.refusals = [503, 429, 500]

@@ -20,6 +20,7 @@ class MetalServer:
     def __init__(self) -> None:
         self.devices: dict[str, dict[str, Any]] = {}
         self.keys: dict[str, dict[str, Any]] = {}
+        self.projects: dict[str, dict[str, Any]] = {}
         self.deleted: list[str] = []
         self.refusals: list[int] = []
         """Statuses that the next requests get, before anything is done."""
@@ -69,6 +70,12 @@ class MetalServer:
         self.keys[id] = {"id": id, "label": label, "created_at": now}
         return id
 
+    def add_project(self, name: str, created: datetime | None = None) -> str:
+        id = str(uuid.uuid4())
+        when = (created or datetime.now(timezone.utc)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.projects[id] = {"id": id, "name": name, "created_at": when}
+        return id
+
     def hostnames(self) -> list[str]:
         with self.lock:
             return sorted(device["hostname"] for device in self.devices.values())
@@ -96,6 +103,14 @@ class MetalServer:
                 return 200, {"devices": list(self.devices.values()), "meta": meta}
             case ("GET", ["projects", project, "ssh-keys"]) if project == PROJECT:
                 return 200, {"ssh_keys": list(self.keys.values()), "meta": meta}
+            case ("GET", ["projects"]):
+                return 200, {"projects": list(self.projects.values()), "meta": meta}
+            case ("GET", ["projects", project, "devices"]) if project in self.projects:
+                return 200, {"devices": self.projects[project].get("devices") or [], "meta": meta}
+            case ("DELETE", ["projects", project]) if project in self.projects:
+                del self.projects[project]
+                self.deleted.append(project)
+                return 204, None
             case ("POST", ["projects", project, "devices"]) if project == PROJECT:
                 id = self.add(body["hostname"], *body["tags"])
                 return 201, self.devices[id]

@@ -1,0 +1,53 @@
+"""Which resources `make up REPLACE=...` makes anew, and which it must not. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tools.errors import StackError
+from tools.state import EPHEMERAL, REMOVAL, Deployment
+
+_CONTROL_PLANE = re.compile(r"-control-plane-\d+$")
+"""How the names of control plane machines end, and no others do."""
+
+
+def urns(state: Deployment, stack: str, names: Sequence[str]) -> list[str]:
+    """The URNs of the named machines; raises StackError for one that is not there or has to stay."""
+    found = {name: state.machine(name) for name in names}
+    unknown = [name for name, urn in found.items() if urn is None]
+    if unknown:
+        raise StackError(
+            f"there is no machine {', '.join(unknown)} to replace",
+            why=f"the state of stack '{stack}' has: {', '.join(state.machines()) or 'none'}",
+            remedy="name one of these: make up REPLACE=<name>",
+        )
+    if state.has(REMOVAL):
+        _keep_what_formed_the_cluster({name: urn for name, urn in found.items() if urn})
+        _keep_quorum(state, names)
+    return [urn for urn in found.values() if urn]
+
+
+def _keep_what_formed_the_cluster(found: dict[str, str]) -> None:
+    gone = [name for name, urn in found.items() if f"{EPHEMERAL}::" in urn]
+    if gone:
+        raise StackError(
+            f"{', '.join(gone)} cannot be replaced any more",
+            why="the cluster is formed: the bootstrap machine and its Ignition were removed",
+            remedy="leave it out; a new cluster begins with `make down`",
+        )
+
+
+def _keep_quorum(state: Deployment, names: Sequence[str]) -> None:
+    """etcd of n members goes on without (n - 1) / 2 of them, rounded down."""
+    members = [name for name in state.machines() if _CONTROL_PLANE.search(name)]
+    asked = sorted(set(names) & set(members))
+    spare = (len(members) - 1) // 2
+    if len(asked) > spare:
+        raise StackError(
+            f"{', '.join(asked)} cannot be replaced in one run",
+            why=f"etcd has {len(members)} members and goes on without {spare} of them",
+            remedy="replace one, wait until etcd has taken it in, and go on with the next"
+            if spare
+            else "a single node is installed anew: `make down`, then `make up`",
+        )
