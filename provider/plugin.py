@@ -166,5 +166,10 @@ def _refuse_unknown(values: Values) -> None:
             raise InvalidInputs(f"{key} is not known although the work begins now: an input of it was never resolved")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve the engine that started this process; see `server.main`."""
     server.main(sys.argv[1:], VERSION, MetalIpiProvider())
+
+
+if __name__ == "__main__":
+    main()

@@ -66,9 +66,12 @@ def preview(layout: Layout, machines: str | None) -> None:
         _inner(layout, "preview", is_lab=stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None)
         return
     found = engine.ensure(say)
+    from tools import plugin_host
+    from tools.project import python_plugins
     from tools.screen import Screen
     from tools.session import Session
 
+    plugin_host.start(python_plugins(layout.root, with_stand_ins=True))
     program = _program(layout.root)
     with tempfile.TemporaryDirectory(prefix="metal-ipi-rehearsal-") as directory:
         rehearsed = Layout(root=layout.root, stack=layout.stack, states=Path(directory))
@@ -92,10 +95,14 @@ def output(layout: Layout, machines: str | None) -> None:
 
 def run_engine(operation: str, layout: Layout, found: engine.Engine) -> None:
     """The inner half; not for users."""
+    from tools import plugin_host
     from tools.containment import hold_leash
+    from tools.project import python_plugins
     from tools.screen import Screen
     from tools.session import Session
 
+    is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
+    plugin_host.start(python_plugins(layout.root, with_stand_ins=is_lab))
     sessions: list[Session] = []
 
     def stop() -> None:

@@ -45,6 +45,12 @@ def stand_ins(root: Path) -> dict[str, Path]:
     return found
 
 
+def python_plugins(root: Path, *, with_stand_ins: bool) -> list[str]:
+    """The modules of the plug-ins in Python that an engine may start, for the plug-in host."""
+    lab = [f"lab.plugins.{name.replace('-', '_')}.main" for name in stand_ins(root)] if with_stand_ins else []
+    return ["provider.plugin", *lab]
+
+
 def _official(name: str) -> bool:
     try:
         pinned = version(f"pulumi-{name}")

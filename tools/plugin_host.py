@@ -1,0 +1,144 @@
+"""A process that plug-ins written in Python are forked from, so that each is there at once.
+
+The engine starts one plug-in after another and waits for each: 0.25 s, nearly all of it imports. The host is forked
+from the driver, which has imported most of that already, imports the rest while the engine starts, and forks a plug-in
+for each start. What the engine started is `plugin_start.py`: it hands over its arguments, environment and standard
+streams, and lives as long as the plug-in.
+
+    engine killed, or done with the plug-in -> plugin_start ends  -> the plug-in is interrupted, as with Ctrl-C
+    driver gone                             -> the host ends what it forked, and itself
+    no host, or not the caller's            -> plugin_start runs the executable as if there had never been one
+
+The host listens on an abstract socket: nothing to clean up after a kill -9. Only the same user is served.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+VARIABLE = "METAL_IPI_PLUGIN_HOST"
+"""Tells plug-ins the host's name, without the leading NUL of abstract sockets."""
+_STREAMS = 3
+_CREDENTIALS = struct.Struct("3i")
+_LENGTH = struct.Struct("!I")
+
+
+def start(modules: Sequence[str]) -> None:
+    """Fork the host from this process, which must have no other thread; sets VARIABLE for what is started from here.
+
+    `modules` each have a function `main` that takes nothing and serves an engine; they are imported beforehand.
+    """
+    name = f"metal-ipi-{os.getpid()}-{os.urandom(8).hex()}"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(f"\0{name}")
+    listener.listen(64)
+    leash, held = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.fork() == 0:
+        os.close(held)
+        _host(listener, leash, modules)
+    os.close(leash)  # the other end stays open as long as this process lives
+    listener.close()
+    os.environ[VARIABLE] = name
+
+
+def _host(listener: socket.socket, leash: int, modules: Sequence[str]) -> NoReturn:
+    """Serve until the driver is gone."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)  # it may be the leash between the halves of a run
+    children: set[int] = set()
+    try:
+        for module in modules:
+            importlib.import_module(module)
+        while True:
+            ready, _, _ = select.select([listener, leash], [], [], 1.0)
+            _reap(children)
+            if leash in ready:
+                break
+            if listener in ready:
+                connection, _ = listener.accept()
+                if _is_same_user(connection):
+                    child = os.fork()
+                    if child == 0:
+                        listener.close()
+                        os.close(leash)
+                        _become(connection)
+                    children.add(child)
+                connection.close()
+    except BaseException:
+        # Whoever starts a plug-in then finds no host, and does without.
+        traceback.print_exc()
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+    os._exit(0)
+
+
+def _reap(children: set[int]) -> None:
+    for child in list(children):
+        if os.waitpid(child, os.WNOHANG)[0] == child:
+            children.discard(child)
+
+
+def _is_same_user(connection: socket.socket) -> bool:
+    return _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1] == os.geteuid()
+
+
+def _become(connection: socket.socket) -> NoReturn:
+    """Turn this process into the plug-in that was asked for."""
+    status = 1
+    try:
+        request, streams = _receive(connection)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.chdir(request["directory"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        sys.argv = request["arguments"]
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Thread(target=_end_with, args=[connection], daemon=True, name="end-with-start").start()
+        importlib.import_module(request["module"]).main()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _end_with(connection: socket.socket) -> None:
+    """Interrupt this process when the one that the engine started is gone."""
+    with contextlib.suppress(OSError):
+        connection.recv(1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    head, streams, _, _ = socket.recv_fds(connection, _LENGTH.size, _STREAMS)
+    (length,) = _LENGTH.unpack(head)
+    text = b""
+    while len(text) < length:
+        text += connection.recv(length - len(text)) or _cut_off()
+    return json.loads(text), list(streams)
+
+
+def _cut_off() -> NoReturn:
+    raise EOFError("whoever asked for a plug-in went away")

@@ -1,0 +1,57 @@
+"""Hands a plug-in's start over to the plug-in host; run as a file, and needs nothing but the standard library.
+
+    python -I -S plugin_start.py EXECUTABLE MODULE ARGUMENT...
+
+EXECUTABLE is what the engine started. Without a host it is started again, in a way that it does not come back here.
+"""
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+
+VARIABLE = "METAL_IPI_PLUGIN_HOST"
+LOOK_SECONDS = 0.5
+
+
+def main() -> None:
+    """Stands for the plug-in: ends with it, and with the engine."""
+    executable, module, *arguments = sys.argv[1:]
+    host = os.environ.pop(VARIABLE)
+    engine = os.getppid()
+    try:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.connect(f"\0{host}")
+        user = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+        if user != os.geteuid():
+            raise PermissionError(f"the plug-in host belongs to user {user}")
+        request = {
+            "module": module,
+            "arguments": [executable, *arguments],
+            "directory": os.getcwd(),  # noqa: PTH109  pathlib takes longer to import than all of this
+            "environment": dict(os.environ),
+        }
+        text = json.dumps(request).encode()
+        socket.send_fds(connection, [struct.pack("!I", len(text))], [0, 1, 2])
+        connection.sendall(text)
+    except OSError as error:
+        print(f"plug-in host: {error}; starting {module} without it", file=sys.stderr)
+        os.execv(executable, [executable, *arguments])  # noqa: S606  no shell is wanted
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # The plug-in has the streams now; the engine is to see them end with it.
+    for stream in (0, 1, 2):
+        os.close(stream)
+    connection.settimeout(LOOK_SECONDS)
+    while os.getppid() == engine:
+        try:
+            connection.recv(1)
+        except TimeoutError:
+            continue
+        except OSError:
+            pass
+        break
+
+
+main()
