@@ -120,7 +120,9 @@ def family(driver: int) -> dict[str, int]:
         for pid, parent, args in rows:
             if parent in below and pid not in below:
                 below.add(pid)
-                found[_role(args, pid)] = pid
+                role = _role(args, pid)
+                # The plug-in host is forked from the inner half, and has its arguments.
+                found[role if role not in found else f"{role}'s child {pid}"] = pid
     assert {"inner", "pulumi"} <= set(found), table
     assert any(name.startswith("plug-in") for name in found), table
     return found
