@@ -23,7 +23,7 @@ from provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("passedAt", "observed", "waitedSeconds")
 _INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts")
-_LONGEST_PAUSE = 2.0
+_LONGEST_PAUSE = 1.0
 
 
 class Gate(ResourceType):

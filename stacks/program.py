@@ -299,6 +299,7 @@ class Cluster:
             ),
             self.components,
         )
+        self.bootstrap_complete = bootstrap.complete
         self.control_plane_checks = self._checks("control-plane-checks", self.control_plane)
         self.removal = BootstrapRemoval(
             "bootstrap-removal",
@@ -320,7 +321,6 @@ class Cluster:
         credentials = cluster_credentials(self.dns, self.assets)
         machines = {**self.control_plane.machines, **self.workers.machines}
         logs = self.access.logs(machines)
-        checked = self.worker_checks.passed if self.worker_checks else []
         ready = Gate(
             "nodes-ready",
             GateArgs(
@@ -332,10 +332,10 @@ class Cluster:
                 ),
                 timeout_seconds=timeouts.nodes_ready,
             ),
-            pulumi.ResourceOptions.merge(
-                self.ours, pulumi.ResourceOptions(depends_on=[self.removal.resource, *checked])
-            ),
+            # From here on the API is the control plane's: nodes join while others are checked, bootstrap's goes away.
+            pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[self.bootstrap_complete])),
         )
+        checked = self.worker_checks.passed if self.worker_checks else []
         Gate(
             "install-complete",
             GateArgs(
@@ -344,7 +344,8 @@ class Cluster:
                 stability_seconds=_STABILITY_SECONDS if not self.settings.lab else 1,
             ),
             pulumi.ResourceOptions.merge(
-                self.ours, pulumi.ResourceOptions(depends_on=[ready, self.dns.ingress_records])
+                self.ours,
+                pulumi.ResourceOptions(depends_on=[ready, self.removal.resource, *checked, self.dns.ingress_records]),
             ),
         )
 

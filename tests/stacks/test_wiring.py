@@ -50,8 +50,16 @@ def _platform(**changes: Any) -> dict[str, Any]:
             {"bootstrap-complete", *(f"da11-control-plane-{number}-check" for number in range(3))},
         ),
         ("da11-worker-1-check", {"worker-checks-reachable"}),
-        ("nodes-ready", {"bootstrap-removal-removed", *(f"da11-worker-{number}-check" for number in range(3))}),
-        ("install-complete", {"nodes-ready", "dns-ingress-records"}),
+        ("nodes-ready", {"bootstrap-complete"}),
+        (
+            "install-complete",
+            {
+                "nodes-ready",
+                "bootstrap-removal-removed",
+                "dns-ingress-records",
+                *(f"da11-worker-{number}-check" for number in range(3)),
+            },
+        ),
     ],
 )
 def test_each_step_waits_for_the_one_before(later: str, earlier: set[str]) -> None:
@@ -177,7 +185,7 @@ def test_without_workers_the_control_plane_takes_ingress() -> None:
     assert len(records[f"api.{domain}"]) == 3
     assert "worker-checks" not in recorder.requests and "worker-checks-reachable" not in recorder.requests
     assert len(outputs["nodes"]) == 3
-    assert "bootstrap-removal-removed" in recorder.depends_on("nodes-ready")
+    assert {"nodes-ready", "bootstrap-removal-removed"} <= recorder.depends_on("install-complete")
 
 
 def test_with_workers_they_take_ingress_and_the_bootstrap_address_stands_apart() -> None:

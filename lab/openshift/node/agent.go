@@ -24,8 +24,8 @@ import (
 
 const (
 	heartbeatEvery = 5 * time.Second
-	pollEvery      = time.Second
-	retryEvery     = 2 * time.Second
+	pollEvery      = 500 * time.Millisecond
+	retryEvery     = time.Second
 	requestLimit   = 10 * time.Second
 	// forgotten is how long a request may be unknown to the API before it is made again: the server that took it
 	// may have gone before it told the others.

@@ -34,7 +34,7 @@ const (
 const (
 	apiPort       = "6443"
 	machinePort   = "22623"
-	controlEvery  = time.Second
+	controlEvery  = 500 * time.Millisecond
 	servingPeriod = 24 * time.Hour
 )
 
