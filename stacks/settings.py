@@ -344,7 +344,7 @@ class Timeouts(_Model):
     machines_reachable: int = Field(default=1800, ge=1, description="machine active until it answers SSH")
     api_answers: int = Field(default=1800, ge=1, description="until the API answers on its address")
     bootstrap_complete: int = Field(default=3600, ge=1, description="until bootstrap is complete")
-    nodes_ready: int = Field(default=2400, ge=1, description="until all nodes joined and are Ready")
+    nodes_ready: int = Field(default=2400, ge=1, description="bootstrap complete until all nodes are Ready")
     install_complete: int = Field(default=4200, ge=1, description="until the cluster version is available")
 
 
