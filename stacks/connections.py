@@ -9,7 +9,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from stacks.settings import REHEARSAL, S3Artifacts, Settings
+from stacks.sections.artifacts import S3Artifacts
+from stacks.sections.base import REHEARSAL
+from stacks.settings import Settings
 
 _REHEARSAL_URL = "https://rehearsal.invalid/artifacts"
 _REHEARSAL_PROJECT = "00000000-0000-4000-8000-000000000000"

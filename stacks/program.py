@@ -36,7 +36,8 @@ from provider.types import (
     ProviderArgs,
 )
 from stacks import connections
-from stacks.settings import OKD_PULL_SECRET, REHEARSAL, Settings, load
+from stacks.sections.base import REHEARSAL
+from stacks.settings import OKD_PULL_SECRET, Settings, load
 from stacks.stream import boot_artifacts
 
 _PROJECT = Path(__file__).resolve().parents[1]

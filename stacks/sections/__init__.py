@@ -1,0 +1,10 @@
+"""The sections of a stack's settings, a module each: pydantic models that validate what stands in them, and do no I/O.
+
+base         what all sections share
+machines     where the machines come from, and how many
+boot         what they boot
+dns          where the cluster's names are kept
+api_address  how the API is reached
+artifacts    where Ignition and boot scripts are uploaded
+install      the installer, who may log in, how long gates wait
+"""

@@ -1,0 +1,77 @@
+"""How the cluster is installed, who may log in, how long is waited."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr, field_validator
+
+from stacks.sections.base import REHEARSAL, Section, is_public_key, wrong
+
+
+class Install(Section):
+    """How the cluster is installed."""
+
+    distribution: Literal["openshift", "okd"] = Field(default="openshift", description="openshift or okd")
+    installer: str = Field(
+        default="openshift-install", description="the installer program, on PATH or an absolute path"
+    )
+    pull_secret: SecretStr | None = Field(
+        default=None, description="the pull secret (JSON), as a secret; okd needs none"
+    )
+    work_directory: str = Field(
+        default=".state/install", description="where the installer works for a moment; mode 0700"
+    )
+    log_directory: str = Field(default=".state/logs", description="where logs of failed gates are gathered")
+
+    @field_validator("pull_secret")
+    @classmethod
+    def _json(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None or value.get_secret_value() == REHEARSAL:
+            return value
+        try:
+            document: Any = json.loads(value.get_secret_value())
+        except ValueError:
+            document = None
+        if not isinstance(document, dict) or not isinstance(document.get("auths"), dict):
+            raise wrong(
+                'it is no pull secret: JSON with an object "auths"',
+                "download it from console.redhat.com/openshift/install/pull-secret and set it with --secret",
+            )
+        return value
+
+
+class Ssh(Section):
+    """Who may log in to the nodes."""
+
+    authorized_keys: tuple[str, ...] = Field(
+        default=(), strict=False, description="public keys of people, one per item"
+    )
+
+    @field_validator("authorized_keys")
+    @classmethod
+    def _public(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for key in value:
+            if not is_public_key(key):
+                raise wrong(
+                    "one item is no SSH public key", "give the content of a .pub file: 'ssh-ed25519 AAAA... name'"
+                )
+        return value
+
+
+class Timeouts(Section):
+    """How long each gate waits before it fails, in seconds."""
+
+    machines_active: int = Field(default=1800, ge=1, description="machine ordered until the platform calls it active")
+    machines_reachable: int = Field(default=1800, ge=1, description="machine active until it answers SSH")
+    api_answers: int = Field(default=1800, ge=1, description="until the API answers on its address")
+    bootstrap_complete: int = Field(default=3600, ge=1, description="until bootstrap is complete")
+    nodes_ready: int = Field(default=2400, ge=1, description="bootstrap complete until all nodes are Ready")
+    install_complete: int = Field(default=4200, ge=1, description="until the cluster version is available")
+
+
+class Lab(Section):
+    """Marks a stack that runs in the lab; read by the command line, not by the program."""
+
+    machines: Literal["libvirt", "simulated"] = Field(default="libvirt", description="libvirt (emulated) or simulated")
