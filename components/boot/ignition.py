@@ -153,8 +153,31 @@ class Source:
     """`sha512-` and 128 hexadecimal digits; None only for what the machine config server makes itself."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeFile:
+    """A file of a node, with its text."""
+
+    path: str
+    text: str
+    mode: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeUnit:
+    """An enabled systemd unit of a node."""
+
+    name: str
+    text: str
+
+
 def pointer(
-    *, hostname: str, merge: Sequence[Source], certificate_authorities: Sequence[str], authorized_keys: Sequence[str]
+    *,
+    hostname: str,
+    merge: Sequence[Source],
+    certificate_authorities: Sequence[str],
+    authorized_keys: Sequence[str],
+    files: Sequence[NodeFile] = (),
+    units: Sequence[NodeUnit] = (),
 ) -> str:
     """The userdata of a node: its name, who may log in, and where the rest is.
 
@@ -163,6 +186,7 @@ def pointer(
         merge: what to fetch and merge, in order: later ones win over earlier ones, the pointer itself over all.
         certificate_authorities: `source` URLs of certificate authorities, as the installer's own pointers have them.
         authorized_keys: SSH public keys for user `core`.
+        files, units: what else the node has from the start; readable by whoever reaches the metadata service.
     Raises IgnitionError where an argument cannot stand in a config, or when the result is too large for userdata.
     """
     document = _document(
@@ -180,8 +204,18 @@ def pointer(
                 ),
             },
             "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": list(authorized_keys)}]},
-            "storage": {"files": [_file("/etc/hostname", f"{hostname}\n", 0o644)]},
-            "systemd": {"units": [_afterburn_wanted()]},
+            "storage": {
+                "files": [
+                    _file("/etc/hostname", f"{hostname}\n", 0o644),
+                    *(_file(file.path, file.text, file.mode) for file in files),
+                ]
+            },
+            "systemd": {
+                "units": [
+                    _afterburn_wanted(),
+                    *({"name": unit.name, "enabled": True, "contents": unit.text} for unit in units),
+                ]
+            },
         }
     )
     if len(document) > USERDATA_LIMIT:
