@@ -16,21 +16,42 @@ PROBLEMS = (
 )
 
 
+_WRONG = {
+    "baseDomain": "Facility_Test",
+    "controlPlane": {"count": 2},
+    "workers": {"count": -1},
+    "platform": {"metroo": "lb"},
+}
+
+
+def refused(project: Project, target: str) -> None:
+    """A command tells each problem once and ends."""
+    told = project.make(target, fails=True).text
+    assert "has 4 problems; nothing was changed" in told, told
+    for problem in PROBLEMS:
+        assert told.count(problem) == 1, told
+    assert "did you mean 'metro'?" in told
+    assert "Traceback" not in told
+
+
 def test_all_problems_at_once_before_anything_is_made(project: Project, subtests: pytest.Subtests) -> None:
-    project.configure(
-        baseDomain="Facility_Test", controlPlane={"count": 2}, workers={"count": -1}, platform={"metroo": "lb"}
-    )
-    for target in ("preview", "up", "preview"):  # with and without a lab and a state
+    project.configure(**_WRONG)
+    for target in ("preview", "up"):
         with subtests.test(target=target):
-            told = project.make(target, fails=True).text
-            assert "has 4 problems; nothing was changed" in told, told
-            for problem in PROBLEMS:
-                assert told.count(problem) == 1, told
-            assert "did you mean 'metro'?" in told
-            assert "Traceback" not in told
-    holdings = project.holdings()
-    assert not holdings["devices"] and not holdings["ssh_keys"] and not holdings["records"]
-    assert project.uploaded() == []
+            refused(project, target)
+    assert not (project.root / ".state").exists(), "not even the lab"
+    assert project.left() == []
+
+
+def test_a_cluster_outlives_a_bad_configuration(project: Project, subtests: pytest.Subtests) -> None:
+    project.make("up")
+    before, uploaded = project.holdings(), project.uploaded()
+    project.configure(**_WRONG)
+    for target in ("preview", "up"):
+        with subtests.test(target=target):
+            refused(project, target)
+    assert project.holdings() == before
+    assert project.uploaded() == uploaded
 
     project.make("down")  # which needs no good configuration
 
