@@ -8,7 +8,7 @@ kind in the settings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import pulumi
@@ -40,6 +40,24 @@ class MachineArgs:
     """What it boots."""
     timeout: int
     """Seconds until the platform must call it active."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BgpNeighbour:
+    """Whom a machine may announce addresses to, as its platform says (Metal: `GET /devices/<id>/bgp/neighbors`)."""
+
+    customer_as: int
+    """The machine's AS number."""
+    customer_ip: str
+    """The machine's address that sessions must come from; peers drop them from any other."""
+    peer_as: int
+    """The peers' AS number."""
+    peer_ips: tuple[str, ...]
+    """The peers' addresses: a session with each."""
+    md5_password: str | None = field(default=None, repr=False)
+    """The password of the sessions (TCP MD5, RFC 2385), a secret; None where they have none."""
+    multihop: bool = False
+    """Whether the peers are more than one hop away."""
 
 
 class Machine(Protocol):

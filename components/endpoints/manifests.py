@@ -1,0 +1,179 @@
+"""MetalLB's objects, as plain data: what the cluster's services may be given, and how it becomes known outside.
+
+Fields as in MetalLB's API (metallb.io, its module's config/crd) and OpenShift's documentation on it. Nothing here needs
+Pulumi or a cluster. What cannot be right raises ManifestError, which says what to mend.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from components.machines.contract import BgpNeighbour
+
+Manifest = dict[str, Any]
+
+NAMESPACE = "metallb-system"
+"""Where MetalLB looks for its objects, on OpenShift too."""
+
+PASSWORD_SECRET = "bgp-password"  # noqa: S105 - a name
+
+_HOST_LABEL = "kubernetes.io/hostname"
+_LONGEST_NAME = 253
+
+
+class ManifestError(ValueError):
+    """No manifest can be made of these values; the message names value and remedy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """Addresses for services of type LoadBalancer."""
+
+    name: str
+    """What services ask for it by (annotation `metallb.io/address-pool`)."""
+    addresses: tuple[str, ...]
+    """CIDRs or ranges `first-last`."""
+    auto_assign: bool = True
+    """Whether services get addresses from it without asking for it by name."""
+    aggregation_length: int | None = None
+    """BGP: the prefix length that IPv4 addresses are announced with; None: each by itself (/32)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """What installs MetalLB: OpenShift's operator, from a catalogue of the Operator Lifecycle Manager."""
+
+    catalog: str = "redhat-operators"
+    """`redhat-operators` on OpenShift, `community-operators` on OKD."""
+    channel: str = "stable"
+    """The channel that updates come from."""
+
+
+def namespace() -> Manifest:
+    """Where everything of MetalLB stands. Its speakers need the host's network, which restricted namespaces refuse."""
+    levels = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": levels}}
+
+
+def operator(settings: Operator) -> tuple[Manifest, Manifest, Manifest]:
+    """OperatorGroup, Subscription and the MetalLB object that has controller and speakers started, in this order.
+
+    Each is waited for (`pulumi.com/waitFor`), because the next would be refused before: the Subscription until its
+    operator and with it MetalLB's resource types are there, the MetalLB object until its webhooks answer.
+    """
+    group = _object("operators.coreos.com/v1", "OperatorGroup", "metallb-operator", {})
+    subscription = _object(
+        "operators.coreos.com/v1alpha1",
+        "Subscription",
+        "metallb-operator-sub",
+        {
+            "channel": settings.channel,
+            "name": "metallb-operator",
+            "source": settings.catalog,
+            "sourceNamespace": "openshift-marketplace",
+        },
+        wait_for="jsonpath={.status.state}=AtLatestKnown",
+    )
+    metallb = _object("metallb.io/v1beta1", "MetalLB", "metallb", {}, wait_for="condition=Available")
+    return group, subscription, metallb
+
+
+def address_pool(pool: Pool) -> Manifest:
+    """Raises ManifestError for a pool without addresses, which MetalLB refuses."""
+    if not pool.addresses:
+        raise ManifestError(f"the address pool '{pool.name}' has no addresses; give it some, or reserve a block for it")
+    return _object(
+        "metallb.io/v1beta1",
+        "IPAddressPool",
+        pool.name,
+        {"addresses": list(pool.addresses), "autoAssign": pool.auto_assign},
+    )
+
+
+def bgp_advertisement(pool: Pool) -> Manifest:
+    """Has all nodes announce the addresses of the pool to all their peers."""
+    spec: dict[str, Any] = {"ipAddressPools": [pool.name]}
+    if pool.aggregation_length is not None:
+        spec["aggregationLength"] = pool.aggregation_length
+    return _object("metallb.io/v1beta1", "BGPAdvertisement", pool.name, spec)
+
+
+def l2_advertisement(pools: Sequence[Pool], interfaces: Sequence[str]) -> Manifest:
+    """Has one node after the other answer for the pools' addresses (ARP, NDP) on its interfaces; none given: on all."""
+    spec: dict[str, Any] = {"ipAddressPools": [pool.name for pool in pools]}
+    if interfaces:
+        spec["interfaces"] = list(interfaces)
+    return _object("metallb.io/v1beta1", "L2Advertisement", "service-addresses", spec)
+
+
+def password_secret(password: str) -> Manifest:
+    """The password of the BGP sessions, as BGPPeer's `passwordSecret` wants it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": PASSWORD_SECRET, "namespace": NAMESPACE},
+        "type": "kubernetes.io/basic-auth",
+        "stringData": {"password": password},
+    }
+
+
+def bgp_peers(
+    *, node: str, neighbours: Sequence[BgpNeighbour], password: str | None, hold_time: int | None
+) -> tuple[Manifest, ...]:
+    """One BGPPeer per peer address, for this node alone: each node has source address and neighbours of its own.
+
+    `node` is the value of its label kubernetes.io/hostname. `password` is the one in the Secret, None where there is
+    none; `hold_time` in seconds, None for MetalLB's own. Raises ManifestError when a neighbour wants another password.
+    """
+    peers: list[Manifest] = []
+    for neighbour in neighbours:
+        if (neighbour.md5_password or None) != password:
+            raise ManifestError(
+                f"the BGP neighbour of {node} ({', '.join(neighbour.peer_ips)}) has "
+                f"{'another password' if neighbour.md5_password else 'no password'}, "
+                f"but the sessions are to have {'that of' if password else 'none, says'} the project's BGP settings; "
+                "make both the same"
+            )
+        for peer in neighbour.peer_ips:
+            peers.append(_bgp_peer(node, neighbour, peer, len(peers), password=password, hold_time=hold_time))
+    return tuple(peers)
+
+
+def peer_name(node: str, number: int) -> str:
+    """What the BGPPeer to a node's peer of this number is called."""
+    name = f"{node}-peer-{number}"
+    if len(name) > _LONGEST_NAME or not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", name):
+        raise ManifestError(f"'{node}' is no node name that a BGPPeer can be called by; use a DNS name in lower case")
+    return name
+
+
+def _bgp_peer(
+    node: str, neighbour: BgpNeighbour, peer: str, number: int, *, password: str | None, hold_time: int | None
+) -> Manifest:
+    source = ipaddress.ip_address(neighbour.customer_ip)
+    if source.version != ipaddress.ip_address(peer).version:
+        raise ManifestError(f"the BGP neighbour of {node} has source address {source}, which cannot reach peer {peer}")
+    spec: dict[str, Any] = {
+        "myASN": neighbour.customer_as,
+        "peerASN": neighbour.peer_as,
+        "peerAddress": peer,
+        "sourceAddress": str(source),
+        "ebgpMultiHop": neighbour.multihop,
+        "nodeSelectors": [{"matchLabels": {_HOST_LABEL: node}}],
+    }
+    if hold_time is not None:
+        spec["holdTime"] = f"{hold_time}s"
+    if password is not None:
+        spec["passwordSecret"] = {"name": PASSWORD_SECRET, "namespace": NAMESPACE}
+    return _object("metallb.io/v1beta2", "BGPPeer", peer_name(node, number), spec)
+
+
+def _object(api_version: str, kind: str, name: str, spec: Manifest, *, wait_for: str | None = None) -> Manifest:
+    metadata: Manifest = {"name": name, "namespace": NAMESPACE}
+    if wait_for is not None:
+        metadata["annotations"] = {"pulumi.com/waitFor": wait_for}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}

@@ -1,0 +1,213 @@
+"""Addresses for the cluster's services of type LoadBalancer, given out and made known by MetalLB.
+
+What is installed: on OpenShift and OKD the operator that their catalogues carry, because it comes with the rights, the
+security settings and the updates that manifests of our own would have to repeat for each release; the MetalLB object
+then has it start controller and speakers. Where MetalLB is there already (`operator` None), whoever put it there keeps
+it up to date, and only what it works by is applied: pools, peers, advertisements. The lab is such a place: nothing runs
+on its nodes, but its API has MetalLB's own resource types, so every object is checked as on a real cluster.
+
+Where the platform's cloud controller assigns service addresses itself, none of this is used: it writes MetalLB's
+objects, and two writers would undo each other's work (facts: «do not manage pools beside it»).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.endpoints import manifests
+from components.endpoints.manifests import Manifest, ManifestError, Operator, Pool
+from components.machines.contract import BgpNeighbour
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolArgs:
+    """Addresses for services; fields as in `manifests.Pool`, but the addresses may not be known yet."""
+
+    name: str
+    """Its name, unique."""
+    addresses: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """CIDRs or ranges `first-last`; those of a reserved block once it is reserved."""
+    auto_assign: bool = True
+    """Whether services get addresses from it without asking for it by name."""
+    aggregation_length: int | None = None
+    """BGP: the prefix length that IPv4 addresses are announced with; None: each by itself (/32)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BgpNodeArgs:
+    """A node that announces addresses."""
+
+    neighbours: pulumi.Input[Sequence[BgpNeighbour]]
+    """Whom it may announce to, as the platform says; known once the machine is there."""
+    peers: int = 2
+    """How many peer addresses these have together (Metal: two). A preview must know how many objects there will be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BgpArgs:
+    """Addresses are announced as routes."""
+
+    nodes: Mapping[str, BgpNodeArgs]
+    """By the value of the node's label kubernetes.io/hostname."""
+    password: pulumi.Input[str] | None = None
+    """The MD5 password of all sessions, secret; None where they have none. All neighbours must have the same."""
+    hold_time: int | None = None
+    """Seconds after which a silent session is lost; None: MetalLB's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class L2Args:
+    """Addresses are answered for in the nodes' own network."""
+
+    interfaces: tuple[str, ...] = ()
+    """The interfaces to answer on; none given: all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetalLbArgs:
+    """Which addresses, and how they become known."""
+
+    kubeconfig: pulumi.Input[str]
+    """An administrator's kubeconfig, secret."""
+    pools: tuple[PoolArgs, ...]
+    """At least one."""
+    announce: BgpArgs | L2Args
+    """How the network learns where an address is."""
+    operator: Operator | None = None
+    """What to install MetalLB with; None where it is there."""
+
+
+class MetalLb(pulumi.ComponentResource):
+    """MetalLB's objects on one cluster, each a resource, all by server-side apply."""
+
+    pool_names: pulumi.Output[list[str]]
+    """The pools, once they and their announcements are applied."""
+
+    def __init__(self, name: str, args: MetalLbArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:endpoints:MetalLb", name, None, opts)
+        provider = kubernetes.Provider(
+            f"{name}-provider",
+            kubeconfig=pulumi.Output.secret(args.kubeconfig),
+            enable_server_side_apply=True,
+            # Else a new password would take its Secret away before it brings the new one.
+            enable_secret_mutable=True,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self._child = pulumi.ResourceOptions(parent=self, provider=provider)
+        self._ready: list[pulumi.Resource] = []
+        self._install(name, args.operator)
+        applied = [self._custom(f"{name}-{pool.name}-pool", address_pool(pool)) for pool in args.pools]
+        if isinstance(args.announce, L2Args):
+            pools = [_named(pool) for pool in args.pools]
+            advertisement = manifests.l2_advertisement(pools, args.announce.interfaces)
+            applied.append(self._custom(f"{name}-l2", advertisement, after=applied))
+        else:
+            applied += self._bgp(name, args.announce)
+            for pool in args.pools:
+                advertisement = manifests.bgp_advertisement(_named(pool))
+                applied.append(self._custom(f"{name}-{pool.name}-bgp", advertisement, after=applied))
+        names = [pool.name for pool in args.pools]
+        self.pool_names = pulumi.Output.all(*(resource.id for resource in applied)).apply(lambda _: names)
+        self.register_outputs({"poolNames": self.pool_names})
+
+    def _install(self, name: str, operator: Operator | None) -> None:
+        """The namespace and, if wanted, the operator. What comes next depends on `_ready`."""
+        manifest = manifests.namespace()
+        self._ready = [
+            kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=manifest["metadata"], opts=self._child)
+        ]
+        if operator is None:
+            return
+        for role, each in zip(("operator-group", "subscription", "metallb"), manifests.operator(operator), strict=True):
+            self._ready = [self._custom(f"{name}-{role}", each)]
+
+    def _bgp(self, name: str, args: BgpArgs) -> list[pulumi.CustomResource]:
+        """The password, and one object per node and peer."""
+        secret: list[pulumi.CustomResource] = []
+        if args.password is not None:
+            manifest = manifests.password_secret("")
+            secret.append(
+                kubernetes.core.v1.Secret(
+                    f"{name}-bgp-password",
+                    metadata=manifest["metadata"],
+                    type=manifest["type"],
+                    string_data=pulumi.Output.secret(args.password).apply(
+                        lambda password: cast("dict[str, str]", manifests.password_secret(password)["stringData"])
+                    ),
+                    opts=self._after(()),
+                )
+            )
+        peers = [
+            self._custom(f"{name}-{peer['metadata']['name']}", peer, after=secret)
+            for node, each in args.nodes.items()
+            for peer in bgp_peers(node, each, password=args.password, hold_time=args.hold_time)
+        ]
+        return [*secret, *peers]
+
+    def _custom(
+        self, name: str, manifest: Manifest, after: Sequence[pulumi.Resource] = ()
+    ) -> kubernetes.apiextensions.CustomResource:
+        return kubernetes.apiextensions.CustomResource(
+            name,
+            api_version=manifest["apiVersion"],
+            kind=manifest["kind"],
+            metadata=manifest["metadata"],
+            spec=manifest["spec"],
+            opts=self._after(after),
+        )
+
+    def _after(self, others: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(depends_on=[*self._ready, *others]))
+
+
+def address_pool(pool: PoolArgs) -> Manifest:
+    """Its manifest; only the addresses wait for what is not known yet."""
+
+    def spec(addresses: Sequence[str]) -> Manifest:
+        return manifests.address_pool(_named(pool, tuple(addresses)))["spec"]
+
+    frame = manifests.address_pool(_named(pool, ("-",)))
+    addresses = cast("pulumi.Input[Sequence[str]]", pool.addresses)  # the SDK lifts outputs out of lists
+    return {**frame, "spec": pulumi.Output.from_input(addresses).apply(spec)}
+
+
+def bgp_peers(
+    node: str, args: BgpNodeArgs, *, password: pulumi.Input[str] | None, hold_time: int | None
+) -> list[Manifest]:
+    """The node's peers; what the platform says is told from what was announced before anything is applied."""
+
+    def rendered(known: tuple[Sequence[BgpNeighbour], str | None]) -> tuple[Manifest, ...]:
+        neighbours, word = known
+        peers = manifests.bgp_peers(node=node, neighbours=neighbours, password=word, hold_time=hold_time)
+        if len(peers) != args.peers:
+            raise ManifestError(
+                f"{node} has {len(peers)} BGP peers, not {args.peers}; set the number of peers to what its platform has"
+            )
+        return peers
+
+    # The password is compared, not shown: what comes of it is no secret, and peers should be seen in a preview.
+    together = pulumi.Output.all(args.neighbours, password)
+    all_peers = pulumi.Output.unsecret(together.apply(lambda known: rendered((known[0], known[1]))))
+    return [
+        {
+            "apiVersion": "metallb.io/v1beta2",
+            "kind": "BGPPeer",
+            "metadata": {"name": manifests.peer_name(node, number), "namespace": manifests.NAMESPACE},
+            "spec": all_peers.apply(lambda peers, number=number: peers[number]["spec"]),
+        }
+        for number in range(args.peers)
+    ]
+
+
+def _named(pool: PoolArgs, addresses: tuple[str, ...] = ()) -> Pool:
+    return Pool(
+        name=pool.name,
+        addresses=addresses,
+        auto_assign=pool.auto_assign,
+        aggregation_length=pool.aggregation_length,
+    )
