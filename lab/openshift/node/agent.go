@@ -30,6 +30,8 @@ const (
 	// forgotten is how long a request may be unknown to the API before it is made again: the server that took it
 	// may have gone before it told the others.
 	forgotten = 30 * time.Second
+	// elsewhere is an address that no machine has (RFC 5737): the way there is the default route.
+	elsewhere = "192.0.2.1:9"
 )
 
 // agent is what the kubelet is on a real node, as far as the API sees it: it obtains the node's certificate,
@@ -190,7 +192,7 @@ func (a *agent) report(ctx context.Context, client *kube.Client) error {
 }
 
 func (a *agent) node(ctx context.Context) (kube.Node, error) {
-	address, err := a.address(ctx)
+	address, err := a.address()
 	if err != nil {
 		return kube.Node{}, err
 	}
@@ -225,16 +227,13 @@ func (a *agent) node(ctx context.Context) (kube.Node, error) {
 	}, nil
 }
 
-// address is the one this machine reaches the API from.
-func (a *agent) address(ctx context.Context) (string, error) {
+// address is the one this machine reaches others from. The API's own address does not tell: a machine that announces
+// it has it itself.
+func (a *agent) address() (string, error) {
 	if a.network.Source != "" {
 		return a.network.Source, nil
 	}
-	found, err := a.network.Lookup(ctx, a.bundle.Facts.Internal())
-	if err != nil {
-		return "", err
-	}
-	connection, err := net.Dial("udp", net.JoinHostPort(found[0], apiPort)) // sends nothing
+	connection, err := net.Dial("udp", elsewhere) // sends nothing
 	if err != nil {
 		return "", err
 	}

@@ -203,7 +203,8 @@ func (s *services) run(ctx context.Context, member *agent) error {
 }
 
 func (s *services) tasks(member *agent) []func(context.Context) {
-	tasks := []func(context.Context){s.gossip.Run, s.control}
+	static := &pods{root: member.root, log: s.log}
+	tasks := []func(context.Context){s.gossip.Run, s.control, static.Run}
 	if s.role == ControlPlane {
 		tasks = append(tasks, member.Run)
 	}
