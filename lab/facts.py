@@ -69,6 +69,22 @@ class Boot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bgp:
+    """The facility's router: Metal's side of BGP."""
+
+    asn: int
+    peers: list[str]
+    """Its addresses, as machines see them."""
+    md5: bool
+    """Whether sessions use the password of their project: without it this system's kernel signs no TCP segments."""
+    hold_seconds: int
+    """After which a machine that says nothing is lost."""
+    keepalive_seconds: int
+    elastic: str
+    """Where elastic addresses are reserved from, in CIDR notation."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """All of it; facts.json is its JSON form."""
 
@@ -81,6 +97,8 @@ class Facts:
     boot: Boot
     installer: str
     """The stand-in for openshift-install."""
+    bgp: Bgp | None
+    """None where no router is installed: elastic addresses can be reserved, and are routed to nobody."""
 
     def save(self, layout: Layout) -> None:
         """Write facts.json, for its owner only."""
@@ -102,6 +120,7 @@ def load(layout: Layout) -> Facts | None:
         artifacts=Artifacts(**raw["artifacts"]),
         boot=Boot(**raw["boot"]),
         installer=raw["installer"],
+        bgp=Bgp(**raw["bgp"]) if raw.get("bgp") else None,
     )
 
 
@@ -114,11 +133,11 @@ def require(layout: Layout) -> Facts:
 
 
 def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
-    """The facts of this state directory: made at its first start, the same ever after, whatever happened between."""
-    known = load(layout)
+    """The facts of this state directory: made at its first start, the same ever after but for what this system has."""
+    known, bgp = load(layout), _bgp()
     if known is not None:
-        if known.installer != str(installer):
-            known = replace(known, installer=str(installer))
+        if (known.installer, known.bgp) != (str(installer), bgp):
+            known = replace(known, installer=str(installer), bgp=bgp)
             known.save(layout)
         return known
     import base64
@@ -159,6 +178,23 @@ def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
         ),
         boot=Boot(stream_url=f"http://{plan.BOOT_NAME}/streams/lab.json"),
         installer=str(installer),
+        bgp=bgp,
     )
     facts.save(layout)
     return facts
+
+
+def _bgp() -> Bgp | None:
+    """What kind of router this system can have."""
+    from lab.network import bird
+
+    if bird.program() is None:
+        return None
+    return Bgp(
+        asn=plan.BGP_ASN,
+        peers=list(plan.BGP_PEERS),
+        md5=bird.signatures_work(),
+        hold_seconds=bird.HOLD_SECONDS,
+        keepalive_seconds=bird.KEEPALIVE_SECONDS,
+        elastic=plan.ELASTIC,
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.network import plan
+from lab.network import bird, plan
 from lab.network.dns import knot
 
 _PROBE_SECONDS = 1.0
@@ -35,7 +35,10 @@ class Service:
 
 
 def select(layout: Layout, machines: str, names: Sequence[str] | None = None) -> list[Service]:
-    """The services of a lab, all of them or those named. An unknown name is an error."""
+    """The services of a lab, all of them or those named. An unknown name is an error.
+
+    The router is the Metal API's, which tells it what to route: it comes with it wherever it is installed.
+    """
     state = str(layout.state)
     python = (sys.executable, "-m")
     program = knot()
@@ -44,9 +47,23 @@ def select(layout: Layout, machines: str, names: Sequence[str] | None = None) ->
         if program
         else (*python, "lab.network.dns_fallback", "--state", state)
     )
+    router = bird.program()
     known = (
         Service(name="dns", argv=resolver, probe=_dns_answers, patience=20, directory="dns"),
         Service(name="boot", argv=(*python, "lab.network.boot", "--state", state), probe=_boot_answers, patience=40),
+        *(
+            [
+                Service(
+                    name="bgp",
+                    argv=(router, "-f", "-c", bird.CONFIGURATION, "-s", bird.CONTROL),
+                    probe=_router_answers,
+                    patience=20,
+                    directory=bird.directory(layout).name,
+                )
+            ]
+            if router
+            else []
+        ),
         Service(
             name="metal-api",
             argv=(*python, "lab.metal_api", "--state", state, "--machines", machines),
@@ -59,7 +76,8 @@ def select(layout: Layout, machines: str, names: Sequence[str] | None = None) ->
     unknown = set(names) - {service.name for service in known}
     if unknown:
         raise LabError(f"no such service: {', '.join(sorted(unknown))}")
-    return [service for service in known if service.name in names]
+    wanted = {*names, *(["bgp"] if "metal-api" in names else [])}
+    return [service for service in known if service.name in wanted]
 
 
 def environment(layout: Layout) -> dict[str, str]:
@@ -118,6 +136,13 @@ def _boot_answers(layout: Layout) -> None:
     with socket.create_connection((plan.BOOT, 22), timeout=_PROBE_SECONDS) as upload:
         if not upload.recv(4).startswith(b"SSH-"):
             raise OSError("the upload server does not greet")
+
+
+def _router_answers(layout: Layout) -> None:
+    """BIRD answers on its control socket."""
+    from lab.network import bird_control
+
+    bird_control.ask(bird.directory(layout), ["show status"])
 
 
 def _api_answers(layout: Layout) -> None:

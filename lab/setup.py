@@ -29,8 +29,10 @@ NETWORK = (
     Package("util-linux", "/usr/bin/unshare"),
     Package("iproute2", "/sbin/ip"),
     Package("knot", "/usr/sbin/knotd"),
+    Package("bird2", "/usr/sbin/bird"),
 )
-"""What every lab uses. Without Knot its own DNS server stands in; without the others there is no lab."""
+"""What every lab uses. Without Knot its own DNS server stands in, without BIRD nothing speaks BGP; without the others
+there is no lab."""
 
 MACHINES = (
     Package("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),

@@ -20,7 +20,7 @@ from typing import TextIO
 
 from lab.errors import LabError
 from lab.layout import Layout, write_private
-from lab.network import link, resolver
+from lab.network import bird, link, resolver
 from lab.services import Service, environment, select
 from lab.supervision import Held, hold
 
@@ -168,6 +168,10 @@ def main() -> int:
     try:
         link.set_up()
         resolver.set_up(layout)
+        if bird.program():
+            bird.prepare(layout)
+        else:
+            say("there is no BGP router: BIRD is not installed (package bird2)")
         services = select(layout, arguments.machines, arguments.services.split(","))
     except (LabError, OSError) as error:
         say(f"cannot set the sandbox up: {error}")

@@ -15,10 +15,13 @@ from lab.facts import Facts, require
 from lab.layout import Layout
 from lab.machines.base import BackendError, MachineBackend
 from lab.metal_api.provisioning import Pace
+from lab.metal_api.routing import NoRouter
 from lab.metal_api.server import Places, Service
 from lab.metal_api.sources import Chance, SystemClock
 from lab.metal_api.state import Identity
-from lab.network import plan
+from lab.network import bird, plan
+from lab.network.bgp import RouterError
+from lab.network.bird_control import Bird
 
 
 def _arguments() -> argparse.Namespace:
@@ -69,6 +72,7 @@ async def _serve(options: argparse.Namespace) -> None:
         Identity(token=facts.api.token, organization_id=facts.api.organization_id, project_id=facts.api.project_id),
         Places(api=plan.API, metadata=plan.METADATA, sos=plan.SOS, tls=layout.tls, state=layout.state / "metal_api"),
         _backend(options, layout, facts),
+        Bird(bird.directory(layout), md5=facts.bgp.md5) if facts.bgp else NoRouter(),
         pace=Pace(),
         clock=SystemClock(),
         chance=Chance(options.seed),
@@ -103,7 +107,7 @@ def main() -> int:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         asyncio.run(_serve(_arguments()))
-    except BackendError as error:
+    except (BackendError, RouterError) as error:
         print(f"lab.metal_api: {error}", file=sys.stderr)
         return 1
     return 0

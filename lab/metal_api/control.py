@@ -69,7 +69,14 @@ def routes(account: Account, store: Store, log: RequestLog) -> list[Route]:
                 "projects": [
                     {"id": entry.id, "name": entry.name} for entry in account.projects.values() if entry.id != default
                 ],
-                "reservations": [],
+                "reservations": [
+                    {"id": block.id, "name": block.network, "project_id": block.project_id, "tags": block.tags}
+                    for block in account.reservations.values()
+                ],
+                "bgp_sessions": [
+                    {"id": entry.id, "name": entry.address_family, "device_id": entry.device_id}
+                    for entry in account.bgp_sessions.values()
+                ],
                 "faults": [to_json(fault) for fault in account.faults.values()],
             }
         )

@@ -6,6 +6,7 @@ ApiError            status and messages, as answered
 ├── NotFound        404
 ├── Unprocessable   422
 ├── BadRequest      400
+├── RouterFailed    503
 └── NotImplementedInLab 501
 """
 
@@ -64,6 +65,12 @@ class Unprocessable(ApiError):
     """The body is understood and refused; one message per problem."""
 
     status = 422
+
+
+class RouterFailed(ApiError):
+    """The change was made, but the facility's router does not follow it: asking again is harmless."""
+
+    status = 503
 
 
 class NotImplementedInLab(ApiError):

@@ -16,11 +16,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from lab.metal_api import faults
+from lab.metal_api import bgp, faults
 from lab.metal_api.catalog import FACILITIES
+from lab.metal_api.elastic import assignments_of
 from lab.metal_api.exceptions import ApiError, NotFound
 from lab.metal_api.models import Device, Json
-from lab.metal_api.network_responses import network_of, second_mac
+from lab.metal_api.network_responses import BASE, assignment_document, network_of, second_mac
 from lab.metal_api.provisioning import Provisioner
 from lab.metal_api.responses import iqn
 from lab.metal_api.state import GONE, Account
@@ -63,9 +64,13 @@ def metadata_document(account: Account, device: Device) -> Json:
                 {"name": "eth0", "mac": device.mac, "bond": "bond0"},
                 {"name": "eth1", "mac": second_mac(device.mac), "bond": "bond0"},
             ],
-            "addresses": [_address(device, index) for index in range(len(device.addresses))],
+            "addresses": [
+                *(_address(device, index) for index in range(len(device.addresses))),
+                *(_elastic(assignment_document(account, entry)) for entry in assignments_of(account, device)),
+            ],
             "metal_gateways": [],
         },
+        "bgp_neighbors": bgp.neighbors(account, device),
         "volumes": [],
         "spot": {},
         "api_url": HOST,
@@ -91,6 +96,16 @@ def _address(device: Device, index: int) -> Json:
         "address": address.address,
         "gateway": address.gateway,
         "parent_block": {**block, "href": f"/ips/{device.address_ids[index]}"},
+    }
+
+
+def _elastic(document: Json) -> Json:
+    """An elastic address, which the machine has to configure or announce itself."""
+    names = ("id", "address_family", "netmask", "created_at", "public", "cidr", "management", "enabled")
+    block = document["parent_block"]
+    return {
+        **{name: document[name] for name in (*names, "network", "address", "gateway")},
+        "parent_block": {**block, "href": str(block["href"]).removeprefix(BASE)},
     }
 
 

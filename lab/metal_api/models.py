@@ -89,6 +89,67 @@ class Device:
         """The address it is known by."""
         return next(entry.address for entry in self.addresses if entry.public)
 
+    @property
+    def private_ipv4(self) -> str:
+        """The address that its BGP comes from."""
+        return next(entry.address for entry in self.addresses if not entry.public)
+
+
+@dataclass(kw_only=True)
+class Reservation:
+    """A block of elastic addresses that belongs to a project until it is released."""
+
+    id: str
+    project_id: str
+    network: str
+    """In CIDR notation."""
+    metro: str
+    facility: str | None
+    """Only of a block that was asked for in a facility."""
+    created_at: str
+    details: str | None = None
+    tags: list[str] = field(default_factory=list[str])
+    customdata: Json = field(default_factory=dict[str, Any])
+
+
+@dataclass(kw_only=True)
+class Assignment:
+    """A part of a reservation that is routed to one device."""
+
+    id: str
+    reservation_id: str
+    device_id: str
+    network: str
+    """In CIDR notation."""
+    created_at: str
+    details: str | None = None
+    tags: list[str] = field(default_factory=list[str])
+    customdata: Json = field(default_factory=dict[str, Any])
+
+
+@dataclass(kw_only=True)
+class BgpConfig:
+    """What lets a project's devices speak BGP. There is at most one per project, and the API cannot take it away."""
+
+    id: str
+    project_id: str
+    deployment_type: str
+    asn: int
+    md5: str | None
+    created_at: str
+
+
+@dataclass(kw_only=True)
+class BgpSession:
+    """Metal's routers' side of BGP with one device, in one address family."""
+
+    id: str
+    device_id: str
+    address_family: str
+    default_route: bool
+    created_at: str
+    updated_at: str
+
 
 @dataclass(kw_only=True)
 class Fault:
@@ -107,10 +168,10 @@ class Fault:
     hits: int = 0
 
 
-Record = TypeVar("Record", Project, SshKey, Device, Fault)
+Record = TypeVar("Record", Project, SshKey, Device, Reservation, Assignment, BgpConfig, BgpSession, Fault)
 
 
-def to_json(record: Project | SshKey | Device | Fault) -> Json:
+def to_json(record: Record) -> Json:
     """A record as JSON."""
     return asdict(record)
 

@@ -151,17 +151,13 @@ def _settings(body: Json, problems: list[str]) -> Json:
         if body["billing_cycle"] not in _BILLING:
             problems.append("Billing cycle is not included in the list")
     if body.get("tags") is not None:
-        tags = body["tags"]
-        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in cast("list[Any]", tags)):
-            problems.append("Tags must be a list of strings")
-        else:
-            settings["tags"] = list(cast("list[str]", tags))
+        settings["tags"] = tag_list(body["tags"], problems)
     if body.get("customdata"):
-        settings["customdata"] = _customdata(body["customdata"], problems)
+        settings["customdata"] = customdata(body["customdata"], problems)
     return settings
 
 
-def _customdata(value: object, problems: list[str]) -> Json:
+def customdata(value: object, problems: list[str]) -> Json:
     """An object, or one written as a string, which is how packngo sends it."""
     try:
         parsed = json.loads(value) if isinstance(value, str) else value
@@ -171,6 +167,14 @@ def _customdata(value: object, problems: list[str]) -> Json:
         problems.append("Customdata must be a JSON object")
         return {}
     return cast("Json", parsed)
+
+
+def tag_list(value: object, problems: list[str]) -> list[str]:
+    """A list of strings."""
+    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in cast("list[Any]", value)):
+        problems.append("Tags must be a list of strings")
+        return []
+    return list(cast("list[str]", value))
 
 
 def _keys(account: Account, project_id: str, body: Json, problems: list[str]) -> list[str]:

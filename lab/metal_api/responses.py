@@ -8,12 +8,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from lab.metal_api.catalog import FACILITIES, METROS, OPERATING_SYSTEMS, PLANS, stable_id
+from lab.metal_api.elastic import assignments_of
 from lab.metal_api.models import Device, Event, Json, Project, SshKey
-from lab.metal_api.network_responses import BASE, address_document, ports
+from lab.metal_api.network_responses import BASE, address_document, assignment_document, ports
 from lab.metal_api.state import Account
 
 SOS_HOST = "sos.{facility}.platformequinix.com"
-MAX_PER_PAGE = 1000
+PER_PAGE, MAX_PER_PAGE = 10, 1000
 _ACTIONS = {
     "active": ("power_off", "reboot", "reinstall", "rescue"),
     "inactive": ("power_on",),
@@ -204,7 +205,7 @@ def device_document(account: Account, device: Device, view: View = _PLAIN) -> Js
             if identity in account.keys
         ],
         "volumes": [],
-        "ip_addresses": [address_document(device, index) for index in range(len(device.addresses))],
+        "ip_addresses": device_addresses(account, device),
         "network_ports": ports(device),
         "provisioning_events": [event_document(device, event) for event in provisioning],
     }
@@ -213,17 +214,33 @@ def device_document(account: Account, device: Device, view: View = _PLAIN) -> Js
     return document
 
 
+def device_addresses(account: Account, device: Device) -> list[Json]:
+    """Its own addresses, then the elastic ones that are assigned to it."""
+    return [
+        *(address_document(device, index) for index in range(len(device.addresses))),
+        *(assignment_document(account, entry) for entry in assignments_of(account, device)),
+    ]
+
+
 def iqn(device: Device) -> str:
     """The iSCSI name Metal gives every device."""
     return f"iqn.{device.created_at[:7]}.net.packet:device.{device.id[:8]}"
 
 
-def page(path: str, query: Any, name: str, records: Sequence[Any], render: Callable[[Any], Json]) -> Json:
+def page(
+    path: str,
+    query: Any,
+    name: str,
+    records: Sequence[Any],
+    render: Callable[[Any], Json],
+    *,
+    per_page: int = PER_PAGE,
+) -> Json:
     """One page of a list; only what is on the page is rendered.
 
     The links of `meta` lack the /metal/v1 of all other links: packngo puts its base address before them.
     """
-    per_page = max(1, min(_number(query, "per_page", 10), MAX_PER_PAGE))
+    per_page = max(1, min(_number(query, "per_page", per_page), MAX_PER_PAGE))
     last = max(1, -(-len(records) // per_page))
     current = max(1, _number(query, "page", 1))
     others = [(key, value) for key, value in query.multi_items() if key != "page"]

@@ -15,6 +15,7 @@ from lab.machines.base import MachineBackend
 from lab.metal_api import sos, wire
 from lab.metal_api.metadata import metadata_app
 from lab.metal_api.provisioning import Pace, Provisioner
+from lab.metal_api.routing import Router, Routing
 from lab.metal_api.sources import Chance, Clock
 from lab.metal_api.state import Account, Identity
 from lab.metal_api.store import Store
@@ -44,13 +45,22 @@ class Service:
     """The whole service: `start`, then `run` until cancelled, then `close`."""
 
     def __init__(
-        self, identity: Identity, places: Places, machines: MachineBackend, *, pace: Pace, clock: Clock, chance: Chance
+        self,
+        identity: Identity,
+        places: Places,
+        machines: MachineBackend,
+        router: Router,
+        *,
+        pace: Pace,
+        clock: Clock,
+        chance: Chance,
     ) -> None:
         self.account = Account(identity, clock, chance)
         self._places = places
         self._machines = machines
         self._store = Store(places.state / "account.json", self.account.snapshot)
         self._provisioner = Provisioner(self.account, machines, pace)
+        self._routing = Routing(self.account, router)
         self._servers: list[tuple[wire.Server, Any]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._sos: Any = None
@@ -62,7 +72,8 @@ class Service:
         if saved is not None:
             self.account.restore(saved)
         self.account.changed = self._store.touch
-        application = api(self.account, self._provisioner, self._store)
+        self.account.rerouted = self._routing.touch
+        application = api(self.account, self._provisioner, self._store, routing=self._routing)
         metadata = metadata_app(self.account, self._provisioner)
         secure = places.certificate("metadata.packet.net")
         for app, address, port, certificate in (
@@ -71,6 +82,7 @@ class Service:
             (metadata, places.metadata, 80, None),
         ):
             self._servers.append((wire.server(app, certificate=certificate), wire.listen(address, port)))
+        await self._routing.start()
         await self._machines.open()
         for server, sock in self._servers:
             self._tasks.append(await server.begin(sock))
@@ -83,7 +95,7 @@ class Service:
         await asyncio.gather(*self._tasks)
 
     async def close(self) -> None:
-        """Stop serving, stop the machines, save."""
+        """Stop serving, stop the machines, save. The router keeps what it knows: it ends with the facility."""
         await self._provisioner.close()
         for server, _ in self._servers:
             server.should_exit = True
@@ -91,6 +103,7 @@ class Service:
         if self._sos is not None:
             self._sos.close()
         await self._machines.close()
+        await self._routing.close()
         await self._store.close()
 
     def _sos_key(self) -> str:

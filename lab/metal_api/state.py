@@ -10,7 +10,19 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from lab.metal_api.exceptions import NotFound, Unprocessable
-from lab.metal_api.models import Device, Event, Fault, Json, Project, SshKey, from_json
+from lab.metal_api.models import (
+    Assignment,
+    BgpConfig,
+    BgpSession,
+    Device,
+    Event,
+    Fault,
+    Json,
+    Project,
+    Reservation,
+    SshKey,
+    from_json,
+)
 from lab.metal_api.sources import Chance, Clock, timestamp
 
 MAX_PROJECT_NAME = 80
@@ -37,9 +49,16 @@ class Account:
         self.projects: dict[str, Project] = {}
         self.keys: dict[str, SshKey] = {}
         self.devices: dict[str, Device] = {}
+        self.reservations: dict[str, Reservation] = {}
+        self.assignments: dict[str, Assignment] = {}
+        self.bgp_configs: dict[str, BgpConfig] = {}
+        """By project."""
+        self.bgp_sessions: dict[str, BgpSession] = {}
         self.faults: dict[str, Fault] = {}
         self.changed: Callable[[], None] = lambda: None
         """Called after every change; the store hooks in here."""
+        self.rerouted: Callable[[], None] = lambda: None
+        """Called after every change that concerns the facility's router; `routing` hooks in here."""
         now = self.now()
         default = Project(id=identity.project_id, name="lab", created_at=now, updated_at=now)
         self.projects[default.id] = default
@@ -47,6 +66,11 @@ class Account:
     def now(self) -> str:
         """The present, as the API writes it."""
         return timestamp(self.clock.now())
+
+    def routes_changed(self) -> None:
+        """Note a change that is to be saved, and that the router has to know of."""
+        self.changed()
+        self.rerouted()
 
     # Saving
 
@@ -56,6 +80,10 @@ class Account:
             "projects": list(self.projects.values()),
             "keys": list(self.keys.values()),
             "devices": list(self.devices.values()),
+            "reservations": list(self.reservations.values()),
+            "assignments": list(self.assignments.values()),
+            "bgp_configs": list(self.bgp_configs.values()),
+            "bgp_sessions": list(self.bgp_sessions.values()),
             "faults": list(self.faults.values()),
         }
 
@@ -64,6 +92,12 @@ class Account:
         self.projects = {entry["id"]: from_json(Project, entry) for entry in document["projects"]}
         self.keys = {entry["id"]: from_json(SshKey, entry) for entry in document["keys"]}
         self.devices = {entry["id"]: from_json(Device, entry) for entry in document["devices"]}
+        self.reservations = {entry["id"]: from_json(Reservation, entry) for entry in document.get("reservations", [])}
+        self.assignments = {entry["id"]: from_json(Assignment, entry) for entry in document.get("assignments", [])}
+        self.bgp_configs = {
+            entry["project_id"]: from_json(BgpConfig, entry) for entry in document.get("bgp_configs", [])
+        }
+        self.bgp_sessions = {entry["id"]: from_json(BgpSession, entry) for entry in document.get("bgp_sessions", [])}
         self.faults = {entry["id"]: from_json(Fault, entry) for entry in document["faults"]}
 
     # Projects
@@ -105,12 +139,15 @@ class Account:
         return project
 
     def delete_project(self, identity: str) -> None:
-        """Refused as long as devices are in it; its keys go with it."""
+        """Refused as long as devices or reserved addresses are in it; its keys and BGP configuration go with it."""
         self.project(identity)
         if any(device.project_id == identity for device in self.devices.values()):
             raise Unprocessable("Cannot delete a project with active devices. Please delete the devices first.")
+        if any(block.project_id == identity for block in self.reservations.values()):
+            raise Unprocessable("Cannot delete a project with IP reservations. Please delete the reservations first.")
         for key in self.project_keys(identity):
             del self.keys[key.id]
+        self.bgp_configs.pop(identity, None)
         del self.projects[identity]
         self.changed()
 
@@ -202,9 +239,13 @@ class Account:
         return event
 
     def remove_device(self, identity: str) -> None:
-        """The end of deprovisioning: the device and its addresses are gone."""
-        if self.devices.pop(identity, None) is not None:
-            self.changed()
+        """The end of deprovisioning: the device is gone, with its addresses, assignments and BGP sessions."""
+        if self.devices.pop(identity, None) is None:
+            return
+        for records in (self.assignments, self.bgp_sessions):
+            for record in [entry for entry in records.values() if entry.device_id == identity]:
+                del records[record.id]
+        self.routes_changed()
 
     def device_at(self, address: str) -> Device | None:
         """Who has this address, public or private."""

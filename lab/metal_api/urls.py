@@ -14,7 +14,9 @@ from lab.metal_api import control
 from lab.metal_api.exceptions import ApiError, NotImplementedInLab
 from lab.metal_api.middleware import Gate, RequestLog
 from lab.metal_api.network_responses import BASE
+from lab.metal_api.network_views import NetworkViews
 from lab.metal_api.provisioning import Provisioner
+from lab.metal_api.routing import NoRouter, Routing
 from lab.metal_api.state import Account
 from lab.metal_api.store import Store
 from lab.metal_api.views import Views
@@ -22,7 +24,7 @@ from lab.metal_api.views import Views
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def _table(views: Views) -> list[tuple[str, dict[str, Endpoint]]]:
+def _table(views: Views, network: NetworkViews) -> list[tuple[str, dict[str, Endpoint]]]:
     """Path → method → operation. The real API takes PATCH wherever it takes PUT; packngo uses both."""
     return [
         ("/user", {"GET": views.user}),
@@ -42,8 +44,10 @@ def _table(views: Views) -> list[tuple[str, dict[str, Endpoint]]]:
                 "DELETE": views.delete_project,
             },
         ),
-        ("/projects/{id}/bgp-config", {"GET": views.bgp_config}),
-        ("/projects/{id}/ips", {"GET": views.project_ips}),
+        ("/projects/{id}/bgp-config", {"GET": network.bgp_config}),
+        ("/projects/{id}/bgp-configs", {"POST": network.request_bgp_config}),
+        ("/projects/{id}/bgp/sessions", {"GET": network.project_sessions}),
+        ("/projects/{id}/ips", {"GET": network.project_ips, "POST": network.reserve}),
         ("/projects/{id}/events", {"GET": views.project_events}),
         ("/projects/{id}/facilities", {"GET": views.facilities}),
         ("/projects/{id}/plans", {"GET": views.plans}),
@@ -65,8 +69,27 @@ def _table(views: Views) -> list[tuple[str, dict[str, Endpoint]]]:
         ),
         ("/devices/{id}/actions", {"POST": views.device_action}),
         ("/devices/{id}/events", {"GET": views.device_events}),
-        ("/devices/{id}/ips", {"GET": views.device_ips}),
-        ("/devices/{id}/bgp/neighbors", {"GET": views.bgp_neighbors}),
+        ("/devices/{id}/ips", {"GET": network.device_ips, "POST": network.assign}),
+        ("/devices/{id}/bgp/neighbors", {"GET": network.bgp_neighbors}),
+        ("/devices/{id}/bgp/sessions", {"GET": network.device_sessions, "POST": network.create_session}),
+        (
+            "/bgp/sessions/{id}",
+            {
+                "GET": network.session,
+                "PUT": network.update_session,
+                "PATCH": network.update_session,
+                "DELETE": network.delete_session,
+            },
+        ),
+        (
+            "/ips/{id}",
+            {
+                "GET": network.ip,
+                "PUT": network.update_ip,
+                "PATCH": network.update_ip,
+                "DELETE": network.delete_ip,
+            },
+        ),
         ("/events", {"GET": views.events}),
         ("/events/{id}", {"GET": views.event}),
         ("/facilities", {"GET": views.facilities}),
@@ -99,11 +122,17 @@ async def _unknown(request: Request) -> Response:
     raise NotImplementedInLab(f"{request.method} {request.url.path}")
 
 
-def api(account: Account, provisioner: Provisioner, store: Store, log: RequestLog | None = None) -> ASGIApp:
-    """The application behind api.equinix.com."""
-    log = log or RequestLog()
-    views = Views(account, provisioner, store)
-    table = [_endpoint(path, methods) for path, methods in _table(views)]
+def api(
+    account: Account,
+    provisioner: Provisioner,
+    store: Store,
+    log: RequestLog | None = None,
+    routing: Routing | None = None,
+) -> ASGIApp:
+    """The application behind api.equinix.com, for a facility with or without a router."""
+    log, routing = log or RequestLog(), routing or Routing(account, NoRouter())
+    views, network = Views(account, provisioner, store), NetworkViews(account, routing, store)
+    table = [_endpoint(path, methods) for path, methods in _table(views, network)]
     everything = Route("/{path:path}", _unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])
     routes = [*control.routes(account, store, log), *table, everything]
     return Gate(Starlette(routes=routes, exception_handlers={ApiError: _refused}), account, log)

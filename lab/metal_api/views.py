@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lab.metal_api import ordering
 from lab.metal_api.catalog import FACILITIES, METROS, OPERATING_SYSTEMS, PLANS
-from lab.metal_api.exceptions import BadRequest, NotFound, NotImplementedInLab, Unprocessable
+from lab.metal_api.exceptions import NotFound, NotImplementedInLab, Unprocessable
 from lab.metal_api.models import Device, Json
-from lab.metal_api.network_responses import address_document, reservation_document
+from lab.metal_api.operations import Operations, body_of
 from lab.metal_api.provisioning import Provisioner
 from lab.metal_api.responses import (
     View,
@@ -21,7 +20,6 @@ from lab.metal_api.responses import (
     event_document,
     key_document,
     organization_document,
-    page,
     project_document,
     user_document,
 )
@@ -29,18 +27,12 @@ from lab.metal_api.state import Account
 from lab.metal_api.store import Store
 
 
-class Views:
-    """One method per operation; the routes are in `urls`."""
+class Views(Operations):
+    """Users, projects, keys, devices, catalogue; addresses and BGP are in `network_views`."""
 
     def __init__(self, account: Account, provisioner: Provisioner, store: Store) -> None:
-        self._account = account
+        super().__init__(account, store)
         self._provisioner = provisioner
-        self._store = store
-
-    async def _saved(self, document: Json | None, status: int) -> Response:
-        """Answer a change once it is on disk."""
-        await self._store.commit()
-        return Response(status_code=status) if document is None else JSONResponse(document, status)
 
     # User, organization, projects
 
@@ -68,7 +60,7 @@ class Views:
         return await self.projects(request)
 
     async def create_project(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await body_of(request)
         if body.get("organization_id") not in (None, "", self._account.identity.organization_id):
             raise NotFound
         project = self._account.create_project(body)
@@ -83,24 +75,12 @@ class Views:
         return JSONResponse(project_document(self._account, project, View.of(request.query_params)))
 
     async def update_project(self, request: Request) -> Response:
-        project = self._account.update_project(request.path_params["id"], await _body(request))
+        project = self._account.update_project(request.path_params["id"], await body_of(request))
         return await self._saved(project_document(self._account, project, View.of(request.query_params)), 200)
 
     async def delete_project(self, request: Request) -> Response:
         self._account.delete_project(request.path_params["id"])
         return await self._saved(None, 204)
-
-    async def bgp_config(self, request: Request) -> Response:
-        """No project of the lab has BGP enabled: the real API answers 404 then."""
-        self._account.project(request.path_params["id"])
-        raise NotFound
-
-    async def project_ips(self, request: Request) -> Response:
-        devices = self._account.project_devices(request.path_params["id"])
-        found = [reservation_document(device, index) for device in devices for index in range(len(device.addresses))]
-        types = request.query_params.getlist("types[]") + request.query_params.getlist("types")
-        found = [entry for entry in found if not types or entry["type"] in types]
-        return JSONResponse({"ip_addresses": found, "meta": {"total": len(found)}})
 
     # SSH keys
 
@@ -118,18 +98,18 @@ class Views:
         return JSONResponse({"ssh_keys": [key_document(self._account, key) for key in found]})
 
     async def create_key(self, request: Request) -> Response:
-        key = self._account.create_key(await _body(request), None)
+        key = self._account.create_key(await body_of(request), None)
         return await self._saved(key_document(self._account, key), 201)
 
     async def create_project_key(self, request: Request) -> Response:
-        key = self._account.create_key(await _body(request), request.path_params["id"])
+        key = self._account.create_key(await body_of(request), request.path_params["id"])
         return await self._saved(key_document(self._account, key), 201)
 
     async def key(self, request: Request) -> Response:
         return JSONResponse(key_document(self._account, self._account.key(request.path_params["id"])))
 
     async def update_key(self, request: Request) -> Response:
-        key = self._account.update_key(request.path_params["id"], await _body(request))
+        key = self._account.update_key(request.path_params["id"], await body_of(request))
         return await self._saved(key_document(self._account, key), 200)
 
     async def delete_key(self, request: Request) -> Response:
@@ -151,7 +131,7 @@ class Views:
         return self._list(request, "devices", found, lambda entry: device_document(self._account, entry, view))
 
     async def create_device(self, request: Request) -> Response:
-        device = ordering.order(self._account, request.path_params["id"], await _body(request))
+        device = ordering.order(self._account, request.path_params["id"], await body_of(request))
         self._account.add_device(device)
         document = self._shown(request, device)
         self._provisioner.provision(device)
@@ -162,7 +142,7 @@ class Views:
 
     async def update_device(self, request: Request) -> Response:
         device = self._device(request)
-        ordering.update(device, await _body(request))
+        ordering.update(device, await body_of(request))
         self._account.set_state(device, device.state)
         return await self._saved(self._shown(request, device), 200)
 
@@ -171,7 +151,7 @@ class Views:
         return await self._saved(None, 204)
 
     async def device_action(self, request: Request) -> Response:
-        device, body = self._device(request), await _body(request)
+        device, body = self._device(request), await body_of(request)
         kind = body.get("type") or request.query_params.get("type")
         actions = {
             "power_on": self._provisioner.power_on,
@@ -189,16 +169,6 @@ class Views:
         device = self._device(request)
         events = list(reversed(device.events))
         return self._list(request, "events", events, lambda event: event_document(device, event))
-
-    async def device_ips(self, request: Request) -> Response:
-        device = self._device(request)
-        addresses = [address_document(device, index) for index in range(len(device.addresses))]
-        return JSONResponse({"ip_addresses": addresses})
-
-    async def bgp_neighbors(self, request: Request) -> Response:
-        """Nobody has BGP sessions in this slice: the list is empty, as for a device without any."""
-        self._device(request)
-        return JSONResponse({"bgp_neighbors": []})
 
     # Events
 
@@ -246,9 +216,6 @@ class Views:
     async def metro_capacity(self, request: Request) -> Response:
         return JSONResponse({"capacity": {code: _levels() for code in METROS}})
 
-    def _list(self, request: Request, name: str, records: Sequence[Any], render: Any) -> Response:
-        return JSONResponse(page(request.url.path, request.query_params, name, records, render))
-
 
 def _levels() -> Json:
     return {slug: {"level": "normal"} for slug in PLANS}
@@ -272,17 +239,3 @@ def _filtered(devices: list[Device], query: Any) -> list[Device]:
 def _mentions(device: Device, text: str) -> bool:
     fields = [device.hostname, device.description or "", device.id, device.state, device.plan, *device.tags]
     return any(text in entry for entry in [*fields, *(address.address for address in device.addresses)])
-
-
-async def _body(request: Request) -> Json:
-    """The request's JSON object; an empty body is an empty object."""
-    raw = await request.body()
-    if not raw:
-        return {}
-    try:
-        document = json.loads(raw)
-    except ValueError:
-        raise BadRequest("Invalid JSON in the request body") from None
-    if not isinstance(document, dict):
-        raise BadRequest("The request body must be a JSON object")
-    return cast("Json", document)

@@ -1,1 +1,1 @@
-"""The facility's network: namespaces, addresses, DNS, certificates, boot file server."""
+"""The facility's network: namespaces, addresses, DNS, certificates, boot file server, BGP router."""

@@ -21,7 +21,7 @@ import dns.zone
 
 from lab import facts
 from lab.layout import Layout
-from lab.network import plan
+from lab.network import bird, bird_control, plan
 from lab.network.dns import render_zone
 
 _SECONDS = 10.0
@@ -69,6 +69,12 @@ def uploaded_files(layout: Layout) -> Iterator[str]:
             yield f"uploaded file {path.name}"
 
 
+def routes(layout: Layout) -> Iterator[str]:
+    """What the facility's router still has a route to."""
+    for route in bird_control.read(bird.directory(layout))[1]:
+        yield f"route {route.prefix} via {', '.join(route.via) or 'nobody'}"
+
+
 def main() -> None:
     """Print the list."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -76,8 +82,11 @@ def main() -> None:
     layout = Layout.of(parser.parse_args().state)
     known = facts.require(layout)
     held = [*dns_records(known.dns), *uploaded_files(layout)]
-    if "metal-api" in json.loads(layout.status.read_text())["services"]:
+    services = json.loads(layout.status.read_text())["services"]
+    if "metal-api" in services:
         held += api_objects(known)
+    if "bgp" in services:
+        held += routes(layout)
     print(json.dumps(held))
 
 

@@ -11,6 +11,16 @@ BOOT = "192.0.2.12"
 SOS = "192.0.2.13"
 DNS = "192.0.2.53"
 
+ELASTIC = "192.0.2.128/26"
+"""Elastic addresses, which projects reserve: routed to whoever they are assigned to or announced by."""
+CLIENTS = "192.0.2.192/26"
+"""Clients outside of the facility, in /31 pairs: the facility's side is even."""
+BGP_ASN = 65530
+BGP_PEERS = ("169.254.255.1", "169.254.255.2")
+"""Metal's AS number and its two top-of-rack routers, as every device sees them."""
+BGP_MAX_PREFIX = 10
+"""Routes that a device may announce; more end its session."""
+
 ZONE = "facility.test"
 BOOT_NAME = f"boot.{ZONE}"
 NAMESERVER = f"ns1.{ZONE}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -17,10 +17,12 @@ from lab.machines.base import BackendError, MachineSpec
 from lab.metal_api.metadata import metadata_app
 from lab.metal_api.middleware import RequestLog
 from lab.metal_api.provisioning import Pace, Provisioner
+from lab.metal_api.routing import Routing
 from lab.metal_api.sources import Chance
 from lab.metal_api.state import Account, Identity
 from lab.metal_api.store import Store
 from lab.metal_api.urls import api
+from lab.network.bgp import RouterError, Routes, Seen
 
 IDENTITY = Identity(
     token="the token",
@@ -86,6 +88,23 @@ class FakeMachines:
         self.calls.append(("close", ""))
 
 
+class FakeRouter:
+    """Notes what it was told, and says what a test wants it to see."""
+
+    def __init__(self) -> None:
+        self.told: list[Routes] = []
+        self.sees: dict[str, Seen] = {}
+        self.refuse: str | None = None
+
+    async def configure(self, routes: Routes) -> None:
+        if self.refuse is not None:
+            raise RouterError(self.refuse)
+        self.told.append(routes)
+
+    async def sessions(self) -> Mapping[str, Seen]:
+        return self.sees
+
+
 @dataclass
 class World:
     """Everything a test may want to look at."""
@@ -93,6 +112,8 @@ class World:
     account: Account
     clock: FakeClock
     machines: FakeMachines
+    router: FakeRouter
+    routing: Routing
     provisioner: Provisioner
     store: Store
     log: RequestLog
@@ -143,12 +164,17 @@ async def world(directory: Path, *, token: str = IDENTITY.token) -> AsyncGenerat
     if saved is not None:
         account.restore(saved)
     account.changed = store.touch
+    router = FakeRouter()
+    routing = Routing(account, router)
+    account.rerouted = routing.touch
+    await routing.start()
     log = RequestLog()
-    transport = httpx.ASGITransport(api(account, provisioner, store, log))
+    transport = httpx.ASGITransport(api(account, provisioner, store, log, routing))
     headers = {"X-Auth-Token": token}
     async with httpx.AsyncClient(transport=transport, base_url="https://api.equinix.com", headers=headers) as client:
         try:
-            yield World(account, clock, machines, provisioner, store, log, client)
+            yield World(account, clock, machines, router, routing, provisioner, store, log, client)
         finally:
             await provisioner.close()
+            await routing.close()
             await store.close()

@@ -133,7 +133,8 @@ def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
 def test_the_inventory_is_empty_when_nothing_is_left(tmp_path: Path) -> None:
     async def run() -> None:
         async with world(tmp_path) as lab:
-            empty = {"devices": [], "ssh_keys": [], "projects": [], "reservations": [], "faults": []}
+            kinds = ("devices", "ssh_keys", "projects", "reservations", "bgp_sessions", "faults")
+            empty: dict[str, list[str]] = {kind: [] for kind in kinds}
             assert (await lab.client.get("/lab/inventory")).json() == empty
             lab.clock.runs.clear()
             device = await lab.order(tags=["metal-ipi"])

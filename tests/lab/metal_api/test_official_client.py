@@ -40,32 +40,86 @@ def served(directory: Path) -> Generator[tuple[str, World], None, None]:
         thread.join()
 
 
-def test_the_official_client(tmp_path: Path) -> None:
+@contextmanager
+def connected(directory: Path) -> Generator[tuple[Any, Any, World], None, None]:
+    """The client's module, a client, and the world that it talks to."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the generated client is not free of deprecated calls
         metal: Any = importlib.import_module("equinix_metal")
-        with served(tmp_path) as (url, lab):
-            configuration = metal.Configuration(host=url, api_key={"x_auth_token": IDENTITY.token})
-            client = metal.ApiClient(configuration)
-            devices, keys = metal.DevicesApi(client), metal.SSHKeysApi(client)
-            project = metal.ProjectsApi(client).find_project_by_id(IDENTITY.project_id)
-            assert project.name == "lab"
-            key = keys.create_project_ssh_key(IDENTITY.project_id, metal.SSHKeyCreateInput(label="k", key=PUBLIC_KEY))
-            order = metal.DeviceCreateInMetroInput(
-                metro="lb",
-                plan="c3.small.x86",
-                operating_system="custom_ipxe",
-                hostname="node",
-                ipxe_script_url="http://boot.facility.test/boot.ipxe",
-                tags=["metal-ipi"],
-            )
-            device = devices.create_device(IDENTITY.project_id, metal.CreateDeviceRequest(actual_instance=order))
-            shown = devices.find_device_by_id(device.id, include=["project", "facility"])
-            assert (shown.hostname, shown.facility.code) == ("node", "lab1")
-            assert shown.ip_addresses[0].address == "198.51.100.1"
-            listed = devices.find_project_devices(IDENTITY.project_id, tag="metal-ipi")
-            assert [entry.id for entry in listed.devices] == [device.id]
-            assert metal.EventsApi(client).find_device_events(device.id) is not None
-            devices.delete_device(device.id, force_delete=True)
-            keys.delete_ssh_key(key.id)
-            assert not lab.account.keys
+        with served(directory) as (url, lab):
+            yield metal, metal.ApiClient(metal.Configuration(host=url, api_key={"x_auth_token": IDENTITY.token})), lab
+
+
+def ordered(metal: Any, devices: Any) -> Any:
+    """A device."""
+    order = metal.DeviceCreateInMetroInput(
+        metro="lb",
+        plan="c3.small.x86",
+        operating_system="custom_ipxe",
+        hostname="node",
+        ipxe_script_url="http://boot.facility.test/boot.ipxe",
+        tags=["metal-ipi"],
+    )
+    return devices.create_device(IDENTITY.project_id, metal.CreateDeviceRequest(actual_instance=order))
+
+
+def test_the_official_client(tmp_path: Path) -> None:
+    with connected(tmp_path) as (metal, client, lab):
+        devices, keys = metal.DevicesApi(client), metal.SSHKeysApi(client)
+        project = metal.ProjectsApi(client).find_project_by_id(IDENTITY.project_id)
+        assert project.name == "lab"
+        key = keys.create_project_ssh_key(IDENTITY.project_id, metal.SSHKeyCreateInput(label="k", key=PUBLIC_KEY))
+        device = ordered(metal, devices)
+        shown = devices.find_device_by_id(device.id, include=["project", "facility"])
+        assert (shown.hostname, shown.facility.code) == ("node", "lab1")
+        assert shown.ip_addresses[0].address == "198.51.100.1"
+        listed = devices.find_project_devices(IDENTITY.project_id, tag="metal-ipi")
+        assert [entry.id for entry in listed.devices] == [device.id]
+        assert metal.EventsApi(client).find_device_events(device.id) is not None
+        devices.delete_device(device.id, force_delete=True)
+        keys.delete_ssh_key(key.id)
+        assert not lab.account.keys
+
+
+def test_the_official_client_speaks_of_addresses_and_bgp(tmp_path: Path) -> None:
+    with connected(tmp_path) as (metal, client, lab):
+        devices, ips, bgp = metal.DevicesApi(client), metal.IPAddressesApi(client), metal.BGPApi(client)
+        device = ordered(metal, devices)
+        assert bgp.find_bgp_config_by_project(IDENTITY.project_id).id is None
+        wanted = metal.BgpConfigRequestInput(deployment_type="local", asn=65000, md5="Secret1234")
+        bgp.request_bgp_config(IDENTITY.project_id, wanted)
+        config = bgp.find_bgp_config_by_project(IDENTITY.project_id)
+        assert (config.asn, config.md5, config.status, config.max_prefix) == (65000, "Secret1234", "enabled", 10)
+
+        request = metal.IPReservationRequestInput(type="public_ipv4", quantity=2, metro="lb", tags=["api"])
+        asked = metal.RequestIPReservationRequest(actual_instance=request)
+        block = ips.request_ip_reservation(IDENTITY.project_id, asked).actual_instance
+        assert (block.network, block.cidr, block.state, block.tags) == ("192.0.2.128", 31, "created", ["api"])
+        listed = ips.find_ip_reservations(IDENTITY.project_id, types=["public_ipv4"])
+        assert [entry.actual_instance.id for entry in listed.ip_addresses][-1] == block.id
+        changed = ips.update_ip_address(block.id, ip_assignment_update_input=metal.IPAssignmentUpdateInput(tags=["x"]))
+        assert changed.actual_instance.tags == ["x"]
+        assigned = devices.create_ip_assignment(device.id, metal.IPAssignmentInput(address="192.0.2.129/32"))
+        assert assigned.assigned_to.href.endswith(device.id)
+        assert assigned.parent_block.href.endswith(block.id)
+        assert [entry.id for entry in devices.find_ip_assignments(device.id).ip_addresses][-1] == assigned.id
+        ips.delete_ip_address(assigned.id)
+
+        session = devices.create_bgp_session(device.id, metal.BGPSessionInput(address_family="ipv4"))
+        assert (session.status, session.default_route) == ("unknown,unknown", False)
+        bgp.update_bgp_session(session.id, True)
+        assert bgp.find_bgp_session_by_id(session.id).default_route is True
+        assert [entry.id for entry in devices.find_bgp_sessions(device.id).bgp_sessions] == [session.id]
+        assert [entry.id for entry in bgp.find_project_bgp_sessions(IDENTITY.project_id).bgp_sessions] == [session.id]
+        (neighbor,) = devices.get_bgp_neighbor_data(device.id).bgp_neighbors
+        assert (neighbor.customer_as, neighbor.customer_ip, neighbor.md5_password) == (
+            65000,
+            "203.0.113.1",
+            "Secret1234",
+        )
+        assert (neighbor.peer_as, neighbor.peer_ips) == (65530, ["169.254.255.1", "169.254.255.2"])
+        assert [entry.route for entry in neighbor.routes_in] == ["192.0.2.128/31"]
+        bgp.delete_bgp_session(session.id)
+        ips.delete_ip_address(block.id)
+        assert not lab.account.bgp_sessions
+        assert not lab.account.reservations

@@ -1,0 +1,57 @@
+"""What a facility's router has to know and what it sees: plain data between the Metal API and the router.
+
+RouterError     it refused what it was told, or does not answer
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab.errors import LabError
+
+
+class RouterError(LabError):
+    """The router refused a configuration, or does not answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """A machine that may announce addresses."""
+
+    name: str
+    """The session's id, a UUID."""
+    address: str
+    """Where its BGP comes from."""
+    asn: int
+    password: str | None
+    """For TCP's MD5 signatures; none if None."""
+    prefixes: tuple[str, ...]
+    """What it may announce, whole or in parts."""
+    default_route: bool
+    """Whether it is offered one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Static:
+    """Addresses that are routed to one machine without its doing."""
+
+    prefix: str
+    via: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routes:
+    """All that the router has to know."""
+
+    peers: tuple[Peer, ...] = ()
+    static: tuple[Static, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What the router sees of a peer."""
+
+    states: tuple[str, ...]
+    """`up` or `down`, one for each of the facility's routers."""
+    learned: tuple[str, ...]
+    """The prefixes accepted from it, by either."""
