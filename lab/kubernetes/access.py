@@ -1,0 +1,95 @@
+"""The lab's own way into an API server: plain requests with a client certificate, and a kubeconfig for others."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from lab.errors import LabError, ServiceFailed
+
+Object = dict[str, Any]
+MANAGER = "metal-ipi-lab"
+"""The field manager of what the lab applies."""
+
+_TIMEOUT_SECONDS = 15.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """An API server, and who asks it. `ca`, `certificate` and `key` are PEM files."""
+
+    url: str
+    """`https://<address>:<port>`."""
+    ca: Path
+    certificate: Path
+    key: Path
+
+    def client(self) -> httpx.Client:
+        """A client to be closed by whoever asked for it."""
+        context = ssl.create_default_context(cafile=str(self.ca))
+        context.load_cert_chain(str(self.certificate), str(self.key))
+        return httpx.Client(base_url=self.url, verify=context, timeout=_TIMEOUT_SECONDS, trust_env=False)
+
+    def kubeconfig(self) -> str:
+        """The same as a kubeconfig, with everything in it; a secret."""
+
+        def data(path: Path) -> str:
+            return base64.b64encode(path.read_bytes()).decode()
+
+        user = {"client-certificate-data": data(self.certificate), "client-key-data": data(self.key)}
+        cluster = {"server": self.url, "certificate-authority-data": data(self.ca)}
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "lab", "cluster": cluster}],
+                "users": [{"name": "admin", "user": user}],
+                "contexts": [{"name": "admin", "context": {"cluster": "lab", "user": "admin"}}],
+                "current-context": "admin",
+            }
+        )
+
+
+def send(client: httpx.Client, method: str, path: str, **options: Any) -> Object:
+    """One request; raises LabError with what the API says about a refusal."""
+    response = client.request(method, path, **options)
+    document: Object = response.json()
+    if response.is_error:
+        raise LabError(f"{method} {path}: {response.status_code} {document.get('message')}")
+    return document
+
+
+def define(access: Access, definitions: Sequence[Mapping[str, Any]], seconds: float = 20.0) -> None:
+    """Apply CustomResourceDefinitions and wait until the API serves their kinds. Repeating it changes nothing."""
+    base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    with access.client() as client:
+        for definition in definitions:
+            send(
+                client,
+                "PATCH",
+                f"{base}/{definition['metadata']['name']}",
+                params={"fieldManager": MANAGER, "force": "true"},
+                content=json.dumps(definition),
+                headers={"Content-Type": "application/apply-patch+yaml"},
+            )
+        waiting = {str(definition["metadata"]["name"]) for definition in definitions}
+        deadline = time.monotonic() + seconds
+        while waiting:
+            waiting = {name for name in waiting if not _is_established(send(client, "GET", f"{base}/{name}"))}
+            if waiting and time.monotonic() > deadline:
+                raise ServiceFailed(f"not served {seconds:.0f} s after they were applied: {', '.join(sorted(waiting))}")
+            if waiting:
+                time.sleep(0.1)
+
+
+def _is_established(definition: Object) -> bool:
+    conditions: list[dict[str, str]] = definition.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)

@@ -1,0 +1,92 @@
+"""What kube-controller-manager's namespace controller does: empty a namespace that is being deleted, and let it go.
+
+Without it a deleted namespace stays `Terminating` for ever. Whoever runs an API server runs a `Janitor` beside it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import httpx
+
+from lab.errors import LabError
+from lab.kubernetes.access import Access, Object, send
+
+LOOK_EVERY_SECONDS = 0.3
+_FINALIZER = "kubernetes"
+_LOG = logging.getLogger(__name__)
+
+
+def finish(client: httpx.Client) -> list[str]:
+    """Empty all namespaces that are being deleted, and end those that are empty; says which ended."""
+    ended: list[str] = []
+    for namespace in send(client, "GET", "/api/v1/namespaces")["items"]:
+        finalizers: list[str] = namespace.get("spec", {}).get("finalizers", [])
+        if "deletionTimestamp" not in namespace["metadata"] or _FINALIZER not in finalizers:
+            continue
+        name: str = namespace["metadata"]["name"]
+        if _empty(client, name):
+            namespace["spec"]["finalizers"] = [each for each in finalizers if each != _FINALIZER]
+            send(client, "PUT", f"/api/v1/namespaces/{name}/finalize", json=namespace)
+            ended.append(name)
+    return ended
+
+
+def _empty(client: httpx.Client, namespace: str) -> bool:
+    """Delete what is in it; true once there is nothing more (finalizers of objects are waited for)."""
+    empty = True
+    for path in _collections(client, namespace):
+        items: list[Object] = send(client, "GET", path)["items"]
+        for item in items:
+            if "deletionTimestamp" not in item["metadata"]:
+                response = client.delete(f"{path}/{item['metadata']['name']}")
+                if response.is_error and response.status_code != 404:
+                    raise LabError(f"{path}/{item['metadata']['name']} cannot be deleted: {response.text}")
+        # Looked at again the next time: only what is gone by then counts as gone.
+        empty = empty and not items
+    return empty
+
+
+def _collections(client: httpx.Client, namespace: str) -> Iterator[str]:
+    """The paths of everything that can be in a namespace, whatever defined it; each kind in one of its versions."""
+    groups: list[Object] = send(client, "GET", "/apis")["groups"]
+    # Not only the preferred version: a group may have kinds that only an older one serves (MetalLB's does).
+    bases = [f"/apis/{version['groupVersion']}" for group in groups for version in group["versions"]]
+    seen: set[tuple[str, str]] = set()
+    for base in ("/api/v1", *bases):
+        group = base.rpartition("/")[0]
+        for resource in send(client, "GET", base)["resources"]:
+            name, verbs = resource["name"], set(resource["verbs"])
+            known = (group, name) in seen
+            if resource["namespaced"] and "/" not in name and {"list", "delete"} <= verbs and not known:
+                seen.add((group, name))
+                yield f"{base}/namespaces/{namespace}/{name}"
+
+
+class Janitor:
+    """`finish`, again and again, in a thread, until told to stop."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True, name="lab-namespaces")
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; returns when it has."""
+        self._done.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        with self._access.client() as client:
+            while not self._done.wait(LOOK_EVERY_SECONDS):
+                try:
+                    finish(client)
+                except (httpx.HTTPError, LabError) as error:
+                    # The API server may be on its way out, or somebody changed what was just read: look again.
+                    _LOG.warning("namespaces that are being deleted: %s", error)

@@ -1,0 +1,69 @@
+"""Keys that nobody outside the API server's directory needs: etcd's own CA, and what signs service account tokens.
+
+etcd listens on a loopback port, where any user of the machine could read every Secret: it answers only to whoever holds
+the one key pair that both processes share.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from lab.layout import write_private
+
+_EARLY = datetime.timedelta(days=1)
+_LIFETIME = datetime.timedelta(days=3650)
+
+
+def ensure(directory: Path, address: str) -> None:
+    """Make `etcd-ca.crt`, `etcd.crt`, `etcd.key` and `service-account.key` below `directory`, unless they are there."""
+    if not (directory / "service-account.key").exists():
+        signer = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        write_private(directory / "service-account.key", _pem(signer))
+    if (directory / "etcd.crt").exists():
+        return
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority = (
+        _builder("metal-ipi lab etcd CA", None, authority_key)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    certificate = (
+        _builder("etcd", authority.subject, key)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]),
+            critical=False,
+        )
+        .sign(authority_key, hashes.SHA256())
+    )
+    write_private(directory / "etcd-ca.crt", authority.public_bytes(serialization.Encoding.PEM))
+    write_private(directory / "etcd.key", _pem(key))
+    write_private(directory / "etcd.crt", certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _builder(subject: str, issuer: x509.Name | None, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(issuer or name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _EARLY)
+        .not_valid_after(now + _LIFETIME)
+    )
+
+
+def _pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -1,0 +1,1 @@
+"""The real Kubernetes API of the lab."""

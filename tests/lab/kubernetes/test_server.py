@@ -1,0 +1,165 @@
+"""kube-apiserver and etcd: started, used, ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import ssl
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lab.errors import LabError, ServiceFailed
+from lab.kubernetes import build, crds
+from lab.kubernetes.access import Access, define, send
+from lab.kubernetes.server import Server
+from tests.lab.kubernetes.support import Identities, cluster, place, ready_to_run
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Generator[Access]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as access:
+        yield access
+
+
+def processes_of(directory: Path) -> list[int]:
+    """Every process that names the directory in its arguments."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and str(directory).encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:  # it has ended since
+            continue
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def eventually_none(directory: Path) -> None:
+    deadline = time.monotonic() + 10
+    while processes_of(directory) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes_of(directory) == []
+
+
+def test_it_is_the_version_that_is_pinned(api: Access) -> None:
+    with api.client() as client:
+        pinned = build.version((Path(build.__file__).parent / "go.mod").read_text())
+        assert send(client, "GET", "/version")["gitVersion"] == f"v{pinned}"
+
+
+def test_metallb_s_kinds_are_served_and_checked(api: Access) -> None:
+    with api.client() as client:
+        kinds = {each["kind"] for each in send(client, "GET", "/apis/metallb.io/v1beta1")["resources"]}
+        assert {"IPAddressPool", "BGPAdvertisement", "L2Advertisement"} <= kinds
+        peer = {
+            "apiVersion": "metallb.io/v1beta2",
+            "kind": "BGPPeer",
+            "metadata": {"name": "a"},
+            "spec": {"myASN": "no number", "peerASN": 1, "peerAddress": "192.0.2.1"},
+        }
+        with pytest.raises(LabError, match=r"422 .*spec.myASN: Invalid value"):
+            send(client, "POST", "/apis/metallb.io/v1beta2/namespaces/default/bgppeers", json=peer)
+
+
+def test_defining_again_changes_nothing(api: Access) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    definitions = crds.read(crds.ensure())
+    with api.client() as client:
+        before = {
+            item["metadata"]["name"]: item["metadata"]["generation"] for item in send(client, "GET", path)["items"]
+        }
+        define(api, definitions)
+        after = {
+            item["metadata"]["name"]: item["metadata"]["generation"] for item in send(client, "GET", path)["items"]
+        }
+    assert before == after
+    assert len(after) == len(definitions) == 8
+
+
+def test_who_has_no_certificate_or_no_rights_is_kept_out(api: Access, tmp_path: Path) -> None:
+    context = ssl.create_default_context(cafile=str(api.ca))
+    with httpx.Client(base_url=api.url, verify=context, trust_env=False) as nobody:
+        assert nobody.get("/api/v1/namespaces").status_code == 403
+    certificate, key = Identities(tmp_path).issue("admin", "system:masters")
+    stranger = Access(url=api.url, ca=api.ca, certificate=certificate, key=key)
+    with stranger.client() as client, pytest.raises(LabError, match="401 Unauthorized"):
+        send(client, "GET", "/api/v1/namespaces")
+
+
+def test_a_namespace_goes_with_all_that_is_in_it(api: Access) -> None:
+    with api.client() as client:
+        send(client, "POST", "/api/v1/namespaces", json={"metadata": {"name": "going"}})
+        send(client, "POST", "/api/v1/namespaces/going/configmaps", json={"metadata": {"name": "a"}})
+        pool = {
+            "apiVersion": "metallb.io/v1beta1",
+            "kind": "IPAddressPool",
+            "metadata": {"name": "a"},
+            "spec": {"addresses": ["192.0.2.0/30"]},
+        }
+        pools = "/apis/metallb.io/v1beta1/namespaces/{}/ipaddresspools"
+        send(client, "POST", pools.format("going"), json=pool)
+        send(client, "POST", pools.format("default"), json=pool)
+        send(client, "DELETE", "/api/v1/namespaces/going")
+        deadline = time.monotonic() + 15
+        while client.get("/api/v1/namespaces/going").status_code != 404:
+            assert time.monotonic() < deadline, "the namespace is still there"
+            time.sleep(0.1)
+        assert send(client, "GET", pools.format("going"))["items"] == []
+        assert len(send(client, "GET", pools.format("default"))["items"]) == 1
+
+
+def test_it_listens_on_its_address_only_and_keeps_its_secrets(tmp_path: Path) -> None:
+    ready_to_run()
+    identities = Identities(tmp_path)
+    where = place(tmp_path, identities)
+    with Server(where) as server:
+        access = server.access(*identities.issue("admin", "system:masters"))
+        with access.client() as client:
+            send(client, "POST", "/api/v1/namespaces/default/configmaps", json={"metadata": {"name": "kept"}})
+        everywhere = subprocess.run(["ss", "-Hltn"], capture_output=True, text=True, check=True).stdout
+        for port in (where.port, where.etcd_port, where.etcd_peer_port):
+            assert f"127.0.0.1:{port} " in everywhere
+            assert f"*:{port} " not in everywhere
+            assert f"0.0.0.0:{port} " not in everywhere
+        with httpx.Client(verify=False, trust_env=False) as anybody, pytest.raises(httpx.TransportError):
+            anybody.get(f"https://127.0.0.1:{where.etcd_port}/v2/keys")
+        assert stat.S_IMODE(where.directory.stat().st_mode) == 0o700
+    assert processes_of(tmp_path) == []
+    with Server(where) as server, server.access(*identities.issue("admin", "system:masters")).client() as client:
+        assert send(client, "GET", "/api/v1/namespaces/default/configmaps/kept")["metadata"]["name"] == "kept"
+    assert processes_of(tmp_path) == []
+
+
+def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    ready_to_run()
+    wrong = place(tmp_path, Identities(tmp_path))
+    Path(wrong.key).write_text("no key")
+    with pytest.raises(ServiceFailed, match="kube-apiserver ended with status 1") as caught, Server(wrong):
+        pass
+    assert "tls" in str(caught.value)
+    assert processes_of(tmp_path) == []
+
+
+def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    ready_to_run()
+    program = (
+        "import sys, time, pathlib\n"
+        "from tests.lab.kubernetes.support import Identities, place\n"
+        "from lab.kubernetes.server import Server\n"
+        "directory = pathlib.Path(sys.argv[1])\n"
+        "with Server(place(directory, Identities(directory))):\n"
+        "    print('ready', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        assert len(processes_of(tmp_path)) == 3
+        os.kill(parent.pid, signal.SIGKILL)
+    eventually_none(tmp_path)
