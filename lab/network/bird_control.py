@@ -143,7 +143,7 @@ def _answer(readline: Callable[[], str], command: str) -> list[str]:
         line = readline()
         if not line.endswith("\n"):
             raise ConnectionResetError(f"it hung up in its answer to `{command}`")
-        if line[0] in "+":  # something that happened meanwhile
+        if line[0] == "+":  # something that happened meanwhile
             continue
         if line[0] == " ":
             lines.append(line[1:].rstrip())

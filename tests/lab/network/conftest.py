@@ -25,11 +25,16 @@ class Lab:
 
     layout: Layout
 
-    def up(self, services: Sequence[str] = ("dns", "boot"), machines: str = "simulated") -> list[str]:
+    def up(
+        self,
+        services: Sequence[str] = ("dns", "boot"),
+        machines: str = "simulated",
+        installer: Path = Path("/nonexistent"),
+    ) -> list[str]:
         """Start it; returns what was said."""
         said: list[str] = []
         wanted = control.Wanted(
-            layout=self.layout, machines=machines, services=tuple(services), installer=lambda: Path("/nonexistent")
+            layout=self.layout, machines=machines, services=tuple(services), installer=lambda: installer
         )
         control.up(wanted, said.append)
         return said
@@ -50,6 +55,13 @@ class Lab:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def python_of_a_client(self, code: str, *arguments: str) -> str:
+        """Run Python code as a client outside of the facility; returns what it printed."""
+        client = (sys.executable, "-m", "lab.network.client", "--", sys.executable, "-c", code)
+        done = self.run(*client, *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     @property
     def facts(self) -> facts.Facts:
         """Its facts."""
@@ -64,7 +76,8 @@ class Lab:
         os.close(supervisor.pidfd)
 
 
-def _lab(state: Path) -> Generator[Lab, None, None]:
+def made(state: Path) -> Generator[Lab, None, None]:
+    """A lab below `state` that is not started yet, and is stopped at the end."""
     refusal = control.sandbox_refusal()
     if refusal is not None:
         pytest.skip(f"this system allows no namespaces: {refusal}")
@@ -76,12 +89,12 @@ def _lab(state: Path) -> Generator[Lab, None, None]:
 @pytest.fixture
 def lab(tmp_path: Path) -> Generator[Lab, None, None]:
     """A lab that the test starts itself."""
-    yield from _lab(tmp_path / "lab")
+    yield from made(tmp_path / "lab")
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Generator[Lab, None, None]:
     """One that runs, shared by a module's tests."""
-    for lab in _lab(tmp_path_factory.mktemp("running") / "lab"):
+    for lab in made(tmp_path_factory.mktemp("running") / "lab"):
         lab.up()
         yield lab
