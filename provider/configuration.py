@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provider import dns_settings
+from provider.dns_settings import DnsSettings
 from provider.errors import InvalidInputs
 from provider.fields import PEM, PLACEHOLDER, SSH_KEY, URL, Problem, Reader
 from provider.values import Unknown
@@ -26,18 +28,6 @@ class MetalSettings:
 
     auth_token: str
     endpoint: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DnsSettings:
-    """A DNS server that takes RFC 2136 updates signed with TSIG."""
-
-    server: str
-    port: int
-    tsig_name: str
-    tsig_algorithm: str
-    tsig_secret: str
-    propagation_timeout: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +78,7 @@ class Settings:
     def need_dns(self) -> DnsSettings:
         """The section, or an error that names it."""
         if self.dns is None:
-            raise _missing("dns", "the DNS server")
+            raise _missing("dns", "the DNS service")
         return self.dns
 
     def need_artifacts(self) -> ArtifactSettings:
@@ -110,7 +100,7 @@ def parse(values: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     metal, dns, artifacts = (_section(root, key) for key in SECTIONS)
     settings = Settings(
         metal=None if metal is None else _metal(metal),
-        dns=None if dns is None else _dns(dns),
+        dns=None if dns is None else dns_settings.read(dns),
         artifacts=None if artifacts is None else _artifacts(artifacts),
     )
     return settings, problems
@@ -136,24 +126,6 @@ def _metal(reader: Reader) -> MetalSettings:
     reader.only("authToken", "endpoint")
     endpoint = reader.text("endpoint", pattern=URL, what="a URL", default=METAL_ENDPOINT)
     return MetalSettings(auth_token=reader.text("authToken"), endpoint=endpoint.rstrip("/"))
-
-
-def _dns(reader: Reader) -> DnsSettings:
-    reader.only("service", "server", "port", "zone", "tsig", "propagationTimeout")
-    service = reader.text("service")
-    if service not in ("", "rfc2136", PLACEHOLDER):
-        reader.fail("service", "must be `rfc2136`: other services are not supported yet")
-    reader.optional_text("zone")
-    tsig = reader.section("tsig")
-    tsig.only("name", "algorithm", "secret")
-    return DnsSettings(
-        server=reader.text("server"),
-        port=int(reader.number("port", default=53, minimum=1, maximum=65535)),
-        tsig_name=tsig.text("name", pattern=r"[^:\s]+", what="a key name"),
-        tsig_algorithm=tsig.text("algorithm", pattern=r"hmac-[a-z0-9-]+", what="`hmac-sha256` or another HMAC"),
-        tsig_secret=tsig.text("secret", pattern=r"[A-Za-z0-9+/]+={0,2}", what="base64"),
-        propagation_timeout=reader.number("propagationTimeout", default=60, minimum=1),
-    )
 
 
 def _artifacts(reader: Reader) -> ArtifactSettings | None:

@@ -1,42 +1,33 @@
 """DnsRecords: values in DNS record sets of one zone.
 
-Ownership is by value: other values of a set, of other resources or people, are never touched.
+Ownership is by value, and written down beside the values (provider/dns_ownership.py): other values of a set, of other
+resources, stacks or people, are never touched.
 
-Life cycle: create refuses, before anything is changed, sets that hold values nobody announced (`alongside`); then adds,
-and waits until the server answers with the values. update adds and removes what differs, no more. read tells which of
-our values are really there, so that the next up adds the missing ones; of an `ephemeral` resource missing values are
-still ours. delete removes our values; finding none is fine.
-Killed after the update, before the state is written: the next create finds exactly our values, adds them again, which
-changes nothing, and goes on. Killed within an update: the server applies a message wholly or not at all; the next run
-compares with the old state and repeats, which changes nothing either.
+Life cycle: create refuses, before anything is changed, sets that hold values which this stack does not own; then adds,
+and waits until the zone's servers answer with the values. update adds and removes what differs, no more. read tells
+which of our values are really there, so that the next up adds the missing ones; of an `ephemeral` resource missing
+values are still ours. delete removes our values and the markers; finding none is fine.
+Killed at any moment: a marker is there before its values and goes after them, so the next run finds who owns what is
+there, also when the state was never written or is lost; what is done already is not done again.
 """
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from provider.backoff import Backoff
-from provider.dns_service import DnsService, RecordSet, Rfc2136Service, canonical, values_of
+from provider.dns_delegation import await_delegation
+from provider.dns_inputs import Spec, as_given, parse, parse_record, record_changes, records_of, within
+from provider.dns_ownership import Claims, Owner, digest, digests, is_place, place_of, places
+from provider.dns_services import Change, DnsService, Found, Key, RecordSet, Throttled, open_service
 from provider.errors import DnsConflict, InitFailed, RemoteError
-from provider.fields import HOST_NAME, Problem, Reader
+from provider.fields import Problem
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
-from provider.values import has_unknown
 
-TYPES = ("A", "AAAA", "PTR", "TXT", "CNAME")
+_EXTENSIONS = 5
+"""How often a service that throttles may ask for more time than there is, while nothing gets done."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Spec:
-    """Typed inputs."""
-
-    zone: str
-    ttl: int
-    records: tuple[RecordSet, ...]
-    alongside: Mapping[tuple[str, str], frozenset[str]]
-    ephemeral: bool
+__all__ = ["DnsRecords", "parse_record", "records_of", "withdraw"]
 
 
 class DnsRecords(ResourceType):
@@ -45,244 +36,281 @@ class DnsRecords(ResourceType):
     token = "metal-ipi:index:DnsRecords"  # noqa: S105 - a type token
 
     def check(self, inputs: Values) -> list[Problem]:
-        return _parse(inputs)[1].problems
+        return parse(inputs)[1].problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         changes: dict[str, Kind] = {}
-        for key in ("zone", "ttl"):
+        for key in ("zone", "domain", "ttl"):
             if old.get(key) != new.get(key):
                 changes[key] = "update"
         if bool(old.get("ephemeral")) != bool(new.get("ephemeral")):
             changes["ephemeral"] = "update"
-        changes.update(_record_changes(old.get("records") or [], new.get("records")))
+        if not old.get("marked"):
+            changes["marked"] = "update"
+        changes.update(record_changes(old.get("records"), new.get("records")))
         return Changes(changes=changes, replaces=frozenset({"zone"}) & changes.keys())
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
-        return {}
+        return {"marked": True}
 
     async def create(self, context: Context, inputs: Values) -> Made:
         spec = _spec(inputs)
-        service = _service(context, spec.zone)
-        if not spec.ephemeral:
-            await _refuse_conflicts(service, spec, spec.records)
         resource_id = f"{spec.zone}/{context.name}"
-        await _apply(context, service, spec, add=spec.records, remove=(), resource_id=resource_id)
-        return Made(id=resource_id, outputs={})
+        await _Work(context, spec.zone).apply(spec, (), inputs, resource_id)
+        return Made(id=resource_id, outputs={"marked": True})
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        spec, before = _spec(new), {record.key: record for record in records_of(old.get("records") or [])}
-        service = _service(context, spec.zone)
-        fresh = [record for record in spec.records if record.key not in before]
-        if not spec.ephemeral:
-            await _refuse_conflicts(service, spec, fresh)
-        wanted = {record.key: record for record in spec.records}
-        remove = [_minus(record, wanted.get(key)) for key, record in before.items()]
-        all_again = int(old.get("ttl") or 0) != spec.ttl
-        add = [record if all_again else _minus(record, before.get(record.key)) for record in spec.records]
-        await _apply(context, service, spec, add=add, remove=remove, resource_id=resource_id)
-        return {}
+        spec = _spec(new)
+        before = [record for record in records_of(old.get("records") or []) if within(record.name, spec.zone)]
+        await _Work(context, spec.zone).apply(spec, before, new, resource_id)
+        return {"marked": True}
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
         if old.get("ephemeral"):
             return {}
+        zone = str(old["zone"]).lower()
         records = records_of(old["records"])
-        service = _service(context, old["zone"])
-        there = await _retried(context, service, [record.key for record in records])
-        seen = [_wire(record, record.values & there[record.key]) for record in records]
-        present = [record for record in seen if record["values"]]
-        complete = all(record.values <= there[record.key] for record in records)
-        return {} if complete else {"records": present}
+        inside = [record for record in records if within(record.name, zone)]
+        now = await _Work(context, zone).read(inside, str(old.get("domain") or zone))
+        held = Claims(now).held_by(Owner.of(context.urn))
+        marked = {"marked": digests(inside) <= held}
+        if all(record.values <= now.get(record.key, {}).keys() for record in inside):
+            return marked
+        seen = [_with(record, record.values & now.get(record.key, {}).keys()) for record in inside]
+        outside = [record for record in records if not within(record.name, zone)]
+        return {**marked, "records": as_given(old["records"], [*seen, *outside])}
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        records = records_of(old.get("records") or [])
-        await withdraw(context, old["zone"], records)
+        zone = str(old["zone"]).lower()
+        domain = str(old.get("domain") or zone)
+        await _Work(context, zone).withdraw(records_of(old.get("records") or []), domain, of=Owner.of(context.urn))
 
 
 async def withdraw(context: Context, zone: str, records: Sequence[RecordSet]) -> None:
-    """Removes values of ours. Only what the server still has is asked for: a zone that is gone needs no update."""
-    service = _service(context, zone)
-    there = await _retried(context, service, [record.key for record in records])
-    present = [_with(record, record.values & there[record.key]) for record in records]
-    await _change(context, service, add=(), remove=[record for record in present if record.values], ttl=0)
-
-
-def _service(context: Context, zone: str) -> DnsService:
-    return Rfc2136Service(context.settings.need_dns(), zone)
-
-
-def _parse(inputs: Values) -> tuple[Spec, Reader]:
-    reader = Reader(inputs)
-    reader.only("zone", "ttl", "records", "ephemeral")
-    zone = reader.text("zone", pattern=HOST_NAME, what="a zone name without trailing dot").lower()
-    records: list[RecordSet] = []
-    alongside: dict[tuple[str, str], frozenset[str]] = {}
-    for member in reader.sections("records"):
-        record = parse_record(member, zone, also=("alongside",))
-        if record.name and any(record.key == other.key for other in records):
-            member.fail("name", f"{record.name} {record.type} is given twice; put all values into one record")
-        records.append(record)
-        others = member.texts("alongside", required=False)
-        alongside[record.key] = frozenset(canonical(record.type, value) for value in others)
-    ttl = int(reader.number("ttl", minimum=0, maximum=604800))
-    spec = Spec(zone=zone, ttl=ttl, records=tuple(records), alongside=alongside, ephemeral=reader.boolean("ephemeral"))
-    return spec, reader
-
-
-def parse_record(reader: Reader, zone: str, also: tuple[str, ...] = ()) -> RecordSet:
-    """One record; its values must fit its type, its name must be in the zone."""
-    reader.only("name", "type", "values", *also)
-    name = reader.text("name", pattern=HOST_NAME, what="a full DNS name without trailing dot").lower()
-    if name and zone and not reader.unknown("type") and name != zone and not name.endswith("." + zone):
-        reader.fail("name", f"{name} is not in zone {zone}")
-    type_ = reader.text("type", pattern="|".join(TYPES), what="one of " + ", ".join(TYPES))
-    values = reader.texts("values")
-    for index, value in enumerate(values):
-        problem = _value_problem(type_, value)
-        if problem:
-            reader.fail(f"values[{index}]", problem)
-    good = [value for value in values if not _value_problem(type_, value)]
-    return RecordSet(name=name, type=type_, values=frozenset(canonical(type_, value) for value in good))
-
-
-def _value_problem(type_: str, value: str) -> str | None:
-    if type_ in ("A", "AAAA"):
-        try:
-            version = ipaddress.ip_address(value).version
-        except ValueError:
-            version = 0
-        wanted = 4 if type_ == "A" else 6
-        return None if version == wanted else f"must be an IPv{wanted} address"
-    if type_ == "TXT":
-        fits = len(value.encode()) <= 255 and '"' not in value
-        return None if fits else "must be at most 255 bytes without quotation marks"
-    return None
+    """Removes values of this stack's, whichever resource holds them, and waits until no server answers with them."""
+    await _Work(context, zone).withdraw(records, zone)
 
 
 def _spec(inputs: Values) -> Spec:
-    spec, reader = _parse(inputs)
+    spec, reader = parse(inputs)
     reader.raise_problems()
     return spec
 
 
-def records_of(values: Sequence[Mapping[str, Any]]) -> list[RecordSet]:
-    """Records of a state, which were checked when they went in."""
-    return [
-        RecordSet(
-            name=str(value["name"]).lower(),
-            type=str(value["type"]),
-            values=frozenset(canonical(str(value["type"]), str(item)) for item in value["values"]),
+def _with(record: RecordSet, values: Iterable[str]) -> RecordSet:
+    return RecordSet(name=record.name, type=record.type, values=frozenset(values))
+
+
+class _Work:
+    """One operation on one zone."""
+
+    def __init__(self, context: Context, zone: str) -> None:
+        self._context = context
+        self._zone = zone
+        self._settings = context.settings.need_dns()
+        self._service: DnsService = open_service(self._settings, zone)
+        self._owner = Owner.of(context.urn)
+
+    async def apply(self, spec: Spec, before: Sequence[RecordSet], inputs: Values, resource_id: str) -> None:
+        """Brings the zone from what it holds of ours to what is wanted. What fails after the change keeps its state."""
+        now = await self.read([*spec.records, *before], spec.domain)
+        claims = Claims(now)
+        self._refuse_conflicts(spec, before, now, claims)
+        wanted = {record.key: record.values for record in spec.records}
+        ours = {record.key: record.values for record in before}
+        held = claims.held_by(self._owner)
+        gone: list[tuple[Key, str]] = []
+        for key in {**ours, **wanted}:
+            left = {value for value in now.get(key, {}) if digest(key, value) in held} | ours.get(key, frozenset())
+            gone += [(key, value) for value in sorted(left - wanted.get(key, frozenset()))]
+        removed = frozenset(digest(key, value) for key, value in gone)
+        added = [(key, value) for key, values in wanted.items() for value in sorted(values)]
+        if spec.ephemeral:  # What was withdrawn meanwhile stays withdrawn.
+            added = [
+                (key, value)
+                for key, value in added
+                if value not in ours.get(key, frozenset()) or value in now.get(key, {}) or digest(key, value) in held
+            ]
+        kept = held | frozenset(digest(key, value) for key, value in added)
+        marking = claims.rewritten(self._owner, kept - removed, place_of(spec.domain))
+        removing = [
+            Change(key=key, value=value, remove=True)
+            for key, value in gone
+            if not claims.is_others(key, value, self._owner.stack) and not self._held_beside(claims, key, value)
+        ]
+        changes = [
+            *(change for change in marking if not change.remove),
+            *(Change(key=key, value=value) for key, value in added),
+            *removing,
+            *(change for change in marking if change.remove),
+        ]
+        await self._change(changes, spec.ttl, now)
+        try:
+            await self._await_views(present=added, absent=[(change.key, change.value) for change in removing])
+            await await_delegation(self._context, self._settings, spec.zone)
+        except RemoteError as error:
+            message = f"zone {spec.zone} was changed, but {error}"
+            outputs = {"records": inputs["records"], "marked": True}
+            raise InitFailed(message, resource_id, outputs) from None
+
+    async def withdraw(self, records: Sequence[RecordSet], domain: str, of: Owner | None = None) -> None:
+        """Removes values: all markers of one resource with them, or what any resource of the stack says of them."""
+        inside = [record for record in records if within(record.name, self._zone)]
+        now = await self.read(inside, domain)
+        claims = Claims(now)
+        gone = [
+            (record.key, value)
+            for record in inside
+            for value in sorted(record.values & now.get(record.key, {}).keys())
+            if not claims.is_others(record.key, value, self._owner.stack)
+            and not (of and self._held_beside(claims, record.key, value))
+        ]
+        removing = [Change(key=key, value=value, remove=True) for key, value in gone]
+        unmarking = (
+            claims.without(self._owner.stack, digests(inside))
+            if of is None
+            else claims.rewritten(of, frozenset(), place_of(self._zone))
         )
-        for value in values
+        marking = [change for change in unmarking if not change.remove]
+        unmarking = [change for change in unmarking if change.remove]
+        await self._change([*marking, *removing, *unmarking], None, now)
+        await self._await_views(present=[], absent=gone)
+
+    def _held_beside(self, claims: Claims, key: Key, value: str) -> bool:
+        """Whether another resource of the stack holds the same value, which then stays."""
+        holders = claims.holders(key, value)
+        return self._owner not in holders and any(holder.stack == self._owner.stack for holder in holders)
+
+    def _refuse_conflicts(self, spec: Spec, before: Sequence[RecordSet], now: Found, claims: Claims) -> None:
+        """Values of others in a set we are about to own are an error: somebody else's cluster may answer there.
+
+        In a set that is ours already, others may stand beside us, as long as we do not want the very same value.
+        """
+        ours = {record.key: record.values for record in before}
+        problems: list[str] = []
+        for record in spec.records:
+            mine = ours.get(record.key)
+            for value in sorted(now.get(record.key, {})):
+                holders = claims.holders(record.key, value)
+                if any(holder.stack == self._owner.stack for holder in holders):
+                    continue
+                if mine is not None and not holders and value in mine:
+                    continue
+                if mine is None or value in record.values:
+                    problems.append(f"{record.name} {record.type} is {value} ({_known(holders)})")
+            aliases = now.get((record.name, "CNAME"), {}) if record.type != "CNAME" else {}
+            problems += [f"{record.name} is an alias, CNAME {target}" for target in sorted(aliases)]
+        if problems:
+            raise DnsConflict(
+                f"zone {spec.zone} already has values which are not ours, and nothing was changed: "
+                f"{'; '.join(problems)}. Remove them, or choose another cluster name or domain"
+            )
+
+    async def read(self, records: Sequence[RecordSet], domain: str) -> Found:
+        """The sets and the markers that may tell whose they are; repeated while the service does not answer."""
+        names = [place_of(domain), *(record.name for record in records)]
+        keys = {record.key for record in records} | places(names, self._zone)
+        patience = _Patience(self._context, self._settings.propagation.timeout)
+        while True:
+            try:
+                return await self._service.read(keys)
+            except RemoteError as error:
+                await patience.bear(error)
+
+    async def _change(self, changes: Sequence[Change], ttl: int | None, now: Found) -> None:
+        """Makes changes, and what is left of them again while the service does not answer or throttles.
+
+        Without a TTL markers keep that of the set they are in.
+        """
+        patience = _Patience(self._context, self._settings.propagation.timeout)
+        left: list[Change] = [change for change in changes if _is_left(change, now, ttl)]
+        while left:
+            try:
+                await self._service.change(left, _ttl(ttl, left, now), now)
+                break
+            except RemoteError as error:
+                await patience.bear(error)
+            try:
+                now = await self._service.read({change.key for change in changes})
+            except RemoteError as error:
+                await patience.bear(error)
+                continue
+            still = [change for change in changes if _is_left(change, now, ttl)]
+            if len(still) < len(left):
+                patience = _Patience(self._context, self._settings.propagation.timeout)
+            left = still
+
+    async def _await_views(self, *, present: Sequence[tuple[Key, str]], absent: Sequence[tuple[Key, str]]) -> None:
+        """Until every server that is asked has what was added, and has not what was removed."""
+        timeout = self._settings.propagation.timeout
+        backoff, last = Backoff(timeout=timeout, first=0.1, longest=2.0), "nothing"
+        keys = sorted({key for key, _ in (*present, *absent)})
+        while keys:
+            wait = 0.0
+            try:
+                problems = [
+                    f"{where}: {problem}"
+                    for where, seen in await self._service.views(keys)
+                    if (problem := _difference(seen, present, absent))
+                ]
+                if not problems:
+                    return
+                last = "; ".join(problems)
+            except Throttled as error:
+                last, wait = str(error), error.retry_after
+            except RemoteError as error:
+                last = str(error)
+            if backoff.over:
+                raise RemoteError(f"not everybody answers so within {timeout:g} s; {last}")
+            await self._context.status.live(f"waiting for {last}, {backoff.elapsed:.0f} s")
+            await backoff.pause(wait)
+
+
+class _Patience:
+    """Bears errors that pass: for a time, and as long beyond it as a service that throttles asks for."""
+
+    def __init__(self, context: Context, timeout: float) -> None:
+        self._context = context
+        self._timeout = timeout
+        self._backoff = Backoff(timeout=timeout)
+        self._extensions = _EXTENSIONS
+
+    async def bear(self, error: RemoteError) -> None:
+        """Waits before the next attempt, or raises the error."""
+        if self._backoff.over or not error.passing:
+            raise error
+        await self._context.status.live(f"{error}; trying again")
+        asked = error.retry_after if isinstance(error, Throttled) else 0.0
+        if asked > self._backoff.left and self._extensions:
+            self._extensions -= 1
+            self._backoff = Backoff(timeout=asked + self._timeout / 2)
+        await self._backoff.pause(asked)
+
+
+def _is_left(change: Change, now: Found, ttl: int | None) -> bool:
+    there = now.get(change.key, {}).get(change.value)
+    if change.remove:
+        return there is not None
+    return there is None or (ttl is not None and there != ttl and not is_place(change.key))
+
+
+def _ttl(ttl: int | None, changes: Sequence[Change], now: Found) -> int:
+    if ttl is not None:
+        return ttl
+    return max((seconds for change in changes for seconds in now.get(change.key, {}).values()), default=60)
+
+
+def _known(holders: Iterable[Owner]) -> str:
+    stacks = sorted({holder.stack for holder in holders})
+    return "of stack " + ", ".join(stacks) if stacks else "its owner is not known"
+
+
+def _difference(seen: Found, present: Sequence[tuple[Key, str]], absent: Sequence[tuple[Key, str]]) -> str:
+    missing = {f"{key[0]} {key[1]}" for key, value in present if value not in seen.get(key, {})}
+    stale = {f"{key[0]} {key[1]}" for key, value in absent if value in seen.get(key, {})}
+    parts = [
+        f"{what} {', '.join(sorted(names)[:5])}{' and more' if len(names) > 5 else ''}"
+        for what, names in (("missing", missing), ("still there", stale))
+        if names
     ]
-
-
-def _with(record: RecordSet, values: frozenset[str]) -> RecordSet:
-    return RecordSet(name=record.name, type=record.type, values=values)
-
-
-def _minus(record: RecordSet, other: RecordSet | None) -> RecordSet:
-    return record if other is None else _with(record, record.values - other.values)
-
-
-def _wire(record: RecordSet, values: frozenset[str]) -> dict[str, Any]:
-    return {"name": record.name, "type": record.type, "values": sorted(values)}
-
-
-def _record_changes(old: Sequence[Any], new: Any) -> dict[str, Kind]:
-    """Changes per record, told by its place: in the new list, or in the old one when it is no longer there."""
-    if not isinstance(new, list):
-        return {"records": "update"}
-    before = {_identity(record): record for record in old}
-    changes: dict[str, Kind] = {}
-    for index, record in enumerate(new):
-        known = None if has_unknown(record) else before.get(_identity(record))
-        if known is not None:
-            if records_of([known]) != records_of([record]):
-                changes[f"records[{index}].values"] = "update"
-        elif has_unknown(record) and _identity(record) in before:
-            changes[f"records[{index}].values"] = "update"
-        else:
-            changes[f"records[{index}]"] = "add"
-    kept = {_identity(record) for record in new}
-    changes.update({f"records[{index}]": "delete" for index, record in enumerate(old) if _identity(record) not in kept})
-    return changes
-
-
-def _identity(record: Any) -> tuple[str, str]:
-    known = isinstance(record, Mapping)
-    return (str(record.get("name")).lower(), str(record.get("type"))) if known else ("", "")
-
-
-async def _refuse_conflicts(service: DnsService, spec: Spec, records: Sequence[RecordSet]) -> None:
-    """Values of others in a set we are about to own are an error: somebody else's cluster may answer there."""
-    there = await values_of(service, [record.key for record in records])
-    foreign = {
-        record: strange
-        for record in records
-        if (strange := there[record.key] - record.values - spec.alongside.get(record.key, frozenset()))
-    }
-    if foreign:
-        shown = "; ".join(f"{record.name} {record.type} is {', '.join(sorted(v))}" for record, v in foreign.items())
-        raise DnsConflict(
-            f"zone {spec.zone} already has values which are not ours, and nothing was changed: {shown}. "
-            "Remove them, or choose another cluster name or domain"
-        )
-
-
-async def _apply(
-    context: Context,
-    service: DnsService,
-    spec: Spec,
-    *,
-    add: Sequence[RecordSet],
-    remove: Sequence[RecordSet],
-    resource_id: str,
-) -> None:
-    """Changes the zone and waits for the answers. What fails after the change keeps its state."""
-    await _change(context, service, add=add, remove=[record for record in remove if record.values], ttl=spec.ttl)
-    timeout = context.settings.need_dns().propagation_timeout
-    backoff, last = Backoff(timeout=timeout, first=0.1, longest=2.0), "nothing"
-    while True:
-        try:
-            there = await values_of(service, [record.key for record in spec.records])
-            missing = [record for record in spec.records if not record.values <= there[record.key]]
-            if not missing:
-                return
-            last = ", ".join(f"{record.name} {record.type}" for record in missing)
-        except RemoteError as error:
-            last = str(error)
-        if backoff.over:
-            outputs = {"records": [_wire(record, record.values) for record in spec.records]}
-            message = f"zone {spec.zone} does not answer with what was added within {timeout:g} s; missing: {last}"
-            raise InitFailed(message, resource_id, outputs)
-        await context.status.live(f"waiting for {last}, {backoff.elapsed:.0f} s")
-        await backoff.pause()
-
-
-async def _change(
-    context: Context, service: DnsService, *, add: Sequence[RecordSet], remove: Sequence[RecordSet], ttl: int
-) -> None:
-    """Repeats a change while the server does not answer: adding or removing a value twice changes nothing."""
-    backoff = Backoff(timeout=context.settings.need_dns().propagation_timeout)
-    while True:
-        try:
-            return await service.change(add, remove, ttl)
-        except RemoteError as error:
-            if backoff.over or not error.passing:
-                raise
-            await context.status.live(f"{error}; trying again")
-        await backoff.pause()
-
-
-async def _retried(
-    context: Context, service: DnsService, keys: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], frozenset[str]]:
-    backoff = Backoff(timeout=context.settings.need_dns().propagation_timeout)
-    while True:
-        try:
-            return await values_of(service, keys)
-        except RemoteError as error:
-            if backoff.over or not error.passing:
-                raise
-            await context.status.live(f"{error}; trying again")
-        await backoff.pause()
+    return ", ".join(parts)

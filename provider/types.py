@@ -46,8 +46,13 @@ class ProviderArgs:
     metal: pulumi.Input[Mapping[str, Any]] | None = None
     """{"authToken", "endpoint"?}: the Equinix Metal API; `endpoint` defaults to https://api.equinix.com/metal/v1."""
     dns: pulumi.Input[Mapping[str, Any]] | None = None
-    """{"service": "rfc2136", "server", "port"?, "zone"?, "tsig": {"name", "algorithm", "secret" (base64)},
-    "propagationTimeout"? (seconds, 60)}."""
+    """One of, each with "zone"?, "propagation"? (`service`, or `authoritative`: all the zone's servers are waited for)
+    and "propagationTimeout"? (seconds, 60):
+    {"service": "rfc2136", "server", "port"?, "tsig": {"name", "algorithm", "secret" (base64)},
+    "delegation"?: {"timeout"?, "parentServers"?}},
+    {"service": "route53", "zoneId"?, "region"?, "accessKeyId", "secretAccessKey", "sessionToken"?, "endpoint"?},
+    {"service": "cloudflare", "authToken", "zoneId"?, "endpoint"?},
+    {"service": "lexicon", "name", "options"}: any other service of dns-lexicon, with its own options."""
     artifacts: pulumi.Input[Mapping[str, Any]] | None = None
     """{"type": "ssh", "host", "port"?, "user", "hostKey", "privateKey", "directory", "baseUrl", "bootBaseUrl"} or
     {"type": "s3", "bucket", "prefix"?, "region", "endpoint"?, "accessKeyId", "secretAccessKey", "baseUrl",
@@ -111,12 +116,9 @@ class DnsRecordArgs:
     """A, AAAA, PTR, TXT or CNAME."""
     values: pulumi.Input[Sequence[pulumi.Input[str]]]
     """Addresses, names (a trailing dot is optional) or text. Never empty."""
-    alongside: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
-    """Values which other resources of the same stack add to this set: their presence is no conflict. Only looked at
-    while the set is created."""
 
     def to_wire(self) -> dict[str, Any]:
-        return _wire({"name": self.name, "type": self.type, "values": self.values, "alongside": self.alongside})
+        return {"name": self.name, "type": self.type, "values": self.values}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +130,10 @@ class DnsRecordsArgs:
     ttl: pulumi.Input[int]
     """Seconds."""
     records: Sequence[DnsRecordArgs]
-    """The values to own; no (name, type) twice."""
+    """The values to own; no (name, type) twice. Of PTR records only those in the zone are taken, the others passed
+    over: where a reverse name lies is known once the address is."""
+    domain: pulumi.Input[str] | None = None
+    """The domain beside which markers of ownership stand, `_metal-ipi.<domain>`; not given: the zone."""
     ephemeral: pulumi.Input[bool] = False
     """Values that a `Removal` withdraws within the same up: absent ones are still ours, and no drift."""
 
@@ -136,11 +141,12 @@ class DnsRecordsArgs:
 class DnsRecords(_Resource):
     """Values in DNS record sets of one zone. Owns values, not sets: other values of a set are left alone."""
 
-    _outputs = ("zone", "ttl", "records", "ephemeral")
+    _outputs = ("zone", "domain", "ttl", "records", "ephemeral", "marked")
 
     def __init__(self, name: str, args: DnsRecordsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         inputs = {
             "zone": args.zone,
+            "domain": args.domain,
             "ttl": args.ttl,
             "records": [record.to_wire() for record in args.records],
             "ephemeral": args.ephemeral,

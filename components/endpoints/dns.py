@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.endpoints.records import Record, api_records, bootstrap_records, ingress_records
+from components.endpoints.records import Record, api_records, bootstrap_records, ingress_records, reverse_name
 from provider.types import DnsRecordArgs, DnsRecords, DnsRecordsArgs, RemovalRecordArgs
+
+Records = Sequence[Record[pulumi.Input[str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,8 +19,8 @@ class ClusterDnsArgs:
 
     domain: str
     """The cluster's domain."""
-    zone: str
-    """The zone the records stand in."""
+    zone: str | None
+    """The zone the records stand in; None where nobody of ours keeps it, and its keeper is only told what is needed."""
     ttl: int
     """Seconds that resolvers may keep an answer."""
     control_plane: Mapping[str, pulumi.Input[str]]
@@ -27,54 +29,123 @@ class ClusterDnsArgs:
     """Address by full node name."""
     bootstrap: tuple[str, pulumi.Input[str]]
     """The bootstrap machine's full name and address."""
+    api_address: pulumi.Input[str] | None = None
+    """The API's own address; None: the API's names resolve to all machines that serve it."""
+    reverse_zones: Sequence[str] = ()
+    """Reverse zones that are ours, `100.51.198.in-addr.arpa`: each gets the PTR records whose addresses lie in it."""
 
 
 class ClusterDns(pulumi.ComponentResource):
-    """All records of the cluster: one resource for those that last, one for those of the bootstrap machine."""
+    """All records of the cluster: per zone one resource for those that last, one for those of the bootstrap machine.
 
+    The zone of the names has two that last, so that a slow worker delays nobody: the API's and the control plane's
+    names, which the cluster needs to come about, and ingress and the workers' names.
+    """
+
+    records: pulumi.Resource
+    """The API's and the control plane's names; where nobody of ours keeps them, this component itself."""
+    ingress_records: pulumi.Resource
+    """Ingress and the workers' names; likewise."""
+    bootstrap_records: pulumi.Resource
+    """The bootstrap machine's names; likewise."""
+    to_withdraw: list[RemovalRecordArgs]
+    """What to withdraw when the bootstrap machine goes."""
     api_url: pulumi.Output[str]
     """`https://api.<domain>:6443`, once its name resolves."""
 
     def __init__(self, name: str, args: ClusterDnsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:endpoints:ClusterDns", name, None, opts)
         node, address = args.bootstrap
-        temporary = bootstrap_records(domain=args.domain, node=node, address=address)
-        lasting = api_records(domain=args.domain, control_plane=args.control_plane)
+        own_address = args.api_address is not None
+        temporary = bootstrap_records(domain=args.domain, node=node, address=address, api_has_address=own_address)
+        lasting = api_records(domain=args.domain, control_plane=args.control_plane, api_address=args.api_address)
         ingress = ingress_records(domain=args.domain, control_plane=args.control_plane, workers=args.workers)
-        self.records: pulumi.Resource = DnsRecords(
-            f"{name}-api-records",
-            DnsRecordsArgs(zone=args.zone, ttl=args.ttl, records=_arguments(lasting, alongside=temporary)),
-            pulumi.ResourceOptions(parent=self),
-        )
-        self.ingress_records: pulumi.Resource = DnsRecords(
-            f"{name}-ingress-records",
-            DnsRecordsArgs(zone=args.zone, ttl=args.ttl, records=_arguments(ingress)),
-            pulumi.ResourceOptions(parent=self),
-        )
-        self.bootstrap_records: pulumi.Resource = DnsRecords(
-            f"{name}-bootstrap-records",
-            DnsRecordsArgs(zone=args.zone, ttl=args.ttl, records=_arguments(temporary), ephemeral=True),
-            pulumi.ResourceOptions(parent=self),
-        )
-        self.to_withdraw = [
-            RemovalRecordArgs(zone=args.zone, name=record.name, type=record.type, values=list(record.values))
-            for record in temporary
-        ]
-        """What to withdraw when the bootstrap machine goes."""
+        self._lasting = [*lasting, *ingress]
+        self.to_withdraw = []
+        self.records = self.ingress_records = self.bootstrap_records = self
+        if args.zone is None:
+            _tell(self, _lines([*lasting, *temporary]))
+        else:
+            zone = args.zone
+            self.records = self._keep(f"{name}-api-records", args, zone, lasting)
+            self.ingress_records = self._keep(f"{name}-ingress-records", args, zone, ingress)
+            self.bootstrap_records = self._keep(f"{name}-bootstrap-records", args, zone, temporary, ephemeral=True)
+            self.to_withdraw += _withdrawal(zone, temporary)
+        for zone in args.reverse_zones:
+            self._reverse(name, args, zone)
         self.api_url = pulumi.Output.from_input(f"https://api.{args.domain}:6443")
         self.register_outputs({"apiUrl": self.api_url})
 
+    @property
+    def needed(self) -> pulumi.Output[list[str]]:
+        """The records that last, as lines of a zone file without TTL: all that must be there, whoever keeps them."""
+        return _lines(self._lasting)
 
-def _arguments(
-    records: Sequence[Record[pulumi.Input[str]]], alongside: Sequence[Record[pulumi.Input[str]]] = ()
-) -> list[DnsRecordArgs]:
-    others = {(record.name, record.type): list(record.values) for record in alongside}
-    return [
-        DnsRecordArgs(
-            name=record.name,
-            type=record.type,
-            values=list(record.values),
-            alongside=others.get((record.name, record.type)),
+    def _keep(
+        self, name: str, args: ClusterDnsArgs, zone: str, records: Records, *, ephemeral: bool = False
+    ) -> DnsRecords:
+        return DnsRecords(
+            name,
+            DnsRecordsArgs(
+                zone=zone,
+                domain=args.domain,
+                ttl=args.ttl,
+                records=[DnsRecordArgs(name=each.name, type=each.type, values=list(each.values)) for each in records],
+                ephemeral=ephemeral,
+            ),
+            pulumi.ResourceOptions(parent=self),
         )
+
+    def _reverse(self, name: str, args: ClusterDnsArgs, zone: str) -> None:
+        """The records of one reverse zone. All addresses are given to each: which lie in it is known once they are."""
+        lasting = {**args.control_plane, **args.workers}
+        if args.api_address is not None:
+            lasting = {f"api.{args.domain}": args.api_address, **lasting}
+        for part, addresses, ephemeral in (
+            ("reverse", lasting, False),
+            ("bootstrap-reverse", dict([args.bootstrap]), True),
+        ):
+            pointers = [
+                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[host])
+                for host, address in addresses.items()
+            ]
+            DnsRecords(
+                f"{name}-{part}-records-{zone}",
+                DnsRecordsArgs(zone=zone, ttl=args.ttl, records=pointers, ephemeral=ephemeral),
+                pulumi.ResourceOptions(parent=self),
+            )
+            if ephemeral:
+                self.to_withdraw += [
+                    RemovalRecordArgs(zone=zone, name=each.name, type=each.type, values=each.values)
+                    for each in pointers
+                ]
+
+
+def _reverse_name(address: pulumi.Input[str]) -> pulumi.Output[str]:
+    return pulumi.Output.from_input(address).apply(reverse_name)
+
+
+def _withdrawal(zone: str, records: Records) -> list[RemovalRecordArgs]:
+    return [
+        RemovalRecordArgs(zone=zone, name=record.name, type=record.type, values=list(record.values))
         for record in records
     ]
+
+
+def _lines(records: Records) -> pulumi.Output[list[str]]:
+    parts = [
+        pulumi.Output.from_input(value).apply(lambda text, record=record: f"{record.name}. {record.type} {text}")
+        for record in records
+        for value in record.values
+    ]
+    return pulumi.Output.all(*parts).apply(list)
+
+
+def _tell(component: ClusterDns, lines: pulumi.Output[list[str]]) -> None:
+    """Says what the keeper of the zone has to set: the gates wait for it."""
+
+    def tell(found: list[str]) -> None:
+        if not pulumi.runtime.is_dry_run():
+            pulumi.log.info("nobody of ours keeps DNS; set these records by hand:\n  " + "\n  ".join(found), component)
+
+    lines.apply(tell)

@@ -1,12 +1,13 @@
 """The cluster's names, as DNS records.
 
 What OpenShift wants (installation-dns-user-infra): A records for `api` and `api-int` of all machines that serve the
-API, for `*.apps` of the machines that take ingress, and for every node. The bootstrap machine serves the API too, until
-it is removed.
+API, or of the API's own address where it has one; for `*.apps` of the machines that take ingress; and for every node;
+PTR records for the API's own address and every node. The bootstrap machine serves the API too, until it is removed.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -27,9 +28,11 @@ class Record(Generic[Address]):
     """Addresses or text, one per record."""
 
 
-def api_records(*, domain: str, control_plane: Mapping[str, Address]) -> tuple[Record[Address], ...]:
+def api_records(
+    *, domain: str, control_plane: Mapping[str, Address], api_address: Address | None = None
+) -> tuple[Record[Address], ...]:
     """What the cluster needs to come about. `domain` is the cluster's; the map gives address by full node name."""
-    api = tuple(control_plane.values())
+    api = tuple(control_plane.values()) if api_address is None else (api_address,)
     return (
         Record(name=f"api.{domain}", type="A", values=api),
         Record(name=f"api-int.{domain}", type="A", values=api),
@@ -45,13 +48,23 @@ def ingress_records(
     return (Record(name=f"*.apps.{domain}", type="A", values=ingress), *_nodes(workers))
 
 
-def bootstrap_records(*, domain: str, node: str, address: Address) -> tuple[Record[Address], ...]:
+def bootstrap_records(
+    *, domain: str, node: str, address: Address, api_has_address: bool = False
+) -> tuple[Record[Address], ...]:
     """Records that stand only until the bootstrap machine is removed."""
+    own = _nodes({node: address})
+    if api_has_address:
+        return tuple(own)
     return (
         Record(name=f"api.{domain}", type="A", values=(address,)),
         Record(name=f"api-int.{domain}", type="A", values=(address,)),
-        *_nodes({node: address}),
+        *own,
     )
+
+
+def reverse_name(address: str) -> str:
+    """Where the PTR record of an address stands: `1.100.51.198.in-addr.arpa`."""
+    return ipaddress.ip_address(address).reverse_pointer
 
 
 def _nodes(addresses: Mapping[str, Address]) -> Sequence[Record[Address]]:

@@ -1,4 +1,4 @@
-"""A real Knot DNS server on loopback, with two zones that take updates signed by one key."""
+"""A real Knot DNS server on loopback, with two zones that take updates signed by one key, and show all they hold."""
 
 from __future__ import annotations
 
@@ -31,17 +31,20 @@ acl:
   - id: update
     key: metal-ipi.
     action: update
+  - id: look
+    address: 127.0.0.1
+    action: transfer
 template:
   - id: default
     storage: "{folder}"
-    acl: update
+    acl: [update, look]
     zonefile-sync: -1
     journal-content: all
 zone:
-  - domain: facility.test
+  - domain: {zone}
   - domain: 100.51.198.in-addr.arpa
 """
-_ZONE = "@ 60 SOA ns1.facility.test. admin.facility.test. 1 60 60 60 1\n@ 60 NS ns1.facility.test.\n"
+_ZONE = "@ 60 SOA ns1.{zone}. admin.{zone}. 1 60 60 60 1\n@ 60 NS ns1.{zone}.\n"
 
 
 def installed() -> bool:
@@ -55,22 +58,22 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(folder: Path) -> Generator[dict[str, Any], None, None]:
+def running(folder: Path, zone: str = "facility.test") -> Generator[dict[str, Any], None, None]:
     """The provider's `dns` section for a running server."""
     port = free_port()
-    (folder / "knot.conf").write_text(_CONFIG.format(folder=folder, port=port, key=KEY))
-    (folder / "facility.test.zone").write_text(_ZONE + "ns1 60 A 192.0.2.53\ntaken.lab 60 A 192.0.2.99\n")
-    (folder / "100.51.198.in-addr.arpa.zone").write_text(_ZONE)
+    (folder / "knot.conf").write_text(_CONFIG.format(folder=folder, port=port, key=KEY, zone=zone))
+    (folder / f"{zone}.zone").write_text(_ZONE.format(zone=zone) + "ns1 60 A 192.0.2.53\n")
+    (folder / "100.51.198.in-addr.arpa.zone").write_text(_ZONE.format(zone=zone))
     server = subprocess.Popen(
         ["knotd", "-c", folder / "knot.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        _wait(port)
+        _wait(port, zone)
         yield {
             "service": "rfc2136",
             "server": "127.0.0.1",
             "port": port,
-            "zone": "facility.test",
+            "zone": zone,
             "tsig": {"name": "metal-ipi.", "algorithm": "hmac-sha256", "secret": KEY},
             "propagationTimeout": 5,
         }
@@ -79,14 +82,14 @@ def running(folder: Path) -> Generator[dict[str, Any], None, None]:
         server.wait(10)
 
 
-def _wait(port: int) -> None:
+def _wait(port: int, zone: str) -> None:
     import dns.message
     import dns.query
 
     deadline = time.monotonic() + 10
     while True:
         try:
-            if dns.query.tcp(dns.message.make_query("facility.test.", "SOA"), "127.0.0.1", 0.5, port).answer:
+            if dns.query.tcp(dns.message.make_query(f"{zone}.", "SOA"), "127.0.0.1", 0.5, port).answer:
                 return
         except OSError:
             pass

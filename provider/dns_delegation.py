@@ -1,0 +1,82 @@
+"""Waits until somebody has delegated a zone to our DNS server: NS records in its parent zone, set by hand.
+
+What to set is printed; then the parent's authoritative servers are asked, each of them, until all say so. One waits
+for a zone, however many resources need it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from provider.backoff import Backoff
+from provider.dns_services.authorities import Server, ask, servers_of
+from provider.dns_services.rfc2136 import Rfc2136Service
+from provider.dns_settings import Delegation, DnsSettings, Rfc2136Settings
+from provider.errors import RemoteError
+from provider.resource import Context
+
+
+async def await_delegation(context: Context, settings: DnsSettings, zone: str) -> None:
+    """Returns at once where nothing is to be set by hand. Raises RemoteError when the time is up."""
+    if not isinstance(settings, Rfc2136Settings) or settings.delegation is None:
+        return
+    delegation = settings.delegation
+    backoff, told, seen = Backoff(timeout=delegation.timeout, first=0.5, longest=15.0), False, "nobody was asked yet"
+    parent = zone.partition(".")[2]
+    while True:
+        try:
+            names, glue = await _wanted(settings, zone)
+            missing = await _missing(delegation, zone, parent, names)
+            if not missing:
+                return
+            seen = missing
+            if not told:
+                told = True
+                await context.status.remark(_instructions(zone, parent, names, glue))
+        except RemoteError as error:
+            seen = str(error)
+        if backoff.over:
+            raise RemoteError(
+                f"zone {zone} is not delegated within {delegation.timeout:g} s: {seen}. Set its NS records in zone "
+                f"{parent}, then run again"
+            )
+        await context.status.live(f"waiting for NS records of {zone} to be set by hand, {backoff.elapsed:.0f} s")
+        await backoff.pause()
+
+
+async def _wanted(settings: Rfc2136Settings, zone: str) -> tuple[list[str], dict[str, list[str]]]:
+    """The names of the zone's servers, and the addresses of those that lie within the zone itself."""
+    primary = await Rfc2136Service(settings, zone).primary()
+    names = sorted((await ask(primary, zone, "NS")).get((zone, "NS"), {}))
+    if not names:
+        raise RemoteError(f"{primary} serves zone {zone} without NS records: there is nothing to delegate to")
+    glue: dict[str, list[str]] = {}
+    for name in names:
+        if name.endswith("." + zone):
+            found = [await ask(primary, name, kind) for kind in ("A", "AAAA")]
+            glue[name] = sorted(value for answer in found for values in answer.values() for value in values)
+    return names, glue
+
+
+async def _missing(delegation: Delegation, zone: str, parent: str, names: list[str]) -> str:
+    """What the parent's servers do not say yet; empty when all of them say everything."""
+    servers = [_server(text) for text in delegation.parent_servers] or await servers_of(parent)
+    answers = await asyncio.gather(*(ask(server, zone, "NS", referral=True) for server in servers))
+    problems: list[str] = []
+    for server, answer in zip(servers, answers, strict=True):
+        lacking = sorted(set(names) - answer.get((zone, "NS"), {}).keys())
+        if lacking:
+            problems.append(f"{server} does not name {', '.join(lacking)}")
+    return "; ".join(problems)
+
+
+def _server(text: str) -> Server:
+    address, _, port = text.partition("#")
+    return Server(address, int(port or 53))
+
+
+def _instructions(zone: str, parent: str, names: list[str], glue: dict[str, list[str]]) -> str:
+    lines = [f"{zone}. NS {name}." for name in names]
+    for name, addresses in glue.items():
+        lines += [f"{name}. {'AAAA' if ':' in address else 'A'} {address}" for address in addresses]
+    return f"set in zone {parent}, by hand, to delegate {zone}:\n  " + "\n  ".join(lines)

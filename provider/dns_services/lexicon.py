@@ -1,0 +1,182 @@
+"""Any service that dns-lexicon knows, Cloudflare among them: one record after the other, each change idempotent.
+
+Sets are read by listing all records of a type: services that can filter by name take one call per name, and throttle.
+lexicon's Client is left out: it guesses zones from a list it fetches from the internet. Its providers do their own
+HTTP, some without a time limit; a call that does not come back is given up here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from provider.dns_services import Change, Found, Key, Throttled, canonical, spelled
+from provider.dns_services.authorities import ask_all, servers_of
+from provider.dns_services.route53 import seconds
+from provider.dns_settings import LexiconSettings
+from provider.errors import InvalidInputs, RemoteError
+
+_CALL_TIMEOUT = 120.0
+_QUOTES_TEXT = frozenset({"cloudflare"})
+"""Services that want the text of a TXT record in quotation marks; lexicon adds them for the others."""
+_SERVER_ERROR = 500
+Result = TypeVar("Result")
+
+
+class LexiconService:
+    """A zone at one of lexicon's services."""
+
+    def __init__(self, settings: LexiconSettings, zone: str) -> None:
+        self._settings = settings
+        self._zone = zone
+        self._opened: dict[int, Any] = {}
+
+    @property
+    def where(self) -> str:
+        return f"DNS service {self._settings.name}"
+
+    async def read(self, keys: Iterable[Key]) -> Found:
+        wanted = set(keys)
+        kinds = sorted({kind for _, kind in wanted if kind != "TXT"} | ({"CNAME"} if wanted else set[str]()))
+        # Markers last: a value that is seen was claimed before it was added, so its marker is seen too.
+        kinds += ["TXT"] if any(kind == "TXT" for _, kind in wanted) else []
+        names = {name for name, _ in wanted}
+        found: dict[Key, dict[str, int]] = {}
+        for kind in kinds:
+            for record in await self._call(lambda provider, kind=kind: provider.list_records(rtype=kind)):
+                key = (self._full(str(record["name"])), kind)
+                if key in wanted or (kind == "CNAME" and key[0] in names):
+                    values = found.setdefault(key, {})
+                    values[canonical(kind, str(record["content"]))] = int(record.get("ttl") or 0)
+        return found
+
+    def _full(self, name: str) -> str:
+        plain = name.rstrip(".").lower()
+        if plain in ("", "@"):
+            return self._zone
+        return plain if plain == self._zone or plain.endswith("." + self._zone) else f"{plain}.{self._zone}"
+
+    async def change(self, changes: Sequence[Change], ttl: int, now: Found) -> None:
+        for change in changes:
+            held = now.get(change.key, {}).get(change.value)
+            if change.remove:
+                await self._remove(change)
+            elif held is not None and held != ttl:
+                await self._call(lambda provider, change=change: self._set_ttl(provider, change), ttl)
+            elif held is None:
+                await self._add(change, ttl)
+
+    async def _add(self, change: Change, ttl: int) -> None:
+        name, kind = change.key
+        content = self._content(kind, change.value)
+        if not await self._call(lambda provider: provider.create_record(kind, name, content), ttl):
+            raise RemoteError(f"{self.where} did not take {name} {kind} {change.value}, and does not say why")
+
+    async def _remove(self, change: Change) -> None:
+        """By its id where the service has one: that is the very record that was read, whatever its spelling."""
+
+        def work(provider: Any) -> bool:
+            return all(provider.delete_record(record["id"]) for record in self._records(provider, change))
+
+        if not await self._call(work):
+            raise RemoteError(f"{self.where} did not remove {change.key[0]} {change.key[1]}, and does not say why")
+
+    def _set_ttl(self, provider: Any, change: Change) -> None:
+        name, kind = change.key
+        for record in self._records(provider, change):
+            provider.update_record(record["id"], kind, name, self._content(kind, change.value))
+
+    def _records(self, provider: Any, change: Change) -> list[Mapping[str, Any]]:
+        name, kind = change.key
+        listed: list[Mapping[str, Any]] = provider.list_records(rtype=kind, name=name)
+        return [
+            record
+            for record in listed
+            if self._full(str(record["name"])) == name and canonical(kind, str(record["content"])) == change.value
+        ]
+
+    def _content(self, kind: str, value: str) -> str:
+        if kind == "TXT":
+            return spelled(kind, value) if self._settings.name in _QUOTES_TEXT else value
+        return spelled(kind, value).rstrip(".") if self._settings.name in _QUOTES_TEXT else spelled(kind, value)
+
+    async def views(self, keys: Sequence[Key]) -> list[tuple[str, Found]]:
+        if not self._settings.propagation.everywhere:
+            return [(self.where, await self.read(keys))]
+        servers = await servers_of(self._zone)
+        answers = await asyncio.gather(*(ask_all(server, keys) for server in servers))
+        return [(str(server), found) for server, found in zip(servers, answers, strict=True)]
+
+    async def _call(self, work: Callable[[Any], Result], ttl: int = 0) -> Result:
+        """Does it with the service's provider, for which TTLs are configuration."""
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(self._told, work, ttl), _CALL_TIMEOUT)
+        except (asyncio.TimeoutError, TimeoutError):
+            raise RemoteError(f"{self.where} does not answer within {_CALL_TIMEOUT:g} s", passing=True) from None
+
+    def _told(self, work: Callable[[Any], Result], ttl: int) -> Result:
+        import requests
+        from lexicon.exceptions import LexiconError
+
+        try:
+            if ttl not in self._opened:
+                self._opened[ttl] = self._open(ttl)
+            return work(self._opened[ttl])
+        except requests.HTTPError as error:
+            raise self._worded(error) from None
+        except (requests.ConnectionError, requests.Timeout) as error:
+            raise RemoteError(f"{self.where} does not answer: {type(error).__name__}", passing=True) from None
+        except LexiconError as error:
+            raise RemoteError(
+                f"{self.where} does not let us at zone {self._zone}: {error}; see dns.zone, and the credentials"
+            ) from None
+
+    def _worded(self, error: Any) -> RemoteError:
+        status = int(error.response.status_code)
+        if status == 429:
+            return Throttled(f"{self.where} throttles (429)", retry_after=seconds(error.response.headers))
+        said = _said(error.response)
+        if status in (401, 403):
+            setting = "dns.authToken" if self._settings.name == "cloudflare" else "dns.options"
+            return RemoteError(
+                f"{self.where} does not accept the credentials ({status}{said}): expired, wrong, or without rights on "
+                f"zone {self._zone}; set {setting} anew"
+            )
+        message = f"{self.where} answers {status}{said}, zone {self._zone}"
+        return RemoteError(message, passing=status >= _SERVER_ERROR)
+
+    def _open(self, ttl: int) -> Any:
+        from lexicon.config import ConfigResolver
+
+        settings = self._settings
+        config: dict[str, Any] = {"provider_name": settings.name, "domain": self._zone, "ttl": ttl or None}
+        config[settings.name] = dict(settings.options)
+        provider = provider_class(settings.name)(ConfigResolver().with_dict(config))
+        if settings.endpoint is not None:
+            provider.api_endpoint = settings.endpoint.rstrip("/")
+        provider.authenticate()
+        return provider
+
+
+def provider_class(name: str) -> Any:
+    """lexicon's class for a service; refuses names it does not have, and what it lacks packages for."""
+    from importlib import import_module
+
+    from lexicon._private.discovery import find_providers
+
+    available = find_providers()
+    if name not in available or name == "auto":
+        raise InvalidInputs(f"dns-lexicon knows no service {name}; see dns.service")
+    if not available[name]:
+        raise InvalidInputs(f"service {name} needs more packages: pip install 'dns-lexicon[{name}]'")
+    return import_module(f"lexicon._private.providers.{name}").Provider
+
+
+def _said(response: Any) -> str:
+    """The service's own words, where they are JSON as Cloudflare gives it; never a whole page."""
+    try:
+        errors = response.json()["errors"]
+        return ": " + "; ".join(f"{error['code']} {error['message']}" for error in errors)
+    except (ValueError, KeyError, TypeError):
+        return ""
