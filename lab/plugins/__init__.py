@@ -9,7 +9,7 @@ to them.
     differences     where values differ, as paths
     values          the engine's values and plain data
     command         `local.Command`, `remote.Command`
-    equinix_metal   `Device`, `Project`, `ProjectSshKey`, `SshKey`
+    equinix_metal   `Device`, `Project`, `ProjectSshKey`, `SshKey`, `ReservedIpBlock`, `IpAttachment`, `BgpSession`
 
 Compared with the official plug-ins, request by request and under the engine: command 1.2.1 (its source at 010bd8e0) and
 equinix-metal 3.2.1 (the same resources on a newer bridge: pulumi-equinix-metal at 5565109 on pulumi-terraform-bridge
@@ -43,4 +43,9 @@ other, in both directions, also after a refresh by either; the two states were e
 | metal: release | asked for | asked for until the API no longer knows the device |
 | metal: waitForReservationDeprovision | done | refused by name |
 | metal: new ipAddresses, shown | member by member | entry by entry |
+| metal: rules of blocks and attachments | told when they are made | told in the preview |
+| metal: tags of a block, in the state | in the order of Terraform's sets | in the API's |
+| metal: a block that has to be approved | kept without addresses | kept as not complete, looked at again |
+
+The last three rows, and what addresses and BGP sessions look like, are read from the official source, not measured.
 """

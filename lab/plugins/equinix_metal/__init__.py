@@ -1,4 +1,4 @@
-"""The stand-in for `equinix-metal`, v3.2.1: devices, projects and SSH keys over the Metal API.
+"""The stand-in for `equinix-metal`, v3.2.1: devices, projects, SSH keys, addresses and BGP over the Metal API.
 
     inputs       what the resource types take, and the rules between inputs
     client       the API: authentication, retries, orders whose outcome is not known
@@ -7,6 +7,8 @@
     device       devices: ordered, waited for, changed, reinstalled, released
     project      projects and their BGP configuration
     ssh_key      keys of a project and of the user
+    reserved_ip_block, ip_attachment, bgp_session
+                 elastic addresses, what is assigned to devices, BGP sessions: never changed, only replaced
     main         the executable
 
 Like the official plug-in it always talks to https://api.equinix.com/metal/v1 and trusts what SSL_CERT_FILE names; the

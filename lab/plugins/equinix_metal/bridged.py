@@ -13,7 +13,7 @@ from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.provider import CheckFailure, PropertyDiffKind
 
-from lab.plugins.base import EngineLog, Properties, Resource
+from lab.plugins.base import EngineLog, PluginError, Properties, Resource
 from lab.plugins.differences import diff_response, map_differences
 from lab.plugins.equinix_metal.client import Client
 from lab.plugins.fields import Field, problems, with_defaults
@@ -109,6 +109,20 @@ class Bridged(Resource):
         inputs.setdefault("__defaults", [])
         given = {name: value for name, value in inputs.items() if value is not None}
         return api.ReadResponse(request.resource_id, self.concealed(wrap_map(state)), self.concealed(wrap_map(given)))
+
+
+class Unchanging(Bridged):
+    """A resource of which every input takes a new one, as in Terraform those without an update."""
+
+    async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
+        """Only asked for when it was not complete: look again."""
+        olds = plain_map(request.olds)
+        if request.preview:
+            return api.UpdateResponse(self.concealed(request.olds))
+        state = await self.fetch(request.resource_id, olds)
+        if state is None:
+            raise PluginError(f"{request.urn.rsplit('::', 1)[-1]} ({request.resource_id}) no longer exists: refresh")
+        return api.UpdateResponse(self.concealed(wrap_map(state)))
 
 
 def timeouts_meta(create_seconds: float) -> str:

@@ -93,7 +93,9 @@ def device_state(document: Mapping[str, Json], known: Mapping[str, Json]) -> dic
         hostname=document.get("hostname") or "",
         plan=_of(document, "plan", "slug"),
         operatingSystem=_of(document, "operating_system", "slug"),
-        projectId=_of(document, "project", "id") or _last(_of(document, "project", "href")) or known.get("projectId"),
+        projectId=_of(document, "project", "id")
+        or last_part(_of(document, "project", "href"))
+        or known.get("projectId"),
         deployedFacility=facility,
         facilities=[facility] if facility else known.get("facilities") or [],
         metro=_of(document, "metro", "code") or known.get("metro"),
@@ -106,7 +108,7 @@ def device_state(document: Mapping[str, Json], known: Mapping[str, Json]) -> dic
         alwaysPxe=bool(document.get("always_pxe")),
         rootPassword=document.get("root_password") or "",
         tags=document.get("tags") or [],
-        sshKeyIds=[_last(key.get("href")) or key.get("id") for key in document.get("ssh_keys") or []],
+        sshKeyIds=[last_part(key.get("href")) or key.get("id") for key in document.get("ssh_keys") or []],
         networks=sorted((_network(entry) for entry in addresses), key=_network_rank),
         ports=[_port(entry) for entry in document.get("network_ports") or []],
         networkType=network_type(document),
@@ -119,7 +121,9 @@ def device_state(document: Mapping[str, Json], known: Mapping[str, Json]) -> dic
     state.setdefault("terminationTime", "")
     state.setdefault("forceDetachVolumes", False)
     state.setdefault("waitForReservationDeprovision", False)
-    reservation = _of(document, "hardware_reservation", "id") or _last(_of(document, "hardware_reservation", "href"))
+    reservation = _of(document, "hardware_reservation", "id") or last_part(
+        _of(document, "hardware_reservation", "href")
+    )
     if reservation:
         state["deployedHardwareReservationId"] = reservation
     if known.get("hardwareReservationId"):
@@ -145,6 +149,57 @@ def network_type(document: Mapping[str, Json]) -> str:
 def normal_json(text: str) -> str:
     """JSON in one spelling."""
     return json.dumps(json.loads(text), separators=(",", ":"), sort_keys=True)
+
+
+def address_state(document: Mapping[str, Json]) -> dict[str, Json]:
+    """What a block of addresses and an attachment have in common."""
+    return {
+        "id": document["id"],
+        "address": document.get("address") or "",
+        "addressFamily": document.get("address_family") or 0,
+        "cidr": document.get("cidr") or 0,
+        "cidrNotation": f"{document.get('network') or ''}/{document.get('cidr') or 0}",
+        "gateway": document.get("gateway") or "",
+        "global": bool(document.get("global_ip")),
+        "manageable": bool(document.get("manageable")),
+        "management": bool(document.get("management")),
+        "netmask": document.get("netmask") or "",
+        "network": document.get("network") or "",
+        "public": bool(document.get("public")),
+    }
+
+
+def block_state(document: Mapping[str, Json]) -> dict[str, Json]:
+    """The properties of a block of addresses. An IPv6 block is counted in /64s, as officially."""
+    state = address_state(document)
+    family, public = state["addressFamily"], state["public"]
+    kind = "private" if not public else "global" if state["global"] else "public"
+    state.update(
+        type=f"{kind}_ipv{family}",
+        quantity=1 << max(0, (32 if family == 4 else 64) - int(state["cidr"])),
+        projectId=last_part(_of(document, "project", "href")) or _of(document, "project", "id"),
+        facility=_of(document, "facility", "code"),
+        metro=str(_of(document, "metro", "code") or "").lower() or None,
+        description=document.get("details") or None,
+        tags=document.get("tags") or [],
+    )
+    return {name: value for name, value in state.items() if value is not None}
+
+
+def attachment_state(document: Mapping[str, Json]) -> dict[str, Json]:
+    """The properties of addresses that are assigned to a device."""
+    return {**address_state(document), "deviceId": last_part(_of(document, "assigned_to", "href")) or ""}
+
+
+def session_state(document: Mapping[str, Json]) -> dict[str, Json]:
+    """The properties of a BGP session."""
+    return {
+        "id": document["id"],
+        "deviceId": _of(document, "device", "id") or last_part(_of(document, "device", "href")) or "",
+        "addressFamily": document.get("address_family") or "",
+        "defaultRoute": bool(document.get("default_route")),
+        "status": document.get("status") or "",
+    }
 
 
 def _all_bonded(ports: list[dict[str, Json]], kind: str) -> bool:
@@ -197,5 +252,6 @@ def _of(document: Mapping[str, Json], part: str, name: str) -> Json:
     return inner.get(name) if isinstance(inner, Mapping) else None
 
 
-def _last(href: Json) -> str | None:
+def last_part(href: Json) -> str | None:
+    """The identifier at the end of a reference."""
     return str(href).rstrip("/").rsplit("/", 1)[-1] if href else None

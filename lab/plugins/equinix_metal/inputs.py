@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
@@ -82,6 +83,27 @@ SSH_KEY: Mapping[str, Field] = {"name": STRING, "publicKey": Field(kind="string"
 
 PROJECT_SSH_KEY: Mapping[str, Field] = {**SSH_KEY, "projectId": Field(kind="string", required=True, replace=True)}
 
+RESERVED_IP_BLOCK: Mapping[str, Field] = {
+    "projectId": Field(kind="string", required=True, replace=True),
+    "quantity": Field(kind="integer", required=True, replace=True),
+    "type": Field(kind="string", replace=True, default="public_ipv4", choices=("public_ipv4", "global_ipv4")),
+    "metro": REPLACING,
+    "facility": REPLACING,
+    "description": REPLACING,
+    "tags": Field(kind="list", element=STRING, replace=True),
+}
+
+IP_ATTACHMENT: Mapping[str, Field] = {
+    "deviceId": Field(kind="string", required=True, replace=True),
+    "cidrNotation": Field(kind="string", required=True, replace=True),
+}
+
+BGP_SESSION: Mapping[str, Field] = {
+    "deviceId": Field(kind="string", required=True, replace=True),
+    "addressFamily": Field(kind="string", required=True, replace=True, choices=("ipv4", "ipv6")),
+    "defaultRoute": Field(kind="boolean", default=False, replace=True),
+}
+
 IPXE_SCRIPT = re.compile(r"#!i?pxe", re.IGNORECASE)
 
 
@@ -108,6 +130,33 @@ def device_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
             "waitForReservationDeprovision", "waitForReservationDeprovision is only for a hardware reservation"
         )
     yield from _formats(inputs)
+
+
+def block_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
+    """What holds between a block's inputs; the official plug-in tells it only once it is to reserve the block."""
+    metro, facility, quantity = inputs.get("metro"), inputs.get("facility"), inputs.get("quantity")
+    if metro and facility:
+        yield CheckFailure("facility", "facility and metro exclude each other: give one of them")
+    elif inputs.get("type") == "global_ipv4" and (metro or facility):
+        yield CheckFailure("metro" if metro else "facility", "a block of type global_ipv4 has no metro and no facility")
+    elif inputs.get("type") == "public_ipv4" and not (metro or facility):
+        yield CheckFailure("metro", "one of metro and facility is required")
+    if isinstance(quantity, float) and (quantity < 1 or int(quantity) & (int(quantity) - 1)):
+        yield CheckFailure("quantity", f"quantity must be a power of 2, not {int(quantity)}")
+
+
+def attachment_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
+    """An attachment names addresses as the API does, prefix and all: otherwise it would differ from its own state."""
+    wanted = inputs.get("cidrNotation")
+    if not isinstance(wanted, str) or wanted == UNKNOWN:
+        return
+    try:
+        network = str(ipaddress.ip_network(wanted))
+    except ValueError as error:
+        yield CheckFailure("cidrNotation", f"cidrNotation must look like 192.0.2.1/32: {error}")
+    else:
+        if network != wanted:
+            yield CheckFailure("cidrNotation", f"cidrNotation must be written {network}, not {wanted}")
 
 
 def _formats(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:

@@ -7,10 +7,13 @@ from typing import NoReturn
 from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import EngineLog, StandIn, serve
+from lab.plugins.equinix_metal.bgp_session import BgpSession
 from lab.plugins.equinix_metal.client import Client
 from lab.plugins.equinix_metal.device import Device
 from lab.plugins.equinix_metal.inputs import CONFIGURATION, PROJECT_SSH_KEY, SSH_KEY, configuration_rules, settings_of
+from lab.plugins.equinix_metal.ip_attachment import IpAttachment
 from lab.plugins.equinix_metal.project import Project
+from lab.plugins.equinix_metal.reserved_ip_block import ReservedIpBlock
 from lab.plugins.equinix_metal.ssh_key import SshKey
 from lab.plugins.fields import problems
 from lab.plugins.values import plain_map
@@ -35,6 +38,9 @@ class EquinixMetalPlugin(StandIn):
                 token("project", "Project"): Project(self._client, log),
                 token("projectSshKey", "ProjectSshKey"): SshKey(PROJECT_SSH_KEY, self._client, log),
                 token("sshKey", "SshKey"): SshKey(SSH_KEY, self._client, log),
+                token("reservedIpBlock", "ReservedIpBlock"): ReservedIpBlock(self._client, log),
+                token("ipAttachment", "IpAttachment"): IpAttachment(self._client, log),
+                token("bgpSession", "BgpSession"): BgpSession(self._client, log),
             },
         )
 

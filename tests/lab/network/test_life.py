@@ -17,6 +17,7 @@ import pytest
 from lab import control, leftovers
 from lab.errors import LabError, ServiceFailed
 from lab.layout import Layout
+from lab.network import bird
 from tests.lab.network.conftest import ROOT, Lab
 from tests.lab.network.test_services import look_up, update
 
@@ -55,6 +56,9 @@ def test_facts_have_the_agreed_shape(lab: Lab) -> None:
     assert shape == {
         "machines": str,
         "api": ["facility", "metro", "organization_id", "project_id", "token", "url"],
+        "bgp": ["asn", "elastic", "hold_seconds", "keepalive_seconds", "md5", "peers"]
+        if bird.program()
+        else type(None),
         "ca_path": str,
         "dns": ["server", "tsig", "zone"],
         "artifacts": sorted(

@@ -44,6 +44,9 @@ class FakeMetal:
         self.devices: dict[str, Json] = {}
         self.projects: dict[str, Json] = {}
         self.keys: dict[str, Json] = {}
+        self.ips: dict[str, Json] = {}
+        self.sessions: dict[str, Json] = {}
+        self.block_state = "created"
         self.requests: list[tuple[str, str, Any]] = []
         self.tokens: set[str | None] = set()
         self.unexpected: list[str] = []
@@ -117,6 +120,8 @@ class FakeMetal:
                 case "POST", ["projects", project, "devices"] if project == PROJECT:
                     wanted = {name: body[name] for name in ("hostname", "tags", "ipxe_script_url") if name in body}
                     return 201, self.add_device(**wanted)
+                case _, ["projects", _, "ips"] | ["ips", _] | ["bgp", "sessions", _]:
+                    return self._network(method, parts, body)
                 case "GET", ["projects", _, "devices"]:
                     return 200, {"devices": list(self.devices.values()), "meta": {"total": len(self.devices)}}
                 case _, ["devices", identifier, *rest] if identifier in self.devices:
@@ -137,7 +142,7 @@ class FakeMetal:
                 case "DELETE", ["ssh-keys", identifier] if identifier in self.keys:
                     del self.keys[identifier]
                     return 204, None
-                case _, ["devices" | "ssh-keys", *_]:
+                case _, ["devices" | "ssh-keys" | "ips" | "bgp", *_]:
                     return 404, {"errors": ["Not found"]}
                 case _:
                     self.unexpected.append(f"{method} {path}")
@@ -151,6 +156,8 @@ class FakeMetal:
                 settled = device["polls"] > self.polls_until_active
                 device["state"] = self.final_state if settled else "provisioning"
                 return 200, device
+            case _, ["ips"] | ["bgp", "sessions"]:
+                return self._network(method, ["devices", identifier, *rest], body)
             case "GET", ["events"]:
                 return 200, {"events": [{"type": "provisioning", "body": text} for text in self.events]}
             case "PUT", []:
@@ -195,6 +202,86 @@ class FakeMetal:
                 return 200, project
             case _:
                 return 404, {"errors": ["Not found"]}
+
+    def _network(self, method: str, parts: list[str], body: Any) -> tuple[int, Any]:
+        """Addresses and BGP sessions; lists have what belongs to their owner."""
+        match method, parts:
+            case "POST", ["projects", owner, "ips"]:
+                return 201, self.add_block(owner, body)
+            case "POST", ["devices", owner, "ips"]:
+                return 201, self.add_attachment(owner, body["address"])
+            case "POST", ["devices", owner, "bgp", "sessions"]:
+                return 201, self.add_session(owner, body)
+            case "GET", ["devices" | "projects" as kind, owner, "ips"]:
+                reference = "assigned_to" if kind == "devices" else "project"
+                href = f"{BASE}/{kind}/{owner}"
+                found = [entry for entry in self.ips.values() if entry.get(reference) == {"href": href}]
+                return 200, {"ip_addresses": found}
+            case "GET", ["devices", owner, "bgp", "sessions"]:
+                found = [s for s in self.sessions.values() if s["device"]["href"].endswith(owner)]
+                return 200, {"bgp_sessions": found}
+            case _, [*_, identifier] if identifier in self.ips or identifier in self.sessions:
+                records = self.ips if identifier in self.ips else self.sessions
+                if method == "DELETE":
+                    del records[identifier]
+                    return 204, None
+                if method == "GET":
+                    return 200, records[identifier]
+                self.unexpected.append(f"{method} {parts}")
+                return 501, {"errors": ["not told"]}
+            case _:
+                return 404, {"errors": ["Not found"]}
+
+    def add_block(self, project: str, body: Json) -> Json:
+        """A block of addresses as the API would show it."""
+        cidr = 33 - int(body["quantity"]).bit_length()
+        facility = body.get("facility")
+        return self._address(
+            cidr,
+            type=body["type"],
+            state=self.block_state,
+            management=False,
+            metro={"code": "lb"},
+            facility={"code": facility} if facility else None,
+            project={"href": f"{BASE}/projects/{project}"},
+            tags=body.get("tags") or [],
+            details=body.get("details"),
+        )
+
+    def add_attachment(self, device: str, address: str) -> Json:
+        """Addresses of a device as the API would show them."""
+        cidr = int(address.partition("/")[2])
+        return self._address(cidr, management=False, assigned_to={"href": f"{BASE}/devices/{device}"})
+
+    def _address(self, cidr: int, **values: Any) -> Json:
+        identifier = str(uuid.uuid4())
+        self.ips[identifier] = {
+            "id": identifier,
+            "created_at": self.now,
+            "address": "192.0.2.128",
+            "network": "192.0.2.128",
+            "netmask": {32: "255.255.255.255", 30: "255.255.255.252"}.get(cidr, "255.255.255.254"),
+            "gateway": "192.0.2.128",
+            "cidr": cidr,
+            "address_family": 4,
+            "public": True,
+            "manageable": True,
+            "global_ip": False,
+            **values,
+        }
+        return self.ips[identifier]
+
+    def add_session(self, device: str, body: Json) -> Json:
+        """A BGP session as the API would show it."""
+        identifier = str(uuid.uuid4())
+        self.sessions[identifier] = {
+            "id": identifier,
+            "created_at": self.now,
+            "device": {"href": f"{BASE}/devices/{device}"},
+            "status": "unknown,unknown",
+            **body,
+        }
+        return self.sessions[identifier]
 
     def _key(self, body: Json, owner: str) -> Json:
         identifier = str(uuid.uuid4())
