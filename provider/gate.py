@@ -4,7 +4,8 @@ Life cycle: create waits; update waits again when the specification or a trigger
 unless a trigger asks for all; read believes the state; delete does nothing.
 Killed while waiting: nothing was made, the next run waits anew, and what is so already passes at the first look.
 On failure the logs of the nodes that did not pass are gathered first; the machines stay, and the next up waits again.
-Where no cluster comes about without what a gate waits for (`aborts`), its failure ends the waiting of all others.
+Where no cluster comes about without what a gate waits for (`aborts`), its failure ends the waiting of all others; a gate
+that only another one needs is named there (`givesUpWith`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from provider.resource import Changes, Context, Made, ResourceType, Values, simp
 from provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("passedAt", "observed", "waitedSeconds")
-_INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts")
+_INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts", "givesUpWith")
 _LONGEST_PAUSE = 1.0
 
 
@@ -34,6 +35,8 @@ class Gate(ResourceType):
     def __init__(self) -> None:
         self._aborted_by: str | None = None
         """The gate whose failure ends all waiting; a plugin lives as long as one update."""
+        self._failed_gates: set[str] = set()
+        """The names of all that failed."""
 
     def check(self, inputs: Values) -> list[Problem]:
         reader = Reader(inputs)
@@ -42,6 +45,7 @@ class Gate(ResourceType):
         reader.number("timeoutSeconds", minimum=1)
         reader.number("stabilitySeconds", default=0)
         reader.boolean("aborts")
+        reader.texts("givesUpWith", required=False)
         spec = reader.section("spec")
         if kind in KINDS and not reader.unknown("spec"):
             check_spec(kind, spec)
@@ -87,10 +91,10 @@ class Gate(ResourceType):
                 break
             if backoff.over:
                 raise await self._failed(context, inputs, seen, f"did not pass within {timeout:g} s")
-            if self._aborted_by and not seen.passed:
+            if not seen.passed and (failed := self._hopeless(inputs)):
                 raise GateFailed(
                     f"gate {context.name} ({inputs['kind']}) gave up after {backoff.elapsed:.0f} s, "
-                    f"because gate {self._aborted_by} failed\n  last seen: {seen.text}"
+                    f"because gate {failed} failed\n  last seen: {seen.text}"
                 )
             await context.status.live(_progress(seen, backoff.elapsed, passed_since, stability))
             await backoff.pause()
@@ -100,7 +104,14 @@ class Gate(ResourceType):
             "waitedSeconds": round(backoff.elapsed, 1),
         }
 
+    def _hopeless(self, inputs: Values) -> str | None:
+        """The gate whose failure makes further waiting useless."""
+        if self._aborted_by is not None:
+            return self._aborted_by
+        return next((name for name in inputs.get("givesUpWith") or () if name in self._failed_gates), None)
+
     async def _failed(self, context: Context, inputs: Values, seen: Observation, how: str) -> GateFailed:
+        self._failed_gates.add(context.name)
         if inputs.get("aborts") and self._aborted_by is None:
             self._aborted_by = context.name
         return await _failure(context, inputs, seen, how)

@@ -480,6 +480,8 @@ class GateArgs:
     """A change of any of them makes the gate wait again, for all nodes."""
     aborts: bool = False
     """Without this one no cluster comes about: when it fails, all other gates of the update give up too."""
+    gives_up_with: Sequence[str] = ()
+    """Names of gates that run beside this one, and without which it cannot pass: it gives up when one of them fails."""
 
 
 class Gate(_Resource):
@@ -495,6 +497,7 @@ class Gate(_Resource):
             "stabilitySeconds": args.stability_seconds,
             "triggers": list(args.triggers),
             "aborts": args.aborts,
+            "givesUpWith": list(args.gives_up_with) or None,
         }
         super().__init__(name, inputs, opts)
 

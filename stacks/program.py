@@ -332,6 +332,7 @@ class Cluster:
                     logs=logs,
                 ),
                 timeout_seconds=timeouts.nodes_ready,
+                gives_up_with=[self.worker_checks.reachable_gate] if self.worker_checks else [],
             ),
             # From here on the API is the control plane's: nodes join while others are checked, bootstrap's goes away.
             pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[self.bootstrap_complete])),

@@ -128,8 +128,10 @@ class PoolChecks(pulumi.ComponentResource):
     def __init__(self, name: str, args: PoolChecksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster:PoolChecks", name, None, opts)
         machines = args.pool.machines
+        self.reachable_gate = f"{name}-reachable"
+        """The name of the gate that waits for the nodes."""
         reachable = Gate(
-            f"{name}-reachable",
+            self.reachable_gate,
             GateArgs(
                 spec=SshReachable(logs=args.access.logs(machines)),
                 timeout_seconds=args.timeout,

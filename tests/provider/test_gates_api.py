@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -167,6 +168,42 @@ def test_a_replaced_machine_has_to_join_anew(cluster: FakeCluster) -> None:
         up(gate("nodes-ready", spec("machine-2", "10.0.0.2"), timeout=1), it)
     cluster.answers[NODES] = (200, {"items": [node("a", address="10.0.0.2")]})
     assert up(gate("nodes-ready", spec("machine-2", "10.0.0.2")), it).state["observed"] == "Ready: a"
+
+
+@pytest.mark.parametrize(("failing", "waiting"), [({"aborts": True}, {}), ({}, {"givesUpWith": ["others", "failing"]})])
+def test_what_cannot_pass_any_more_gives_up(
+    cluster: FakeCluster, failing: dict[str, Any], waiting: dict[str, Any]
+) -> None:
+    """Gates of one update run in one plugin."""
+    cluster.answers[REQUESTS] = (404, {})
+    cluster.answers[NODES] = (200, {"items": []})
+    cluster.answers[BOOTSTRAP] = (404, {})
+    harness = Harness()
+
+    async def both() -> tuple[dict[str, Any] | BaseException, dict[str, Any] | BaseException]:
+        return await asyncio.gather(
+            Resource(harness, "Gate", name="failing").up(gate("bootstrap-complete", cluster.spec(), 1, **failing)),
+            Resource(harness, "Gate", name="waiting").up(gate("nodes-ready", cluster.spec(names=["a"]), 60, **waiting)),
+            return_exceptions=True,
+        )
+
+    started = time.monotonic()
+    first, second = asyncio.run(both())
+    assert time.monotonic() - started < 20
+    assert "gate failing (bootstrap-complete) did not pass within 1 s" in str(first)
+    assert "gate waiting (nodes-ready) gave up after" in str(second)
+    assert "because gate failing failed" in str(second) and "a (has not joined)" in str(second)
+
+
+def test_gates_that_have_nothing_to_do_with_each_other_wait_on(cluster: FakeCluster) -> None:
+    cluster.answers[REQUESTS] = (404, {})
+    cluster.answers[NODES] = (200, {"items": []})
+    harness = Harness()
+    with pytest.raises(GateFailed, match="did not pass within 1 s"):
+        asyncio.run(Resource(harness, "Gate", name="first").up(gate("nodes-ready", cluster.spec(names=["a"]), 1)))
+    later = gate("nodes-ready", cluster.spec(names=["a"]), 2, givesUpWith=["others"])
+    with pytest.raises(GateFailed, match="did not pass within 2 s"):
+        asyncio.run(Resource(harness, "Gate", name="second").up(later))
 
 
 def test_only_requests_of_our_nodes_are_approved(cluster: FakeCluster) -> None:
