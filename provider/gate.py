@@ -4,8 +4,8 @@ Life cycle: create waits; update waits again when the specification or a trigger
 unless a trigger asks for all; read believes the state; delete does nothing.
 Killed while waiting: nothing was made, the next run waits anew, and what is so already passes at the first look.
 On failure the logs of the nodes that did not pass are gathered first; the machines stay, and the next up waits again.
-Where no cluster comes about without what a gate waits for (`aborts`), its failure ends the waiting of all others; a gate
-that only another one needs is named there (`givesUpWith`).
+Where no cluster comes about without what a gate waits for (`aborts`), its failure ends the waiting of all others; a
+gate that only another one needs is named there (`givesUpWith`).
 """
 
 from __future__ import annotations
