@@ -152,6 +152,16 @@ class World:
         say("stopped")
 
 
+def _prepare_router(layout: Layout) -> None:
+    """Make the router's directory ready, or say what the lab goes on without."""
+    if bird.program() is None:
+        say("there is no BGP router: BIRD is not installed (package bird2)")
+        return
+    bird.prepare(layout)
+    if not bird.signatures_work():
+        say("BGP sessions have no passwords: this kernel has no TCP MD5 signatures (CONFIG_TCP_MD5SIG)")
+
+
 def main() -> int:
     """Be process 1 of the lab."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -168,10 +178,7 @@ def main() -> int:
     try:
         link.set_up()
         resolver.set_up(layout)
-        if bird.program():
-            bird.prepare(layout)
-        else:
-            say("there is no BGP router: BIRD is not installed (package bird2)")
+        _prepare_router(layout)
         services = select(layout, arguments.machines, arguments.services.split(","))
     except (LabError, OSError) as error:
         say(f"cannot set the sandbox up: {error}")

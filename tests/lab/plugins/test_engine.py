@@ -141,6 +141,45 @@ def test_a_stack_lives_its_life_without_telling_secrets(lab: Lab) -> None:
     assert (lab.metal.devices, lab.metal.projects, lab.metal.keys) == ({}, {}, {})
 
 
+def test_addresses_and_sessions_live_their_life(lab: Lab) -> None:
+    def network(*, quantity: int) -> Callable[[], None]:
+        def run() -> None:
+            import pulumi_equinix_metal as equinix
+
+            password = pulumi.Output.secret(SECRET_DATA)
+            bgp = equinix.ProjectBgpConfigArgs(deployment_type="local", asn=65000, md5=password)
+            project = equinix.Project("project", bgp_config=bgp)
+            device = equinix.Device(
+                "device",
+                hostname="lab-worker-0",
+                plan="c3.small.x86",
+                operating_system="custom_ipxe",
+                project_id=PROJECT,
+                metro="lb",
+                ipxe_script_url="http://boot/a",
+            )
+            block = equinix.ReservedIpBlock("block", project_id=project.id, quantity=quantity, metro="lb", tags=["api"])
+            cidr = pulumi.Output.concat(block.address, "/32")
+            equinix.IpAttachment("attachment", device_id=device.id, cidr_notation=cidr)
+            equinix.BgpSession("session", device_id=device.id, address_family="ipv4")
+            pulumi.export("address", block.address)
+
+        return run
+
+    preview = lab.stack(network(quantity=1)).preview(on_output=lab.said.append, color="never", diff=True)
+    assert {str(name): count for name, count in preview.change_summary.items()} == {"create": 6}
+    assert lab.metal.requests == []
+    assert lab.up(network(quantity=1)) == {"create": 6}
+    lab.stack(network(quantity=1)).refresh(on_output=lab.said.append, on_error=lab.said.append, color="never")
+    assert lab.up(network(quantity=1)) == {"same": 6}
+    assert lab.state()["attachment"]["outputs"]["cidrNotation"] == "192.0.2.128/32"
+    assert lab.state()["session"]["outputs"]["status"] == "unknown,unknown"
+    assert lab.up(network(quantity=2))["replace"] == 1
+    assert SECRET_DATA not in lab.everything_written()
+    lab.stack(network(quantity=2)).destroy(on_output=lab.said.append, on_error=lab.said.append, color="never")
+    assert (lab.metal.devices, lab.metal.projects, lab.metal.ips, lab.metal.sessions) == ({}, {}, {}, {})
+
+
 def test_a_device_that_fails_stays_in_the_state_and_is_replaced(lab: Lab) -> None:
     lab.metal.final_state = "failed"
     lab.metal.events = ["no power"]
