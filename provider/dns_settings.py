@@ -127,7 +127,7 @@ def _delegation(reader: Reader) -> Delegation:
 def _route53(reader: Reader, propagation: Propagation) -> Route53Settings:
     reader.only(*_COMMON, "zoneId", "region", "accessKeyId", "secretAccessKey", "sessionToken", "endpoint")
     return Route53Settings(
-        zone_id=reader.optional_text("zoneId", pattern=r"Z[A-Z0-9]+", what="the id of a hosted zone, `Z…`"),
+        zone_id=reader.optional_text("zoneId", pattern=r"[A-Z0-9]+", what="the id of a hosted zone, `Z…`"),
         region=reader.text("region", default="us-east-1"),
         access_key_id=reader.text("accessKeyId"),
         secret_access_key=reader.text("secretAccessKey"),

@@ -21,6 +21,8 @@ _CALL_TIMEOUT = 120.0
 _QUOTES_TEXT = frozenset({"cloudflare"})
 """Services that want the text of a TXT record in quotation marks; lexicon adds them for the others."""
 _SERVER_ERROR = 500
+_CREDENTIAL_CODES = (": 6003 ", ": 6111 ")
+"""Cloudflare's for a token that is none, which it answers with 400."""
 Result = TypeVar("Result")
 
 
@@ -137,7 +139,7 @@ class LexiconService:
         if status == 429:
             return Throttled(f"{self.where} throttles (429)", retry_after=seconds(error.response.headers))
         said = _said(error.response)
-        if status in (401, 403):
+        if status in (401, 403) or any(code in said for code in _CREDENTIAL_CODES):
             setting = "dns.authToken" if self._settings.name == "cloudflare" else "dns.options"
             return RemoteError(
                 f"{self.where} does not accept the credentials ({status}{said}): expired, wrong, or without rights on "
