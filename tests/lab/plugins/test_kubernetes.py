@@ -1,0 +1,519 @@
+"""The stand-in for `kubernetes` against a real API server with MetalLB's own resource definitions."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+import httpx
+import pytest
+from pulumi.provider.experimental import provider as api
+from pulumi.provider.experimental.property_value import PropertyValue
+
+from lab.kubernetes.access import Access, send
+from lab.plugins.base import InitFailed, NotInTheLab, PluginError
+from lab.plugins.kubernetes import resource
+from lab.plugins.kubernetes.main import KubernetesPlugin
+from lab.plugins.values import UNKNOWN, plain, plain_map, wrap, wrap_map
+from tests.lab.kubernetes.support import cluster
+from tests.lab.plugins.harness import Driver, Heard, Json, opened, run
+
+POOL = "kubernetes:metallb.io/v1beta1:IPAddressPool"
+PEER = "kubernetes:metallb.io/v1beta2:BGPPeer"
+SECRET = "kubernetes:core/v1:Secret"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+POOLS = "/apis/metallb.io/v1beta1/namespaces/default/ipaddresspools"
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def access(tmp_path_factory: pytest.TempPathFactory) -> Generator[Access]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture
+def other(access: Access) -> Generator[httpx.Client]:
+    """Somebody else who works on the same cluster."""
+    with access.client() as client:
+        yield client
+
+
+class Plugin:
+    """The plug-in, configured for the cluster."""
+
+    def __init__(self, access: Access) -> None:
+        self._kubeconfig = access.kubeconfig()
+
+    async def driver(self, token: str, **options: Any) -> Driver:
+        self.heard = Heard()
+        plugin = KubernetesPlugin(self.heard)
+        opened.append(plugin)
+        arguments = {"kubeconfig": self._kubeconfig, **options}
+        await plugin.configure(api.ConfigureRequest({}, wrap_map(arguments), True, True))
+        return Driver(plugin, token)
+
+
+@pytest.fixture
+def plugin(access: Access) -> Plugin:
+    return Plugin(access)
+
+
+def name() -> str:
+    """One that no other test uses."""
+    return f"it-{next(_numbers)}"
+
+
+def pool(called: str, addresses: str = "192.0.2.0/30", **spec: Any) -> Json:
+    return {"metadata": {"name": called, "namespace": "default"}, "spec": {"addresses": [addresses], **spec}}
+
+
+async def made(driver: Driver, inputs: Json) -> tuple[str, Json, Json]:
+    """Id, state and checked inputs of a new object."""
+    checked = await driver.inputs(inputs)
+    identifier, properties = await driver.create(checked)
+    return identifier, plain_map(properties), checked
+
+
+def force(client: httpx.Client, path: str, document: Json, manager: str = "kubectl-edit") -> Json:
+    """Somebody takes fields over."""
+    return send(
+        client,
+        "PATCH",
+        path,
+        params={"fieldManager": manager, "force": "true"},
+        content=json.dumps(document),
+        headers={"Content-Type": "application/apply-patch+yaml"},
+    )
+
+
+def status(client: httpx.Client, path: str) -> int:
+    """What a look at something is answered with."""
+    return client.get(path).status_code
+
+
+def failure(error: type[BaseException] = PluginError) -> Any:
+    return pytest.raises(error)
+
+
+def test_a_pool_lives_its_life(plugin: Plugin, other: httpx.Client) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(POOL)
+        called = name()
+        identifier, state, inputs = await made(driver, pool(called))
+        assert identifier == f"default/{called}"
+        assert (state["kind"], state["apiVersion"], state["spec"]["autoAssign"]) == (
+            "IPAddressPool",
+            "metallb.io/v1beta1",
+            True,
+        )
+        live = send(other, "GET", f"{POOLS}/{called}")
+        assert live["metadata"]["managedFields"][0]["manager"] == state["__fieldManager"]
+        assert live["metadata"]["managedFields"][0]["operation"] == "Apply"
+        assert await driver.diff(state, inputs) == {}
+        changed = await driver.inputs(pool(called, "192.0.2.4/30", autoAssign=False))
+        assert await driver.diff(state, changed) == {"spec.addresses[0]": "UPDATE", "spec.autoAssign": "UPDATE"}
+        assert await driver.update(identifier, state, changed, preview=True)
+        assert send(other, "GET", f"{POOLS}/{called}")["spec"] == live["spec"]
+        state = await driver.update(identifier, state, changed)
+        assert send(other, "GET", f"{POOLS}/{called}")["spec"]["addresses"] == ["192.0.2.4/30"]
+        assert await driver.diff(state, changed) == {}
+        # What is left out again goes back to the schema's default.
+        back = await driver.inputs(pool(called, "192.0.2.4/30"))
+        assert await driver.diff(state, back) == {"spec.autoAssign": "UPDATE"}
+        state = await driver.update(identifier, state, back)
+        assert state["spec"]["autoAssign"] is True
+        assert await driver.read(identifier, state, back) == (identifier, state, back)
+        await driver.delete(identifier, state)
+        assert status(other, f"{POOLS}/{called}") == 404
+        assert await driver.read(identifier, state, back) == ("", {}, {})
+        await driver.delete(identifier, state)
+
+    run(scenario())
+
+
+def test_whole_numbers_arrive_as_such(plugin: Plugin) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(PEER)
+        spec = {
+            "myASN": 65000,
+            "peerASN": 65530,
+            "peerAddress": "169.254.255.1",
+            "sourceAddress": "192.0.2.1",
+            "ebgpMultiHop": True,
+            "holdTime": "3s",
+            "nodeSelectors": [{"matchLabels": {"kubernetes.io/hostname": "a"}}],
+            "passwordSecret": {"name": "bgp-password", "namespace": "metallb-system"},
+        }
+        inputs = {"metadata": {"name": name(), "namespace": "default"}, "spec": spec}
+        identifier, state, checked = await made(driver, inputs)
+        assert state["spec"].items() >= {"myASN": 65000, "holdTime": "3s"}.items()
+        assert await driver.diff(state, checked) == {}
+        await driver.delete(identifier, state)
+
+    run(scenario())
+
+
+def test_a_value_that_the_schema_refuses_is_told_in_the_preview_and_by_the_update(plugin: Plugin) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(POOL)
+        called = name()
+        wrong = await driver.inputs({**pool(called), "spec": {"addresses": "192.0.2.0/30"}})
+        for preview in (True, False):
+            with failure() as caught:
+                await driver.create(wrong, preview=preview)
+            assert f"IPAddressPool default/{called} is refused" in str(caught.value)
+            assert "addresses" in str(caught.value)
+        unknown_field = await driver.inputs(pool(called, autoassign=True))
+        with failure() as caught:
+            await driver.create(unknown_field, preview=True)
+        assert "autoassign" in str(caught.value)
+        identifier, state, _ = await made(driver, pool(called))
+        with failure() as caught:
+            await driver.diff(state, wrong)
+        assert "is refused" in str(caught.value)
+        await driver.delete(identifier, state)
+
+    run(scenario())
+
+
+def test_a_field_that_somebody_took_over_is_a_conflict_until_it_is_forced(plugin: Plugin, other: httpx.Client) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(POOL)
+        called = name()
+        identifier, state, inputs = await made(driver, pool(called))
+        document = {
+            "apiVersion": "metallb.io/v1beta1",
+            "kind": "IPAddressPool",
+            **pool(called, "203.0.113.0/30"),
+        }
+        force(other, f"{POOLS}/{called}", document)
+        for attempt in (driver.diff(state, inputs), driver.update(identifier, state, inputs)):
+            with failure() as caught:
+                await attempt
+            message = str(caught.value)
+            assert 'spec.addresses: conflict with "kubectl-edit"' in message
+            assert 'pulumi.com/patchForce: "true"' in message
+        assert send(other, "GET", f"{POOLS}/{called}")["spec"]["addresses"] == ["203.0.113.0/30"]
+        forced = pool(called)
+        forced["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
+        forced = await driver.inputs(forced)
+        assert "spec.addresses[0]" in await driver.diff(state, forced)
+        state = await driver.update(identifier, state, forced)
+        assert state["spec"]["addresses"] == ["192.0.2.0/30"]
+        await driver.delete(identifier, state)
+        by_configuration = await plugin.driver(POOL, enablePatchForce="true")
+        identifier, state, inputs = await made(by_configuration, pool(called))
+        force(other, f"{POOLS}/{called}", document)
+        assert await by_configuration.diff(state, inputs) == {"spec.addresses[0]": "UPDATE"}
+        await by_configuration.delete(identifier, state)
+
+    run(scenario())
+
+
+def test_a_refresh_follows_what_somebody_changed_and_nothing_else(plugin: Plugin, other: httpx.Client) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(POOL)
+        called = name()
+        identifier, state, inputs = await made(driver, pool(called))
+        merge = {"Content-Type": "application/merge-patch+json"}
+        change = {"metadata": {"labels": {"theirs": "1"}}, "spec": {"addresses": ["203.0.113.0/30"]}}
+        send(other, "PATCH", f"{POOLS}/{called}", content=json.dumps(change), headers=merge)
+        _, now, followed = await driver.read(identifier, state, inputs)
+        assert now["metadata"]["labels"] == {"theirs": "1"}
+        assert followed == {**inputs, "spec": {"addresses": ["203.0.113.0/30"]}}
+        # Taking their value into the program is no conflict, and their label stays.
+        adopted = await driver.inputs(pool(called, "203.0.113.0/30"))
+        assert set(await driver.diff(now, adopted)) <= {"metadata"}
+        state = await driver.update(identifier, now, adopted)
+        assert state["metadata"]["labels"] == {"theirs": "1"}
+        assert await driver.diff(state, adopted) == {}
+        await driver.delete(identifier, state)
+
+    run(scenario())
+
+
+def test_an_object_that_is_gone_is_made_again(plugin: Plugin, other: httpx.Client) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(POOL)
+        called = name()
+        identifier, state, inputs = await made(driver, pool(called))
+        send(other, "DELETE", f"{POOLS}/{called}")
+        assert await driver.diff(state, inputs) == {"metadata": "ADD", "spec": "ADD"}
+        assert "is gone; it will be made again" in plugin.heard.warnings[0]
+        again = await driver.update(identifier, state, inputs)
+        assert again["metadata"]["uid"] != state["metadata"]["uid"]
+        # Whoever only knows the first one does not delete the second.
+        await driver.delete(identifier, state)
+        assert "another one by now" in plugin.heard.warnings[-1]
+        assert status(other, f"{POOLS}/{called}") == 200
+        await driver.delete(identifier, again)
+        assert status(other, f"{POOLS}/{called}") == 404
+
+    run(scenario())
+
+
+def test_what_is_there_already_is_not_taken_over_except_after_a_lost_answer(
+    plugin: Plugin, other: httpx.Client
+) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(POOL)
+        called = name()
+        document = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called)}
+        send(other, "POST", POOLS, json=document)
+        inputs = await driver.inputs(pool(called))
+        for preview in (True, False):
+            with failure() as caught:
+                await driver.create(inputs, preview=preview)
+            assert "exists already, and this resource did not make it" in str(caught.value)
+        upserting = await plugin.driver(POOL, upsertExistingObjects=True)
+        _, properties = await upserting.create(inputs)
+        # As if the first answer had been lost: the same resource asks again.
+        identifier, again = await driver.create(inputs)
+        assert plain(again["metadata"])["uid"] == plain(properties["metadata"])["uid"]
+        await driver.delete(identifier, plain_map(again))
+
+    run(scenario())
+
+
+def test_names_namespaces_and_data_that_cannot_change_take_a_new_object(plugin: Plugin) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(CONFIG_MAP)
+        called = name()
+        first = {"metadata": {"name": called}, "data": {"a": "1"}}
+        identifier, state, inputs = await made(driver, first)
+        assert identifier == f"default/{called}"
+        assert await driver.diff(state, inputs) == {}
+        explicit = await driver.inputs({"metadata": {"name": called, "namespace": "default"}, "data": {"a": "1"}})
+        assert await driver.diff(state, explicit) == {}
+        elsewhere = await driver.inputs({"metadata": {"name": called, "namespace": "other"}, "data": {"a": "1"}})
+        assert await driver.diff(state, elsewhere) == {"metadata.namespace": "ADD_REPLACE"}
+        renamed = await driver.inputs({"metadata": {"name": f"{called}-b"}, "data": {"a": "1"}})
+        assert await driver.diff(state, renamed) == {"metadata.name": "UPDATE_REPLACE"}
+        changed = await driver.inputs({"metadata": {"name": called}, "data": {"a": "2"}})
+        assert await driver.diff(state, changed) == {"data.a": "UPDATE_REPLACE"}
+        request = api.DiffRequest(driver.urn, identifier, wrap_map(state), wrap_map(changed), [])
+        assert (await driver.plugin.diff(request)).delete_before_replace is True
+        mutable = await plugin.driver(CONFIG_MAP, enableConfigMapMutable="true")
+        assert await mutable.diff(state, changed) == {"data.a": "UPDATE"}
+        await driver.delete(identifier, state)
+
+    run(scenario())
+
+
+def test_an_object_without_a_name_gets_one_and_keeps_it(plugin: Plugin) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(CONFIG_MAP)
+        checked, _ = await driver.check({"data": {"a": "1"}})
+        given = checked["metadata"]["name"]
+        assert given.startswith("it-")
+        assert checked["metadata"]["annotations"] == {"pulumi.com/autonamed": "true"}
+        again, _ = await driver.check({"data": {"a": "2"}}, checked)
+        assert again["metadata"]["name"] == given
+
+    run(scenario())
+
+
+def test_secrets_stay_secret(plugin: Plugin, other: httpx.Client) -> None:
+    text = "hunter2-bgp"
+    encoded = base64.b64encode(text.encode()).decode()
+
+    async def scenario() -> None:
+        driver = await plugin.driver(SECRET, enableSecretMutable="true")
+        called = name()
+        given = {
+            "metadata": {"name": called, "namespace": "default"},
+            "type": "kubernetes.io/basic-auth",
+            "stringData": {"password": text},
+        }
+        request = api.CheckRequest(driver.urn, {}, wrap_map(given), b"\1" * 32)
+        inputs = (await driver.plugin.check(request)).inputs or {}
+        assert plain_map(inputs)["data"] == {"password": encoded}
+        assert "stringData" not in inputs
+        assert inputs["data"].is_secret
+        answer = await driver.plugin.create(api.CreateRequest(driver.urn, inputs, 0, False))
+        state = answer.properties
+        live = send(other, "GET", f"/api/v1/namespaces/default/secrets/{called}")
+        assert live["data"] == {"password": encoded}
+        assert_hidden(state, text, encoded)
+        assert await driver.diff(plain_map(state), plain_map(inputs)) == {}
+        read = await driver.plugin.read(api.ReadRequest(driver.urn, f"default/{called}", state, inputs))
+        assert_hidden(read.properties, text, encoded)
+        assert_hidden(read.inputs, text, encoded)
+        new = await driver.inputs({**given, "stringData": {"password": "hunter3"}})
+        assert await driver.diff(plain_map(state), new) == {"data.password": "UPDATE"}
+        strict = await plugin.driver(SECRET)
+        assert await strict.diff(plain_map(state), new) == {"data.password": "UPDATE_REPLACE"}
+        await driver.delete(f"default/{called}", plain_map(state))
+
+    run(scenario())
+
+
+def assert_hidden(properties: dict[str, PropertyValue], *texts: str) -> None:
+    """No text of these stands anywhere but in a secret."""
+
+    def visible(value: PropertyValue) -> str:
+        if value.is_secret:
+            return ""
+        inner = value.value
+        if isinstance(inner, str):
+            return inner
+        if isinstance(inner, Mapping):
+            return " ".join(visible(item) for item in inner.values())
+        return " ".join(visible(item) for item in inner) if isinstance(inner, Sequence) else ""
+
+    shown = " ".join(visible(value) for value in properties.values())
+    assert [text for text in texts if text in shown] == []
+    assert any(text in json.dumps(plain_map(properties), default=str) for text in texts)
+
+
+def test_a_refusal_does_not_quote_secrets(plugin: Plugin) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(PEER)
+        spec = wrap({"myASN": 1, "peerASN": 2, "peerAddress": "192.0.2.1", "dynamicASN": "x"})
+        assert isinstance(spec.value, Mapping)
+        spec = spec.with_value({**spec.value, "dynamicASN": wrap("hunter2-word").with_secret(True)})
+        inputs = {**wrap_map(await driver.inputs({"metadata": {"name": name()}})), "spec": spec}
+        with failure() as caught:
+            await driver.plugin.create(api.CreateRequest(driver.urn, inputs, 0, True))
+        assert 'spec.dynamicASN: Unsupported value: "[secret]"' in str(caught.value)
+
+    run(scenario())
+
+
+def test_a_namespace_is_waited_for_both_ways(plugin: Plugin, other: httpx.Client) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(NAMESPACE)
+        called = name()
+        identifier, state, inputs = await made(driver, {"metadata": {"name": called, "labels": {"a": "b"}}})
+        assert (identifier, state["status"]) == (called, {"phase": "Active"})
+        assert await driver.diff(state, inputs) == {}
+        send(other, "POST", f"/api/v1/namespaces/{called}/configmaps", json={"metadata": {"name": "a"}})
+        await driver.delete(identifier, state)
+        assert status(other, f"/api/v1/namespaces/{called}") == 404
+
+    run(scenario())
+
+
+def test_an_object_that_is_held_is_told_and_kept(plugin: Plugin, other: httpx.Client) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(CONFIG_MAP)
+        called = name()
+        held = {"metadata": {"name": called, "finalizers": ["facility.test/held"]}}
+        identifier, state, _ = await made(driver, held)
+        with failure() as caught:
+            await driver.delete(identifier, state, timeout=0.3)
+        assert "is not gone" in str(caught.value)
+        assert "it is held by facility.test/held" in str(caught.value)
+        merge = {"Content-Type": "application/merge-patch+json"}
+        path = f"/api/v1/namespaces/default/configmaps/{called}"
+        send(other, "PATCH", path, content='{"metadata": {"finalizers": null}}', headers=merge)
+        await driver.delete(identifier, state)
+
+    run(scenario())
+
+
+def test_waiting_as_the_annotation_says(plugin: Plugin, other: httpx.Client) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(CONFIG_MAP)
+        called = name()
+        waiting = {
+            "metadata": {"name": called, "annotations": {"pulumi.com/waitFor": "jsonpath={.data.state}=done"}},
+            "data": {"a": "1"},
+        }
+        checked = await driver.inputs(waiting)
+        with failure(InitFailed) as caught:
+            await driver.create(checked, timeout=0.3)
+        kept = caught.value
+        assert isinstance(kept, InitFailed)
+        assert str(kept).startswith(f"ConfigMap default/{called} is not ready after")
+        assert "it has no data.state" in str(kept)
+        assert kept.resource_id == f"default/{called}"
+        state = plain_map(kept.properties)
+        merge = {"Content-Type": "application/merge-patch+json"}
+        path = f"/api/v1/namespaces/default/configmaps/{called}"
+        send(other, "PATCH", path, content='{"data": {"state": "done"}}', headers=merge)
+        state = await driver.update(kept.resource_id, state, checked, timeout=10)
+        assert state["data"] == {"a": "1", "state": "done"}
+        await driver.delete(kept.resource_id, state)
+
+    run(scenario())
+
+
+def test_a_kind_or_namespace_that_is_not_there_yet(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "COMING_SECONDS", 0.2)
+    monkeypatch.setattr(resource, "POLL_SECONDS", 0.05)
+
+    async def scenario() -> None:
+        driver = await plugin.driver("kubernetes:metallb.io/v1beta1:MetalLB")
+        inputs = await driver.inputs({"metadata": {"name": "metallb"}, "spec": {}})
+        _, previewed = await driver.create(inputs, preview=True)
+        assert plain(previewed["status"]) == UNKNOWN
+        assert "does not know MetalLB of metallb.io/v1beta1" in plugin.heard.warnings[0]
+        with failure() as caught:
+            await driver.create(inputs)
+        assert "what defines it (its CustomResourceDefinition) is not installed" in str(caught.value)
+        assert "waiting" in plugin.heard.lines[0]
+        assert await driver.read("default/metallb", {}, inputs) == ("", {}, {})
+        await driver.delete("default/metallb", {})
+        driver = await plugin.driver(CONFIG_MAP)
+        homeless = await driver.inputs({"metadata": {"name": "a", "namespace": "nowhere"}})
+        assert (await driver.create(homeless, preview=True))[0] == ""
+        with failure() as caught:
+            await driver.create(homeless)
+        assert "there is no namespace nowhere" in str(caught.value)
+
+    run(scenario())
+
+
+def test_an_import_takes_all_of_it(plugin: Plugin, other: httpx.Client) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(POOL)
+        called = name()
+        document = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called)}
+        send(other, "POST", POOLS, json=document)
+        identifier, state, inputs = await driver.read(f"default/{called}", {}, {})
+        assert inputs["spec"] == {"addresses": ["192.0.2.0/30"], "autoAssign": True, "avoidBuggyIPs": False}
+        assert set(inputs["metadata"]) == {"name", "namespace"}
+        await driver.delete(identifier, state)
+
+    run(scenario())
+
+
+def test_a_preview_with_values_that_nobody_knows_yet(plugin: Plugin) -> None:
+    async def scenario() -> None:
+        driver = await plugin.driver(POOL)
+        called = name()
+        inputs = await driver.inputs({"metadata": {"name": called}, "spec": UNKNOWN})
+        assert plain_map((await driver.create(inputs, preview=True))[1])["spec"] == UNKNOWN
+        identifier, state, _ = await made(driver, pool(called))
+        assert await driver.diff(state, await driver.inputs({**pool(called), "spec": UNKNOWN})) == {"spec": "UPDATE"}
+        await driver.delete(identifier, state)
+
+    run(scenario())
+
+
+def test_refused_by_name(plugin: Plugin) -> None:
+    async def scenario() -> None:
+        for token in (
+            "kubernetes:apps/v1:Deployment",
+            "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
+            "kubernetes:helm.sh/v3:Release",
+            "kubernetes:metallb.io/v1beta1:IPAddressPoolPatch",
+            "kubernetes:core/v1:Pod",
+        ):
+            with failure(NotInTheLab) as caught:
+                await (await plugin.driver(token)).check({})
+            assert f"does not implement the resource type {token}" in str(caught.value)
+        driver = await plugin.driver(POOL)
+        for annotation in ({"pulumi.com/replaceUnready": "true"}, {"pulumi.com/waitFor": "[a]"}):
+            with failure(NotInTheLab) as caught:
+                await driver.check({"metadata": {"annotations": annotation}})
+            assert next(iter(annotation)) in str(caught.value)
+
+    run(scenario())
