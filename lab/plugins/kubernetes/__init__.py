@@ -16,7 +16,7 @@ Compared with the official plug-in (its source at 94977969d); where both are not
 | client-side apply, rendering to files, clusterIdentifier, settings of Helm, of the client | done | refused by name |
 | difference | inputs against the last known object | the live object against a dry run of server-side apply |
 | drift | shows after a refresh | shows at once |
-| a conflict, or a value that is refused | told by the update | told by the preview |
+| a conflict, or a value that is refused | told by the update | told by preview and update |
 | cluster not reachable in a preview | inputs are compared | the same, with a warning |
 | a field that the schema does not know | warning | refused |
 | field manager | random | derived from the resource's name |

@@ -14,7 +14,7 @@ from pulumi.provider.experimental.provider import PropertyDiffKind
 from lab.plugins.base import EngineLog, InitFailed, PluginError, Properties, Resource
 from lab.plugins.differences import diff_response, map_differences
 from lab.plugins.kubernetes import objects
-from lab.plugins.kubernetes.client import ApiError, Client, KindUnknown, Unreachable
+from lab.plugins.kubernetes.client import ApiError, Client, Conflict, KindUnknown, Unreachable
 from lab.plugins.kubernetes.inputs import Kind, annotation_problems, kind_problems
 from lab.plugins.kubernetes.objects import Object
 from lab.plugins.kubernetes.readiness import look_of
@@ -100,7 +100,15 @@ class KubernetesObject(Resource):
             await self._log.warning(request.urn, f"{objects.title(manifest)} is gone; it will be made again")
             missing = {name: PropertyDiffKind.ADD for name in manifest if name not in ("apiVersion", "kind")}
             return {**found, **missing}
-        wished = await self._apply(manifest, inputs, manager, dry_run=True)
+        try:
+            wished = await self._apply(manifest, inputs, manager, dry_run=True)
+        except Conflict as error:
+            # No failure yet: a refresh asks for differences too. What applies in earnest, or in a preview, will fail.
+            await self._log.warning(request.urn, str(error))
+            wished = await self._apply(manifest, inputs, manager, dry_run=True, force=True)
+        except ApiError as error:
+            await self._log.warning(request.urn, str(error))
+            return found
         different = dict(map_differences(wrap_map(objects.substance(live)), wrap_map(objects.substance(wished))))
         if not different and objects.owned_by(live, manager) != objects.owned_by(wished, manager):
             # The object stays as it is, but whose its fields are does not.
@@ -224,9 +232,11 @@ class KubernetesObject(Resource):
                     raise
         return {**objects.concealed(inputs, inputs), "status": unknown()}
 
-    async def _apply(self, manifest: Object, inputs: Properties, manager: str, *, dry_run: bool = False) -> Object:
+    async def _apply(
+        self, manifest: Object, inputs: Properties, manager: str, *, dry_run: bool = False, force: bool = False
+    ) -> Object:
         told = str(objects.annotations_of(manifest).get("pulumi.com/patchForce", "")).lower()
-        force = told == "true" or (self._client.settings.patch_force and told != "false")
+        force = force or told == "true" or (self._client.settings.patch_force and told != "false")
         try:
             return await self._client.apply(manifest, manager, force=force, dry_run=dry_run)
         except ApiError as error:

@@ -174,9 +174,12 @@ def test_a_value_that_the_schema_refuses_is_told_in_the_preview_and_by_the_updat
             await driver.create(unknown_field, preview=True)
         assert "autoassign" in str(caught.value)
         identifier, state, _ = await made(driver, pool(called))
-        with failure() as caught:
-            await driver.diff(state, wrong)
-        assert "is refused" in str(caught.value)
+        assert await driver.diff(state, wrong) == {"spec.addresses": "UPDATE"}
+        assert "is refused" in plugin.heard.warnings[0]
+        for preview in (True, False):
+            with failure() as caught:
+                await driver.update(identifier, state, wrong, preview=preview)
+            assert "is refused" in str(caught.value)
         await driver.delete(identifier, state)
 
     run(scenario())
@@ -193,9 +196,12 @@ def test_a_field_that_somebody_took_over_is_a_conflict_until_it_is_forced(plugin
             **pool(called, "203.0.113.0/30"),
         }
         force(other, f"{POOLS}/{called}", document)
-        for attempt in (driver.diff(state, inputs), driver.update(identifier, state, inputs)):
+        # A refresh asks for differences, so these are told; whoever wants to change something fails.
+        assert await driver.diff(state, inputs) == {"spec.addresses[0]": "UPDATE"}
+        assert 'conflict with "kubectl-edit"' in plugin.heard.warnings[0]
+        for preview in (True, False):
             with failure() as caught:
-                await attempt
+                await driver.update(identifier, state, inputs, preview=preview)
             message = str(caught.value)
             assert 'spec.addresses: conflict with "kubectl-edit"' in message
             assert 'pulumi.com/patchForce: "true"' in message
