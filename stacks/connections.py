@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from stacks.sections.artifacts import S3Artifacts
 from stacks.sections.base import REHEARSAL
+from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 from stacks.settings import Settings
 
 _REHEARSAL_URL = "https://rehearsal.invalid/artifacts"
@@ -31,21 +32,57 @@ def project_id(settings: Settings) -> str | None:
 
 def provider_sections(settings: Settings) -> dict[str, dict[str, Any]]:
     """The configuration of our own provider: `metal`, `dns` and `artifacts`; secret as a whole."""
-    return {"metal": {"authToken": auth_token(settings)}, "dns": _dns(settings), "artifacts": _artifacts(settings)}
+    sections = {"metal": {"authToken": auth_token(settings)}, "dns": _dns(settings), "artifacts": _artifacts(settings)}
+    return {name: section for name, section in sections.items() if section is not None}
 
 
-def _dns(settings: Settings) -> dict[str, Any]:
-    dns, tsig = settings.dns, settings.dns.tsig
+def _dns(settings: Settings) -> dict[str, Any] | None:
+    dns = settings.dns
+    if isinstance(dns, NoDns):
+        return None
+    section = {
+        "zone": settings.zone,
+        "propagation": dns.propagation,
+        "propagationTimeout": dns.propagation_timeout,
+        **_dns_service(dns),
+    }
+    return {name: value for name, value in section.items() if value is not None}
+
+
+def _dns_service(dns: Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate) -> dict[str, Any]:
+    if isinstance(dns, Route53):
+        return {
+            "service": "route53",
+            "zoneId": dns.zone_id,
+            "region": dns.region,
+            "accessKeyId": dns.access_key_id or REHEARSAL,
+            "secretAccessKey": _secret(dns.secret_access_key),
+            "endpoint": dns.endpoint,
+        }
+    if isinstance(dns, Cloudflare):
+        return {
+            "service": "cloudflare",
+            "authToken": _secret(dns.auth_token),
+            "zoneId": dns.zone_id,
+            "endpoint": dns.endpoint,
+        }
+    if isinstance(dns, Lexicon):
+        options = {name: _secret(value) for name, value in dns.options.__pydantic_extra__.items()}
+        return {"service": "lexicon", "name": dns.service, "options": options}
+    tsig = dns.tsig
+    delegation = None
+    if isinstance(dns, Delegate):
+        delegation = {"timeout": dns.delegation_timeout, "parentServers": list(dns.parent_servers)}
     return {
-        "service": dns.type,
+        "service": "rfc2136",
         "server": dns.server or REHEARSAL,
         "port": dns.port,
-        "zone": settings.zone,
         "tsig": {
             "name": tsig.name if tsig else REHEARSAL,
             "algorithm": tsig.algorithm if tsig else "hmac-sha256",
             "secret": _secret(tsig.secret if tsig else None),
         },
+        "delegation": delegation,
     }
 
 

@@ -20,7 +20,7 @@ from stacks.sections.api_address import DnsRoundRobin
 from stacks.sections.artifacts import S3Artifacts, SshArtifacts
 from stacks.sections.base import REHEARSAL, Section, wrong
 from stacks.sections.boot import Boot
-from stacks.sections.dns import Rfc2136
+from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 from stacks.sections.install import Install, Lab, Ssh, Timeouts
 from stacks.sections.machines import ControlPlane, EquinixMetal, Workers
 
@@ -42,7 +42,10 @@ class Settings(Section):
     control_plane: ControlPlane = Field(default_factory=ControlPlane, description="the control plane machines")
     workers: Workers = Field(default_factory=Workers, description="the workers")
     boot: Boot = Field(default_factory=Boot, description="what the machines boot")
-    dns: Rfc2136 = Field(description="where the cluster's names are kept")
+    dns: Annotated[
+        Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate | NoDns,
+        Field(discriminator="type"),
+    ] = Field(description="where the cluster's names are kept")
     api_address: DnsRoundRobin = Field(default_factory=DnsRoundRobin, description="how the API is reached")
     artifacts: Annotated[SshArtifacts | S3Artifacts, Field(discriminator="type")] = Field(
         description="where Ignition and boot scripts are uploaded"
@@ -59,9 +62,9 @@ class Settings(Section):
         return f"{self.cluster_name}.{self.base_domain}"
 
     @property
-    def zone(self) -> str:
-        """The DNS zone of the records."""
-        return self.dns.zone or self.base_domain
+    def zone(self) -> str | None:
+        """The DNS zone of the records; None where nobody of ours keeps one."""
+        return None if isinstance(self.dns, NoDns) else self.dns.zone or self.base_domain
 
     @field_validator("cluster_name")
     @classmethod
@@ -87,7 +90,7 @@ class Settings(Section):
     @model_validator(mode="after")
     def _zone_holds_cluster(self) -> Settings:
         zone = self.zone
-        if self.domain != zone and not self.domain.endswith(f".{zone}"):
+        if zone is not None and self.domain != zone and not self.domain.endswith(f".{zone}"):
             raise wrong(
                 f"{self.domain} is not within the zone {zone}",
                 "set dns.zone to a parent of the cluster's domain",
@@ -102,11 +105,13 @@ class Settings(Section):
         return self
 
 
+_UPDATES = ("rfc2136", "delegate")
 # What a real change needs and a rehearsal does not: (path, when it applies).
 _NEEDED: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
     ("platform.authToken", lambda tree: True),
-    ("dns.server", lambda tree: True),
-    ("dns.tsig.secret", lambda tree: True),
+    *((f"dns.{key}", lambda tree: _at(tree, "dns.type") in _UPDATES) for key in ("server", "tsig.secret")),
+    *((f"dns.{key}", lambda tree: _at(tree, "dns.type") == "route53") for key in ("accessKeyId", "secretAccessKey")),
+    ("dns.authToken", lambda tree: _at(tree, "dns.type") == "cloudflare"),
     ("boot.streamFile", lambda tree: not _at(tree, "boot.streamUrl")),
     ("install.pullSecret", lambda tree: _at(tree, "install.distribution") != "okd"),
     *(

@@ -2,13 +2,61 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import ipaddress
-from typing import Literal
+import re
+from functools import cache
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic.alias_generators import to_camel
 
+from stacks.problems import nearest
 from stacks.sections.base import REHEARSAL, Section, wrong
+
+_REVERSE = re.compile(r"([a-z0-9/-]+\.)+(in-addr|ip6)\.arpa")
+_LABELS_OF_BITS = {4: 8, 6: 4}
+
+
+def _address(value: str | None) -> str | None:
+    if value is not None:
+        try:
+            ipaddress.ip_address(value)
+        except ValueError:
+            raise wrong("it is no IP address", "give the address of the zone's primary server, not its name") from None
+    return value
+
+
+def _reverse_zones(values: tuple[str, ...]) -> tuple[str, ...]:
+    zones = tuple(reverse_zone(value) for value in values)
+    if len(set(zones)) < len(zones):
+        raise wrong("a zone is named twice", "name each reverse zone once")
+    return zones
+
+
+def reverse_zone(value: str) -> str:
+    """The zone's name, of a name or of a network whose prefix ends where a label does."""
+    if _REVERSE.fullmatch(value):
+        return value
+    try:
+        network = ipaddress.ip_network(value)
+    except ValueError:
+        raise wrong(
+            f"'{value}' is neither a reverse zone nor a network",
+            "give a name such as 100.51.198.in-addr.arpa, or a network such as 198.51.100.0/24",
+        ) from None
+    step = _LABELS_OF_BITS[network.version]
+    if network.prefixlen % step or not network.prefixlen:
+        raise wrong(
+            f"'{value}' does not end where a label of a reverse zone does",
+            "give the zone's name, or a network with a prefix of 8, 16 or 24 (IPv6: a multiple of 4)",
+        )
+    labels = network.network_address.reverse_pointer.split(".")
+    return ".".join(labels[(network.max_prefixlen - network.prefixlen) // step :])
+
+
+ReverseZones = Annotated[tuple[str, ...], AfterValidator(_reverse_zones)]
 
 
 class Tsig(Section):
@@ -31,24 +79,183 @@ class Tsig(Section):
         return value
 
 
-class Rfc2136(Section):
-    """A DNS server that takes dynamic updates (RFC 2136): BIND, Knot, PowerDNS, Windows..."""
+class _Kept(Section):
+    """What all services that keep a zone share."""
 
-    type: Literal["rfc2136"] = "rfc2136"
+    zone: str | None = Field(default=None, description="the zone the records stand in; not set: baseDomain")
+    reverse_zones: ReverseZones = Field(
+        default=(),
+        strict=False,
+        description="reverse zones of ours, by name or as networks (198.51.100.0/24): they get PTR records",
+    )
+    propagation: Literal["authoritative", "service"] = Field(
+        default="authoritative",
+        description="authoritative (every name server of the zone is waited for) or service (only the service itself)",
+    )
+    propagation_timeout: int = Field(default=60, ge=1, le=86400, description="seconds until a change must be visible")
+
+
+class _Updates(_Kept):
+    """A DNS server that takes dynamic updates (RFC 2136)."""
+
     server: str | None = Field(default=None, description="the address of the primary server of the zone")
     port: int = Field(default=53, ge=1, le=65535, description="the server's port")
-    zone: str | None = Field(default=None, description="the zone the records stand in; not set: baseDomain")
     ttl: int = Field(default=30, ge=1, le=86400, description="seconds that resolvers may keep an answer")
     tsig: Tsig | None = Field(default=None, description="the key that signs updates")
 
     @field_validator("server")
     @classmethod
     def _address(cls, value: str | None) -> str | None:
-        if value is not None:
-            try:
-                ipaddress.ip_address(value)
-            except ValueError:
-                raise wrong(
-                    "it is no IP address", "give the address of the zone's primary server, not its name"
-                ) from None
+        return _address(value)
+
+
+class Rfc2136(_Updates):
+    """A DNS server that takes dynamic updates (RFC 2136): BIND, Knot, PowerDNS, Windows..."""
+
+    type: Literal["rfc2136"] = "rfc2136"
+
+
+class Delegate(_Updates):
+    """Such a server for a zone of its own, whose NS records somebody sets by hand in the parent zone.
+
+    They are printed when they are missing, and waited for on each of the parent's name servers.
+    """
+
+    type: Literal["delegate"] = "delegate"
+    parent_servers: tuple[str, ...] = Field(
+        default=(), strict=False, description="addresses of the parent zone's name servers; empty: found by DNS"
+    )
+    delegation_timeout: int = Field(default=3600, ge=1, description="seconds until the NS records must be there")
+
+    @field_validator("parent_servers")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for server in value:
+            _address(server)
         return value
+
+
+class Route53(_Kept):
+    """A hosted zone of AWS. Its own servers are always waited for: Route 53 tells when all of them have a change."""
+
+    type: Literal["route53"] = "route53"
+    zone_id: str | None = Field(default=None, description="the hosted zone's id, where several have the zone's name")
+    region: str = Field(default="us-east-1", description="the region whose endpoint is used; Route 53 is global")
+    access_key_id: str | None = Field(default=None, description="the id of the access key")
+    secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")
+    endpoint: str | None = Field(default=None, description="an endpoint other than AWS's, for tests")
+    ttl: int = Field(default=30, ge=1, le=86400, description="seconds that resolvers may keep an answer")
+
+    @field_validator("zone_id")
+    @classmethod
+    def _id(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[A-Z0-9]{1,32}", value):
+            raise wrong("it is no id of a hosted zone", "copy it from the zone's details, without '/hostedzone/'")
+        return value
+
+
+class Cloudflare(_Kept):
+    """A zone at Cloudflare. Records are not proxied: the API is no website."""
+
+    type: Literal["cloudflare"] = "cloudflare"
+    auth_token: SecretStr | None = Field(
+        default=None, description="an API token with Zone:Read and DNS:Edit on the zone, as a secret"
+    )
+    zone_id: str | None = Field(default=None, description="the zone's id, where the token cannot list zones")
+    endpoint: str | None = Field(default=None, description="an API other than Cloudflare's, for tests")
+    ttl: int = Field(default=60, ge=60, le=86400, description="seconds that resolvers may keep an answer, 60 or more")
+
+
+class LexiconOptions(Section):
+    """Options of a service, named as dns-lexicon names them (auth_token, auth_username...); every value a secret."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="allow", frozen=True, hide_input_in_errors=True, strict=True
+    )
+    # The way in which pydantic takes the type of what is not declared.
+    __pydantic_extra__: dict[str, SecretStr] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+class Lexicon(_Kept):
+    """Any other service of dns-lexicon: gandi, hetzner, googleclouddns, ovh, desec..."""
+
+    type: Literal["lexicon"] = "lexicon"
+    service: str = Field(description="the service's name in dns-lexicon")
+    options: LexiconOptions = Field(
+        default_factory=LexiconOptions, description="the service's options, named as dns-lexicon names them"
+    )
+    ttl: int = Field(default=300, ge=1, le=86400, description="seconds that resolvers may keep an answer")
+
+    @field_validator("service")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value in _OWN_KIND:
+            raise wrong(f"{value} has a type of its own", f"set dns.type to {_OWN_KIND[value]}")
+        if value not in _services():
+            guess = nearest(value, _services())
+            remedy = f"did you mean '{guess}'?" if guess else "see `lexicon --help` for the services there are"
+            raise wrong("dns-lexicon knows no such service", remedy)
+        return value
+
+    @model_validator(mode="after")
+    def _known_options(self) -> Lexicon:
+        known = _options(self.service)
+        for name in self.options.__pydantic_extra__:
+            if known is not None and name not in known:
+                guess = nearest(name, known)
+                raise wrong(
+                    f"service {self.service} has no option {name}",
+                    f"did you mean '{guess}'?" if guess else f"known here: {', '.join(sorted(known)) or 'none'}",
+                    at=f"options.{name}",
+                )
+        return self
+
+
+class NoDns(Section):
+    """Nobody of ours keeps the names; whoever does sets them by hand, and the gates wait for them.
+
+    What must be there: A records of `api` and `api-int` (the control plane's addresses, and the bootstrap machine's
+    until it is removed; or the API's own address), of `*.apps`, and of every node. They are printed as soon as the
+    addresses are known. The machines and whoever runs this must resolve them.
+    """
+
+    type: Literal["none"] = "none"
+
+    @property
+    def ttl(self) -> int:
+        """Nothing is withdrawn, so nobody waits for resolvers to forget it."""
+        return 0
+
+    @property
+    def zone(self) -> None:
+        """There is no zone of ours."""
+        return
+
+    @property
+    def reverse_zones(self) -> tuple[str, ...]:
+        """Nor a reverse one."""
+        return ()
+
+
+_OWN_KIND = {"ddns": "rfc2136", "route53": "route53", "cloudflare": "cloudflare"}
+_NOT_OFFERED = frozenset({"auto", "localzone", "base"})
+
+
+@cache
+def _services() -> frozenset[str]:
+    """The services of the installed dns-lexicon."""
+    from lexicon._private.discovery import find_providers
+
+    return frozenset(find_providers()) - _NOT_OFFERED
+
+
+@cache
+def _options(service: str) -> frozenset[str] | None:
+    """The options a service's argument parser takes; None where it does not tell."""
+    from importlib import import_module
+
+    module: Any = import_module(f"lexicon._private.providers.{service}")
+    parser = argparse.ArgumentParser(add_help=False)
+    module.Provider.configure_parser(parser)
+    known = frozenset(action.dest for action in parser._actions)  # pyright: ignore[reportPrivateUsage]
+    return known or None

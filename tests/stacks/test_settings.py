@@ -13,6 +13,7 @@ import yaml
 from pydantic import SecretStr
 
 from stacks.problems import SECRET_NAMES, Problem, SettingsError, nearest
+from stacks.sections.dns import Rfc2136
 from stacks.settings import REHEARSAL, Settings, SshArtifacts, parse
 from tests.mocks import config_text
 from tests.stacks.answers import rehearsed
@@ -37,6 +38,8 @@ _COMPLETE: dict[str, Any] = {
     },
     "install": {"pullSecret": '{"auths":{}}'},
 }
+_ROUTE53 = {"type": "route53", "accessKeyId": "a", "secretAccessKey": "b"}
+_DELEGATE = {"type": "delegate", "server": "192.0.2.53", "tsig": {"name": "key.", "secret": "c2VjcmV0"}}
 _S3 = {"type": "s3", "bucket": "b", "region": "r", "baseUrl": "https://b.example.com"}
 
 
@@ -50,7 +53,7 @@ def _with(changes: dict[str, Any], base: dict[str, Any] = _COMPLETE) -> dict[str
         if value is _ABSENT:
             section.pop(last, None)
         else:
-            section[last] = value
+            section[last] = copy.deepcopy(value)
     return tree
 
 
@@ -106,7 +109,31 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("boot.installDevice", "/dev/dm-0", "boot.installDevice", "it is no stable device path", "/dev/disk/by-id"),
     ("boot.kernelArguments", ["a=1", "b c"], "boot.kernelArguments", "'b c' is not one argument", "without spaces"),
     ("boot.consoles", [""], "boot.consoles", "'' is not one argument", "write one argument per list item"),
-    ("dns.type", "route53", "dns.type", "it should be 'rfc2136'", "correct the value"),
+    ("dns.type", "route66", "dns.type", "it names none of the kinds", "'rfc2136', 'route53', 'cloudflare', 'lexicon'"),
+    ("dns", {"type": "none", "nameserver": "x"}, "dns.nameserver", "there is no such setting", ""),
+    ("dns", {"type": "cloudflare", "authToken": "x", "ttl": 30}, "dns.ttl", "greater than or equal to 60", "it is"),
+    ("dns", {**_ROUTE53, "zoneId": "/hostedzone/Z1"}, "dns.zoneId", "it is no id of a hosted zone", "without"),
+    ("dns", {"type": "lexicon", "service": "gandy"}, "dns.service", "knows no such service", "did you mean 'gandi'?"),
+    ("dns", {"type": "lexicon", "service": "zzzzz"}, "dns.service", "knows no such service", "lexicon --help"),
+    ("dns", {"type": "lexicon", "service": "route53"}, "dns.service", "a type of its own", "set dns.type to route53"),
+    (
+        "dns",
+        {"type": "lexicon", "service": "gandi", "options": {"authtoken": "x"}},
+        "dns.options.authtoken",
+        "service gandi has no option authtoken",
+        "did you mean 'auth_token'?",
+    ),
+    ("dns.reverseZones", ["198.51.100.0/25"], "dns.reverseZones", "does not end where a label", "8, 16 or 24"),
+    ("dns.reverseZones", ["facility.test"], "dns.reverseZones", "neither a reverse zone nor a network", "in-addr.arpa"),
+    ("dns.reverseZones", ["198.51.100.0/24", "100.51.198.in-addr.arpa"], "dns.reverseZones", "named twice", "once"),
+    ("dns.propagation", "none", "dns.propagation", "it should be 'authoritative' or 'service'", "every name server"),
+    (
+        "dns",
+        {**_DELEGATE, "parentServers": ["ns1.example.com"]},
+        "dns.parentServers",
+        "it is no IP address",
+        "give the address",
+    ),
     ("dns.server", "ns1.example.com", "dns.server", "it is no IP address", "give the address of the zone's primary"),
     ("dns.port", 0, "dns.port", "it should be greater than or equal to 1", "it is the server's port"),
     ("dns.port", 65536, "dns.port", "it should be less than or equal to 65535", "it is the server's port"),
@@ -285,6 +312,9 @@ _NEEDED = [
     ("platform.projectId", {}),
     ("dns.server", {}),
     ("dns.tsig.secret", {}),
+    *((f"dns.{name}", {"dns": _ROUTE53}) for name in ("accessKeyId", "secretAccessKey")),
+    *((f"dns.{name}", {"dns": _DELEGATE}) for name in ("server", "tsig.secret")),
+    ("dns.authToken", {"dns": {"type": "cloudflare", "authToken": "t"}}),
     ("install.pullSecret", {}),
     *((f"artifacts.{name}", {}) for name in ("host", "user", "hostKey", "privateKey", "baseUrl")),
     *(
@@ -343,6 +373,7 @@ def test_defaults() -> None:
     assert (settings.control_plane.count, settings.workers.count) == (3, 2)
     assert (settings.boot.architecture, settings.boot.install_device) == ("x86_64", None)
     assert (settings.boot.consoles, settings.boot.kernel_arguments) == ((), ())
+    assert isinstance(settings.dns, Rfc2136)
     assert (settings.dns.port, settings.dns.ttl, settings.dns.tsig and settings.dns.tsig.algorithm) == (
         53,
         30,

@@ -1,8 +1,8 @@
 """A small Cloudflare: the calls of its API v4 that zones and DNS records take, with their documented answers.
 
-Sources: developers.cloudflare.com/api, «List Zones», «Zone Details», «List/Create/Update/Delete DNS Record»; error codes
-10000 and 9109 (credentials), 81057 and 81058 (identical record), 81044 (no such record), 1004 (validation), 10013 and
-971 (throttling). What is not listed here is answered with 501 and fails the test.
+Sources: developers.cloudflare.com/api, «List Zones», «Zone Details», «List, Create, Update, Delete DNS Record»; error
+codes 10000 and 9109 (credentials), 81058 (identical record), 81053 (alias), 81044 (no such record), 1004 (validation),
+10013 and 971 (throttling). What is not listed here is answered with 501 and fails the test.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def running() -> Generator[tuple[str, Cloudflare], None, None]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}{_PREFIX}", cloud
