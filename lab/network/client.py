@@ -25,6 +25,8 @@ _TAKEN = "File exists"
 
 def become(command: Sequence[str]) -> NoReturn:
     """Be `command`, as a client; raises LabError when that cannot be."""
+    if not command:
+        raise LabError("no command: python -m lab.network.client -- COMMAND ...")
     facility = os.open(_HERE, os.O_RDONLY | os.O_CLOEXEC)
     namespaces.unshare(namespaces.CLONE_NEWNET)
     client = os.open(_HERE, os.O_RDONLY | os.O_CLOEXEC)
@@ -68,7 +70,7 @@ def main() -> int:
     command: list[str] = parser.parse_args().command
     try:
         become(command[1:] if command[:1] == ["--"] else command)
-    except (LabError, OSError, IndexError) as error:
+    except (LabError, OSError) as error:
         print(f"lab client: {error}", file=sys.stderr)
         return 126
 

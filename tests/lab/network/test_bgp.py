@@ -204,3 +204,22 @@ def test_an_assigned_address_needs_no_bgp(facility: Facility) -> None:
     assert facility.ways() == {}
     facility.call("DELETE", device)
     facility.call("DELETE", block["href"])
+
+
+def test_a_client_leaves_nothing(facility: Facility) -> None:
+    client = (sys.executable, "-m", "lab.network.client", "--")
+    seen = json.loads(facility.lab.run(*client, "ip", "-json", "address", "show", "dev", "eth0").stdout)
+    assert [entry["local"] for entry in seen[0]["addr_info"] if entry["family"] == "inet"] == ["192.0.2.193"]
+    within(5, lambda: "client" not in facility.lab.run("ip", "-brief", "link").stdout)
+    assert facility.lab.run(*client, "sh", "-c", "exit 7").returncode == 7
+    for command, reason in (("/nonexistent", "/nonexistent: No such file"), ("", "no command")):
+        done = facility.lab.run(*client, *([command] if command else []))
+        assert (done.returncode, reason in done.stderr) == (126, True)
+        assert "Traceback" not in done.stderr
+
+
+def test_the_routes_of_a_lab_that_does_not_run_are_an_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "lab.network.routes", "--state", str(tmp_path / "none")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=10)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is no lab in" in done.stderr
