@@ -96,6 +96,8 @@ class MetalLb(pulumi.ComponentResource):
             enable_server_side_apply=True,
             # Else a new password would take its Secret away before it brings the new one.
             enable_secret_mutable=True,
+            # They go with their cluster: one that no longer answers must not keep its machines from being released.
+            delete_unreachable=True,
             opts=pulumi.ResourceOptions(parent=self),
         )
         self._child = pulumi.ResourceOptions(parent=self, provider=provider)

@@ -174,6 +174,11 @@ def test_the_component_applies_what_is_rendered() -> None:
     assert PASSWORD not in json.dumps(peer.inputs)
     [provider] = recorder.of("pulumi:providers:kubernetes")
     assert is_secret(provider.inputs["kubeconfig"])
+    assert {name: provider.inputs[name] for name in ("enableServerSideApply", "enableSecretMutable")} == {
+        "enableServerSideApply": "true",
+        "enableSecretMutable": "true",
+    }
+    assert provider.inputs["deleteUnreachable"] == "true"
 
 
 def test_what_comes_after_what() -> None:

@@ -7,7 +7,7 @@
     resource     the life of an object: server-side apply, dry runs, deletion
     main         the executable
 
-Compared with the official plug-in (its source at 94977969d); where both are not the same:
+Compared with the source of the official plug-in (at 94977969d), not yet with the plug-in at work. Where they differ:
 
 | What | Official | Stand-in |
 |---|---|---|

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import sys
@@ -149,6 +150,8 @@ def test_the_component_lives_its_life(lab: Lab) -> None:
     assert len(lab.get(PEERS)["items"]) == 2
     written = lab.everything_written()
     assert PASSWORD not in written
+    assert base64.b64encode(PASSWORD.encode()).decode() not in written
+    assert json.loads(lab.access.kubeconfig())["users"][0]["user"]["client-key-data"] not in written
     lab.destroy(program(lab.access))
     assert "metallb-system" not in {item["metadata"]["name"] for item in lab.get("/api/v1/namespaces")["items"]}
 
