@@ -18,7 +18,7 @@ from provider.platforms import PLATFORMS, Machine, MachineDriver, MachineSpec, i
 from provider.resource import Changes, Context, Made, ResourceType, Values
 from provider.values import UNKNOWN
 
-_COMPUTED = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state")
+_COMPUTED = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state", "announces")
 _LONGEST_PAUSE = 5.0
 
 
@@ -31,11 +31,12 @@ class EphemeralMachine(ResourceType):
         return _parse(inputs)[1].problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        return Changes(changes={"state": "update"} if _unfinished(old) else {})
+        return Changes(changes={"state": "update"} if _unfinished(old, new) else {})
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         if old is None:
-            return {**dict.fromkeys(_COMPUTED, UNKNOWN), "present": True, "state": "active"}
+            known = {"present": True, "state": "active", "announces": bool(new.get("bgp"))}
+            return {**dict.fromkeys(_COMPUTED, UNKNOWN), **known}
         return {key: old.get(key) for key in _COMPUTED}
 
     async def create(self, context: Context, inputs: Values) -> Made:
@@ -46,10 +47,10 @@ class EphemeralMachine(ResourceType):
             if machine is None:
                 await context.status.live(f"ordering {spec.hostname}")
                 machine = await driver.create(spec)
-            return Made(id=machine.id, outputs=await _finish(context, driver, machine, _timeout(inputs)))
+            return Made(id=machine.id, outputs=await _finish(context, driver, machine, inputs))
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        if not _unfinished(old):
+        if not _unfinished(old, new):
             return {key: old.get(key) for key in _COMPUTED}
         spec, reader = _parse(new)
         reader.raise_problems()
@@ -59,14 +60,14 @@ class EphemeralMachine(ResourceType):
                 if machine is not None:
                     await remove_machine(context, driver, machine.id, timeout=_timeout(new))
                 machine = await _take_over(context, driver, spec, timeout=_timeout(new)) or await driver.create(spec)
-            return await _finish(context, driver, machine, _timeout(new))
+            return await _finish(context, driver, machine, new)
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
         async with open_driver(old.get("platform", PLATFORMS[0]), context.settings) as driver:
             machine = await driver.get(old["machineId"])
         if machine is None or machine.leaving:
             return {"present": False}
-        return _outputs(machine)
+        return _outputs(machine, announces=bool(old.get("announces")))
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         async with open_driver(old.get("platform", PLATFORMS[0]), context.settings) as driver:
@@ -106,11 +107,19 @@ async def _take_over(context: Context, driver: MachineDriver, spec: MachineSpec,
     return usable
 
 
-async def _finish(context: Context, driver: MachineDriver, machine: Machine, timeout: float) -> Values:
-    """Waits until it is active. Whatever goes wrong from here on, the machine stays in the state."""
+async def _finish(context: Context, driver: MachineDriver, machine: Machine, inputs: Values) -> Values:
+    """Lets it announce, where it is to, and waits until it is active.
+
+    Whatever goes wrong from here on, the machine stays in the state.
+    """
+    timeout = _timeout(inputs)
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
     last = machine
+    announces = False
     try:
+        if inputs.get("bgp"):
+            await driver.open_bgp(machine.id)
+            announces = True
         while not last.ready:
             if last.state == "failed":
                 events = [event.text for event in await driver.events(last.id)][:5]
@@ -133,18 +142,20 @@ async def _finish(context: Context, driver: MachineDriver, machine: Machine, tim
             last = found
     except BaseException as error:  # a cancellation too must not lose the machine
         message = str(error) or f"interrupted while {last.hostname} ({last.id}) was {last.state}"
-        raise InitFailed(message, last.id, dict(_outputs(last))) from error
-    return _outputs(last)
+        raise InitFailed(message, last.id, dict(_outputs(last, announces=announces))) from error
+    return _outputs(last, announces=announces)
 
 
-def _unfinished(old: Values) -> bool:
-    """Whether an earlier run did not see it become active. A refresh forgets the error, but not this."""
+def _unfinished(old: Values, new: Values) -> bool:
+    """Whether an earlier run did not see it become what it was to be. A refresh forgets the error, but not this."""
     if not old.get("present"):
         return False
+    if old.get("bgp") and new.get("bgp") and not old.get("announces"):
+        return True
     return old.get("state") in ("queued", "provisioning", "failed") or not old.get("publicIpv4")
 
 
-def _outputs(machine: Machine) -> Values:
+def _outputs(machine: Machine, *, announces: bool) -> Values:
     return {
         "machineId": machine.id,
         "publicIpv4": machine.public_ipv4,
@@ -153,6 +164,7 @@ def _outputs(machine: Machine) -> Values:
         "console": machine.console,
         "present": True,
         "state": machine.state,
+        "announces": announces,
     }
 
 
@@ -163,7 +175,8 @@ def _timeout(inputs: Values) -> float:
 def _parse(inputs: Values) -> tuple[MachineSpec, Reader]:
     reader = Reader(inputs)
     reader.only("platform", "projectId", "hostname", "plan", "metro", "facilities", "operatingSystem", "ipxeScriptUrl",
-                "alwaysPxe", "userData", "tags", "projectSshKeyIds", "timeoutSeconds")  # fmt: skip
+                "alwaysPxe", "userData", "tags", "projectSshKeyIds", "timeoutSeconds", "bgp")  # fmt: skip
+    reader.boolean("bgp")
     reader.text("platform", default=PLATFORMS[0], pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS))
     reader.number("timeoutSeconds", default=1800, minimum=1)
     spec = MachineSpec(

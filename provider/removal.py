@@ -1,7 +1,8 @@
 """Removal: takes away an ephemeral machine, its DNS values and its files, once they have done their work.
 
-The order matters: names first, so that nobody is sent to the machine any more; then, after `drainSeconds`, the machine,
-waiting until the platform no longer knows it (what is not gone is still billed); the files at last.
+The order matters: names and announced addresses first, so that nobody is sent to the machine any more; then, after
+`drainSeconds`, the machine, waiting until the platform no longer knows it (what is not gone is still billed); the files
+at last.
 
 Life cycle: create removes; update removes what is newly named, or everything again when a trigger changed; read
 believes the state; delete does nothing, because nothing was made.
@@ -105,15 +106,18 @@ async def _remove(context: Context, inputs: Mapping[str, Any]) -> None:
     for zone in sorted({str(record["zone"]).lower() for record in records}):
         await context.status.live(f"withdrawing records of zone {zone}")
         await withdraw(context, zone, records_of([r for r in records if str(r["zone"]).lower() == zone]))
+    machine_id = str(inputs.get("machineId") or "")
+    platform = str(inputs.get("platform") or PLATFORMS[0])
+    if machine_id:
+        async with open_driver(platform, context.settings) as driver:
+            await driver.close_bgp(machine_id)
     drain = float(inputs.get("drainSeconds") or 0)
     if records and drain:
         await context.status.live(f"waiting {drain:g} s for resolvers to forget {len(records)} records")
         await asyncio.sleep(drain)
-    if inputs.get("machineId"):
-        async with open_driver(inputs.get("platform") or PLATFORMS[0], context.settings) as driver:
-            await remove_machine(
-                context, driver, str(inputs["machineId"]), timeout=float(inputs.get("timeoutSeconds") or 1800)
-            )
+    if machine_id:
+        async with open_driver(platform, context.settings) as driver:
+            await remove_machine(context, driver, machine_id, timeout=float(inputs.get("timeoutSeconds") or 1800))
     files: Sequence[str] = inputs.get("artifactsFiles") or ()
     if inputs.get("artifactsDirectory") and files:
         await _delete_files(context, str(inputs["artifactsDirectory"]), files)

@@ -239,6 +239,8 @@ class EphemeralMachineArgs:
     """Holds `metal-ipi:stack=…`, `metal-ipi:cluster=…` and `metal-ipi:name=…`: by these it is found after a crash."""
     project_ssh_key_ids: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
     """SSH keys of the project that may open the serial console."""
+    bgp: pulumi.Input[bool] = False
+    """Whether it announces IPv4 addresses: it gets a BGP session with its neighbours."""
     timeout_seconds: pulumi.Input[float] = 1800
     """How long it may take to become active, and as long again to be gone."""
 
@@ -263,6 +265,7 @@ class EphemeralMachine(_Resource):
             "tags": args.tags,
             "projectSshKeyIds": args.project_ssh_key_ids,
             "timeoutSeconds": args.timeout_seconds,
+            "bgp": args.bgp or None,
         }
         super().__init__(name, inputs, opts)
 

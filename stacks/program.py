@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,9 @@ from components.boot import ignition
 from components.boot.host_keys import host_key, unguessable
 from components.boot.ipxe import BootSpec, consoles, script
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
+from components.endpoints import kube_vip
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
-from components.install.assets import InstallAssets, InstallAssetsArgs
+from components.install.assets import Credentials, InstallAssets, InstallAssetsArgs
 from components.install.bootstrap import (
     BootstrapGates,
     BootstrapGatesArgs,
@@ -36,6 +37,7 @@ from provider.types import (
     ProviderArgs,
 )
 from stacks import connections
+from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.base import REHEARSAL
 from stacks.settings import OKD_PULL_SECRET, Settings, load
 from stacks.stream import boot_artifacts
@@ -114,6 +116,7 @@ class Cluster:
             self.ours,
         )
         self.identities = self._identities()
+        self.api_address = self._api_address()
         self.bootstrap_ignition = Artifacts(
             "bootstrap-ignition",
             ArtifactsArgs(
@@ -172,6 +175,19 @@ class Cluster:
             ),
         )
 
+    def _api_address(self) -> pulumi.Output[str] | None:
+        """The API's own address; None where its names resolve to the machines that serve it."""
+        api = self.settings.api_address
+        if isinstance(api, DnsRoundRobin):
+            return None
+        if api.address is not None:
+            return pulumi.Output.from_input(api.address)
+        return self.platform.reserve_address("api-address")
+
+    @property
+    def _announces(self) -> bool:
+        return isinstance(self.settings.api_address, KubeVip)
+
     def _full(self, hostname: str) -> str:
         return f"{hostname}.{self.settings.domain}"
 
@@ -193,16 +209,25 @@ class Cluster:
         seed = self.keys.host_key_seed
         return Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), self.ours)
 
-    def _user_data(self, hostname: str, source: pulumi.Input[ignition.Source]) -> pulumi.Output[str]:
+    def _user_data(
+        self, hostname: str, source: pulumi.Input[ignition.Source], *, announces: bool = False
+    ) -> pulumi.Output[str]:
         def render(found: list[object]) -> str:
-            pointer_source, urls, hashes, worker_pointer, key, seed = found
+            pointer_source, urls, hashes, worker_pointer, key, seed, api_address, credentials = found
             assert isinstance(pointer_source, ignition.Source) and isinstance(urls, dict) and isinstance(hashes, dict)
             name = _identity_file(str(seed), hostname)
+            authorities = ignition.certificate_authorities(str(worker_pointer))
+            vip = None
+            if announces:
+                assert isinstance(credentials, Credentials)
+                vip = self._kube_vip(str(api_address), [credentials.ca_pem, *map(ignition.data_of, authorities)])
             return ignition.pointer(
                 hostname=self._full(hostname),
                 merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
-                certificate_authorities=ignition.certificate_authorities(str(worker_pointer)),
+                certificate_authorities=authorities,
                 authorized_keys=[str(key), *self.settings.ssh.authorized_keys],
+                files=kube_vip.files(vip) if vip else (),
+                units=[kube_vip.unit()] if vip else (),
             )
 
         # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
@@ -213,7 +238,22 @@ class Cluster:
             self.assets.worker_pointer,
             self.keys.public_key,
             self.keys.host_key_seed,
+            self.api_address if announces else None,
+            self.assets.credentials if announces else None,
         ).apply(render)
+
+    def _kube_vip(self, address: str, authorities: Sequence[str]) -> kube_vip.KubeVip:
+        api = self.settings.api_address
+        assert isinstance(api, KubeVip)
+        return kube_vip.KubeVip(
+            address=address,
+            image=api.image,
+            hold_seconds=api.hold_seconds,
+            keepalive_seconds=api.keepalive_seconds,
+            domain=self.settings.domain,
+            ca_pem="".join(f"{authority.strip()}\n" for authority in authorities),
+            metadata_url=self.platform.metadata_url,
+        )
 
     def _machines(self) -> None:
         settings, names = self.settings, self.names
@@ -229,10 +269,11 @@ class Cluster:
                 role="bootstrap",
                 boot=Boot(
                     ipxe_script_url=script_url,
-                    user_data=self._user_data(names.bootstrap, bootstrap_source),
+                    user_data=self._user_data(names.bootstrap, bootstrap_source, announces=self._announces),
                     always_pxe=self.boot.always_pxe,
                 ),
                 timeout=settings.timeouts.machines_active,
+                announces=self._announces,
             ),
             self.ours,
         )
@@ -241,6 +282,7 @@ class Cluster:
 
     def _pool(self, role: Role, hostnames: tuple[str, ...], config: str, script_url: pulumi.Output[str]) -> NodePool:
         source = ignition.Source(url=f"https://api-int.{self.settings.domain}:22623/config/{config}")
+        announces = self._announces and role == "control-plane"
         return NodePool(
             "control-plane" if role == "control-plane" else "workers",
             NodePoolArgs(
@@ -249,7 +291,8 @@ class Cluster:
                 hostnames=hostnames,
                 domain=self.settings.domain,
                 ipxe_script_url=script_url,
-                user_data={hostname: self._user_data(hostname, source) for hostname in hostnames},
+                user_data={hostname: self._user_data(hostname, source, announces=announces) for hostname in hostnames},
+                announces=announces,
                 always_pxe=self.boot.always_pxe,
                 active_timeout=self.settings.timeouts.machines_active,
             ),
@@ -282,6 +325,7 @@ class Cluster:
                 control_plane=self.control_plane.addresses,
                 workers=self.workers.addresses,
                 bootstrap=(bootstrap_node, self.bootstrap.public_ipv4),
+                api_address=self.api_address,
             ),
             self.components,
         )
@@ -361,7 +405,7 @@ class Cluster:
             "cluster",
             {"name": settings.cluster_name, "domain": settings.domain, "version": settings.openshift_version},
         )
-        pulumi.export("api", {"url": self.dns.api_url})
+        pulumi.export("api", {"url": self.dns.api_url, "address": self.api_address})
         pulumi.export("bootstrap", {"present": self.removal.present})
         pulumi.export("nodes", pulumi.Output.all(*nodes).apply(lambda parts: [node for part in parts for node in part]))
         pulumi.export("kubeconfig", self.assets.kubeconfig)

@@ -16,7 +16,7 @@ import pulumi.runtime.config
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from stacks.problems import SECRET_NAMES, Problem, SettingsError, describe
-from stacks.sections.api_address import DnsRoundRobin
+from stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip
 from stacks.sections.artifacts import S3Artifacts, SshArtifacts
 from stacks.sections.base import REHEARSAL, Section, wrong
 from stacks.sections.boot import Boot
@@ -46,7 +46,9 @@ class Settings(Section):
         Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate | NoDns,
         Field(discriminator="type"),
     ] = Field(description="where the cluster's names are kept")
-    api_address: DnsRoundRobin = Field(default_factory=DnsRoundRobin, description="how the API is reached")
+    api_address: Annotated[DnsRoundRobin | KubeVip | ExternalApi, Field(discriminator="type")] = Field(
+        default_factory=DnsRoundRobin, description="how the API is reached"
+    )
     artifacts: Annotated[SshArtifacts | S3Artifacts, Field(discriminator="type")] = Field(
         description="where Ignition and boot scripts are uploaded"
     )

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
@@ -251,6 +251,14 @@ def certificate_authorities(installer_pointer: str) -> tuple[str, ...]:
 def data_url(text: str) -> str:
     """`text` as a data URL, base64."""
     return "data:;base64," + base64.b64encode(text.encode()).decode()
+
+
+def data_of(url: str) -> str:
+    """The text of a data URL; raises IgnitionError for another kind of URL."""
+    head, comma, data = url.partition(",")
+    if not (comma and head.startswith("data:")):
+        raise IgnitionError("an authority is given by a URL that is no data URL: it cannot be read here")
+    return base64.b64decode(data).decode() if head.endswith(";base64") else unquote(data)
 
 
 def _resource(source: Source) -> dict[str, Any]:

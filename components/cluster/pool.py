@@ -67,6 +67,8 @@ class NodePoolArgs:
     """True for machines without a disk."""
     active_timeout: int
     """Seconds until the platform must call a machine active."""
+    announces: bool = False
+    """Whether they announce addresses over BGP."""
 
 
 class NodePool(pulumi.ComponentResource):
@@ -87,6 +89,7 @@ class NodePool(pulumi.ComponentResource):
                         always_pxe=args.always_pxe,
                     ),
                     timeout=args.active_timeout,
+                    announces=args.announces,
                 ),
                 pulumi.ResourceOptions(parent=self),
             )

@@ -40,6 +40,8 @@ class MachineArgs:
     """What it boots."""
     timeout: int
     """Seconds until the platform must call it active."""
+    announces: bool = False
+    """Whether it announces addresses over BGP: the platform names its neighbours in its metadata."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +87,12 @@ class Platform(Protocol):
 
     ignition_platform: str
     """Ignition's platform id of its machines."""
+    metadata_url: str
+    """Where a machine reads what the platform says of it, BGP neighbours included."""
+
+    def reserve_address(self, name: str) -> pulumi.Output[str]:
+        """Reserve an IPv4 address that is routed to whichever machines announce it."""
+        ...
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> Machine:
         """Declare a machine that stays; `name` is its Pulumi name."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.machines.contract import MachineArgs
-from components.machines.tags import tags
+from components.machines.tags import reservation_tags, tags
 from provider.types import EphemeralMachine, EphemeralMachineArgs
 
 with warnings.catch_warnings():
@@ -57,6 +57,7 @@ class EquinixMetal(pulumi.ComponentResource):
     """The platform: project, SSH key, and the machines ordered from it."""
 
     ignition_platform = "packet"
+    metadata_url = "https://metadata.packet.net/metadata"
     project_id: pulumi.Output[str]
     """The project's id."""
 
@@ -93,6 +94,21 @@ class EquinixMetal(pulumi.ComponentResource):
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> EphemeralMetalMachine:
         """Order the machine that is gone again within the same `up`; `opts` carries our own provider."""
         return EphemeralMetalMachine(name, args, self, opts)
+
+    def reserve_address(self, name: str) -> pulumi.Output[str]:
+        """Reserve one public IPv4 address in the metro or facility; billed until it is released."""
+        metro, facilities = self.placement()
+        block = metal.ReservedIpBlock(
+            name,
+            project_id=self.project_id,
+            type="public_ipv4",
+            quantity=1,
+            metro=metro,
+            facility=facilities[0] if facilities else None,
+            tags=reservation_tags(stack=self._args.stack, cluster=self._args.cluster, name=name),
+            opts=self._child,
+        )
+        return block.network
 
     def placement(self) -> tuple[str | None, list[str] | None]:
         """Metro and facilities: exactly one of them is not None."""
@@ -140,6 +156,13 @@ class EquinixMetalMachine(pulumi.ComponentResource):
                 parent=self,
             ),
         )
+        if args.announces:
+            metal.BgpSession(
+                f"{name}-bgp",
+                device_id=device.id,
+                address_family="ipv4",
+                opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+            )
         self.resource: pulumi.Resource = device
         self.machine_id = device.id
         self.public_ipv4 = device.access_public_ipv4
@@ -171,6 +194,7 @@ class EphemeralMetalMachine:
                 always_pxe=args.boot.always_pxe,
                 user_data=args.boot.user_data,
                 tags=platform.tags(args),
+                bgp=args.announces,
                 timeout_seconds=args.timeout,
             ),
             # It is found by its tags: a second one beside it would be taken for the first.

@@ -14,3 +14,8 @@ def tags(*, stack: str, cluster: str, hostname: str, role: Role) -> list[str]:
         f"metal-ipi:name={hostname}",
         f"metal-ipi:role={role}",
     ]
+
+
+def reservation_tags(*, stack: str, cluster: str, name: str) -> list[str]:
+    """The tags of a reserved address."""
+    return ["metal-ipi", f"metal-ipi:stack={stack}", f"metal-ipi:cluster={cluster}", f"metal-ipi:name={name}"]

@@ -94,6 +94,14 @@ class MachineDriver(Protocol):
         """What happened to it, newest first. Empty when there is none."""
         ...
 
+    async def open_bgp(self, machine_id: str) -> None:
+        """Lets the machine announce IPv4 addresses to its neighbours; one that may already is left as it is."""
+        ...
+
+    async def close_bgp(self, machine_id: str) -> None:
+        """Withdraws at once whatever the machine announces. Finding nothing is fine."""
+        ...
+
 
 def open_driver(platform: str, settings: Settings) -> MachineDriver:
     """The driver of a platform; contacts nothing yet."""

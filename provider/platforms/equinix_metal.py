@@ -97,6 +97,28 @@ class EquinixMetal:
         answer = await self._repeat("GET", f"/devices/{machine_id}/events", params={"per_page": 100}, absent_ok=True)
         return [_event(event) for event in (answer or {}).get("events", [])]
 
+    async def open_bgp(self, machine_id: str) -> None:
+        backoff = Backoff(timeout=self._timeout)
+        while not any(session.get("address_family") == "ipv4" for session in await self._sessions(machine_id)):
+            try:
+                await self._once("POST", f"/devices/{machine_id}/bgp/sessions", json={"address_family": "ipv4"})
+            except _Passing as error:  # it may have been opened although the answer was lost: look again
+                if backoff.over:
+                    raise RemoteError(
+                        f"{self._where()} did not open a BGP session of device {machine_id}: {error}"
+                    ) from None
+                await backoff.pause(error.wait)
+            else:
+                return
+
+    async def close_bgp(self, machine_id: str) -> None:
+        for session in await self._sessions(machine_id):
+            await self._repeat("DELETE", f"/bgp/sessions/{session['id']}", absent_ok=True)
+
+    async def _sessions(self, machine_id: str) -> list[dict[str, Any]]:
+        answer = await self._repeat("GET", f"/devices/{machine_id}/bgp/sessions", absent_ok=True)
+        return list(answer.get("bgp_sessions") or [])
+
     async def _repeat(self, method: str, path: str, *, absent_ok: bool = False, **options: Any) -> dict[str, Any]:
         """For calls that may be made twice."""
         backoff = Backoff(timeout=self._timeout)

@@ -2,12 +2,81 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from typing import Literal
 
-from stacks.sections.base import Section
+from pydantic import Field, field_validator, model_validator
+
+from stacks.sections.base import Section, wrong
+
+KUBE_VIP_IMAGE = "ghcr.io/kube-vip/kube-vip:v0.9.2"
+
+
+def _ipv4(value: str | None) -> str | None:
+    if value is not None:
+        try:
+            ipaddress.IPv4Address(value)
+        except ValueError:
+            raise wrong("it is no IPv4 address", "give one address, without prefix length, e.g. 192.0.2.10") from None
+    return value
 
 
 class DnsRoundRobin(Section):
     """The API's names resolve to all control plane machines."""
 
     type: Literal["dns-round-robin"] = "dns-round-robin"
+
+
+class KubeVip(Section):
+    """An address that each control plane machine announces over BGP while its API server answers."""
+
+    type: Literal["kube-vip"] = "kube-vip"
+    address: str | None = Field(
+        default=None,
+        description="an IPv4 address, routed to whoever announces it; not set: one is reserved from the platform",
+    )
+    image: str = Field(default=KUBE_VIP_IMAGE, description="kube-vip's image, pinned by tag or, better, by digest")
+    hold_seconds: int = Field(
+        default=3, ge=3, le=180, description="after so many seconds of silence a machine counts as lost"
+    )
+    keepalive_seconds: int = Field(
+        default=1, ge=1, le=60, description="how often a machine says that it is there; at most a third of holdSeconds"
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        return _ipv4(value)
+
+    @field_validator("image")
+    @classmethod
+    def _pinned(cls, value: str) -> str:
+        if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64}|[^\s@]+:(?!latest$)[\w.-]+", value):
+            raise wrong("it is not pinned", f"name a version or a digest: {KUBE_VIP_IMAGE} or <image>@sha256:<digest>")
+        return value
+
+    @model_validator(mode="after")
+    def _several_keepalives(self) -> KubeVip:
+        if 3 * self.keepalive_seconds > self.hold_seconds:
+            raise wrong(
+                f"it is more than a third of holdSeconds ({self.hold_seconds})",
+                "make it less, or holdSeconds more: one lost message must not look like a lost machine",
+                at="keepaliveSeconds",
+            )
+        return self
+
+
+class ExternalApi(Section):
+    """A load balancer of the facility's own."""
+
+    type: Literal["external"] = "external"
+    address: str = Field(
+        description="its IPv4 address; it forwards 6443 and, from within only, 22623 to the bootstrap machine and the"
+        " control plane, to whoever answers /readyz and /healthz"
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        return str(_ipv4(value))

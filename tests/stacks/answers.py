@@ -79,6 +79,8 @@ ANSWERS = {
     "equinix-metal:index/project:Project": lambda args: {},
     "equinix-metal:index/projectSshKey:ProjectSshKey": lambda args: {},
     "equinix-metal:index/device:Device": _device,
+    "equinix-metal:index/reservedIpBlock:ReservedIpBlock": lambda args: {"network": "192.0.2.130"},
+    "equinix-metal:index/bgpSession:BgpSession": lambda args: {},
     **{
         component: lambda args: {}
         for component in (

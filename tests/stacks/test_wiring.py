@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from functools import cache
 from typing import Any
@@ -268,3 +269,49 @@ def test_an_installed_machine_does_not_loop_into_the_network(device: str | None,
     recorder, _ = _run(boot=boot)
     assert {args.inputs["alwaysPxe"] for args in recorder.of(_DEVICE)} == {always}
     assert recorder.one("da11-bootstrap").inputs["alwaysPxe"] is always
+
+
+_VIP_UNIT = "metal-ipi-kube-vip.service"
+
+
+def _units(machine: Any) -> set[str]:
+    config = json.loads(plain(machine.inputs["userData"]))
+    return {unit["name"] for unit in config["systemd"]["units"]}
+
+
+def test_an_address_is_announced_by_whoever_serves_the_api() -> None:
+    recorder, outputs = _run(apiAddress={"type": "kube-vip"})
+    domain = "da11.metal.example.com"
+    assert outputs["api"]["address"] == "192.0.2.130"
+    lasting = _records(recorder, "dns-api-records")
+    assert lasting[f"api.{domain}"] == lasting[f"api-int.{domain}"] == ["192.0.2.130"]
+    assert list(_records(recorder, "dns-bootstrap-records")) == [f"da11-bootstrap.{domain}"]
+    block = recorder.one("api-address").inputs
+    assert (block["type"], block["quantity"], block["facility"]) == ("public_ipv4", 1, "da11")
+    assert set(block["tags"]) >= {"metal-ipi:stack=da11", f"metal-ipi:cluster={domain}"}
+    announcing = {f"da11-control-plane-{number}" for number in range(3)}
+    sessions = recorder.of("equinix-metal:index/bgpSession:BgpSession")
+    assert {session.name.removesuffix("-bgp") for session in sessions} == announcing
+    assert all(session.inputs["addressFamily"] == "ipv4" for session in sessions)
+    assert recorder.one("da11-bootstrap").inputs["bgp"] is True
+    for machine in [*recorder.of(_DEVICE), recorder.one("da11-bootstrap")]:
+        name = machine.name.removesuffix("-device")
+        assert (_VIP_UNIT in _units(machine)) == (name in {*announcing, "da11-bootstrap"}), name
+
+
+def test_an_address_of_ones_own_is_not_reserved() -> None:
+    recorder, outputs = _run(apiAddress={"type": "kube-vip", "address": "198.51.100.77"})
+    assert outputs["api"]["address"] == "198.51.100.77"
+    assert recorder.of("equinix-metal:index/reservedIpBlock:ReservedIpBlock") == []
+    files = json.loads(plain(recorder.one("da11-bootstrap").inputs["userData"]))["storage"]["files"]
+    text = next(file for file in files if file["path"] == "/etc/metal-ipi/kube-vip.env")["contents"]["source"]
+    assert "ADDRESS='198.51.100.77'" in base64.b64decode(text.partition(",")[2]).decode()
+
+
+def test_an_external_load_balancer_is_only_named() -> None:
+    recorder, _ = _run(apiAddress={"type": "external", "address": "198.51.100.77"})
+    assert _records(recorder, "dns-api-records")["api.da11.metal.example.com"] == ["198.51.100.77"]
+    assert recorder.of("equinix-metal:index/bgpSession:BgpSession") == []
+    machines = [*recorder.of(_DEVICE), recorder.one("da11-bootstrap")]
+    assert not any(_VIP_UNIT in _units(machine) for machine in machines)
+    assert "bgp" not in recorder.one("da11-bootstrap").inputs

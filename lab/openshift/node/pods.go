@@ -200,7 +200,7 @@ func (p *pods) image(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+url.PathEscape(name), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+name, nil)
 	if err != nil {
 		return "", err
 	}
