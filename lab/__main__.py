@@ -43,12 +43,15 @@ def _parser() -> argparse.ArgumentParser:
         kinds = ("libvirt", "simulated")
         command.add_argument("--machines", choices=kinds, default="libvirt", help="what plays the servers")
 
-    add_machines(add("setup", _setup, "install and build what the lab needs, after saying what", state=False))
+    setup = add("setup", _setup, "install and build what the lab needs, after saying what", state=False)
+    add_machines(setup)
+    setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
     add_machines(add("up", _up, "start the lab; one that runs is left alone"))
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
     add("facts", _facts, "print where everything is and what opens it, as JSON with secrets")
+    add("routes", _routes, "print what the facility's router holds, as JSON")
     run = add("run", _run, "run a command inside the lab's network")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
     return parser
@@ -61,7 +64,7 @@ def _say(message: str) -> None:
 def _setup(arguments: argparse.Namespace) -> int:
     from lab import setup
 
-    setup.run(arguments.machines, _say)
+    setup.run(arguments.machines, _say, kube_vip=arguments.kube_vip)
     return 0
 
 
@@ -111,6 +114,13 @@ def _facts(arguments: argparse.Namespace) -> int:
     layout = Layout.of(arguments.state)
     facts.require(layout)
     print(json.dumps(json.loads(layout.facts.read_text()), indent=2))
+    return 0
+
+
+def _routes(arguments: argparse.Namespace) -> int:
+    from lab.network import routes
+
+    print(json.dumps(routes.document(Layout.of(arguments.state)), indent=2))
     return 0
 
 

@@ -171,7 +171,12 @@ def _prepare(wanted: Wanted, report: Report) -> None:
         stale.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
     served = "Knot" if dns.knot() else "the lab's own small server, for Knot is not installed"
-    report(f"starting the lab: {wanted.machines} machines, namespaces of its own ({privileged}), DNS by {served}")
+    bgp = "no BGP, for BIRD is not installed"
+    if known.bgp is not None:
+        bgp = "BGP by BIRD" + ("" if known.bgp.md5 else " without passwords: this kernel has no TCP MD5 signatures")
+    report(
+        f"starting the lab: {wanted.machines} machines, namespaces of its own ({privileged}), DNS by {served}, {bgp}"
+    )
 
 
 def _spawn(wanted: Wanted) -> subprocess.Popen[bytes]:

@@ -53,7 +53,7 @@ AFTERBURN = (
 """What cargo needs on top, to build Afterburn once."""
 
 
-def run(machines: str, report: Report) -> str:
+def run(machines: str, report: Report, *, kube_vip: bool = False) -> str:
     """Install and build what a lab with `machines` needs; returns the kind of machines it can have here."""
     if machines == "libvirt" and (reason := _no_libvirt()):
         report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
@@ -69,6 +69,10 @@ def run(machines: str, report: Report) -> str:
         report("building the node image from Debian packages, unless it is built already (minutes)")
         image = ensure()
         report(f"the node image: {image.directory}" + ("" if image.afterburn else " (without Afterburn)"))
+        if kube_vip:
+            from lab.kube_vip import KUBE_VIP
+
+            report(f"kube-vip: {KUBE_VIP.ensure(report)}")
     return machines
 
 

@@ -29,10 +29,12 @@ def say(text: str) -> None:
 
 def setup(layout: Layout, machines: str | None) -> None:
     """Everything that can be made beforehand: the engine, and the lab's packages and images for a lab stack."""
-    wanted = stackfile.lab_machines(stackfile.read(layout.stack_file))
+    document = stackfile.read(layout.stack_file)
+    wanted = stackfile.lab_machines(document)
     engine.ensure(say)
     if wanted is not None:
-        Facility(layout=layout).setup(_machines(layout, wanted, machines))
+        kind = _machines(layout, wanted, machines, document)
+        Facility(layout=layout).setup(kind, kube_vip=stackfile.announces(document))
 
 
 def up(layout: Layout, machines: str | None) -> None:
@@ -122,7 +124,7 @@ def run_engine(operation: str, layout: Layout, found: engine.Engine) -> None:
     session.run(operation)
 
 
-def _machines(layout: Layout, wanted: str, asked: str | None) -> str:
+def _machines(layout: Layout, wanted: str, asked: str | None, document: stackfile.Tree) -> str:
     """Which kind of machines: what the existing state was made of, else what was asked for, else the stack file's."""
     chosen = asked or wanted
     if chosen not in KINDS:
@@ -130,6 +132,12 @@ def _machines(layout: Layout, wanted: str, asked: str | None) -> str:
             f"there are no lab machines of kind '{chosen}'",
             why="MACHINES, or metal-ipi:lab.machines in the stack file, names them",
             remedy=f"use one of {', '.join(KINDS)}",
+        )
+    if chosen == "simulated" and stackfile.announces(document):
+        raise StackError(
+            f"stack '{layout.stack}' cannot have simulated machines",
+            why="metal-ipi:apiAddress is of type kube-vip, and simulated machines share one kernel: they speak no BGP",
+            remedy="use libvirt machines, or apiAddress of type dns-round-robin",
         )
     if not (layout.exists and layout.machines.exists()):
         return chosen
@@ -151,8 +159,8 @@ def _with_lab(operation: str, layout: Layout, machines: str | None) -> None:
         if operation == "up":
             _check_settings(layout, document)
         facility = Facility(layout=layout)
-        kind = _machines(layout, wanted, machines)
-        facility.setup(kind)
+        kind = _machines(layout, wanted, machines, document)
+        facility.setup(kind, kube_vip=stackfile.announces(document))
         facts = facility.up(kind)
         write_private(layout.machines, facts["machines"])
     _inner(layout, operation, is_lab=wanted is not None)

@@ -23,9 +23,10 @@ class Facility:
     layout: Layout
     """Where its runtime directory is."""
 
-    def setup(self, machines: str) -> None:
+    def setup(self, machines: str, *, kube_vip: bool) -> None:
         """Install and build what the lab needs; the lab says what it does, and does nothing when all is there."""
-        self._call("setup", "--machines", machines, what="the lab could not be set up")
+        more = ["--kube-vip"] if kube_vip else []
+        self._call("setup", "--machines", machines, *more, what="the lab could not be set up")
 
     def up(self, machines: str) -> dict[str, Any]:
         """Start the lab, or find it running; returns its facts."""

@@ -68,6 +68,12 @@ def lab_machines(document: Tree) -> str | None:
     return str(lab.get("machines", "libvirt")) if isinstance(lab, dict) else "libvirt"
 
 
+def announces(document: Tree) -> bool:
+    """Whether the API has an address that machines announce over BGP."""
+    address = _config(document).get(f"{NAMESPACE}:apiAddress")
+    return isinstance(address, dict) and cast(Tree, address).get("type") == "kube-vip"
+
+
 def has_secrets(document: Tree) -> bool:
     """Whether the file holds values that only its own passphrase decrypts."""
     return _holds_secure(document.get("config"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 from lab.layout import Layout, write_private
@@ -41,7 +42,20 @@ def publish(layout: Layout, machines: str) -> None:
 def _publish_image(layout: Layout) -> dict[str, object]:
     from lab.node_image.build import ensure
 
-    return ensure().publish(layout.boot, layout.ca.read_bytes(), BASE_URL)
+    image = ensure()
+    _publish_containers(layout.boot / "images" / image.release / "containers")
+    return image.publish(layout.boot, layout.ca.read_bytes(), BASE_URL)
+
+
+def _publish_containers(directory: Path) -> None:
+    """Put the programs of container images where nodes pull them from; what was not built is not there."""
+    from lab import kube_vip
+
+    program = kube_vip.KUBE_VIP.cached()
+    if program is not None:
+        target = directory / kube_vip.image()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(program, target)
 
 
 def _publish_simulated(boot: Path) -> dict[str, object]:
