@@ -15,7 +15,7 @@ from provider.dns_services import Change, Found, Key, Throttled, canonical, spel
 from provider.dns_services.authorities import ask_all, servers_of
 from provider.dns_services.route53 import seconds
 from provider.dns_settings import LexiconSettings
-from provider.errors import InvalidInputs, RemoteError
+from provider.errors import InvalidInputs, ProviderError, RemoteError
 
 _CALL_TIMEOUT = 120.0
 _QUOTES_TEXT = frozenset({"cloudflare"})
@@ -133,6 +133,11 @@ class LexiconService:
             raise RemoteError(
                 f"{self.where} does not let us at zone {self._zone}: {error}; see dns.zone, and the credentials"
             ) from None
+        except ProviderError:
+            raise
+        except Exception as error:  # lexicon's providers raise plain Exception, and trip over answers that are odd
+            message = f"{self.where} gave an answer that dns-lexicon cannot use: {type(error).__name__}: {error}"
+            raise RemoteError(message) from error
 
     def _worded(self, error: Any) -> RemoteError:
         status = int(error.response.status_code)

@@ -180,6 +180,15 @@ def test_what_the_service_refuses_is_told_in_its_words(zone: CloudZone) -> None:
     asyncio.run(run())
 
 
+def test_an_answer_that_makes_no_sense_is_told_as_such(zone: CloudZone) -> None:
+    async def run() -> None:
+        zone.cloud.faults.append(("GET", Refused(200, 0, "an error that calls itself a success")))
+        with pytest.raises(RemoteError, match="DNS service cloudflare gave an answer that dns-lexicon cannot use"):
+            await (await resource(zone)).up(inputs(a("api", "198.51.100.1")))
+
+    asyncio.run(run())
+
+
 def test_services_that_lexicon_does_not_have() -> None:
     async def run() -> None:
         for name, told in (("nosuchservice", "knows no service nosuchservice"), ("auto", "knows no service auto")):
