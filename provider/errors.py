@@ -3,7 +3,8 @@
 ProviderError              what the user sees: what went wrong, where, and what to do about it
 ├── InvalidInputs          an input which only turned out wrong while working
 ├── RemoteError            a service answered no, or not at all
-│   └── DnsConflict        a record set holds values of somebody else
+│   ├── DnsConflict        a record set holds values of somebody else
+│   └── Throttled          a service wants to be left alone for a while (provider.dns_services)
 ├── GateFailed             a gate gave up, or saw a fatal cause
 └── InitFailed             something was made, but not finished: carries the state to keep, so that nothing is lost
 """

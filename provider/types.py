@@ -116,9 +116,16 @@ class DnsRecordArgs:
     """A, AAAA, PTR, TXT or CNAME."""
     values: pulumi.Input[Sequence[pulumi.Input[str]]]
     """Addresses, names (a trailing dot is optional) or text. Never empty."""
+    label: str | None = None
+    """What previews call it; not given: name and type. A name that is an output needs one."""
 
     def to_wire(self) -> dict[str, Any]:
         return {"name": self.name, "type": self.type, "values": self.values}
+
+    def to_label(self) -> str:
+        if self.label is None and not (isinstance(self.name, str) and isinstance(self.type, str)):
+            raise ValueError("a DNS record whose name is an output needs a label")
+        return self.label or f"{self.name} {self.type}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,15 +155,23 @@ class DnsRecords(_Resource):
             "zone": args.zone,
             "domain": args.domain,
             "ttl": args.ttl,
-            "records": [record.to_wire() for record in args.records],
+            "records": _labelled(args.records),
             "ephemeral": args.ephemeral,
         }
         super().__init__(name, inputs, opts)
 
     @property
-    def records(self) -> pulumi.Output[list[dict[str, Any]]]:
-        """The values of ours, {name, type, values}; after a refresh those that are really there."""
+    def records(self) -> pulumi.Output[dict[str, dict[str, Any]]]:
+        """The values of ours by label, {name, type, values}; after a refresh those that are really there."""
         return self._output("records")
+
+
+def _labelled(records: Sequence[DnsRecordArgs]) -> dict[str, Any]:
+    labels = [record.to_label() for record in records]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise ValueError(f"DNS records are given twice: {', '.join(twice)}; put all values of a name into one")
+    return dict(zip(labels, (record.to_wire() for record in records), strict=True))
 
 
 # --- artifacts ------------------------------------------------------------------------------------------------------

@@ -326,6 +326,7 @@ class Cluster:
                 workers=self.workers.addresses,
                 bootstrap=(bootstrap_node, self.bootstrap.public_ipv4),
                 api_address=self.api_address,
+                reverse_zones=settings.dns.reverse_zones,
             ),
             self.components,
         )
@@ -406,6 +407,7 @@ class Cluster:
             {"name": settings.cluster_name, "domain": settings.domain, "version": settings.openshift_version},
         )
         pulumi.export("api", {"url": self.dns.api_url, "address": self.api_address})
+        pulumi.export("dns", {"needed": self.dns.needed})
         pulumi.export("bootstrap", {"present": self.removal.present})
         pulumi.export("nodes", pulumi.Output.all(*nodes).apply(lambda parts: [node for part in parts for node in part]))
         pulumi.export("kubeconfig", self.assets.kubeconfig)

@@ -106,7 +106,7 @@ class ClusterDns(pulumi.ComponentResource):
             ("bootstrap-reverse", dict([args.bootstrap]), True),
         ):
             pointers = [
-                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[host])
+                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[host], label=f"{host} PTR")
                 for host, address in addresses.items()
             ]
             DnsRecords(

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import signal
 import sys
 from pathlib import Path
@@ -14,11 +15,12 @@ from pathlib import Path
 from lab.facts import Facts, require
 from lab.layout import Layout
 from lab.machines.base import BackendError, MachineBackend
+from lab.metal_api.bgp import LOCAL_ASN, request_config
 from lab.metal_api.provisioning import Pace
 from lab.metal_api.routing import NoRouter
 from lab.metal_api.server import Places, Service
 from lab.metal_api.sources import Chance, SystemClock
-from lab.metal_api.state import Identity
+from lab.metal_api.state import Account, Identity
 from lab.network import bird, plan
 from lab.network.bgp import RouterError
 from lab.network.bird_control import Bird
@@ -63,6 +65,13 @@ def _tell(ready: Path, text: str | None) -> None:
         ready.write_text(text)
 
 
+def _enable_bgp(account: Account, project_id: str, *, md5: bool) -> None:
+    """The project that is there from the start may speak BGP, as one does that somebody has prepared."""
+    if project_id not in account.bgp_configs:
+        password = f"Lab0{secrets.token_hex(6)}" if md5 else None
+        request_config(account, project_id, {"deployment_type": "local", "asn": LOCAL_ASN, "md5": password})
+
+
 async def _serve(options: argparse.Namespace) -> None:
     layout = Layout.of(options.state)
     ready: Path = options.ready_file or layout.state / "metal_api.ready"
@@ -84,6 +93,8 @@ async def _serve(options: argparse.Namespace) -> None:
     running: asyncio.Task[None] | None = None
     try:
         await service.start()
+        if facts.bgp is not None:
+            _enable_bgp(service.account, facts.api.project_id, md5=facts.bgp.md5)
         _tell(ready, f"{os.getpid()}\n")
         running = asyncio.create_task(service.run())
         stopping = asyncio.create_task(stop.wait())

@@ -46,8 +46,7 @@ def _made(
 
 def _records(recorder: Recorder, name: str) -> dict[str, list[str]]:
     given = plain(recorder.one(name).inputs["records"])
-    members = given.values() if isinstance(given, dict) else given
-    return {f"{record['name']} {record['type']}": record["values"] for record in members}
+    return {f"{record['name']} {record['type']}": record["values"] for record in given.values()}
 
 
 def test_one_zone() -> None:
