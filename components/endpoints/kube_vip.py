@@ -73,7 +73,7 @@ def unit() -> NodeUnit:
             "Wants=network-online.target\n"
             "After=network-online.target\n"
             "[Service]\n"
-            f"ExecStart=/bin/sh {_SCRIPT}\n"
+            f"ExecStart=/bin/bash {_SCRIPT}\n"
             "Restart=always\n"
             "RestartSec=5\n"
             "[Install]\n"

@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # Announces the API's address from this machine over BGP, with kube-vip as a static pod, for as long as its own API
 # server and its own machine config server answer. Who the peers are, their passwords, the address to speak from and the
 # way to them are what the platform's metadata says of this machine. Settings: /etc/metal-ipi/kube-vip.env.
@@ -28,13 +28,17 @@ fetch_neighbours() { # until the platform tells of a BGP session of this machine
 }
 
 reach_peers() { # BGP must leave from the private address, and on its network
-    device=$(ip -j -4 route show default | jq -r '.[0].dev')
+    device=$(ip -j -4 route show default | jq -r '.[0].dev // empty')
+    if [ -z "$device" ]; then
+        say "there is no default route: the way to the BGP peers is not known"
+        return 1
+    fi
     jq -r '. as $all | .bgp_neighbors[] | select(.address_family == 4) | .customer_ip as $own
         | ($all.network.addresses[] | select(.address == $own)) as $address
         | .peer_ips[] | [$own, $address.cidr, $address.gateway, .] | @tsv' "$metadata" |
         while read -r own prefix gateway peer; do
-            ip address replace "$own/$prefix" dev "$device"
-            ip route replace "$peer/32" via "$gateway" dev "$device" src "$own"
+            ip address replace "$own/$prefix" dev "$device" &&
+                ip route replace "$peer/32" via "$gateway" dev "$device" src "$own" || return 1
         done
 }
 
@@ -86,7 +90,7 @@ mkdir -p "$root/run/metal-ipi"
 trap 'withdraw "asked to stop"; exit 0' TERM INT
 withdraw "started anew"
 fetch_neighbours
-reach_peers
+reach_peers || exit 1
 prepare || exit 1
 failed=0
 while :; do

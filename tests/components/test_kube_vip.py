@@ -93,7 +93,7 @@ class Machine:
             "METAL_IPI_ROOT": str(self.root),
         }
         script = self.root / "usr/local/bin/metal-ipi-kube-vip"
-        self.process = subprocess.Popen(["sh", script], env=environment, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(["bash", script], env=environment, stderr=subprocess.PIPE, text=True)
         return self.process
 
     def answer(self, port: int, yes: bool) -> None:
@@ -212,6 +212,13 @@ def test_a_password_that_cannot_be_passed_on_is_told(machine: Machine) -> None:
     _, err = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "holds one of ':,/'" in err and "a:b" not in err
+
+
+def test_a_machine_without_a_way_to_its_peers_says_so(machine: Machine) -> None:
+    (machine.root / "bin/ip").write_text("#!/bin/sh\n[ \"$1\" != -j ] || echo '[]'\n")
+    process = machine.start()
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 1 and "there is no default route" in err
 
 
 def test_what_an_earlier_run_left_is_withdrawn_first(machine: Machine) -> None:
