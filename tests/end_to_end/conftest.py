@@ -8,18 +8,28 @@ from pathlib import Path
 import pytest
 
 from lab import control
+from lab.setup import settle
 from tests.end_to_end.project import Project
 
 
-def _project(directory: Path) -> Generator[Project, None, None]:
+def _project(directory: Path, machines: str = "simulated") -> Generator[Project, None, None]:
     refusal = control.sandbox_refusal()
     if refusal is not None:
         pytest.skip(f"this system allows no namespaces: {refusal}")
-    project = Project(directory / "p")
+    project = Project(directory / "p", machines=machines)
     try:
         yield project
     finally:
         project.close()
+
+
+@pytest.fixture
+def emulated(tmp_path: Path) -> Generator[Project, None, None]:
+    """A copy of the project whose machines are emulated."""
+    refusals: list[str] = []
+    if settle("libvirt", refusals.append) != "libvirt":
+        pytest.skip("; ".join(refusals))
+    yield from _project(tmp_path, machines="libvirt")
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 python -m tests.end_to_end.inside STATE holdings                 devices, keys, faults, DNS records, as JSON
 python -m tests.end_to_end.inside STATE faults '[{...}, ...]'    replace all faults
 python -m tests.end_to_end.inside STATE hits                     print the faults that are set
-python -m tests.end_to_end.inside STATE call METHOD PATH         one call of the Metal API
+python -m tests.end_to_end.inside STATE call METHOD PATH [BODY]  one call of the Metal API
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def main() -> None:
                 _ok(client.post(f"{control}/faults", json=fault))
         case ["hits"]:
             print(json.dumps(_ok(client.get(f"{control}/faults")).json()["faults"]))
-        case ["call", method, path]:
-            print(_ok(client.request(method, f"{known.api.url}{path}")).text)
+        case ["call", method, path, *body]:
+            document = json.loads(body[0]) if body else None
+            print(_ok(client.request(method, f"{known.api.url}{path}", json=document)).text)
         case _:
             raise SystemExit(__doc__)
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from pathlib import Path
-
 import pytest
 
-from lab import control
-from lab.setup import settle
 from tests.end_to_end.cluster import DOMAIN, names
 from tests.end_to_end.project import Project
 
@@ -17,21 +12,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.libvirt]
 _LONGEST = 600.0
 """Seconds for an installation: six machines are emulated at once, in software."""
 _WITHOUT_AFTERBURN = {"ignition", "platform-karg", "karg console=ttyS0", "hostname", "os-version"}
-
-
-@pytest.fixture
-def emulated(tmp_path: Path) -> Generator[Project, None, None]:
-    """A copy of the project whose machines are emulated."""
-    refusals: list[str] = []
-    if control.sandbox_refusal() is not None:
-        pytest.skip(f"this system allows no namespaces: {control.sandbox_refusal()}")
-    if settle("libvirt", refusals.append) != "libvirt":
-        pytest.skip("; ".join(refusals))
-    project = Project(tmp_path / "p", machines="libvirt")
-    try:
-        yield project
-    finally:
-        project.close()
 
 
 def test_a_cluster_is_installed_on_machines_that_boot(emulated: Project) -> None:

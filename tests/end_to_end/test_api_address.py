@@ -1,0 +1,162 @@
+"""The API's own address, announced over BGP by machines that really boot, asked all the while by a client outside."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.kube_vip import KUBE_VIP
+from tests.end_to_end.project import Project
+
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.libvirt]
+
+_LONGEST = 600.0
+HAND_OVER_GAP = 1.0
+LOSS_GAP = 5.0
+"""Seconds without an answer."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One request of the prober."""
+
+    began: float
+    port: int
+    well: bool
+
+
+@dataclass(frozen=True)
+class Phase:
+    """How a client fared for a while."""
+
+    name: str
+    port: int
+    requests: int
+    failures: int
+    gap: float
+    """The longest time between the beginnings of requests that went well, seconds."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}, {self.port}: {self.requests} requests, {self.failures} failed, longest gap {self.gap:.1f} s"
+        )
+
+
+def judge(name: str, answers: Sequence[Answer], since: float, until: float) -> list[Phase]:
+    """Both ports between two moments; a gap counts from the beginning and to the end, too."""
+    phases: list[Phase] = []
+    for port in (6443, 22623):
+        asked = [answer for answer in answers if answer.port == port and since <= answer.began <= until]
+        good = [since, *sorted(answer.began for answer in asked if answer.well), until]
+        gap = max(after - before for before, after in itertools.pairwise(good))
+        phases.append(Phase(name, port, len(asked), sum(not answer.well for answer in asked), gap))
+    return phases
+
+
+def await_(true: Callable[[], Any], what: str, seconds: float = 120.0) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        time.sleep(0.3)
+
+
+class Facility:
+    """The lab of a project, as the test uses it."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    def lab(self, *arguments: str) -> list[str]:
+        command, *rest = arguments
+        return [sys.executable, "-m", "lab", command, "--state", str(self.project.layout.state), *rest]
+
+    def routes(self) -> list[dict[str, Any]]:
+        """What the router holds."""
+        done = subprocess.run(
+            self.lab("routes"), cwd=self.project.root, capture_output=True, text=True, check=True, timeout=30
+        )
+        return json.loads(done.stdout)["routes"]
+
+    def announcing(self) -> list[str]:
+        """The private addresses of the machines that announce."""
+        return [address for route in self.routes() for address in route["via"]]
+
+    @contextmanager
+    def client(self, address: str, file: Path) -> Generator[None]:
+        """The prober, in a client's namespace behind the router."""
+        client = [sys.executable, "-m", "lab.network.client", "--"]
+        prober = [sys.executable, "-m", "tests.end_to_end.prober", address, str(file)]
+        with subprocess.Popen([*self.lab("run", "--"), *client, *prober], cwd=self.project.root) as process:
+            try:
+                yield
+            finally:
+                process.terminate()
+
+
+def read(file: Path) -> list[Answer]:
+    """What the prober wrote; the last line may be cut off."""
+    return [Answer(**json.loads(line)) for line in file.read_text().splitlines() if line.endswith("}")]
+
+
+def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
+    if KUBE_VIP.cached() is None:
+        KUBE_VIP.ensure(print)
+    emulated.configure(apiAddress={"type": "kube-vip"}, workers={"count": 0})
+    facility, file = Facility(emulated), tmp_path / "answers"
+    up = emulated.start("up")
+    await_(lambda: up.over() or (emulated.layout.facts.exists() and _reserved(emulated)), "an address is reserved", 300)
+    assert not up.over(), up.printed()
+    address = _reserved(emulated)
+    with facility.client(address, file):
+        done = up.wait(_LONGEST)
+        assert done.status == 0, done.text
+        over = time.monotonic()
+        output = emulated.output()
+        assert output["api"]["address"] == address
+        masters = {node["private_ipv4"]: node["name"].partition(".")[0] for node in output["nodes"]}
+        (route,) = facility.routes()
+        assert route["prefix"] == f"{address}/32" and set(route["via"]) == set(masters)
+
+        lost, name = sorted(masters.items())[0]
+        device = next(each["id"] for each in emulated.holdings()["devices"] if each["hostname"] == name)
+        cut = time.monotonic()
+        emulated.inside("call", "POST", f"/devices/{device}/actions", json.dumps({"type": "power_off"}))
+        await_(lambda: lost not in facility.announcing(), f"{name} is withdrawn")
+        time.sleep(5)
+        back = time.monotonic()
+        emulated.inside("call", "POST", f"/devices/{device}/actions", json.dumps({"type": "power_on"}))
+        await_(lambda: lost in facility.announcing(), f"{name} announces again", 180)
+        time.sleep(2)
+        end = time.monotonic()
+
+    answers = read(file)
+    first = min(answer.began for answer in answers if answer.well)
+    phases = [
+        *judge("bootstrap to control plane", answers, first, over),
+        *judge("a machine lost", answers, cut, back),
+        *judge("the machine back", answers, back, end),
+    ]
+    for phase in phases:
+        print(phase)
+    limits = {"bootstrap to control plane": HAND_OVER_GAP, "a machine lost": LOSS_GAP, "the machine back": LOSS_GAP}
+    late = [str(phase) for phase in phases if phase.gap > limits[phase.name]]
+    assert not late, late
+
+    emulated.make("down")
+    assert emulated.left() == []
+
+
+def _reserved(project: Project) -> str:
+    """The address that the cluster has reserved; empty as long as it has none."""
+    return next((each["network"] for each in project.holdings()["reservations"]), "")
