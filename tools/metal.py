@@ -45,6 +45,16 @@ class Key:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """A reserved block of addresses."""
+
+    id: str
+    network: str
+    tags: frozenset[str]
+    created: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Project:
     """A project that the token reaches."""
 
@@ -90,6 +100,23 @@ class MetalApi:
             Key(id=str(item["id"]), label=str(item.get("label") or ""), created=_time(item.get("created_at")))
             for item in self._pages(f"/projects/{project}/ssh-keys", "ssh_keys")
         ]
+
+    def reservations(self, project: str) -> list[Reservation]:
+        """Every public IPv4 block that was reserved in a project, not what its machines have by themselves."""
+        return [
+            Reservation(
+                id=str(item["id"]),
+                network=str(item.get("network") or item["id"]),
+                tags=frozenset(map(str, item.get("tags") or ())),
+                created=_time(item.get("created_at")),
+            )
+            for item in self._pages(f"/projects/{project}/ips", "ip_addresses")
+            if item.get("type") == "public_ipv4" and not item.get("management")
+        ]
+
+    def delete_reservation(self, id: str) -> None:
+        """Give a reserved block back."""
+        self._delete(f"/ips/{id}", f"reserved address {id}")
 
     def projects(self) -> list[Project]:
         """Every project that the token reaches."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from tools.metal import Key, Machine, Project
+from tools.metal import Key, Machine, Project, Reservation
 from tools.state import EPHEMERAL, Deployment
 
 CLOCK_SKEW = timedelta(minutes=2)
@@ -27,9 +27,11 @@ class Platform(Protocol):
 
     def machines(self, project: str) -> list[Machine]: ...
     def keys(self, project: str) -> list[Key]: ...
+    def reservations(self, project: str) -> list[Reservation]: ...
     def projects(self) -> list[Project]: ...
     def delete_machine(self, id: str) -> None: ...
     def delete_key(self, id: str) -> None: ...
+    def delete_reservation(self, id: str) -> None: ...
     def delete_project(self, id: str) -> None: ...
 
 
@@ -39,12 +41,13 @@ class Leftovers:
 
     machines: tuple[Machine, ...] = ()
     keys: tuple[Key, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
     projects: tuple[Project, ...] = ()
     older: tuple[str, ...] = ()
     """Names of those that existed before the interrupted run began, or hold machines: others may know them."""
 
     def __bool__(self) -> bool:
-        return bool(self.machines or self.keys or self.projects)
+        return bool(self.machines or self.keys or self.reservations or self.projects)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +83,15 @@ def scan_for(
 
 
 def find(platform: Platform, scan: Scan, state: Deployment) -> Leftovers:
-    """Look for machines and keys that carry the stack's name, and projects of its own, that are not in its state."""
+    """Look for what carries the stack's name, and for projects of its own, that are not in its state."""
     known = state.ids()
     machines: list[Machine] = []
     keys: list[Key] = []
+    reservations: list[Reservation] = []
+    ours = {f"metal-ipi:stack={scan.stack}", f"metal-ipi:cluster={scan.cluster}"}
     older: list[str] = []
     for project in sorted(scan.projects):
         for machine in platform.machines(project):
-            ours = {f"metal-ipi:stack={scan.stack}", f"metal-ipi:cluster={scan.cluster}"}
             if not ours <= set(machine.tags) or machine.id in known:
                 continue
             if scan.keep_bootstrap and "metal-ipi:role=bootstrap" in machine.tags:
@@ -103,6 +107,13 @@ def find(platform: Platform, scan: Scan, state: Deployment) -> Leftovers:
                 older.append(f"SSH key {key.label} ({key.id})")
             else:
                 keys.append(key)
+        for block in platform.reservations(project):
+            if not ours <= block.tags or block.id in known:
+                continue
+            if _is_older(block.created, scan.since):
+                older.append(f"reserved address {block.network} ({block.id})")
+            else:
+                reservations.append(block)
     projects: list[Project] = []
     for project in platform.projects() if scan.unknown_projects else ():
         if project.name not in scan.unknown_projects or project.id in known:
@@ -111,7 +122,13 @@ def find(platform: Platform, scan: Scan, state: Deployment) -> Leftovers:
             older.append(f"project {project.name} ({project.id})")
         else:
             projects.append(project)
-    return Leftovers(machines=tuple(machines), keys=tuple(keys), projects=tuple(projects), older=tuple(older))
+    return Leftovers(
+        machines=tuple(machines),
+        keys=tuple(keys),
+        reservations=tuple(reservations),
+        projects=tuple(projects),
+        older=tuple(older),
+    )
 
 
 def clear(platform: Platform, leftovers: Leftovers, say: Say) -> None:
@@ -123,6 +140,9 @@ def clear(platform: Platform, leftovers: Leftovers, say: Say) -> None:
     for key in leftovers.keys:
         say(f"deleting SSH key {key.label} ({key.id}): no state knows it")
         platform.delete_key(key.id)
+    for block in leftovers.reservations:
+        say(f"giving back reserved address {block.network} ({block.id}): no state knows it")
+        platform.delete_reservation(block.id)
     for project in leftovers.projects:
         say(f"deleting project {project.name} ({project.id}): no state knows it, and no machine is in it")
         platform.delete_project(project.id)

@@ -113,6 +113,21 @@ def test_a_project_whose_creation_was_interrupted_is_found_by_its_name(metal: Me
     assert recover.find(api, scan(state(), since=since), state()).projects == ()
 
 
+def test_a_reserved_address_that_no_state_knows_is_given_back(metal: MetalServer, api: MetalApi) -> None:
+    known = state(device(metal.add_address("192.0.2.1", *MINE), "equinix-metal:index/reservedIpBlock:ReservedIpBlock"))
+    orphan = metal.add_address("192.0.2.2", *MINE)
+    metal.add_address("192.0.2.3", "metal-ipi:stack=t", "metal-ipi:cluster=d.test")
+    metal.add_address("192.0.2.4", *MINE, management=True)
+    found = recover.find(api, scan(known), known)
+    assert [block.id for block in found.reservations] == [orphan]
+
+    told: list[str] = []
+    recover.clear(api, found, told.append)
+
+    assert metal.deleted == [orphan]
+    assert told == [f"giving back reserved address 192.0.2.2 ({orphan}): no state knows it"]
+
+
 def test_the_cluster_of_a_state_is_known_by_its_machines_tags() -> None:
     machine = {**device("a"), "inputs": {"tags": ["metal-ipi", "metal-ipi:cluster=c.test"]}}
     assert state(device("b"), machine).cluster() == "c.test"

@@ -21,6 +21,7 @@ class MetalServer:
         self.devices: dict[str, dict[str, Any]] = {}
         self.keys: dict[str, dict[str, Any]] = {}
         self.projects: dict[str, dict[str, Any]] = {}
+        self.addresses: dict[str, dict[str, Any]] = {}
         self.deleted: list[str] = []
         self.refusals: list[int] = []
         """Statuses that the next requests get, before anything is done."""
@@ -76,6 +77,13 @@ class MetalServer:
         self.projects[id] = {"id": id, "name": name, "created_at": when}
         return id
 
+    def add_address(self, network: str, *tags: str, management: bool = False) -> str:
+        id = str(uuid.uuid4())
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        block = {"id": id, "network": network, "tags": list(tags), "type": "public_ipv4", "created_at": now}
+        self.addresses[id] = {**block, "management": management}
+        return id
+
     def hostnames(self) -> list[str]:
         with self.lock:
             return sorted(device["hostname"] for device in self.devices.values())
@@ -110,6 +118,12 @@ class MetalServer:
             case ("DELETE", ["projects", project]) if project in self.projects:
                 del self.projects[project]
                 self.deleted.append(project)
+                return 204, None
+            case ("GET", ["projects", project, "ips"]) if project == PROJECT or project in self.projects:
+                return 200, {"ip_addresses": list(self.addresses.values()), "meta": meta}
+            case ("DELETE", ["ips", id]) if id in self.addresses:
+                del self.addresses[id]
+                self.deleted.append(id)
                 return 204, None
             case ("POST", ["projects", project, "devices"]) if project == PROJECT:
                 id = self.add(body["hostname"], *body["tags"])
