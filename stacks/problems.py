@@ -81,7 +81,7 @@ def _problem(details: ErrorDetails, root: type[BaseModel]) -> Problem:
             remedy=f"pulumi config set {_secret_flag(location)}--path '{path}' <value>",
         )
     if kind == "extra_forbidden":
-        known = _known_names(root, location[:-1])
+        known = _known_names(root, details["loc"][:-1])
         guess = nearest(str(location[-1]), known)
         remedy = f"did you mean '{guess}'?" if guess else f"remove it; known here: {', '.join(sorted(known))}"
         return Problem(path=path, value=_shown(value, location, root), why="there is no such setting", remedy=remedy)
@@ -103,7 +103,7 @@ def _problem(details: ErrorDetails, root: type[BaseModel]) -> Problem:
         path=_path(location),
         value=_shown(value, location, root),
         why=why,
-        remedy=str(context.get("remedy") or _hint(root, location) or "correct the value"),
+        remedy=str(context.get("remedy") or _hint(root, details["loc"]) or "correct the value"),
     )
 
 
@@ -148,11 +148,18 @@ def _models(annotation: object) -> list[type[BaseModel]]:
 
 
 def _walk(root: type[BaseModel], location: Sequence[int | str]) -> tuple[list[type[BaseModel]], Any]:
-    """The models that may stand at `location`, and the field that leads there (None at the root)."""
+    """The models that may stand at `location`, and the field that leads there (None at the root).
+
+    Where pydantic names the member of a union that was chosen, only that one stands there.
+    """
     models: list[type[BaseModel]] = [root]
     field: Any = None
     for part in location:
         if isinstance(part, int):
+            continue
+        chosen = [model for model in models if _tag(model) == part and part not in _fields(model)]
+        if len(models) > 1 and chosen:
+            models = chosen
             continue
         found = [fields[part] for fields in map(_fields, models) if part in fields]
         if not found:
@@ -170,7 +177,13 @@ def _known_names(root: type[BaseModel], location: Sequence[int | str]) -> set[st
 def _tags(root: type[BaseModel], location: Sequence[int | str]) -> set[str]:
     """The values of `type` that may stand at `location`."""
     models, _ = _walk(root, location)
-    return {str(field.default) for model in models for name, field in _fields(model).items() if name == "type"}
+    return {tag for model in models if (tag := _tag(model)) is not None}
+
+
+def _tag(model: type[BaseModel]) -> str | None:
+    """The value of `type` by which a member of a union is chosen."""
+    field = _fields(model).get("type")
+    return None if field is None else str(field.default)
 
 
 def _hint(root: type[BaseModel], location: Sequence[int | str]) -> str | None:

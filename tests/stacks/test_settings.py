@@ -161,6 +161,13 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ),
     ("apiAddress", {"type": "kube-vip", "image": "kube-vip:latest"}, "apiAddress.image", "not pinned", "@sha256:"),
     ("apiAddress", {"type": "kube-vip", "image": "host:5000/kube-vip"}, "apiAddress.image", "not pinned", "v0.9.2"),
+    (
+        "apiAddress",
+        {"type": "external", "address": "192.0.2.1", "image": "x:1"},
+        "apiAddress.image",
+        "there is no such setting",
+        "remove it; known here: address, type",
+    ),
     ("apiAddress", {"type": "kube-vip", "holdSeconds": 2}, "apiAddress.holdSeconds", "greater than or equal to 3", ""),
     (
         "apiAddress",
