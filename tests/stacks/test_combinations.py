@@ -1,4 +1,4 @@
-"""Every way to keep names with every way to reach the API: what a preview of each would make, and which names it needs."""
+"""Every way to keep names with every way to reach the API: what a preview makes, and which names it needs."""
 
 from __future__ import annotations
 
