@@ -16,6 +16,9 @@ from lab.errors import SetupFailed
 
 Report = Callable[[str], None]
 
+_SYSTEMD = Path("/run/systemd/system")
+"""There where systemd is the first process."""
+
 
 @dataclass(frozen=True)
 class Package:
@@ -23,13 +26,15 @@ class Package:
 
     name: str
     file: str
+    service: str = ""
+    """What the package starts on the system as soon as it is installed; the lab starts its own instead."""
 
 
 NETWORK = (
     Package("util-linux", "/usr/bin/unshare"),
     Package("iproute2", "/sbin/ip"),
-    Package("knot", "/usr/sbin/knotd"),
-    Package("bird2", "/usr/sbin/bird"),
+    Package("knot", "/usr/sbin/knotd", "knot.service"),
+    Package("bird2", "/usr/sbin/bird", "bird.service"),
 )
 """What every lab uses. Without Knot its own DNS server stands in, without BIRD nothing speaks BGP; without the others
 there is no lab."""
@@ -130,6 +135,18 @@ def install(packages: Sequence[Package], report: Report) -> None:
         if done.returncode != 0:
             end = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
             raise SetupFailed(f"`{' '.join(command)}` ended with {done.returncode}:\n{end}")
+    _stop([package.service for package in packages if package.service], prefix, report)
+
+
+def _stop(services: Sequence[str], prefix: Sequence[str], report: Report) -> None:
+    """End what the packages that we installed have started: nobody asked for it."""
+    if not services or not _SYSTEMD.is_dir():
+        return
+    report(f"stopping and disabling what came with it: {' '.join(services)}")
+    command = [*prefix, "systemctl", "disable", "--now", *services]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        report(f"  it did not work, see to it yourself: {done.stderr.strip()}")
 
 
 def _privilege() -> list[str] | None:
