@@ -39,6 +39,7 @@ from provider.types import (
 from stacks import connections
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.base import REHEARSAL
+from stacks.sections.dns import NoDns
 from stacks.settings import OKD_PULL_SECRET, Settings, load
 from stacks.stream import boot_artifacts
 
@@ -407,7 +408,8 @@ class Cluster:
             {"name": settings.cluster_name, "domain": settings.domain, "version": settings.openshift_version},
         )
         pulumi.export("api", {"url": self.dns.api_url, "address": self.api_address})
-        pulumi.export("dns", {"needed": self.dns.needed})
+        if isinstance(settings.dns, NoDns):
+            pulumi.export("dns", {"needed": self.dns.needed})
         pulumi.export("bootstrap", {"present": self.removal.present})
         pulumi.export("nodes", pulumi.Output.all(*nodes).apply(lambda parts: [node for part in parts for node in part]))
         pulumi.export("kubeconfig", self.assets.kubeconfig)

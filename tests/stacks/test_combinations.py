@@ -52,7 +52,7 @@ def _lines(recorder: Recorder, outputs: dict[str, Any]) -> list[str]:
         lines += sorted(f"    {record['name']} {record['type']} {record['values']}" for record in found)
     announcing = [a.name for a in recorder.resources if "metal-ipi-kube-vip" in str(plain(a.inputs).get("userData"))]
     lines.append(f"announced by: {', '.join(sorted(announcing)) or 'nobody'}")
-    lines += [f"needed: {line}" for line in outputs["dns"]["needed"] or []]
+    lines += [f"needed: {line}" for line in outputs.get("dns", {"needed": ()})["needed"]]
     return lines
 
 
