@@ -407,7 +407,8 @@ class Cluster:
             "cluster",
             {"name": settings.cluster_name, "domain": settings.domain, "version": settings.openshift_version},
         )
-        pulumi.export("api", {"url": self.dns.api_url, "address": self.api_address})
+        address = {} if self.api_address is None else {"address": self.api_address}
+        pulumi.export("api", {"url": self.dns.api_url, **address})
         if isinstance(settings.dns, NoDns):
             pulumi.export("dns", {"needed": self.dns.needed})
         pulumi.export("bootstrap", {"present": self.removal.present})

@@ -16,7 +16,7 @@ def test_a_cluster_is_composed_as_designed() -> None:
     recorder = Recorder(ANSWERS)
     outputs = run(main, recorder, settings())
     assert outputs["cluster"] == {"name": "da11", "domain": "da11.metal.example.com", "version": "4.21.3"}
-    assert outputs["api"] == {"url": "https://api.da11.metal.example.com:6443", "address": None}
+    assert outputs["api"] == {"url": "https://api.da11.metal.example.com:6443"}
     assert outputs["bootstrap"] == {"present": False}
     assert [node["name"].split(".")[0] for node in outputs["nodes"]] == [
         "da11-control-plane-0",
