@@ -112,7 +112,7 @@ class Project:
 
     def start_lab(self) -> None:
         """Start the lab alone, so that faults can be set before the installation begins."""
-        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", "simulated"]
+        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines]
         done = Run(self.root, [*command, "--state", str(self.layout.state)], self.environment()).wait()
         assert done.status == 0, done.text
 

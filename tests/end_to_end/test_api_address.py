@@ -114,8 +114,9 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
         KUBE_VIP.ensure(print)
     emulated.configure(apiAddress={"type": "kube-vip"}, workers={"count": 0})
     facility, file = Facility(emulated), tmp_path / "answers"
+    emulated.start_lab()
     up = emulated.start("up")
-    await_(lambda: up.over() or (emulated.layout.facts.exists() and _reserved(emulated)), "an address is reserved", 300)
+    await_(lambda: up.over() or _reserved(emulated), "an address is reserved")
     assert not up.over(), up.printed()
     address = _reserved(emulated)
     with facility.client(address, file):
