@@ -160,4 +160,4 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
 
 def _reserved(project: Project) -> str:
     """The address that the cluster has reserved; empty as long as it has none."""
-    return next((each["name"] for each in project.holdings()["reservations"]), "")
+    return next((each["name"].partition("/")[0] for each in project.holdings()["reservations"]), "")
