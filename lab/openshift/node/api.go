@@ -29,6 +29,7 @@ type server struct {
 	signer   cluster.Pair   // signs the nodes' certificates
 	instance string         // tells this process from its peers
 	ready    func() bool
+	heard    func(remote string) // takes note of a peer that spoke to us
 	now      func() time.Time
 	log      *log.Logger
 }

@@ -44,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	}
 	return &world{t, bundle, &server{
 		store: NewStore(time.Now), clients: clients, signer: signer, instance: "this", now: time.Now,
-		ready: func() bool { return true }, log: log.New(io.Discard, "", 0),
+		ready: func() bool { return true }, heard: func(string) {}, log: log.New(io.Discard, "", 0),
 	}}
 }
 

@@ -18,6 +18,7 @@ const (
 	gossipEvery = 2 * time.Second        // at the latest
 	gossipPause = 200 * time.Millisecond // between exchanges, when there is something new
 	gossipLimit = 4 * time.Second
+	forgetAfter = time.Minute
 )
 
 // message is what one API server tells another.
@@ -36,9 +37,14 @@ type gossip struct {
 	config   *tls.Config
 	log      *log.Logger
 
+	// first says that there may be nobody to hear anything from: this is the bootstrap machine.
+	first bool
+
 	mu    sync.Mutex
-	peers map[string]*peer // by address
-	done  bool             // whether a first round is over
+	peers map[string]*peer     // by address
+	heard map[string]time.Time // when another one last spoke to us, by its address
+	done  bool                 // whether a first round is over
+	met   bool                 // whether another one was ever spoken to
 }
 
 type peer struct {
@@ -48,11 +54,24 @@ type peer struct {
 	failing  bool
 }
 
-// Ready says whether this server has had the chance to hear of what the others know.
+// Ready says whether this server knows what the others know. One that knows nothing yet must have spoken to another:
+// whoever announces the API's address reaches itself behind the internal name, and nobody else.
 func (g *gossip) Ready() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.done
+	return g.done && (g.first || g.met || g.store.Get(bootstrapName) != nil)
+}
+
+// Heard takes note of another server that spoke to us: from then on it is spoken to, even if no name leads to it.
+func (g *gossip) Heard(remote string) {
+	address, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.heard[address] = time.Now()
+	g.met = true
 }
 
 // Run exchanges until the context ends.
@@ -94,6 +113,9 @@ func (g *gossip) round(ctx context.Context) {
 			if instance == g.instance {
 				return
 			}
+			g.mu.Lock()
+			g.met = true
+			g.mu.Unlock()
 			entries, seq = g.store.Since(0)
 			if _, err = g.send(ctx, p, entries); err == nil {
 				p.sent = seq
@@ -138,7 +160,8 @@ func (g *gossip) send(ctx context.Context, p *peer, entries []Entry) (string, er
 	return answer.Instance, err
 }
 
-// addresses is where API servers may be: behind the internal name, and on every control plane node.
+// addresses is where API servers may be: behind the internal name, on every control plane node, and wherever one spoke
+// to us from lately.
 func (g *gossip) addresses(ctx context.Context) []string {
 	found, err := g.network.Lookup(ctx, g.name)
 	if err != nil {
@@ -149,6 +172,13 @@ func (g *gossip) addresses(ctx context.Context) []string {
 			found = append(found, address)
 		}
 	}
+	g.mu.Lock()
+	for address, when := range g.heard {
+		if time.Since(when) < forgetAfter {
+			found = append(found, address)
+		}
+	}
+	g.mu.Unlock()
 	unique := []string{}
 	seen := map[string]bool{}
 	for _, address := range found {
@@ -179,6 +209,7 @@ func (s *server) receive(_ resource, _ user, request *http.Request) (int, any, e
 		return 0, nil, fail(http.StatusBadRequest, "BadRequest", "not a message: %v", err)
 	}
 	if told.Instance != s.instance {
+		s.heard(request.RemoteAddr)
 		s.store.Merge(told.Entries)
 	}
 	return http.StatusOK, message{Instance: s.instance}, nil

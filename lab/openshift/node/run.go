@@ -120,13 +120,15 @@ func newServices(role Role, bundle cluster.Bundle, network kube.Network, store *
 	}
 	instance := uuid()
 	all := &gossip{
-		store: store, instance: instance, name: bundle.Facts.Internal(), network: network, log: logger, peers: map[string]*peer{},
+		store: store, instance: instance, name: bundle.Facts.Internal(), network: network, log: logger,
+		first: role == Bootstrap, peers: map[string]*peer{}, heard: map[string]time.Time{},
 		config: &tls.Config{RootCAs: roots, GetClientCertificate: peers.client, MinVersion: tls.VersionTLS12},
 	}
 	result := &services{
 		role: role, bundle: bundle, network: network, gossip: all, log: logger,
 		api: &server{
-			store: store, clients: clients, signer: nodes, instance: instance, ready: all.Ready, now: time.Now, log: logger,
+			store: store, clients: clients, signer: nodes, instance: instance, ready: all.Ready, heard: all.Heard,
+			now: time.Now, log: logger,
 		},
 	}
 	if role == Bootstrap {
