@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 from pulumi.runtime import mocks, settings
@@ -104,6 +104,10 @@ def run(
         outputs = settings.get_root_resource().outputs  # pyright: ignore
         return {name: await _plain(value) for name, value in outputs.items()}
 
+    # What an earlier program left belongs to its own loop, which is closed: what it exported, and what waits still.
+    cast(Any, settings).set_root_resource(None)
+    settings._get_rpc_manager().clear()  # pyright: ignore[reportPrivateUsage]
+    cast(Any, settings.SETTINGS).outputs.clear()
     loop = asyncio.new_event_loop()
     threads = _Threads()
     loop.set_default_executor(threads)

@@ -65,6 +65,7 @@ class Facility:
         tool.write_text(TOOL)
         tool.chmod(0o755)
         self.facts = lab_facts.ensure(self.layout, "simulated", tool)
+        self._without_router()
         self.user = asyncssh.generate_private_key("ssh-ed25519")
         self.host = asyncssh.generate_private_key("ssh-ed25519")
         self.api = httpx.Client(
@@ -74,6 +75,11 @@ class Facility:
             trust_env=False,
         )
         self.project = f"/projects/{self.facts.api.project_id}"
+
+    def _without_router(self) -> None:
+        """There is no BIRD here; the API learns it from the facts."""
+        document = json.loads(self.layout.facts.read_text())
+        self.layout.facts.write_text(json.dumps({**document, "bgp": None}))
 
     @property
     def public(self) -> str:
