@@ -64,7 +64,7 @@ prepare() { # the static pod; its kubeconfig holds no credentials, because kube-
 }
 
 answers() { # port path
-    curl -fs --max-time 2 -o /dev/null --cacert "$root/etc/metal-ipi/api-ca.pem" \
+    curl -fs --max-time 3 -o /dev/null --cacert "$root/etc/metal-ipi/api-ca.pem" \
         --resolve "$API_NAME:$1:127.0.0.1" "https://$API_NAME:$1$2"
 }
 
@@ -99,7 +99,7 @@ while :; do
         announce
     else
         failed=$((failed + 1))
-        [ "$failed" -lt 2 ] || withdraw "API server or machine config server does not answer"
+        [ "$failed" -lt 3 ] || withdraw "API server or machine config server does not answer"
     fi
     sleep 1
 done

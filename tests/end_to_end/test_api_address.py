@@ -119,8 +119,12 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
     await_(lambda: up.over() or _reserved(emulated), "an address is reserved")
     assert not up.over(), up.printed()
     address = _reserved(emulated)
+    announced: list[tuple[float, set[str]]] = []
     with facility.client(address, file):
-        done = up.wait(_LONGEST)
+        while not up.over():
+            announced.append((time.monotonic(), set(facility.announcing())))
+            time.sleep(0.5)
+        done = up.wait()
         assert done.status == 0, done.text
         over = time.monotonic()
         output = emulated.output()
@@ -143,15 +147,18 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
 
     answers = read(file)
     first = min(answer.began for answer in answers if answer.well)
+    # With all machines booting on two emulating processors, one of them has to be patient; then there are others.
+    shared = next(moment for moment, who in announced if len(who & set(masters)) > 1)
     phases = [
-        *judge("bootstrap to control plane", answers, first, over),
+        *judge("the bootstrap machine alone", answers, first, shared),
+        *judge("bootstrap to control plane", answers, shared, over),
         *judge("a machine lost", answers, cut, back),
         *judge("the machine back", answers, back, end),
     ]
     for phase in phases:
         print(phase)
     limits = {"bootstrap to control plane": HAND_OVER_GAP, "a machine lost": LOSS_GAP, "the machine back": LOSS_GAP}
-    late = [str(phase) for phase in phases if phase.gap > limits[phase.name]]
+    late = [str(phase) for phase in phases if phase.gap > limits.get(phase.name, _LONGEST)]
     assert not late, late
 
     emulated.make("down")
