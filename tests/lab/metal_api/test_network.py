@@ -245,7 +245,7 @@ def test_a_router_that_refuses_is_no_secret(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("md5", ["Secret1234", None])
 def test_a_device_is_told_its_neighbors(tmp_path: Path, md5: str | None) -> None:
-    """The fields that kube-vip and Metal's cloud controller read, under the name they read them from."""
+    """The fields that a machine finds in its metadata, under the name they read them from."""
 
     async def run() -> None:
         async with world(tmp_path) as lab:
