@@ -20,10 +20,11 @@ SERVED = """
 import json, os, sys, time
 
 def main():
-    print(json.dumps({"pid": os.getpid(), "parent": os.getppid(), "arguments": sys.argv, "directory": os.getcwd(),
-                      "mark": os.environ.get("MARK"), "host": os.environ.get("METAL_IPI_PLUGIN_HOST")}), flush=True)
+    told = {"pid": os.getpid(), "parent": os.getppid(), "arguments": sys.argv, "directory": os.getcwd(),
+            "mark": os.environ.get("MARK"), "host": os.environ.get("METAL_IPI_PLUGIN_HOST")}
     print("to stderr", file=sys.stderr, flush=True)
     try:
+        print(json.dumps(told), flush=True)
         time.sleep(60)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
