@@ -249,7 +249,7 @@ class EphemeralMachineArgs:
     always_pxe: pulumi.Input[bool] = False
     """Boot from the network every time."""
     user_data: pulumi.Input[str] | None = None
-    """Plain Ignition that holds pointers, no secrets: whoever reaches the metadata service can read it."""
+    """Plain Ignition that only holds pointers: whoever reaches the metadata service reads it. Secret, as its URLs."""
     tags: pulumi.Input[Sequence[pulumi.Input[str]]] = ()
     """Holds `metal-ipi:stack=…`, `metal-ipi:cluster=…` and `metal-ipi:name=…`: by these it is found after a crash."""
     project_ssh_key_ids: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None

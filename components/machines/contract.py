@@ -23,7 +23,7 @@ class Boot:
     ipxe_script_url: pulumi.Input[str]
     """Where the firmware finds the iPXE script, http or https."""
     user_data: pulumi.Input[str]
-    """The Ignition pointer: plain JSON, no secret."""
+    """The Ignition pointer: plain JSON of URLs and hashes; secret, for who knows the URLs can fetch what is there."""
     always_pxe: bool
     """True: the network is booted every time (nothing is on disk)."""
 

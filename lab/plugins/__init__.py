@@ -1,4 +1,4 @@
-"""Stand-ins for the provider plug-ins `equinix-metal` and `command`, which no package registry carries.
+"""Stand-ins for the provider plug-ins `equinix-metal`, `command` and `kubernetes`, which no package registry carries.
 
 They are used only where the official plug-ins are not installed, and speak the same schema: what one has made, the
 other goes on with. `pulumi-resource-*` beside this file are the executables; the official SDKs and the real engine talk
@@ -10,11 +10,14 @@ to them.
     values          the engine's values and plain data
     command         `local.Command`, `remote.Command`
     equinix_metal   `Device`, `Project`, `ProjectSshKey`, `SshKey`, `ReservedIpBlock`, `IpAttachment`, `BgpSession`
+    kubernetes      Namespace, Secret, ConfigMap, custom resources; differences are in its own docstring
 
-Compared with the official plug-ins, request by request and under the engine: command 1.2.1 (its source at 010bd8e0) and
-equinix-metal 3.2.1 (the same resources on a newer bridge: pulumi-equinix-metal at 5565109 on pulumi-terraform-bridge
-3.61, terraform-provider-metal f3d7fe9ae128). A stack of eight resources made by the one showed no change under the
-other, in both directions, also after a refresh by either; the two states were equal except for ids and generated names.
+Addresses, BGP sessions and all of kubernetes follow the sources of the official plug-ins and were not run beside them.
+The others were compared with the official plug-ins, request by request and under the engine: command 1.2.1 (its source
+at 010bd8e0) and equinix-metal 3.2.1 (the same resources on a newer bridge: pulumi-equinix-metal at 5565109 on
+pulumi-terraform-bridge 3.61, terraform-provider-metal f3d7fe9ae128). A stack of eight resources made by the one showed
+no change under the other, in both directions, also after a refresh by either; the two states were equal except for ids
+and generated names.
 
 | What | Official | Stand-in |
 |---|---|---|

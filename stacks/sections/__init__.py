@@ -7,4 +7,5 @@ dns          where the cluster's names are kept
 api_address  how the API is reached
 artifacts    where Ignition and boot scripts are uploaded
 install      the installer, who may log in, how long gates wait
+service_addresses  where services of type LoadBalancer get addresses; no stack can set it yet
 """
