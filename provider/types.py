@@ -400,6 +400,41 @@ class SshReachable:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MachineConfigAccess:
+    """Each node's machine config server answers the given networks and nobody else, which is tried from here."""
+
+    logs: GateLogs
+    """The nodes, the user and the key to log in with."""
+    program: str
+    """Absolute path of what takes the networks on each node, one per line: `<program> set`."""
+    networks: pulumi.Input[Sequence[str]]
+    """Addresses and CIDRs to let in."""
+    addresses: Sequence[pulumi.Input[str]] = ()
+    """Further addresses behind which the nodes are, and which must not answer, either."""
+    kind: ClassVar[str] = "machine-config-access"
+
+    def to_wire(self) -> dict[str, Any]:
+        own = _wire({"program": self.program, "networks": self.networks, "addresses": list(self.addresses)})
+        return {**self.logs.to_wire(), **own}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddressAnnounced:
+    """Every node announces an address over BGP, or one of them does with ARP."""
+
+    logs: GateLogs
+    """The nodes, the user and the key to log in with."""
+    address: pulumi.Input[str]
+    """The IPv4 address."""
+    mode: str
+    """`bgp` or `arp`."""
+    kind: ClassVar[str] = "address-announced"
+
+    def to_wire(self) -> dict[str, Any]:
+        return {**self.logs.to_wire(), "address": self.address, "mode": self.mode}
+
+
+@dataclass(frozen=True, kw_only=True)
 class ApiAnswers:
     """An HTTPS URL answers 200."""
 

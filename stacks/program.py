@@ -12,7 +12,7 @@ from components.boot import ignition
 from components.boot.host_keys import host_key, unguessable
 from components.boot.ipxe import BootSpec, consoles, script
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
-from components.endpoints import kube_vip
+from components.endpoints import kube_vip, machine_config_access
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
 from components.install.assets import Credentials, InstallAssets, InstallAssetsArgs
 from components.install.bootstrap import (
@@ -26,6 +26,7 @@ from components.install.install_config import install_config
 from components.machines.contract import Boot, Machine, MachineArgs, Platform, Role
 from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs
 from provider.types import (
+    AddressAnnounced,
     Artifacts,
     ArtifactsArgs,
     ClusterKeys,
@@ -210,25 +211,28 @@ class Cluster:
         seed = self.keys.host_key_seed
         return Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), self.ours)
 
-    def _user_data(
-        self, hostname: str, source: pulumi.Input[ignition.Source], *, announces: bool = False
-    ) -> pulumi.Output[str]:
+    def _user_data(self, hostname: str, source: pulumi.Input[ignition.Source], *, serves: bool) -> pulumi.Output[str]:
+        """A machine's userdata; `serves`: it has an API server and a machine config server."""
+        announces = serves and self._announces
+
         def render(found: list[object]) -> str:
             pointer_source, urls, hashes, worker_pointer, key, seed, api_address, credentials = found
             assert isinstance(pointer_source, ignition.Source) and isinstance(urls, dict) and isinstance(hashes, dict)
             name = _identity_file(str(seed), hostname)
             authorities = ignition.certificate_authorities(str(worker_pointer))
-            vip = None
+            files = machine_config_access.files() if serves else []
+            units = [machine_config_access.unit()] if serves else []
             if announces:
                 assert isinstance(credentials, Credentials)
                 vip = self._kube_vip(str(api_address), [credentials.ca_pem, *map(ignition.data_of, authorities)])
+                files, units = [*files, *kube_vip.files(vip)], [*units, kube_vip.unit()]
             return ignition.pointer(
                 hostname=self._full(hostname),
                 merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
                 certificate_authorities=authorities,
                 authorized_keys=[str(key), *self.settings.ssh.authorized_keys],
-                files=kube_vip.files(vip) if vip else (),
-                units=[kube_vip.unit()] if vip else (),
+                files=files,
+                units=units,
             )
 
         # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
@@ -270,7 +274,7 @@ class Cluster:
                 role="bootstrap",
                 boot=Boot(
                     ipxe_script_url=script_url,
-                    user_data=self._user_data(names.bootstrap, bootstrap_source, announces=self._announces),
+                    user_data=self._user_data(names.bootstrap, bootstrap_source, serves=True),
                     always_pxe=self.boot.always_pxe,
                 ),
                 timeout=settings.timeouts.machines_active,
@@ -283,7 +287,7 @@ class Cluster:
 
     def _pool(self, role: Role, hostnames: tuple[str, ...], config: str, script_url: pulumi.Output[str]) -> NodePool:
         source = ignition.Source(url=f"https://api-int.{self.settings.domain}:22623/config/{config}")
-        announces = self._announces and role == "control-plane"
+        serves = role == "control-plane"
         return NodePool(
             "control-plane" if role == "control-plane" else "workers",
             NodePoolArgs(
@@ -292,8 +296,8 @@ class Cluster:
                 hostnames=hostnames,
                 domain=self.settings.domain,
                 ipxe_script_url=script_url,
-                user_data={hostname: self._user_data(hostname, source, announces=announces) for hostname in hostnames},
-                announces=announces,
+                user_data={hostname: self._user_data(hostname, source, serves=serves) for hostname in hostnames},
+                announces=serves and self._announces,
                 always_pxe=self.boot.always_pxe,
                 active_timeout=self.settings.timeouts.machines_active,
             ),
@@ -316,7 +320,7 @@ class Cluster:
 
     def _gates(self) -> None:
         settings, timeouts = self.settings, self.settings.timeouts
-        bootstrap_node = self._full(self.names.bootstrap)
+        bootstrap_node, masters = self._full(self.names.bootstrap), self.control_plane.machines
         self.dns = ClusterDns(
             "dns",
             ClusterDnsArgs(
@@ -336,10 +340,11 @@ class Cluster:
             BootstrapGatesArgs(
                 node=bootstrap_node,
                 machine=self.bootstrap,
-                control_plane=self.control_plane.machines,
+                control_plane=masters,
                 access=self.access,
                 dns=self.dns,
                 assets=self.assets,
+                machine_config_networks=self._machine_config_networks([self.bootstrap, *masters.values()]),
                 reachable_timeout=timeouts.machines_reachable,
                 api_timeout=timeouts.api_answers,
                 complete_timeout=timeouts.bootstrap_complete,
@@ -348,6 +353,7 @@ class Cluster:
         )
         self.bootstrap_complete = bootstrap.complete
         self.control_plane_checks = self._checks("control-plane-checks", self.control_plane)
+        self.served = self._served(masters, bootstrap.complete)
         self.removal = BootstrapRemoval(
             "bootstrap-removal",
             BootstrapRemovalArgs(
@@ -356,12 +362,40 @@ class Cluster:
                 drain_seconds=settings.dns.ttl,
                 ignition=self.bootstrap_ignition,
                 ignition_files=[_BOOTSTRAP_IGNITION],
-                after=[bootstrap.complete, *self.control_plane_checks.passed],
+                after=[bootstrap.complete, *self.control_plane_checks.passed, *self.served],
             ),
             self.components,
         )
         self.worker_checks = self._checks("worker-checks", self.workers) if self.workers.machines else None
         self._cluster_gates()
+
+    def _machine_config_networks(self, machines: Sequence[Machine]) -> pulumi.Output[list[str]]:
+        return machine_config_access.networks(machines, self.settings.machine_config_server.allowed_networks)
+
+    def _served(self, masters: Mapping[str, Machine], complete: pulumi.Resource) -> list[pulumi.Resource]:
+        """What the control plane must do before the bootstrap machine may go."""
+        reachable = self.control_plane_checks.reachable
+        gate = machine_config_access.gate(
+            "machine-config-access",
+            masters,
+            access=self.access,
+            allowed=self._machine_config_networks([*masters.values(), *self.workers.machines.values()]),
+            timeout=self.settings.timeouts.machines_reachable,
+            address=self.api_address,
+            opts=pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[reachable])),
+        )
+        if not self._announces:
+            return [gate]
+        assert self.api_address is not None
+        announced = Gate(
+            "api-address-announced",
+            GateArgs(
+                spec=AddressAnnounced(logs=self.access.logs(masters), address=self.api_address, mode="bgp"),
+                timeout_seconds=self.settings.timeouts.install_complete,
+            ),
+            pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[complete])),
+        )
+        return [gate, announced]
 
     def _cluster_gates(self) -> None:
         timeouts = self.settings.timeouts

@@ -16,7 +16,7 @@ import pulumi.runtime.config
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from stacks.problems import SECRET_NAMES, Problem, SettingsError, describe
-from stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip
+from stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
 from stacks.sections.artifacts import S3Artifacts, SshArtifacts
 from stacks.sections.base import REHEARSAL, Section, wrong
 from stacks.sections.boot import Boot
@@ -48,6 +48,9 @@ class Settings(Section):
     ] = Field(description="where the cluster's names are kept")
     api_address: Annotated[DnsRoundRobin | KubeVip | ExternalApi, Field(discriminator="type")] = Field(
         default_factory=DnsRoundRobin, description="how the API is reached"
+    )
+    machine_config_server: MachineConfigServer = Field(
+        default_factory=MachineConfigServer, description="who may ask for the machines' configuration"
     )
     artifacts: Annotated[SshArtifacts | S3Artifacts, Field(discriminator="type")] = Field(
         description="where Ignition and boot scripts are uploaded"
@@ -103,6 +106,13 @@ class Settings(Section):
                 "a single control plane machine cannot have workers here",
                 "set workers.count to 0 (single node), or controlPlane.count to 3",
                 at="workers.count",
+            )
+        if isinstance(self.api_address, ExternalApi) and not self.machine_config_server.allowed_networks:
+            raise wrong(
+                "the load balancer's own addresses are not let in to port 22623, and no machine could get its"
+                " configuration through it",
+                "set it to the networks that the load balancer asks from",
+                at="machineConfigServer.allowedNetworks",
             )
         return self
 

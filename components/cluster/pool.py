@@ -133,7 +133,7 @@ class PoolChecks(pulumi.ComponentResource):
         machines = args.pool.machines
         self.reachable_gate = f"{name}-reachable"
         """The name of the gate that waits for the nodes."""
-        reachable = Gate(
+        self.reachable: pulumi.Resource = Gate(
             self.reachable_gate,
             GateArgs(
                 spec=SshReachable(logs=args.access.logs(machines)),
@@ -152,7 +152,7 @@ class PoolChecks(pulumi.ComponentResource):
                     host_key=args.access.public_host_key(node),
                     private_key=args.access.private_key,
                 ),
-                pulumi.ResourceOptions(depends_on=[reachable], parent=self),
+                pulumi.ResourceOptions(depends_on=[self.reachable], parent=self),
             )
             for node, machine in machines.items()
         }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.cluster.pool import Access
+from components.endpoints import machine_config_access
 from components.endpoints.dns import ClusterDns
 from components.install.assets import InstallAssets
 from components.machines.contract import Machine
@@ -50,8 +51,10 @@ class BootstrapGatesArgs:
     """The cluster's names."""
     assets: InstallAssets
     """The cluster's credentials."""
+    machine_config_networks: pulumi.Input[Sequence[str]]
+    """Who gets its configuration from the bootstrap machine: addresses and CIDRs."""
     reachable_timeout: int
-    """Seconds until the bootstrap machine answers SSH."""
+    """Seconds until the bootstrap machine answers SSH, and again until it lets the control plane in."""
     api_timeout: int
     """Seconds until the API answers."""
     complete_timeout: int
@@ -59,7 +62,7 @@ class BootstrapGatesArgs:
 
 
 class BootstrapGates(pulumi.ComponentResource):
-    """bootstrap reachable → API answers → bootstrap complete."""
+    """bootstrap reachable → API answers, and the control plane gets its configuration → bootstrap complete."""
 
     def __init__(self, name: str, args: BootstrapGatesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:install:BootstrapGates", name, None, opts)
@@ -68,6 +71,14 @@ class BootstrapGates(pulumi.ComponentResource):
             f"{name}-reachable",
             GateArgs(spec=SshReachable(logs=logs), timeout_seconds=args.reachable_timeout, aborts=True),
             pulumi.ResourceOptions(parent=self),
+        )
+        let_in = machine_config_access.gate(
+            f"{name}-machine-config-access",
+            {args.node: args.machine},
+            access=args.access,
+            allowed=args.machine_config_networks,
+            timeout=args.reachable_timeout,
+            opts=pulumi.ResourceOptions(depends_on=[reachable], parent=self),
         )
         credentials = cluster_credentials(args.dns, args.assets)
         answers = Gate(
@@ -89,7 +100,7 @@ class BootstrapGates(pulumi.ComponentResource):
                 timeout_seconds=args.complete_timeout,
                 aborts=True,
             ),
-            pulumi.ResourceOptions(depends_on=[answers], parent=self),
+            pulumi.ResourceOptions(depends_on=[answers, let_in], parent=self),
         )
         self.register_outputs({"apiUrl": args.dns.api_url})
 

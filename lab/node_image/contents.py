@@ -18,6 +18,7 @@ PACKAGES = (
     "jq",
     "libnss-myhostname",
     "libpam-modules",
+    "nftables",
     "openssh-client",
     "openssh-server",
     "passwd",
@@ -27,7 +28,7 @@ PACKAGES = (
 
 IGNITION = "usr/lib/dracut/modules.d/30ignition/ignition"
 
-MODULES = ("virtio_pci", "virtio_net")
+MODULES = ("virtio_pci", "virtio_net", "nf_tables", "nft_reject_inet")
 """Kernel modules that the initramfs loads; what they depend on comes before them."""
 
 INITRAMFS_APPLETS = (
@@ -59,6 +60,7 @@ PROGRAMS = (
     "usr/libexec/sudo/libsudo_util.so.0",
     "usr/libexec/sudo/sudoers.so",
     "usr/sbin/groupadd",
+    "usr/sbin/nft",
     "usr/sbin/sshd",
     "usr/sbin/useradd",
     "usr/sbin/usermod",

@@ -9,7 +9,15 @@ from typing import Any, Protocol
 from provider.fields import HOST_NAME, PEM, SSH_KEY, URL, Reader
 from provider.resource import Context
 
-KINDS = ("ssh-reachable", "api-answers", "bootstrap-complete", "nodes-ready", "install-complete")
+KINDS = (
+    "ssh-reachable",
+    "machine-config-access",
+    "api-answers",
+    "bootstrap-complete",
+    "address-announced",
+    "nodes-ready",
+    "install-complete",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +72,10 @@ def opener(kind: str) -> Opener:
     """The kind's opener."""
     if kind == "ssh-reachable":
         from provider.gates.ssh_reachable import open_check
+    elif kind == "machine-config-access":
+        from provider.gates.machine_config_access import open_check
+    elif kind == "address-announced":
+        from provider.gates.address_announced import open_check
     elif kind == "api-answers":
         from provider.gates.api_answers import open_check
     elif kind == "bootstrap-complete":
@@ -76,15 +88,29 @@ def opener(kind: str) -> Opener:
 
 
 _ACCESS = ("nodes", "user", "privateKey", "logDirectory")
+_OVER_SSH = {
+    "ssh-reachable": (),
+    "machine-config-access": ("program", "networks", "addresses"),
+    "address-announced": ("address", "mode"),
+}
+"""Kinds that log in to their nodes, and what their specifications have besides."""
+_NETWORK = r"[0-9.]+(/\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:.]*(/\d+)?"
 _CLUSTER = ("url", "caPem", "clientCertPem", "clientKeyPem")
 
 
 def check_spec(kind: str, reader: Reader) -> None:
     """All problems of a specification, noted in the reader."""
-    needs_login = kind == "ssh-reachable"
-    read_access(reader, required=needs_login)
-    if kind == "ssh-reachable":
-        reader.only(*_ACCESS)
+    over_ssh = _OVER_SSH.get(kind)
+    read_access(reader, required=over_ssh is not None)
+    if over_ssh is not None:
+        reader.only(*_ACCESS, *over_ssh)
+        if kind == "machine-config-access":
+            reader.text("program", pattern=r"/[\w./-]+", what="an absolute path")
+            reader.texts("networks", pattern=_NETWORK, what="an address or a CIDR")
+            reader.texts("addresses", required=False)
+        elif kind == "address-announced":
+            reader.text("address", pattern=r"[\d.]+", what="an IPv4 address")
+            reader.text("mode", pattern="bgp|arp", what="bgp or arp")
         return
     reader.text("url", pattern=URL.replace("https?", "https"), what="an https URL")
     reader.text("caPem", pattern=PEM, what="certificates in PEM")

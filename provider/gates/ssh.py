@@ -9,13 +9,14 @@ import socket
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from provider.gates import Node
+from provider.gates import Access, Node
 
 _TCP_TIMEOUT = 2.0
 _LOGIN_TIMEOUT = 20.0
 """An emulated machine needs seconds for a key exchange."""
 
 
+_COMMAND_TIMEOUT = 30.0
 _CONSOLE_SILENCE = 2.0
 """A console that says nothing for so long has said what it had to say."""
 
@@ -43,6 +44,32 @@ async def login(node: Node, user: str, private_key: str) -> AsyncGenerator[Any, 
     )
     async with connection:
         yield connection
+
+
+async def run(node: Node, access: Access, command: str, given: str = "") -> str:
+    """What a command prints on a node, with `given` as its standard input. NotYet where it fails."""
+    import asyncssh
+
+    async with login(node, access.user, access.private_key or "") as connection:
+        try:
+            done = await connection.run(command, input=given, timeout=_COMMAND_TIMEOUT, errors="replace")
+        except asyncssh.Error as error:
+            raise NotYet(f"SSH: {error.reason}") from None
+        except BrokenPipeError:
+            raise NotYet("SSH: it ended before it was told everything") from None
+    if done.exit_status != 0:
+        said = str(done.stderr or done.stdout).strip()[-300:]
+        raise NotYet(f"`{command.partition(' &&')[0]}` ended with {done.exit_status}: {said}")
+    return str(done.stdout)
+
+
+async def answers(address: str, port: int) -> bool:
+    """Whether a TCP connection comes about."""
+    try:
+        (await _tcp(address, port)).close()
+    except (OSError, TimeoutError, asyncio.TimeoutError):
+        return False
+    return True
 
 
 async def _connect(host: str, port: int, user: str, private_key: str, *, known_hosts: Any, timeout: float) -> Any:

@@ -67,6 +67,26 @@ class KubeVip(Section):
         return self
 
 
+class MachineConfigServer(Section):
+    """Who may ask for the machines' configuration (22623, 22624): it holds secrets, and is given to whoever asks."""
+
+    allowed_networks: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="CIDRs to let in besides the cluster's own machines, e.g. those a load balancer asks from",
+    )
+
+    @field_validator("allowed_networks")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for item in value:
+            try:
+                ipaddress.ip_network(item)
+            except ValueError as error:
+                raise wrong(f"'{item}' is no network: {error}", "write a CIDR such as 10.64.0.0/24") from None
+        return value
+
+
 class ExternalApi(Section):
     """A load balancer of the facility's own."""
 

@@ -24,17 +24,26 @@ def public(item: asyncssh.SSHKey) -> str:
 
 @asynccontextmanager
 async def node(
-    host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey, *, port: int = 0, console: str = "", journal: str = ""
+    host_key: asyncssh.SSHKey,
+    client_key: asyncssh.SSHKey,
+    *,
+    port: int = 0,
+    console: str = "",
+    journal: str = "",
+    status: int = 0,
+    reads: bool = False,
 ) -> AsyncGenerator[int, None]:
-    """A node, or a console host: a shell prints the console, a command the journal."""
+    """A node, or a console host: a shell prints the console, a command (which may read what it is given) the journal."""
 
     async def session(process: asyncssh.SSHServerProcess[str]) -> None:
         if process.command is None:
             process.stdout.write(console)
             await process.stdin.read()
         else:
+            if reads:
+                await process.stdin.read()
             process.stdout.write(journal)
-        process.exit(0)
+        process.exit(status)
 
     server = await asyncssh.listen(
         "127.0.0.1",

@@ -25,6 +25,7 @@ _API: dict[str, dict[str, Any]] = {
     "kube-vip": {"type": "kube-vip"},
     "external": {"type": "external", "address": "192.0.2.77"},
 }
+_BALANCER = {"machineConfigServer": {"allowedNetworks": ["192.0.2.64/28"]}}
 _SHARED = {"rfc2136": ("server", "tsig"), "delegate": ("server", "tsig")}
 _ENDPOINTS = (
     "metal-ipi:index:DnsRecords",
@@ -36,7 +37,8 @@ _ENDPOINTS = (
 def _settings(dns: str, api: str) -> dict[str, Any]:
     updates = {"server": "192.0.2.53", "tsig": {"name": "metal-ipi.", "secret": "c3dvcmRmaXNo"}}
     chosen = {name: updates[name] for name in _SHARED.get(dns, ())}
-    return {"dns": {**_DNS[dns], **chosen}, "apiAddress": _API[api], "workers": {"count": 1}}
+    further = _BALANCER if api == "external" else {}
+    return {"dns": {**_DNS[dns], **chosen}, "apiAddress": _API[api], "workers": {"count": 1}, **further}
 
 
 def _lines(recorder: Recorder, outputs: dict[str, Any]) -> list[str]:
@@ -52,6 +54,10 @@ def _lines(recorder: Recorder, outputs: dict[str, Any]) -> list[str]:
         lines += sorted(f"    {record['name']} {record['type']} {record['values']}" for record in found)
     announcing = [a.name for a in recorder.resources if "metal-ipi-kube-vip" in str(plain(a.inputs).get("userData"))]
     lines.append(f"announced by: {', '.join(sorted(announcing)) or 'nobody'}")
+    access = plain(recorder.one("machine-config-access").inputs["spec"])
+    lines.append(
+        f"22623 for {', '.join(access['networks'])}; tried at {', '.join(['the nodes', *access['addresses']])}"
+    )
     lines += [f"needed: {line}" for line in outputs.get("dns", {"needed": ()})["needed"]]
     return lines
 

@@ -177,6 +177,20 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         "make it less",
     ),
     (
+        "apiAddress",
+        {"type": "external", "address": "192.0.2.1"},
+        "machineConfigServer.allowedNetworks",
+        "no machine could get its configuration",
+        "the networks that the load balancer asks from",
+    ),
+    (
+        "machineConfigServer",
+        {"allowedNetworks": ["10.0.0.1/8"]},
+        "machineConfigServer.allowedNetworks",
+        "'10.0.0.1/8' is no network: 10.0.0.1/8 has host bits set",
+        "such as 10.64.0.0/24",
+    ),
+    (
         "artifacts.type",
         "ftp",
         "artifacts.type",

@@ -104,6 +104,8 @@ def test_gates_have_their_own_timeouts_and_kinds() -> None:
     recorder, _ = _run(timeouts=timeouts)
     assert {gate.name: (gate.inputs["kind"], gate.inputs["timeoutSeconds"]) for gate in recorder.of(_GATE)} == {
         "bootstrap-reachable": ("ssh-reachable", 12),
+        "bootstrap-machine-config-access": ("machine-config-access", 12),
+        "machine-config-access": ("machine-config-access", 12),
         "control-plane-checks-reachable": ("ssh-reachable", 12),
         "worker-checks-reachable": ("ssh-reachable", 12),
         "api-answers": ("api-answers", 13),
@@ -309,7 +311,10 @@ def test_an_address_of_ones_own_is_not_reserved() -> None:
 
 
 def test_an_external_load_balancer_is_only_named() -> None:
-    recorder, _ = _run(apiAddress={"type": "external", "address": "198.51.100.77"})
+    recorder, _ = _run(
+        apiAddress={"type": "external", "address": "198.51.100.77"},
+        machineConfigServer={"allowedNetworks": ["198.51.100.64/28"]},
+    )
     assert _records(recorder, "dns-api-records")["api.da11.metal.example.com"] == ["198.51.100.77"]
     assert recorder.of("equinix-metal:index/bgpSession:BgpSession") == []
     machines = [*recorder.of(_DEVICE), recorder.one("da11-bootstrap")]

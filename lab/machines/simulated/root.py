@@ -58,6 +58,9 @@ def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:
         if Path("/" + name).exists() or name in ("home", "root"):
             (root / name).symlink_to(target)
     (root / "tmp").chmod(0o1777)
+    # As container managers mark their containers for systemd: whoever asks knows that the kernel is not theirs alone.
+    (root / "run/systemd").mkdir()
+    (root / "run/systemd/container").write_text("simulated\n")
     (root / "etc/passwd").write_text(_ACCOUNTS)
     (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
     (root / "etc/os-release").write_text(os_release)

@@ -1,0 +1,129 @@
+"""machine-config-access: the machine config servers answer the cluster's machines, and nobody else.
+
+Each node is handed the networks to let in, over SSH, and then its port is tried from here. Whoever runs this is outside
+of the cluster's networks, as a rule, and proves the filter by being refused. Somebody who is inside (an allowed network
+holds the address that the node sees us come from) gets through, and the observation says that nothing is proven.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from provider.errors import ProviderError
+from provider.fields import Reader
+from provider.gates import Access, Check, Node, Observation, Spec, read_access
+from provider.gates.ssh import NotYet, WrongHostKey, answers, run
+from provider.platforms import open_driver
+from provider.resource import Context
+
+PORT = 22623
+
+
+def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
+    """Nodes that have these networks already are left alone, and so are nodes that are gone (the bootstrap machine)."""
+    same = old is not None and old.get("networks") == spec["networks"] and old.get("program") == spec["program"]
+    known = set(_access(old).nodes) if old else set[Node]()
+    access = _access(spec)
+    pending = [node for node in access.nodes if not (same and node in known)]
+    return MachineConfigAccess(context, spec, access, pending, known) if pending else None
+
+
+def _access(spec: Spec) -> Access:
+    reader = Reader(spec, "spec")
+    access = read_access(reader, required=True)
+    reader.raise_problems()
+    return access
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a node made of the networks."""
+
+    filtered: bool
+    """False where it has no packet filter."""
+    text: str
+    source: str
+    """The address that it sees us come from."""
+
+
+class MachineConfigAccess:
+    """See `Check`."""
+
+    def __init__(self, context: Context, spec: Spec, access: Access, pending: Sequence[Node], known: set[Node]) -> None:
+        self._context, self._access, self._known = context, access, known
+        self._program = str(spec["program"])
+        self._networks = [str(network) for network in spec["networks"]]
+        self._addresses = [str(address) for address in spec.get("addresses") or ()]
+        self._pending = list(pending)
+        self._loaded: dict[Node, Loaded] = {}
+
+    async def look(self, elapsed: float) -> Observation:
+        seen = await asyncio.gather(*(self._hand_over(node) for node in self._pending))
+        refused: dict[str, str] = {}
+        for node, answer in zip(self._pending, seen, strict=True):
+            if isinstance(answer, Loaded):
+                self._loaded[node] = answer
+            elif answer is not None:
+                refused[node.name] = answer
+        self._pending = [node for node in self._pending if node.name in refused]
+        if refused:
+            text = "; ".join(f"{name} ({why})" for name, why in refused.items())
+            return Observation(passed=False, text=text, waiting=tuple(refused))
+        return await self._prove()
+
+    async def _hand_over(self, node: Node) -> Loaded | str | None:
+        """What the node did, why it did not, or None for a machine that does not exist any more."""
+        try:
+            if node in self._known and await self._gone(node):
+                return None
+            command = f'sudo -n {self._program} set && printf "%s\\n" "$SSH_CONNECTION"'
+            text = await run(node, self._access, command, "".join(f"{network}\n" for network in self._networks))
+        except (NotYet, WrongHostKey, ProviderError) as error:
+            return str(error)
+        return parse(text)
+
+    async def _gone(self, node: Node) -> bool:
+        if not node.machine_id or self._context.settings.metal is None:
+            return False
+        return await open_driver("equinix-metal", self._context.settings).get(node.machine_id) is None
+
+    async def _prove(self) -> Observation:
+        """Try what was filtered from here."""
+        unfiltered = [f"{node.name}: {it.text}" for node, it in self._loaded.items() if not it.filtered]
+        filtered = {node: it for node, it in self._loaded.items() if it.filtered}
+        inside = {it.source: network for it in filtered.values() if (network := within(it.source, self._networks))}
+        notes = list(unfiltered)
+        if inside:
+            where = ", ".join(f"{source} is in {network}" for source, network in inside.items())
+            notes.append(f"not proven, for we are let in ourselves: {where}")
+        elif filtered:
+            targets = {node.name: node.address for node in filtered} | {item: item for item in self._addresses}
+            open_ones = await asyncio.gather(*(answers(address, PORT) for address in targets.values()))
+            reached = [name for name, is_open in zip(targets, open_ones, strict=True) if is_open]
+            if reached:
+                sources = ", ".join(sorted({it.source for it in filtered.values()}))
+                text = f"port {PORT} of {', '.join(reached)} answers {sources}, which no allowed network holds"
+                return Observation(passed=False, text=text, waiting=tuple(reached))
+            notes.append(f"port {PORT} of {', '.join(targets)} does not answer us")
+        return Observation(passed=True, text="; ".join(notes) or "the machines are gone")
+
+
+def parse(text: str) -> Loaded | str:
+    """What the program and the shell printed; anything else is why it did not work."""
+    lines = text.splitlines()
+    state, _, detail = lines[0].partition("\t") if lines else ("", "", "")
+    if len(lines) != 2 or state not in ("loaded", "skipped"):
+        return f"it answered '{text.strip()[-300:]}'"
+    return Loaded(filtered=state == "loaded", text=detail, source=lines[1].partition(" ")[0])
+
+
+def within(address: str, networks: Sequence[str]) -> str | None:
+    """The first network that holds an address."""
+    place = ipaddress.ip_address(address)
+    for network in networks:
+        if place in ipaddress.ip_network(network, strict=False):
+            return network
+    return None

@@ -1,0 +1,197 @@
+"""machine-config-access and address-announced: nodes are SSH servers on loopback that print what nodes would."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from provider.errors import GateFailed
+from provider.gates import machine_config_access
+from provider.gates.address_announced import not_announced
+from provider.gates.machine_config_access import Loaded, parse, within
+from tests.provider import fake_metal
+from tests.provider import ssh_servers as ssh
+from tests.provider.fake_metal import FakeMetal
+from tests.provider.harness import Harness, Resource
+from tests.provider.knot import free_port
+
+HOST, CLIENT = ssh.key(), ssh.key()
+_TCP = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 00000000:1A0A 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1
+"""
+_SESSION = "   1: 057100CB:9C40 01FFFEA9:00B3 01 00000000:00000000 00:00000000 00000000     0        0 2\n"
+_ADDRESS = "1: lo    inet 192.0.2.10/32 scope global lo\\       valid_lft forever preferred_lft forever\n"
+
+
+@pytest.fixture
+def metal() -> Iterator[FakeMetal]:
+    with fake_metal.running() as server:
+        yield server
+
+
+def node(name: str, port: int, **more: Any) -> dict[str, Any]:
+    return {"name": name, "address": "127.0.0.1", "port": port, "hostKey": ssh.public(HOST), **more}
+
+
+def spec(nodes: list[dict[str, Any]], **own: Any) -> dict[str, Any]:
+    return {"nodes": nodes, "user": "core", "privateKey": ssh.private(CLIENT), **own}
+
+
+def access(nodes: list[dict[str, Any]], networks: tuple[str, ...] = ("198.51.100.5",), **more: Any) -> dict[str, Any]:
+    own = {"program": "/usr/local/bin/let-in", "networks": list(networks), **more}
+    return {"kind": "machine-config-access", "spec": spec(nodes, **own), "timeoutSeconds": 2, "triggers": []}
+
+
+def announced(nodes: list[dict[str, Any]], mode: str = "bgp") -> dict[str, Any]:
+    own = spec(nodes, address="192.0.2.10", mode=mode)
+    return {"kind": "address-announced", "spec": own, "timeoutSeconds": 2, "triggers": []}
+
+
+async def gate(metal: FakeMetal | None = None) -> Resource:
+    harness = Harness({"metal": {"authToken": "token", "endpoint": metal.url}} if metal else {})
+    await harness.configure()
+    return Resource(harness, "Gate", name="gate")
+
+
+def says(source: str = "127.0.0.1", state: str = "loaded\t198.51.100.5") -> str:
+    return f"{state}\n{source} 50000 127.0.0.1 22\n"
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A port of the machine config server at which nobody answers."""
+    port = free_port()
+    monkeypatch.setattr(machine_config_access, "PORT", port)
+    return port
+
+
+def test_whoever_is_refused_has_proven_the_filter(closed: int) -> None:
+    async def run() -> None:
+        async with ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
+            state = await (await gate()).up(access([node("a", port)]))
+        assert state["observed"] == f"port {closed} of a does not answer us"
+
+    asyncio.run(run())
+
+
+def test_a_port_that_still_answers_fails_the_gate(closed: int) -> None:
+    async def run() -> None:
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", closed)
+        async with server, ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
+            with pytest.raises(GateFailed, match="did not pass within 2 s") as caught:
+                await (await gate()).up(access([node("a", port)]))
+        assert f"port {closed} of a answers 127.0.0.1, which no allowed network holds" in str(caught.value)
+
+    asyncio.run(run())
+
+
+def test_so_does_the_address_in_front_of_the_nodes(closed: int) -> None:
+    async def run() -> None:
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.2", closed)
+        async with server, ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
+            with pytest.raises(GateFailed, match=f"port {closed} of 127.0.0.2 answers"):
+                await (await gate()).up(access([node("a", port)], addresses=["127.0.0.2"]))
+
+    asyncio.run(run())
+
+
+def test_from_an_allowed_network_nothing_is_proven_and_that_is_said(closed: int) -> None:
+    async def run() -> None:
+        async with ssh.node(HOST, CLIENT, reads=True, journal=says("198.51.100.77")) as port:
+            state = await (await gate()).up(access([node("a", port)], ("198.51.100.64/26",)))
+        expected = "not proven, for we are let in ourselves: 198.51.100.77 is in 198.51.100.64/26"
+        assert state["observed"] == expected
+
+    asyncio.run(run())
+
+
+def test_a_node_without_a_filter_is_told(closed: int) -> None:
+    async def run() -> None:
+        async with ssh.node(HOST, CLIENT, reads=True, journal=says(state="skipped\tno filter of its own")) as port:
+            state = await (await gate()).up(access([node("a", port)]))
+        assert state["observed"] == "a: no filter of its own"
+
+    asyncio.run(run())
+
+
+def test_a_program_that_fails_is_quoted(closed: int) -> None:
+    async def run() -> None:
+        async with ssh.node(HOST, CLIENT, reads=True, journal="nft: no such file\n", status=1) as port:
+            with pytest.raises(GateFailed, match=re.escape("ended with 1: nft: no such file")):
+                await (await gate()).up(access([node("a", port)]))
+
+    asyncio.run(run())
+
+
+def test_only_what_changed_is_handed_over_and_only_to_those_that_are_there(closed: int, metal: FakeMetal) -> None:
+    async def run() -> None:
+        it = await gate(metal)
+        stays, goes = metal.add("stays", []), metal.add("goes", [])
+        async with ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
+            both = [node("stays", port, machineId=stays), node("goes", port, machineId=goes)]
+            first = await it.up(access(both))
+        metal.devices.pop(goes)
+        assert (await it.up(access(both)))["passedAt"] == first["passedAt"], "nobody is asked again"
+        async with ssh.node(HOST, CLIENT, reads=True, journal=says(), port=port):
+            state = await it.up(access(both, ("198.51.100.5", "198.51.100.6")))
+        assert state["observed"] == f"port {closed} of stays does not answer us"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("networks", [[], ["198.51.100.5; reboot"], ["host.example.com"]])
+def test_what_is_no_network_is_refused(networks: list[str]) -> None:
+    async def run() -> None:
+        (problem,) = await (await gate()).check(access([node("a", 22)], tuple(networks)))
+        assert problem.startswith("spec.networks")
+
+    asyncio.run(run())
+
+
+def test_what_a_program_prints() -> None:
+    assert parse(says("192.0.2.1")) == Loaded(filtered=True, text="198.51.100.5", source="192.0.2.1")
+    assert parse("bash: metal-ipi: not found\n") == "it answered 'bash: metal-ipi: not found'"
+    assert within("2001:db8::1", ["192.0.2.0/24", "2001:db8::/64"]) == "2001:db8::/64"
+    assert within("203.0.113.1", ["192.0.2.0/24", "2001:db8::/64"]) is None
+
+
+def test_each_node_must_announce_over_bgp() -> None:
+    async def run() -> None:
+        it = await gate()
+        async with (
+            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP + _SESSION) as good,
+            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP) as alone,
+        ):
+            state = await it.up(announced([node("a", good)]))
+            assert state["observed"] == "192.0.2.10 is announced by a"
+            with pytest.raises(GateFailed, match=re.escape("last seen: b (no BGP session is up)")):
+                await (await gate()).up(announced([node("a", good), node("b", alone)]))
+
+    asyncio.run(run())
+
+
+def test_one_node_must_have_the_address_with_arp() -> None:
+    async def run() -> None:
+        async with (
+            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP) as leader,
+            ssh.node(HOST, CLIENT, journal=_TCP) as other,
+        ):
+            nodes = [node("leader", leader), node("other", other)]
+            state = await (await gate()).up(announced(nodes, "arp"))
+            assert state["observed"] == "192.0.2.10 is announced by leader"
+            with pytest.raises(GateFailed, match=re.escape("other (it does not have 192.0.2.10)")):
+                await (await gate()).up(announced([node("other", other)], "arp"))
+
+    asyncio.run(run())
+
+
+def test_a_listening_socket_is_no_session() -> None:
+    assert (
+        not_announced(_ADDRESS + _TCP + _SESSION.replace(" 01 ", " 06 "), "192.0.2.10", "bgp") == "no BGP session is up"
+    )
+    assert not_announced(_ADDRESS + _SESSION, "192.0.2.1", "bgp") == "it does not have 192.0.2.1"
