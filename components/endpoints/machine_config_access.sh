@@ -12,6 +12,7 @@ if [ -e /run/systemd/container ]; then
     exit 0
 fi
 if [ "${1:-}" = set ]; then
+    mkdir -p "${kept%/*}"
     cat >"$kept.new"
     mv "$kept.new" "$kept"
 fi

@@ -33,7 +33,7 @@ async def node(
     status: int = 0,
     reads: bool = False,
 ) -> AsyncGenerator[int, None]:
-    """A node, or a console host: a shell prints the console, a command (which may read what it is given) the journal."""
+    """A node, or a console host: a shell prints the console, a command the journal, after reading its input."""
 
     async def session(process: asyncssh.SSHServerProcess[str]) -> None:
         if process.command is None:
