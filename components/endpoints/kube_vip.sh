@@ -63,6 +63,14 @@ prepare() { # the static pod; its kubeconfig holds no credentials, because kube-
         "$metadata" >"$prepared"
 }
 
+pull() { # beforehand: whoever takes over must not begin by fetching an image
+    set --
+    for keys in "$root/var/lib/kubelet/config.json" "$root/root/.docker/config.json"; do
+        [ ! -r "$keys" ] || { set -- --authfile "$keys" && break; }
+    done
+    podman pull --quiet "$@" "$IMAGE" >/dev/null || say "$IMAGE is not here yet: the kubelet will try again"
+}
+
 answers() { # port path
     curl -fs --max-time 3 -o /dev/null --cacert "$root/etc/metal-ipi/api-ca.pem" \
         --resolve "$API_NAME:$1:127.0.0.1" "https://$API_NAME:$1$2"
@@ -92,6 +100,7 @@ withdraw "started anew"
 fetch_neighbours
 reach_peers || exit 1
 prepare || exit 1
+pull &
 failed=0
 while :; do
     if answers 6443 /readyz && answers 22623 /healthz; then

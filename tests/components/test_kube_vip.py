@@ -59,6 +59,10 @@ _IP = """#!/bin/sh
 [ "$1" != -j ] || { echo '[{"dst":"default","dev":"enp1s0"}]'; exit; }
 echo "$*" >>"$STATE/ip.log"
 """
+_PODMAN = """#!/bin/sh
+echo "$*" >>"$STATE/podman.log"
+exit 1
+"""
 
 
 class Machine:
@@ -71,7 +75,12 @@ class Machine:
         self.state.mkdir()
         programs = root / "bin"
         programs.mkdir()
-        for name, text in (("curl", _CURL), ("ip", _IP), ("sleep", "#!/bin/sh\nexec /bin/sleep 0.05\n")):
+        for name, text in (
+            ("curl", _CURL),
+            ("ip", _IP),
+            ("podman", _PODMAN),
+            ("sleep", "#!/bin/sh\nexec /bin/sleep 0.05\n"),
+        ):
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         for file in files(VIP):
@@ -125,6 +134,18 @@ def eventually(true: Callable[[], bool]) -> None:
 def test_what_a_machine_is_given() -> None:
     text = "".join(f"--- {file.path} {file.mode:o}\n{file.text}\n" for file in files(VIP) if "/bin/" not in file.path)
     check("kube-vip-files.txt", f"{text}--- {UNIT}\n{unit().text}")
+
+
+def test_the_image_is_fetched_before_it_is_needed_and_nothing_waits_for_it(machine: Machine) -> None:
+    keys = machine.root / "var/lib/kubelet/config.json"
+    keys.parent.mkdir(parents=True)
+    keys.write_text("{}")
+    machine.start()
+    eventually(lambda: machine.log("podman") == [f"pull --quiet --authfile {keys} {VIP.image}"])
+    assert not machine.manifest.exists()
+    machine.answer(6443, True)
+    machine.answer(22623, True)
+    eventually(machine.manifest.exists)
 
 
 def test_the_address_is_announced_while_both_servers_answer(machine: Machine) -> None:

@@ -21,7 +21,9 @@ class Machine:
         self.root = root
         self.script = root / "script"
         (text,) = [file.text for file in files() if file.path == PROGRAM]
-        self.script.write_text(text.replace("/etc/metal-ipi", f"{root}/etc/metal-ipi").replace("/run/systemd", str(root)))
+        self.script.write_text(
+            text.replace("/etc/metal-ipi", f"{root}/etc/metal-ipi").replace("/run/systemd", str(root))
+        )
         nft = root / "nft"
         nft.write_text(f'#!/bin/sh\n[ "$*" = "-f -" ] && cat >{root}/loaded && [ ! -e {root}/broken ]\n')
         nft.chmod(0o755)

@@ -5,22 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
 
 const (
 	manifestDirectory = "/etc/kubernetes/manifests"
-	imageDirectory    = "/var/lib/lab-openshift/images"
-	rootfsArgument    = "coreos.live.rootfs_url="
 	podsEvery         = 300 * time.Millisecond
 	stopLimit         = 5 * time.Second
 )
@@ -126,7 +120,7 @@ func (p *pods) start(ctx context.Context, name string, data []byte) (*pod, error
 		return nil, fmt.Errorf("the lab's kubelet runs pods of one container with hostNetwork, and this is none")
 	}
 	it := told.Spec.Containers[0]
-	program, err := p.image(ctx, it.Image)
+	program, err := pull(ctx, p.root, it.Image)
 	if err != nil {
 		return nil, err
 	}
@@ -188,58 +182,6 @@ func (p *pods) mount(it container, volumes []volume) error {
 		}
 	}
 	return nil
-}
-
-// image is the program of an image, fetched once.
-func (p *pods) image(ctx context.Context, name string) (string, error) {
-	program := filepath.Join(p.root, imageDirectory, url.PathEscape(name))
-	if _, err := os.Stat(program); err == nil {
-		return program, nil
-	}
-	base, err := registry()
-	if err != nil {
-		return "", err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+name, nil)
-	if err != nil {
-		return "", err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("pulling %s: %w", name, err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("pulling %s: %s: %s", name, request.URL, answer.Status)
-	}
-	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
-		return "", err
-	}
-	fresh, err := os.OpenFile(program+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
-	if err != nil {
-		return "", err
-	}
-	if _, err = io.Copy(fresh, answer.Body); err == nil {
-		err = fresh.Close()
-	}
-	if err != nil {
-		return "", fmt.Errorf("pulling %s: %w", name, err)
-	}
-	return program, os.Rename(program+".new", program)
-}
-
-// registry is where images are: beside the root file system that this machine booted.
-func registry() (string, error) {
-	line, err := os.ReadFile("/proc/cmdline")
-	if err != nil {
-		return "", err
-	}
-	for _, argument := range strings.Fields(string(line)) {
-		if location, found := strings.CutPrefix(argument, rootfsArgument); found {
-			return location[:strings.LastIndex(location, "/")+1] + "containers/", nil
-		}
-	}
-	return "", fmt.Errorf("the kernel's command line names no root file system, beside which images are")
 }
 
 // lines writes each line of a pod's output to the log.

@@ -44,7 +44,8 @@ def debian(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("[Unit]\n")
     depends = {"virtio_net": "net_failover,virtio", "net_failover": "failover", "virtio_pci": "virtio"}
-    for name in ("virtio", "failover", *depends):
+    depends |= {"nft_reject_inet": "nf_tables"}
+    for name in ("virtio", "failover", "nf_tables", *depends):
         path = tmp_path / "usr/lib/modules/6.1/kernel" / f"{name.replace('_', '-')}.ko"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(f"\0license=GPL\0depends={depends.get(name, '')}\0".encode())
@@ -54,7 +55,8 @@ def debian(tmp_path: Path) -> Path:
 def test_modules_are_loaded_after_what_they_depend_on(debian: Path) -> None:
     tree = initramfs.build(debian, "12.0.1-0", "0" * 128)
     order = tree["usr/lib/modules/order"].data.decode().split()
-    assert order == ["virtio", "virtio_pci", "failover", "net_failover", "virtio_net"]
+    network = ["virtio", "virtio_pci", "failover", "net_failover", "virtio_net"]
+    assert order == [*network, "nf_tables", "nft_reject_inet"]
     assert all(f"usr/lib/modules/{name}" in tree for name in order)
 
 

@@ -15,6 +15,7 @@ import (
 )
 
 const usage = `usage: lab-openshift bootstrap|control-plane|worker
+       lab-openshift pull IMAGE
        lab-openshift openshift-install COMMAND ...
 
 Node services of the lab's OpenShift stand-in. See lab/openshift/README.md.
@@ -31,6 +32,10 @@ func main() {
 	switch os.Args[1] {
 	case "openshift-install":
 		os.Exit(installer.Main(os.Args[1], os.Args[2:]))
+	case "pull":
+		if len(os.Args) == 3 {
+			os.Exit(node.Pull(os.Args[2]))
+		}
 	case "bootstrap", "control-plane", "worker":
 		if len(os.Args) == 2 {
 			os.Exit(node.Main(node.Role(os.Args[1])))
