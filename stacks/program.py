@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pulumi
@@ -37,9 +36,11 @@ from provider.types import (
     ProviderArgs,
 )
 from stacks import connections
+from stacks.names import Names
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.base import REHEARSAL
 from stacks.sections.dns import NoDns
+from stacks.service_addresses import announcing_role, service_addresses
 from stacks.settings import OKD_PULL_SECRET, Settings, load
 from stacks.stream import boot_artifacts
 
@@ -64,30 +65,6 @@ def _boot_spec(settings: Settings) -> BootSpec:
         consoles=settings.boot.consoles,
         extra=settings.boot.kernel_arguments,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Names:
-    """Short host names of a cluster's machines."""
-
-    bootstrap: str
-    control_plane: tuple[str, ...]
-    workers: tuple[str, ...]
-
-    @classmethod
-    def of(cls, settings: Settings) -> Names:
-        """Names are numbered from 0 and never reused for another role."""
-        cluster = settings.cluster_name
-        return cls(
-            bootstrap=f"{cluster}-bootstrap",
-            control_plane=tuple(f"{cluster}-control-plane-{n}" for n in range(settings.control_plane.count)),
-            workers=tuple(f"{cluster}-worker-{n}" for n in range(settings.workers.count)),
-        )
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Every machine, bootstrap first."""
-        return (self.bootstrap, *self.control_plane, *self.workers)
 
 
 def _identity_file(seed: str, hostname: str) -> str:
@@ -283,7 +260,7 @@ class Cluster:
 
     def _pool(self, role: Role, hostnames: tuple[str, ...], config: str, script_url: pulumi.Output[str]) -> NodePool:
         source = ignition.Source(url=f"https://api-int.{self.settings.domain}:22623/config/{config}")
-        announces = self._announces and role == "control-plane"
+        serves_api = self._announces and role == "control-plane"
         return NodePool(
             "control-plane" if role == "control-plane" else "workers",
             NodePoolArgs(
@@ -292,8 +269,8 @@ class Cluster:
                 hostnames=hostnames,
                 domain=self.settings.domain,
                 ipxe_script_url=script_url,
-                user_data={hostname: self._user_data(hostname, source, announces=announces) for hostname in hostnames},
-                announces=announces,
+                user_data={hostname: self._user_data(hostname, source, announces=serves_api) for hostname in hostnames},
+                announces=serves_api or role == announcing_role(self.settings),
                 always_pxe=self.boot.always_pxe,
                 active_timeout=self.settings.timeouts.machines_active,
             ),
@@ -384,7 +361,7 @@ class Cluster:
             pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[self.bootstrap_complete])),
         )
         checked = self.worker_checks.passed if self.worker_checks else []
-        Gate(
+        complete = Gate(
             "install-complete",
             GateArgs(
                 spec=InstallComplete(credentials=credentials, logs=logs),
@@ -395,6 +372,14 @@ class Cluster:
                 self.ours,
                 pulumi.ResourceOptions(depends_on=[ready, self.removal.resource, *checked, self.dns.ingress_records]),
             ),
+        )
+        self.service_addresses = service_addresses(
+            self.settings,
+            platform=self.platform,
+            announcing=(self.workers if self.workers.machines else self.control_plane).machines,
+            kubeconfig=self.assets.kubeconfig,
+            after=[complete],
+            opts=self.components,
         )
 
     def export(self) -> None:
@@ -409,6 +394,8 @@ class Cluster:
         )
         address = {} if self.api_address is None else {"address": self.api_address}
         pulumi.export("api", {"url": self.dns.api_url, **address})
+        if self.service_addresses is not None:
+            pulumi.export("serviceAddresses", {"pools": self.service_addresses})
         if isinstance(settings.dns, NoDns):
             pulumi.export("dns", {"needed": self.dns.needed})
         pulumi.export("bootstrap", {"present": self.removal.present})

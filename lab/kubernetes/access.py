@@ -72,14 +72,7 @@ def define(access: Access, definitions: Sequence[Mapping[str, Any]], seconds: fl
     base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     with access.client() as client:
         for definition in definitions:
-            send(
-                client,
-                "PATCH",
-                f"{base}/{definition['metadata']['name']}",
-                params={"fieldManager": MANAGER, "force": "true"},
-                content=json.dumps(definition),
-                headers={"Content-Type": "application/apply-patch+yaml"},
-            )
+            _apply(client, f"{base}/{definition['metadata']['name']}", definition)
         waiting = {str(definition["metadata"]["name"]) for definition in definitions}
         deadline = time.monotonic() + seconds
         while waiting:
@@ -88,6 +81,24 @@ def define(access: Access, definitions: Sequence[Mapping[str, Any]], seconds: fl
                 raise ServiceFailed(f"not served {seconds:.0f} s after they were applied: {', '.join(sorted(waiting))}")
             if waiting:
                 time.sleep(0.1)
+
+
+def make_namespace(access: Access, name: str) -> None:
+    """A namespace that is there from then on. Repeating it changes nothing."""
+    with access.client() as client:
+        document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        _apply(client, f"/api/v1/namespaces/{name}", document)
+
+
+def _apply(client: httpx.Client, path: str, document: Mapping[str, Any]) -> None:
+    send(
+        client,
+        "PATCH",
+        path,
+        params={"fieldManager": MANAGER, "force": "true"},
+        content=json.dumps(document),
+        headers={"Content-Type": "application/apply-patch+yaml"},
+    )
 
 
 def _is_established(definition: Object) -> bool:
