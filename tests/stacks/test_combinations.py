@@ -83,7 +83,7 @@ def _object(args: Any) -> str:
     """A Kubernetes object, with what tells one cluster's from another's."""
     inputs = plain(args.inputs)
     spec = {key: value for key, value in inputs.get("spec", {}).items() if key in _TELLING}
-    return " ".join([inputs["kind"], inputs["metadata"]["name"], *([json.dumps(spec)] if spec else [])])
+    return " ".join([inputs["kind"], inputs["metadata"]["name"], *([json.dumps(spec, sort_keys=True)] if spec else [])])
 
 
 @cache
