@@ -61,7 +61,7 @@ def service_addresses(
 
 
 def _pool(pool: BgpPool | L2Pool, platform: Platform) -> PoolArgs:
-    addresses: pulumi.Input[Sequence[pulumi.Input[str]]] = pool.addresses
+    addresses: pulumi.Input[Sequence[pulumi.Input[str]]] = list(pool.addresses)
     length = None
     if isinstance(pool, BgpPool):
         length = pool.aggregation_length
