@@ -11,7 +11,7 @@ from components.boot import ignition
 from components.boot.host_keys import host_key, unguessable
 from components.boot.ipxe import BootSpec, consoles, script
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
-from components.endpoints import kube_vip
+from components.endpoints import bgp_routes, kube_vip
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
 from components.install.assets import Credentials, InstallAssets, InstallAssetsArgs
 from components.install.bootstrap import (
@@ -188,7 +188,7 @@ class Cluster:
         return Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), self.ours)
 
     def _user_data(
-        self, hostname: str, source: pulumi.Input[ignition.Source], *, announces: bool = False
+        self, hostname: str, source: pulumi.Input[ignition.Source], *, announces: bool = False, routes: bool = False
     ) -> pulumi.Output[str]:
         def render(found: list[object]) -> str:
             pointer_source, urls, hashes, worker_pointer, key, seed, api_address, credentials = found
@@ -204,8 +204,11 @@ class Cluster:
                 merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
                 certificate_authorities=authorities,
                 authorized_keys=[str(key), *self.settings.ssh.authorized_keys],
-                files=kube_vip.files(vip) if vip else (),
-                units=[kube_vip.unit()] if vip else (),
+                files=[
+                    *(kube_vip.files(vip) if vip else ()),
+                    *(bgp_routes.files(self.platform.metadata_url) if routes else ()),
+                ],
+                units=[*([kube_vip.unit()] if vip else ()), *([bgp_routes.unit()] if routes else ())],
             )
 
         # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
@@ -261,6 +264,7 @@ class Cluster:
     def _pool(self, role: Role, hostnames: tuple[str, ...], config: str, script_url: pulumi.Output[str]) -> NodePool:
         source = ignition.Source(url=f"https://api-int.{self.settings.domain}:22623/config/{config}")
         serves_api = self._announces and role == "control-plane"
+        routes = role == announcing_role(self.settings)
         return NodePool(
             "control-plane" if role == "control-plane" else "workers",
             NodePoolArgs(
@@ -269,8 +273,11 @@ class Cluster:
                 hostnames=hostnames,
                 domain=self.settings.domain,
                 ipxe_script_url=script_url,
-                user_data={hostname: self._user_data(hostname, source, announces=serves_api) for hostname in hostnames},
-                announces=serves_api or role == announcing_role(self.settings),
+                user_data={
+                    hostname: self._user_data(hostname, source, announces=serves_api, routes=routes)
+                    for hostname in hostnames
+                },
+                announces=serves_api or routes,
                 always_pxe=self.boot.always_pxe,
                 active_timeout=self.settings.timeouts.machines_active,
             ),

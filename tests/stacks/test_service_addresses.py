@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from components.endpoints.bgp_routes import UNIT
 from stacks.problems import Problem, SettingsError
 from stacks.program import main
 from stacks.settings import parse
@@ -18,6 +19,7 @@ _ELASTIC = {"name": "elastic", "reserve": 4, "aggregationLength": 30}
 _BGP = {"type": "metallb-bgp", "pools": [_OWN, _ELASTIC], "install": False}
 _L2 = {"type": "metallb-l2", "pools": [_OWN], "install": False}
 _KUBE_VIP = {"type": "kube-vip", "address": "198.51.100.241"}
+_DEVICE = "equinix-metal:index/device:Device"
 _PEER = "kubernetes:metallb.io/v1beta2:BGPPeer"
 _SESSION = "equinix-metal:index/bgpSession:BgpSession"
 
@@ -122,6 +124,8 @@ def test_who_runs_the_services_announces_their_addresses(shape: dict[str, Any], 
     peers = [plain(peer.inputs) for peer in recorder.of(_PEER)]
     selected = [peer["spec"]["nodeSelectors"][0]["matchLabels"]["kubernetes.io/hostname"] for peer in peers]
     assert sorted(selected) == sorted(2 * [f"{node}.da11.metal.example.com" for node in announcing])
+    machines = {device.name.removesuffix("-device"): device for device in recorder.of(_DEVICE)}
+    assert {name for name, machine in machines.items() if UNIT in plain(machine.inputs["userData"])} == announcing
     private = {node["name"]: node["private_ipv4"] for node in outputs["nodes"]}
     assert {(name, peer["spec"]["sourceAddress"]) for name, peer in zip(selected, peers, strict=True)} == {
         (name, private[name]) for name in selected
