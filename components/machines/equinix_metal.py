@@ -23,6 +23,8 @@ with warnings.catch_warnings():
 
 _OPERATING_SYSTEM = "custom_ipxe"
 _BILLING = "hourly"
+_LOCAL_ASN = 65000
+"""What Metal assigns to every project whose addresses are announced within Metal alone."""
 _NEIGHBOURS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
 # Not acted on once a machine exists: any of these would re-install or re-order all machines at once, etcd included.
 # A machine that is replaced by name gets the current values.
@@ -76,7 +78,12 @@ class EquinixMetal(pulumi.ComponentResource):
             self.project_id = pulumi.Output.from_input(args.project_id)
         else:
             project = metal.Project(
-                f"{name}-project", name=args.project_name, organization_id=args.organization_id, opts=self._child
+                f"{name}-project",
+                name=args.project_name,
+                organization_id=args.organization_id,
+                # Always: it costs nothing, and Metal has no way to take it back.
+                bgp_config=metal.ProjectBgpConfigArgs(deployment_type="local", asn=_LOCAL_ASN),
+                opts=self._child,
             )
             self.project_id = project.id
         ssh_key = metal.ProjectSshKey(
