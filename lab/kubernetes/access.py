@@ -67,30 +67,8 @@ def send(client: httpx.Client, method: str, path: str, **options: Any) -> Object
     return document
 
 
-def define(access: Access, definitions: Sequence[Mapping[str, Any]], seconds: float = 20.0) -> None:
-    """Apply CustomResourceDefinitions and wait until the API serves their kinds. Repeating it changes nothing."""
-    base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    with access.client() as client:
-        for definition in definitions:
-            _apply(client, f"{base}/{definition['metadata']['name']}", definition)
-        waiting = {str(definition["metadata"]["name"]) for definition in definitions}
-        deadline = time.monotonic() + seconds
-        while waiting:
-            waiting = {name for name in waiting if not _is_established(send(client, "GET", f"{base}/{name}"))}
-            if waiting and time.monotonic() > deadline:
-                raise ServiceFailed(f"not served {seconds:.0f} s after they were applied: {', '.join(sorted(waiting))}")
-            if waiting:
-                time.sleep(0.1)
-
-
-def make_namespace(access: Access, name: str) -> None:
-    """A namespace that is there from then on. Repeating it changes nothing."""
-    with access.client() as client:
-        document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        _apply(client, f"/api/v1/namespaces/{name}", document)
-
-
-def _apply(client: httpx.Client, path: str, document: Mapping[str, Any]) -> None:
+def apply(client: httpx.Client, path: str, document: Mapping[str, Any]) -> None:
+    """Have an object be what is said here; repeating it changes nothing."""
     send(
         client,
         "PATCH",
@@ -99,6 +77,22 @@ def _apply(client: httpx.Client, path: str, document: Mapping[str, Any]) -> None
         content=json.dumps(document),
         headers={"Content-Type": "application/apply-patch+yaml"},
     )
+
+
+def define(access: Access, definitions: Sequence[Mapping[str, Any]], seconds: float = 20.0) -> None:
+    """Apply CustomResourceDefinitions and wait until the API serves their kinds. Repeating it changes nothing."""
+    base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    with access.client() as client:
+        for definition in definitions:
+            apply(client, f"{base}/{definition['metadata']['name']}", definition)
+        waiting = {str(definition["metadata"]["name"]) for definition in definitions}
+        deadline = time.monotonic() + seconds
+        while waiting:
+            waiting = {name for name in waiting if not _is_established(send(client, "GET", f"{base}/{name}"))}
+            if waiting and time.monotonic() > deadline:
+                raise ServiceFailed(f"not served {seconds:.0f} s after they were applied: {', '.join(sorted(waiting))}")
+            if waiting:
+                time.sleep(0.1)
 
 
 def _is_established(definition: Object) -> bool:

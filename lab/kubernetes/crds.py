@@ -26,9 +26,6 @@ MODULE = "go.universe.tf/metallb"
 VERSION = "v0.15.2"
 SUM = "h1:r7KDgJtk3KZe3qb36zRVrVCYHxLR03nPGT+qFXOomJM="
 
-NAMESPACE = "metallb-system"
-"""Where MetalLB's objects are looked for; it comes with MetalLB, not with its definitions."""
-
 _FOLDER = Path("config") / "crd" / "bases"
 
 
