@@ -1,7 +1,7 @@
 """The namespace that MetalLB brings, and the end of namespaces.
 
-The latter is what kube-controller-manager's namespace controller does: it empties a namespace that is being deleted, and
-lets it go. Without it a deleted namespace stays `Terminating` for ever. Whoever runs an API server runs a `Janitor`
+The latter is what kube-controller-manager's namespace controller does: it empties a namespace that is being deleted,
+and lets it go. Without it a deleted namespace stays `Terminating` for ever. Whoever runs an API server runs a `Janitor`
 beside it.
 """
 
