@@ -386,6 +386,7 @@ class Cluster:
             announcing=(self.workers if self.workers.machines else self.control_plane).machines,
             kubeconfig=self.assets.kubeconfig,
             after=[complete],
+            cluster=self.keys,
             opts=self.components,
         )
 

@@ -29,11 +29,12 @@ def service_addresses(
     announcing: Mapping[str, LastingMachine],
     kubeconfig: pulumi.Output[str],
     after: Sequence[pulumi.Resource],
+    cluster: pulumi.Resource,
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[dict[str, list[str]]] | None:
     """Declare MetalLB; the addresses of each pool, None where nothing of ours keeps any.
 
-    `announcing` are the machines of `announcing_role`, by full node name.
+    `announcing` are the machines of `announcing_role`, by full node name; `cluster` is what lasts as long as it does.
     """
     section = settings.service_addresses
     if not isinstance(section, MetalLbBgp | MetalLbL2):
@@ -54,6 +55,7 @@ def service_addresses(
             announce=announce,
             operator=Operator(catalog=section.catalog) if section.install else None,
             after=after,
+            cluster=cluster,
         ),
         opts,
     )

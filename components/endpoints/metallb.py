@@ -82,6 +82,8 @@ class MetalLbArgs:
     """What to install MetalLB with; None where it is there."""
     after: Sequence[pulumi.Resource] = ()
     """What must be done before the cluster is asked for anything."""
+    cluster: pulumi.Resource | None = None
+    """What lasts as long as the cluster: the objects go with it, without anybody being asked to delete them."""
 
 
 class MetalLb(pulumi.ComponentResource):
@@ -98,11 +100,11 @@ class MetalLb(pulumi.ComponentResource):
             enable_server_side_apply=True,
             # Else a new password would take its Secret away before it brings the new one.
             enable_secret_mutable=True,
-            # They go with their cluster: one that no longer answers must not keep its machines from being released.
+            # Where they are to go and the cluster stays, but does not answer: it must not keep all else from going on.
             delete_unreachable=True,
             opts=pulumi.ResourceOptions(parent=self),
         )
-        self._child = pulumi.ResourceOptions(parent=self, provider=provider)
+        self._child = pulumi.ResourceOptions(parent=self, provider=provider, deleted_with=args.cluster)
         self._ready = list(args.after)
         if args.operator is not None:
             self._install(name, args.operator)

@@ -152,12 +152,13 @@ def test_pools_have_what_is_reserved_for_them() -> None:
     assert outputs["serviceAddresses"] == {"pools": {"own": ["198.51.100.240/28"], "elastic": ["192.0.2.128/30"]}}
 
 
-def test_nothing_is_asked_of_the_cluster_before_it_is_complete() -> None:
+def test_nothing_is_asked_of_the_cluster_before_it_is_complete_or_once_it_goes() -> None:
     for section in (_BGP, {**_L2, "install": True}):
         recorder, _ = _run(serviceAddresses=section)
         objects = [args.name for args in recorder.resources if args.typ in METALLB]
         assert objects
         assert all("install-complete" in recorder.after(name) for name in objects)
+        assert {recorder.requests[name].deletedWith.rpartition("::")[2] for name in objects} == {"keys"}
 
 
 def test_a_cluster_without_service_addresses_waits_for_none() -> None:

@@ -15,7 +15,7 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from components.endpoints.metallb import BgpArgs, BgpNodeArgs, MetalLb, MetalLbArgs, PoolArgs
+from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
 from components.machines.contract import BgpNeighbour
 from lab.kubernetes.access import Access, send
 from tests.lab.kubernetes.support import cluster
@@ -154,6 +154,23 @@ def test_the_component_lives_its_life(lab: Lab) -> None:
     assert json.loads(lab.access.kubeconfig())["users"][0]["user"]["client-key-data"] not in written
     lab.destroy(program(lab.access))
     assert not lab.get(POOLS)["items"] and not lab.get(PEERS)["items"]
+
+
+def test_objects_go_with_their_cluster_and_nobody_is_asked(lab: Lab) -> None:
+    def with_cluster() -> None:
+        import pulumi_kubernetes as kubernetes
+
+        kubeconfig = pulumi.Output.secret(lab.access.kubeconfig())
+        provider = kubernetes.Provider("provider", kubeconfig=kubeconfig)
+        options = pulumi.ResourceOptions(provider=provider)
+        cluster = kubernetes.core.v1.ConfigMap("cluster", metadata={"name": "cluster"}, opts=options)
+        pools = (PoolArgs(name="public", addresses=["203.0.113.240/28"]),)
+        MetalLb("lb", MetalLbArgs(kubeconfig=kubeconfig, pools=pools, announce=L2Args(), cluster=cluster))
+
+    lab.up(with_cluster)
+    lab.destroy(with_cluster)
+    assert "cluster" not in {item["metadata"]["name"] for item in lab.get("/api/v1/configmaps")["items"]}
+    assert [item["metadata"]["name"] for item in lab.get(POOLS)["items"]] == ["public"]
 
 
 def test_what_somebody_changed_shows_and_is_not_overwritten_without_a_word(lab: Lab) -> None:
