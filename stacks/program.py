@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pulumi
@@ -12,7 +11,7 @@ from components.boot import ignition
 from components.boot.host_keys import host_key, unguessable
 from components.boot.ipxe import BootSpec, consoles, script
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
-from components.endpoints import kube_vip, machine_config_access
+from components.endpoints import bgp_routes, kube_vip, machine_config_access
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
 from components.install.assets import Credentials, InstallAssets, InstallAssetsArgs
 from components.install.bootstrap import (
@@ -38,9 +37,11 @@ from provider.types import (
     ProviderArgs,
 )
 from stacks import connections
+from stacks.names import Names
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.base import REHEARSAL
 from stacks.sections.dns import NoDns
+from stacks.service_addresses import announcing_role, service_addresses
 from stacks.settings import OKD_PULL_SECRET, Settings, load
 from stacks.stream import boot_artifacts
 
@@ -65,30 +66,6 @@ def _boot_spec(settings: Settings) -> BootSpec:
         consoles=settings.boot.consoles,
         extra=settings.boot.kernel_arguments,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Names:
-    """Short host names of a cluster's machines."""
-
-    bootstrap: str
-    control_plane: tuple[str, ...]
-    workers: tuple[str, ...]
-
-    @classmethod
-    def of(cls, settings: Settings) -> Names:
-        """Names are numbered from 0 and never reused for another role."""
-        cluster = settings.cluster_name
-        return cls(
-            bootstrap=f"{cluster}-bootstrap",
-            control_plane=tuple(f"{cluster}-control-plane-{n}" for n in range(settings.control_plane.count)),
-            workers=tuple(f"{cluster}-worker-{n}" for n in range(settings.workers.count)),
-        )
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Every machine, bootstrap first."""
-        return (self.bootstrap, *self.control_plane, *self.workers)
 
 
 def _identity_file(seed: str, hostname: str) -> str:
@@ -211,8 +188,15 @@ class Cluster:
         seed = self.keys.host_key_seed
         return Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), self.ours)
 
-    def _user_data(self, hostname: str, source: pulumi.Input[ignition.Source], *, serves: bool) -> pulumi.Output[str]:
-        """A machine's userdata; `serves`: it has an API server and a machine config server."""
+    def _user_data(
+        self, hostname: str, source: pulumi.Input[ignition.Source], *, serves: bool = False, routes: bool = False
+    ) -> pulumi.Output[str]:
+        """A machine's userdata.
+
+        Args:
+            serves: it has an API server and a machine config server.
+            routes: it announces service addresses.
+        """
         announces = serves and self._announces
 
         def render(found: list[object]) -> str:
@@ -231,8 +215,8 @@ class Cluster:
                 merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
                 certificate_authorities=authorities,
                 authorized_keys=[str(key), *self.settings.ssh.authorized_keys],
-                files=files,
-                units=units,
+                files=[*files, *(bgp_routes.files(self.platform.metadata_url) if routes else ())],
+                units=[*units, *([bgp_routes.unit()] if routes else ())],
             )
 
         # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
@@ -287,7 +271,7 @@ class Cluster:
 
     def _pool(self, role: Role, hostnames: tuple[str, ...], config: str, script_url: pulumi.Output[str]) -> NodePool:
         source = ignition.Source(url=f"https://api-int.{self.settings.domain}:22623/config/{config}")
-        serves = role == "control-plane"
+        serves, routes = role == "control-plane", role == announcing_role(self.settings)
         return NodePool(
             "control-plane" if role == "control-plane" else "workers",
             NodePoolArgs(
@@ -296,8 +280,10 @@ class Cluster:
                 hostnames=hostnames,
                 domain=self.settings.domain,
                 ipxe_script_url=script_url,
-                user_data={hostname: self._user_data(hostname, source, serves=serves) for hostname in hostnames},
-                announces=serves and self._announces,
+                user_data={
+                    hostname: self._user_data(hostname, source, serves=serves, routes=routes) for hostname in hostnames
+                },
+                announces=(serves and self._announces) or routes,
                 always_pxe=self.boot.always_pxe,
                 active_timeout=self.settings.timeouts.machines_active,
             ),
@@ -418,7 +404,7 @@ class Cluster:
             pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[self.bootstrap_complete])),
         )
         checked = self.worker_checks.passed if self.worker_checks else []
-        Gate(
+        complete = Gate(
             "install-complete",
             GateArgs(
                 spec=InstallComplete(credentials=credentials, logs=logs),
@@ -429,6 +415,15 @@ class Cluster:
                 self.ours,
                 pulumi.ResourceOptions(depends_on=[ready, self.removal.resource, *checked, self.dns.ingress_records]),
             ),
+        )
+        self.service_addresses = service_addresses(
+            self.settings,
+            platform=self.platform,
+            announcing=(self.workers if self.workers.machines else self.control_plane).machines,
+            kubeconfig=self.assets.kubeconfig,
+            after=[complete],
+            cluster=self.keys,
+            opts=self.components,
         )
 
     def export(self) -> None:
@@ -443,6 +438,8 @@ class Cluster:
         )
         address = {} if self.api_address is None else {"address": self.api_address}
         pulumi.export("api", {"url": self.dns.api_url, **address})
+        if self.service_addresses is not None:
+            pulumi.export("serviceAddresses", {"pools": self.service_addresses})
         if isinstance(settings.dns, NoDns):
             pulumi.export("dns", {"needed": self.dns.needed})
         pulumi.export("bootstrap", {"present": self.removal.present})

@@ -23,6 +23,14 @@ from stacks.sections.boot import Boot
 from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 from stacks.sections.install import Install, Lab, Ssh, Timeouts
 from stacks.sections.machines import ControlPlane, EquinixMetal, Workers
+from stacks.sections.service_addresses import (
+    OPENSHIFT_CATALOG,
+    MetalLbBgp,
+    MetalLbL2,
+    NoServiceAddresses,
+    ServiceAddresses,
+    pools_that_hold,
+)
 
 NAMESPACE = "metal-ipi"
 
@@ -51,6 +59,9 @@ class Settings(Section):
     )
     machine_config_server: MachineConfigServer = Field(
         default_factory=MachineConfigServer, description="who may ask for the machines' configuration"
+    )
+    service_addresses: ServiceAddresses = Field(
+        default_factory=NoServiceAddresses, description="where services of type LoadBalancer get addresses from"
     )
     artifacts: Annotated[SshArtifacts | S3Artifacts, Field(discriminator="type")] = Field(
         description="where Ignition and boot scripts are uploaded"
@@ -169,6 +180,56 @@ def _incomplete(tree: dict[str, Any]) -> list[Problem]:
     return problems
 
 
+def _service_address_conflicts(settings: Settings) -> list[Problem]:
+    """What service addresses cannot go with. All are told, not only the first."""
+    services, api = settings.service_addresses, settings.api_address
+    if not isinstance(services, MetalLbBgp | MetalLbL2):
+        return []
+    found: list[tuple[str, str, str, str]] = []
+    if isinstance(services, MetalLbBgp) and isinstance(api, KubeVip) and settings.workers.count == 0:
+        found.append(
+            (
+                "type",
+                services.type,
+                "without workers the control plane would announce service addresses, and it announces the API's address"
+                " already (kube-vip): a peer takes one session from a machine, not two",
+                "set workers.count to 1 or more, or apiAddress.type to dns-round-robin or external",
+            )
+        )
+    address = None if isinstance(api, DnsRoundRobin) else api.address
+    for path, value in pools_that_hold(services.pools, address):
+        found.append(
+            (
+                path,
+                value,
+                f"it holds {address}, the API's address (apiAddress.address): a service could be given it",
+                "leave it out, for instance by giving ranges before and after it",
+            )
+        )
+    if services.install and settings.lab is not None:
+        found.append(
+            (
+                "install",
+                "true",
+                "nothing runs on the lab's nodes, so no operator would ever be ready; its API has MetalLB's types",
+                "set it to false",
+            )
+        )
+    elif services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
+        found.append(
+            (
+                "catalog",
+                services.catalog,
+                "OKD has no such catalogue, and the operator would be waited for in vain",
+                "set it to community-operators, or install to false where MetalLB is there already",
+            )
+        )
+    return [
+        Problem(path=f"{NAMESPACE}:serviceAddresses.{path}", value=value, why=why, remedy=remedy)
+        for path, value, why, remedy in found
+    ]
+
+
 def load() -> Settings:
     """Read and validate the running stack's configuration.
 
@@ -208,6 +269,7 @@ def parse(values: dict[str, str], stack: str) -> Settings:
     except ValidationError as error:
         problems += describe(error, Settings)
     else:
+        problems += _service_address_conflicts(settings)
         if not problems:
             return settings
     unique = {(problem.path, problem.why): problem for problem in problems}

@@ -22,6 +22,8 @@ class Recorder(mocks.Mocks):
     """Answers registered types, remembers every resource in order of registration."""
 
     answers: Mapping[str, Answer]
+    calls: Mapping[str, Callable[[pulumi.runtime.MockCallArgs], Mapping[str, Any]]] = field(default_factory=dict)
+    """What functions answer, by token."""
     resources: list[pulumi.runtime.MockResourceArgs] = field(default_factory=list)
     requests: dict[str, Any] = field(default_factory=dict)
     """What was sent to the engine, by resource name: type, parent, provider, dependencies, options."""
@@ -35,7 +37,9 @@ class Recorder(mocks.Mocks):
         return f"{args.name}-id", {**args.inputs, **self.answers[args.typ](args)}
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
-        raise AssertionError(f"no answer for a call of {args.token}")
+        if args.token not in self.calls:
+            raise AssertionError(f"no answer for a call of {args.token}")
+        return dict(self.calls[args.token](args)), []
 
     def of(self, typ: str) -> list[pulumi.runtime.MockResourceArgs]:
         """The resources of one type, by name."""

@@ -9,7 +9,7 @@ import pulumi
 
 from components.boot.host_keys import host_key
 from components.checks.node_check import Expectation, NodeCheck, NodeCheckArgs
-from components.machines.contract import Boot, Machine, MachineArgs, Platform, Role
+from components.machines.contract import Boot, LastingMachine, Machine, MachineArgs, Platform, Role
 from provider.types import Gate, GateArgs, GateLogs, GateNode, SshReachable
 
 
@@ -77,7 +77,7 @@ class NodePool(pulumi.ComponentResource):
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster:NodePool", name, None, opts)
         self.role: Role = args.role
-        self.machines: dict[str, Machine] = {
+        self.machines: dict[str, LastingMachine] = {
             f"{hostname}.{args.domain}": args.platform.machine(
                 hostname,
                 MachineArgs(

@@ -134,9 +134,9 @@ def bgp_peers(
         if (neighbour.md5_password or None) != password:
             raise ManifestError(
                 f"the BGP neighbour of {node} ({', '.join(neighbour.peer_ips)}) has "
-                f"{'another password' if neighbour.md5_password else 'no password'}, "
-                f"but the sessions are to have {'that of' if password else 'none, says'} the project's BGP settings; "
-                "make both the same"
+                f"{'no' if not neighbour.md5_password else 'another' if password else 'a'} password, and the sessions "
+                f"are to have {'that of the first node' if password else 'none, as that of the first node'}: "
+                "let the platform give all machines the same (its project's BGP settings)"
             )
         for peer in neighbour.peer_ips:
             peers.append(_bgp_peer(node, neighbour, peer, len(peers), password=password, hold_time=hold_time))

@@ -2,9 +2,10 @@
 
 What is installed: on OpenShift and OKD the operator that their catalogues carry, because it comes with the rights, the
 security settings and the updates that manifests of our own would have to repeat for each release; the MetalLB object
-then has it start controller and speakers. Where MetalLB is there already (`operator` None), whoever put it there keeps
-it up to date, and only what it works by is applied: pools, peers, advertisements. The lab is such a place: nothing runs
-on its nodes, but its API has MetalLB's own resource types, so every object is checked as on a real cluster.
+then has it start controller and speakers. Where MetalLB is there already (`operator` None), it and its namespace are
+kept by whoever put them there, and only what it works by is applied: pools, peers, advertisements. The lab is such a
+place: nothing runs on its nodes, but its API has MetalLB's own resource types, so every object is checked as on a real
+cluster.
 
 Where the platform's cloud controller assigns service addresses itself, none of this is used: it writes MetalLB's
 objects, and two writers would undo each other's work (facts: «do not manage pools beside it»).
@@ -53,9 +54,8 @@ class BgpArgs:
     """Addresses are announced as routes."""
 
     nodes: Mapping[str, BgpNodeArgs]
-    """By the value of the node's label kubernetes.io/hostname."""
-    password: pulumi.Input[str] | None = None
-    """The MD5 password of all sessions, secret; None where they have none. All neighbours must have the same."""
+    """At least one, by the value of the node's label kubernetes.io/hostname. All must have the same password, or none:
+    that of the first is what the others are compared with."""
     hold_time: int | None = None
     """Seconds after which a silent session is lost; None: MetalLB's own."""
 
@@ -80,13 +80,17 @@ class MetalLbArgs:
     """How the network learns where an address is."""
     operator: Operator | None = None
     """What to install MetalLB with; None where it is there."""
+    after: Sequence[pulumi.Resource] = ()
+    """What must be done before the cluster is asked for anything."""
+    cluster: pulumi.Resource | None = None
+    """What lasts as long as the cluster: the objects go with it, without anybody being asked to delete them."""
 
 
 class MetalLb(pulumi.ComponentResource):
     """MetalLB's objects on one cluster, each a resource, all by server-side apply."""
 
-    pool_names: pulumi.Output[list[str]]
-    """The pools, once they and their announcements are applied."""
+    pools: pulumi.Output[dict[str, list[str]]]
+    """The addresses of each pool, once it and its announcement are applied."""
 
     def __init__(self, name: str, args: MetalLbArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:endpoints:MetalLb", name, None, opts)
@@ -96,13 +100,14 @@ class MetalLb(pulumi.ComponentResource):
             enable_server_side_apply=True,
             # Else a new password would take its Secret away before it brings the new one.
             enable_secret_mutable=True,
-            # They go with their cluster: one that no longer answers must not keep its machines from being released.
+            # Where they are to go and the cluster stays, but does not answer: it must not keep all else from going on.
             delete_unreachable=True,
             opts=pulumi.ResourceOptions(parent=self),
         )
-        self._child = pulumi.ResourceOptions(parent=self, provider=provider)
-        self._ready: list[pulumi.Resource] = []
-        self._install(name, args.operator)
+        self._child = pulumi.ResourceOptions(parent=self, provider=provider, deleted_with=args.cluster)
+        self._ready = list(args.after)
+        if args.operator is not None:
+            self._install(name, args.operator)
         applied = [self._custom(f"{name}-{pool.name}-pool", address_pool(pool)) for pool in args.pools]
         if isinstance(args.announce, L2Args):
             pools = [_named(pool) for pool in args.pools]
@@ -113,43 +118,44 @@ class MetalLb(pulumi.ComponentResource):
             for pool in args.pools:
                 advertisement = manifests.bgp_advertisement(_named(pool))
                 applied.append(self._custom(f"{name}-{pool.name}-bgp", advertisement, after=applied))
-        names = [pool.name for pool in args.pools]
-        self.pool_names = pulumi.Output.all(*(resource.id for resource in applied)).apply(lambda _: names)
-        self.register_outputs({"poolNames": self.pool_names})
+        addresses = {pool.name: pool.addresses for pool in args.pools}
+        done = pulumi.Output.all(addresses, *(resource.id for resource in applied))
+        self.pools = done.apply(lambda known: cast("dict[str, list[str]]", known[0]))
+        self.register_outputs({"pools": self.pools})
 
-    def _install(self, name: str, operator: Operator | None) -> None:
-        """The namespace and, if wanted, the operator. What comes next depends on `_ready`."""
+    def _install(self, name: str, operator: Operator) -> None:
+        """The namespace and the operator. What comes next depends on `_ready`."""
         manifest = manifests.namespace()
-        self._ready = [
-            kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=manifest["metadata"], opts=self._child)
-        ]
-        if operator is None:
-            return
+        namespace = kubernetes.core.v1.Namespace(
+            f"{name}-namespace", metadata=manifest["metadata"], opts=self._after(())
+        )
+        self._ready = [namespace]
         for role, each in zip(("operator-group", "subscription", "metallb"), manifests.operator(operator), strict=True):
             self._ready = [self._custom(f"{name}-{role}", each)]
 
     def _bgp(self, name: str, args: BgpArgs) -> list[pulumi.CustomResource]:
-        """The password, and one object per node and peer."""
-        secret: list[pulumi.CustomResource] = []
-        if args.password is not None:
-            manifest = manifests.password_secret("")
-            secret.append(
-                kubernetes.core.v1.Secret(
-                    f"{name}-bgp-password",
-                    metadata=manifest["metadata"],
-                    type=manifest["type"],
-                    string_data=pulumi.Output.secret(args.password).apply(
-                        lambda password: cast("dict[str, str]", manifests.password_secret(password)["stringData"])
-                    ),
-                    opts=self._after(()),
-                )
-            )
+        """The password, and one object per node and peer.
+
+        Whether there is a password is known once the platform has machines: the Secret is there in any case, and empty
+        where nobody refers to it.
+        """
+        password = pulumi.Output.secret(next(iter(args.nodes.values())).neighbours).apply(_password)
+        manifest = manifests.password_secret("")
+        secret = kubernetes.core.v1.Secret(
+            f"{name}-bgp-password",
+            metadata=manifest["metadata"],
+            type=manifest["type"],
+            string_data=password.apply(
+                lambda word: cast("dict[str, str]", manifests.password_secret(word or "")["stringData"])
+            ),
+            opts=self._after(()),
+        )
         peers = [
-            self._custom(f"{name}-{peer['metadata']['name']}", peer, after=secret)
+            self._custom(f"{name}-{peer['metadata']['name']}", peer, after=[secret])
             for node, each in args.nodes.items()
-            for peer in bgp_peers(node, each, password=args.password, hold_time=args.hold_time)
+            for peer in bgp_peers(node, each, password=password, hold_time=args.hold_time)
         ]
-        return [*secret, *peers]
+        return [secret, *peers]
 
     def _custom(
         self, name: str, manifest: Manifest, after: Sequence[pulumi.Resource] = ()
@@ -179,7 +185,7 @@ def address_pool(pool: PoolArgs) -> Manifest:
 
 
 def bgp_peers(
-    node: str, args: BgpNodeArgs, *, password: pulumi.Input[str] | None, hold_time: int | None
+    node: str, args: BgpNodeArgs, *, password: pulumi.Input[str | None], hold_time: int | None
 ) -> list[Manifest]:
     """The node's peers; what the platform says is told from what was announced before anything is applied."""
 
@@ -204,6 +210,10 @@ def bgp_peers(
         }
         for number in range(args.peers)
     ]
+
+
+def _password(neighbours: Sequence[BgpNeighbour]) -> str | None:
+    return next((neighbour.md5_password or None for neighbour in neighbours), None)
 
 
 def _named(pool: PoolArgs, addresses: tuple[str, ...] = ()) -> Pool:

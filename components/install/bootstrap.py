@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -43,7 +43,7 @@ class BootstrapGatesArgs:
     """The bootstrap machine's full name."""
     machine: Machine
     """The bootstrap machine."""
-    control_plane: dict[str, Machine]
+    control_plane: Mapping[str, Machine]
     """The control plane machines, by full name: their consoles are gathered too when bootstrap fails."""
     access: Access
     """How nodes are reached."""

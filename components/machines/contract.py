@@ -8,6 +8,7 @@ kind in the settings.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -82,6 +83,14 @@ class Machine(Protocol):
         ...
 
 
+class LastingMachine(Machine, Protocol):
+    """A machine that stays."""
+
+    def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
+        """Whom it may announce addresses to; secret. Only for a machine that was declared to announce."""
+        ...
+
+
 class Platform(Protocol):
     """Where machines come from."""
 
@@ -94,7 +103,11 @@ class Platform(Protocol):
         """Reserve an IPv4 address that is routed to whichever machines announce it."""
         ...
 
-    def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> Machine:
+    def reserve_block(self, name: str, quantity: int) -> pulumi.Output[str]:
+        """Reserve so many IPv4 addresses, a power of 2, routed the same way; the block's CIDR."""
+        ...
+
+    def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LastingMachine:
         """Declare a machine that stays; `name` is its Pulumi name."""
         ...
 

@@ -7,11 +7,12 @@ script was served, so an install is proved by SSH and never by state (Equinix's 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
 
-from components.machines.contract import MachineArgs
+from components.machines.contract import BgpNeighbour, MachineArgs
 from components.machines.tags import reservation_tags, tags
 from provider.types import EphemeralMachine, EphemeralMachineArgs
 
@@ -22,6 +23,9 @@ with warnings.catch_warnings():
 
 _OPERATING_SYSTEM = "custom_ipxe"
 _BILLING = "hourly"
+_LOCAL_ASN = 65000
+"""What Metal assigns to every project whose addresses are announced within Metal alone."""
+_NEIGHBOURS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
 # Not acted on once a machine exists: any of these would re-install or re-order all machines at once, etcd included.
 # A machine that is replaced by name gets the current values.
 _KEPT = ["userData", "plan", "metro", "facilities", "operatingSystem", "projectId", "projectSshKeyIds"]
@@ -74,7 +78,12 @@ class EquinixMetal(pulumi.ComponentResource):
             self.project_id = pulumi.Output.from_input(args.project_id)
         else:
             project = metal.Project(
-                f"{name}-project", name=args.project_name, organization_id=args.organization_id, opts=self._child
+                f"{name}-project",
+                name=args.project_name,
+                organization_id=args.organization_id,
+                # Always: it costs nothing, and Metal has no way to take it back.
+                bgp_config=metal.ProjectBgpConfigArgs(deployment_type="local", asn=_LOCAL_ASN),
+                opts=self._child,
             )
             self.project_id = project.id
         ssh_key = metal.ProjectSshKey(
@@ -97,18 +106,24 @@ class EquinixMetal(pulumi.ComponentResource):
 
     def reserve_address(self, name: str) -> pulumi.Output[str]:
         """Reserve one public IPv4 address in the metro or facility; billed until it is released."""
+        return self._reserve(name, 1).network
+
+    def reserve_block(self, name: str, quantity: int) -> pulumi.Output[str]:
+        """Reserve so many public IPv4 addresses there, a power of 2; billed until they are released."""
+        return self._reserve(name, quantity).cidr_notation
+
+    def _reserve(self, name: str, quantity: int) -> metal.ReservedIpBlock:
         metro, facilities = self.placement()
-        block = metal.ReservedIpBlock(
+        return metal.ReservedIpBlock(
             name,
             project_id=self.project_id,
             type="public_ipv4",
-            quantity=1,
+            quantity=quantity,
             metro=metro,
             facility=facilities[0] if facilities else None,
             tags=reservation_tags(stack=self._args.stack, cluster=self._args.cluster, name=name),
             opts=self._child,
         )
-        return block.network
 
     def placement(self) -> tuple[str | None, list[str] | None]:
         """Metro and facilities: exactly one of them is not None."""
@@ -156,13 +171,16 @@ class EquinixMetalMachine(pulumi.ComponentResource):
                 parent=self,
             ),
         )
-        if args.announces:
+        self._session = (
             metal.BgpSession(
                 f"{name}-bgp",
                 device_id=device.id,
                 address_family="ipv4",
                 opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
             )
+            if args.announces
+            else None
+        )
         self.resource: pulumi.Resource = device
         self.machine_id = device.id
         self.public_ipv4 = device.access_public_ipv4
@@ -170,6 +188,34 @@ class EquinixMetalMachine(pulumi.ComponentResource):
         self.public_ipv6 = device.access_public_ipv6
         self.console = pulumi.Output.concat(device.id, "@sos.", device.deployed_facility, ".platformequinix.com")
         self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
+
+    def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
+        """Asked of Metal by each run, so that no state holds the password, and a new one is found.
+
+        The SDK's own function runs the event loop within itself, once more for each machine that waits for an answer.
+        """
+        assert self._session is not None, "it announces nothing"
+        answer = pulumi.runtime.invoke_output(
+            _NEIGHBOURS,
+            {"deviceId": self.machine_id},
+            pulumi.InvokeOutputOptions(parent=self, depends_on=[self._session]),
+            typ=metal.GetDeviceBgpNeighborsResult,
+        )
+        return pulumi.Output.secret(answer.apply(_neighbours))
+
+
+def _neighbours(answer: metal.GetDeviceBgpNeighborsResult) -> Sequence[BgpNeighbour]:
+    return [
+        BgpNeighbour(
+            customer_as=each.customer_as,
+            customer_ip=each.customer_ip,
+            peer_as=each.peer_as,
+            peer_ips=tuple(each.peer_ips or ()),
+            md5_password=each.md5_password if each.md5_enabled else None,
+            multihop=each.multihop,
+        )
+        for each in answer.bgp_neighbors
+    ]
 
 
 class EphemeralMetalMachine:

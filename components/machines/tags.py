@@ -17,5 +17,5 @@ def tags(*, stack: str, cluster: str, hostname: str, role: Role) -> list[str]:
 
 
 def reservation_tags(*, stack: str, cluster: str, name: str) -> list[str]:
-    """The tags of a reserved address."""
+    """The tags of a reserved address, or block of addresses."""
     return ["metal-ipi", f"metal-ipi:stack={stack}", f"metal-ipi:cluster={cluster}", f"metal-ipi:name={name}"]

@@ -67,19 +67,24 @@ def send(client: httpx.Client, method: str, path: str, **options: Any) -> Object
     return document
 
 
+def apply(client: httpx.Client, path: str, document: Mapping[str, Any]) -> None:
+    """Have an object be what is said here; repeating it changes nothing."""
+    send(
+        client,
+        "PATCH",
+        path,
+        params={"fieldManager": MANAGER, "force": "true"},
+        content=json.dumps(document),
+        headers={"Content-Type": "application/apply-patch+yaml"},
+    )
+
+
 def define(access: Access, definitions: Sequence[Mapping[str, Any]], seconds: float = 20.0) -> None:
     """Apply CustomResourceDefinitions and wait until the API serves their kinds. Repeating it changes nothing."""
     base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     with access.client() as client:
         for definition in definitions:
-            send(
-                client,
-                "PATCH",
-                f"{base}/{definition['metadata']['name']}",
-                params={"fieldManager": MANAGER, "force": "true"},
-                content=json.dumps(definition),
-                headers={"Content-Type": "application/apply-patch+yaml"},
-            )
+            apply(client, f"{base}/{definition['metadata']['name']}", definition)
         waiting = {str(definition["metadata"]["name"]) for definition in definitions}
         deadline = time.monotonic() + seconds
         while waiting:

@@ -1,6 +1,8 @@
-"""What kube-controller-manager's namespace controller does: empty a namespace that is being deleted, and let it go.
+"""The namespace that MetalLB brings, and the end of namespaces.
 
-Without it a deleted namespace stays `Terminating` for ever. Whoever runs an API server runs a `Janitor` beside it.
+The latter is what kube-controller-manager's namespace controller does: it empties a namespace that is being deleted,
+and lets it go. Without it a deleted namespace stays `Terminating` for ever. Whoever runs an API server runs a `Janitor`
+beside it.
 """
 
 from __future__ import annotations
@@ -12,11 +14,20 @@ from collections.abc import Iterator
 import httpx
 
 from lab.errors import LabError
-from lab.kubernetes.access import Access, Object, send
+from lab.kubernetes.access import Access, Object, apply, send
 
 LOOK_EVERY_SECONDS = 0.3
+METALLB = "metallb-system"
+"""Where MetalLB's objects are looked for. It comes with MetalLB, not with its definitions: the lab has both."""
+
 _FINALIZER = "kubernetes"
 _LOG = logging.getLogger(__name__)
+
+
+def make(client: httpx.Client, name: str) -> None:
+    """Have a namespace be there; repeating it changes nothing."""
+    document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    apply(client, f"/api/v1/namespaces/{name}", document)
 
 
 def finish(client: httpx.Client) -> list[str]:

@@ -135,7 +135,7 @@ class StandIn(api.Provider):
         raise NotInTheLab(self._plugin, "GetSchema")
 
     async def invoke(self, request: api.InvokeRequest) -> api.InvokeResponse:
-        """No functions in the lab."""
+        """No functions, unless a plug-in has some."""
         raise NotInTheLab(self._plugin, f"the function {request.tok}")
 
     async def call(self, request: api.CallRequest) -> api.CallResponse:

@@ -16,6 +16,8 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _LONGEST_NAME = 63
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _MOST_PREFIXES = 10
+OPENSHIFT_CATALOG = "redhat-operators"
+"""Red Hat's operators, for OpenShift alone."""
 
 
 def _range(value: str) -> str:
@@ -145,7 +147,7 @@ class _MetalLb(Section):
         default=True, description="true: install MetalLB's operator from catalog; false: MetalLB is there already"
     )
     catalog: str = Field(
-        default="redhat-operators",
+        default=OPENSHIFT_CATALOG,
         pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
         description="the catalogue that has the operator: redhat-operators on OpenShift, community-operators on OKD",
     )
@@ -207,6 +209,19 @@ ServiceAddresses = Annotated[
     Field(discriminator="type"),
 ]
 """Default: `NoServiceAddresses()`."""
+
+
+def pools_that_hold(pools: Sequence[BgpPool | L2Pool], address: str | None) -> list[tuple[str, str]]:
+    """Which items of the pools hold an address: path within the section, and item."""
+    if address is None:
+        return []
+    wanted = ipaddress.ip_address(address)
+    return [
+        (f"pools[{number}].addresses[{place}]", item)
+        for number, pool in enumerate(pools)
+        for place, item in enumerate(pool.addresses)
+        if any(wanted in network for network in _networks(item))
+    ]
 
 
 def _distinct(pools: Sequence[_Pool]) -> None:

@@ -38,7 +38,6 @@ def as_yaml(documents: Sequence[Manifest]) -> str:
 def routed(password: str | None = None, hold_time: int | None = None) -> list[Manifest]:
     nodes = {"lab-worker-0.lab.facility.test": "203.0.113.1", "lab-worker-1.lab.facility.test": "203.0.113.3"}
     return [
-        manifests.namespace(),
         *(manifests.address_pool(pool) for pool in POOLS),
         *([manifests.password_secret(password)] if password else []),
         *(
@@ -54,7 +53,6 @@ def routed(password: str | None = None, hold_time: int | None = None) -> list[Ma
 
 def near(interfaces: Sequence[str] = ()) -> list[Manifest]:
     return [
-        manifests.namespace(),
         *(manifests.address_pool(pool) for pool in POOLS),
         manifests.l2_advertisement(POOLS, interfaces),
     ]
@@ -100,8 +98,11 @@ def fails_to_render(**changes: Any) -> str:
 
 
 def test_what_cannot_be_right() -> None:
-    assert "another password" in fails_to_render(neighbours=[neighbour(password=PASSWORD)])
-    assert "no password" in fails_to_render(password=PASSWORD)
+    assert "has a password, and the sessions are to have none" in fails_to_render(
+        neighbours=[neighbour(password=PASSWORD)]
+    )
+    assert "has another password" in fails_to_render(neighbours=[neighbour(password=PASSWORD)], password="other")
+    assert "has no password, and the sessions are to have that of" in fails_to_render(password=PASSWORD)
     assert PASSWORD not in fails_to_render(neighbours=[neighbour(password=PASSWORD)], password="other")
     assert "cannot reach peer 2001:db8::a" in fails_to_render(neighbours=[neighbour(peers=("2001:db8::a",))])
     assert "use a DNS name in lower case" in fails_to_render(node="Worker_0")
@@ -127,7 +128,7 @@ def declared(args: Callable[[], MetalLbArgs]) -> tuple[Recorder, dict[str, Any]]
     recorder = Recorder({**dict.fromkeys(CUSTOM, lambda _: {}), "metal-ipi:endpoints:MetalLb": lambda _: {}})
 
     def program() -> None:
-        pulumi.export("pools", MetalLb("lb", args()).pool_names)
+        pulumi.export("pools", MetalLb("lb", args()).pools)
 
     return recorder, run(program, recorder, {})
 
@@ -144,7 +145,7 @@ def announced(password: str | None, **more: Any) -> MetalLbArgs:
         return BgpNodeArgs(neighbours=pulumi.Output.secret([neighbour(ip, password)]), **more)
 
     nodes = {"lab-worker-0.lab.facility.test": "203.0.113.1", "lab-worker-1.lab.facility.test": "203.0.113.3"}
-    bgp = BgpArgs(nodes={name: node(ip) for name, ip in nodes.items()}, password=password)
+    bgp = BgpArgs(nodes={name: node(ip) for name, ip in nodes.items()})
     return MetalLbArgs(kubeconfig="apiVersion: v1", pools=pools(), announce=bgp)
 
 
@@ -166,7 +167,7 @@ def test_the_component_applies_what_is_rendered() -> None:
     recorder, outputs = declared(lambda: announced(PASSWORD))
     found = objects(recorder)
     assert found == rendered(routed(PASSWORD))
-    assert outputs["pools"] == ["public", "named"]
+    assert outputs["pools"] == {pool.name: list(pool.addresses) for pool in POOLS}
     [secret] = recorder.of("kubernetes:core/v1:Secret")
     assert is_secret(secret.inputs["stringData"])
     [peer, *_] = recorder.of("kubernetes:metallb.io/v1beta2:BGPPeer")
@@ -181,10 +182,30 @@ def test_the_component_applies_what_is_rendered() -> None:
     assert provider.inputs["deleteUnreachable"] == "true"
 
 
+def test_without_a_password_nobody_refers_to_the_secret() -> None:
+    recorder, _ = declared(lambda: announced(None))
+    found = objects(recorder)
+    assert found.pop(("Secret", "bgp-password")) == manifests.password_secret("")
+    assert found == rendered(routed())
+
+
+def test_nodes_with_different_passwords_are_refused() -> None:
+    def args() -> MetalLbArgs:
+        nodes = {
+            name: BgpNodeArgs(neighbours=pulumi.Output.secret([neighbour("203.0.113.1", password)]))
+            for name, password in (("a", PASSWORD), ("b", "Other1234567"))
+        }
+        return MetalLbArgs(kubeconfig="apiVersion: v1", pools=pools(), announce=BgpArgs(nodes=nodes))
+
+    with pytest.raises(Exception, match=r"BGP neighbour of b .* has another password") as caught:
+        declared(args)
+    assert PASSWORD not in str(caught.value)
+
+
 def test_what_comes_after_what() -> None:
     recorder, _ = declared(lambda: announced(PASSWORD))
-    assert recorder.after("lb-public-pool") == {"lb-namespace"}
-    assert recorder.after("lb-lab-worker-0.lab.facility.test-peer-0") == {"lb-namespace", "lb-bgp-password"}
+    assert recorder.after("lb-public-pool") == set()
+    assert recorder.after("lb-lab-worker-0.lab.facility.test-peer-0") == {"lb-bgp-password"}
     assert recorder.after("lb-public-bgp") >= {"lb-public-pool", "lb-named-pool", "lb-bgp-password"}
     providers = {recorder.requests[args.name].provider for args in recorder.resources if args.typ in CUSTOM}
     assert len(providers) == 1
@@ -197,10 +218,9 @@ def test_l2_and_an_operator() -> None:
         return MetalLbArgs(kubeconfig="apiVersion: v1", pools=pools(), announce=announce, operator=Operator())
 
     recorder, _ = declared(args)
-    assert objects(recorder) == {
-        **rendered(near(["bond0", "bond0.100"])),
-        **rendered(manifests.operator(Operator())),
-    }
+    assert objects(recorder) == rendered(
+        [manifests.namespace(), *near(["bond0", "bond0.100"]), *manifests.operator(Operator())]
+    )
     chain = {"lb-namespace", "lb-operator-group", "lb-subscription", "lb-metallb"}
     assert recorder.after("lb-public-pool") == chain
     assert recorder.after("lb-l2") == {*chain, "lb-public-pool", "lb-named-pool"}

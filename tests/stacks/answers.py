@@ -46,15 +46,54 @@ def _artifacts(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
     }
 
 
+def _number(device: str) -> int:
+    return sum(map(ord, device)) % 200
+
+
 def _device(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
-    number = sum(map(ord, args.name)) % 200
     return {
-        "accessPublicIpv4": f"198.51.100.{number}",
-        "accessPrivateIpv4": f"203.0.113.{number}",
+        "accessPublicIpv4": f"198.51.100.{_number(args.name)}",
+        "accessPrivateIpv4": f"203.0.113.{_number(args.name)}",
         "accessPublicIpv6": "",
         "deployedFacility": "da11",
     }
 
+
+def _block(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+    length = 33 - int(args.inputs["quantity"]).bit_length()
+    return {"network": "192.0.2.130" if length == 32 else "192.0.2.128", "cidrNotation": f"192.0.2.128/{length}"}
+
+
+def _neighbours(args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+    device = str(args.args["deviceId"])
+    neighbour = {
+        "addressFamily": 4,
+        "customerAs": 65000,
+        "customerIp": f"203.0.113.{_number(device.removesuffix('-id'))}",
+        "md5Enabled": True,
+        "md5Password": BGP_PASSWORD,
+        "multihop": True,
+        "peerAs": 65530,
+        "peerIps": ["169.254.255.1", "169.254.255.2"],
+        "routesIns": [],
+        "routesOuts": [],
+    }
+    return {"id": device, "deviceId": device, "bgpNeighbors": [neighbour]}
+
+
+BGP_PASSWORD = "Swordfish4bgp"
+METALLB = {
+    "kubernetes:core/v1:Namespace",
+    "kubernetes:core/v1:Secret",
+    "kubernetes:operators.coreos.com/v1:OperatorGroup",
+    "kubernetes:operators.coreos.com/v1alpha1:Subscription",
+    "kubernetes:metallb.io/v1beta1:MetalLB",
+    "kubernetes:metallb.io/v1beta1:IPAddressPool",
+    "kubernetes:metallb.io/v1beta1:BGPAdvertisement",
+    "kubernetes:metallb.io/v1beta1:L2Advertisement",
+    "kubernetes:metallb.io/v1beta2:BGPPeer",
+}
+CALLS = {"equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors": _neighbours}
 
 ANSWERS = {
     "metal-ipi:index:ClusterKeys": lambda args: {
@@ -79,11 +118,13 @@ ANSWERS = {
     "equinix-metal:index/project:Project": lambda args: {},
     "equinix-metal:index/projectSshKey:ProjectSshKey": lambda args: {},
     "equinix-metal:index/device:Device": _device,
-    "equinix-metal:index/reservedIpBlock:ReservedIpBlock": lambda args: {"network": "192.0.2.130"},
+    "equinix-metal:index/reservedIpBlock:ReservedIpBlock": _block,
     "equinix-metal:index/bgpSession:BgpSession": lambda args: {},
     **{
         component: lambda args: {}
         for component in (
+            *METALLB,
+            "metal-ipi:endpoints:MetalLb",
             "metal-ipi:machines:EquinixMetal",
             "metal-ipi:machines:EquinixMetalMachine",
             "metal-ipi:cluster:NodePool",

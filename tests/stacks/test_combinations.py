@@ -1,8 +1,14 @@
-"""Every way to keep names with every way to reach the API: what a preview makes, and which names it needs."""
+"""Every way to keep names with every way to reach the API and to give services addresses: what a preview makes.
+
+endpoints-<names>-<API>.txt               without service addresses: everything, and which names are needed
+endpoints-<names>-<API>-<services>.txt    what each kind of service addresses adds to that
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,7 +16,7 @@ import pytest
 from stacks.program import main
 from tests import golden
 from tests.mocks import Recorder, plain, run
-from tests.stacks.answers import ANSWERS, settings
+from tests.stacks.answers import ANSWERS, CALLS, METALLB, settings
 
 _DNS: dict[str, dict[str, Any]] = {
     "rfc2136": {"type": "rfc2136"},
@@ -26,7 +32,14 @@ _API: dict[str, dict[str, Any]] = {
     "external": {"type": "external", "address": "192.0.2.77"},
 }
 _BALANCER = {"machineConfigServer": {"allowedNetworks": ["192.0.2.64/28"]}}
+_POOL = {"name": "own", "addresses": ["198.51.100.240/28"]}
+_SERVICES: dict[str, dict[str, Any]] = {
+    "metallb-bgp": {"type": "metallb-bgp", "pools": [_POOL, {"name": "elastic", "reserve": 4}], "install": False},
+    "metallb-l2": {"type": "metallb-l2", "pools": [_POOL]},
+    "cloud-controller": {"type": "cloud-controller"},
+}
 _SHARED = {"rfc2136": ("server", "tsig"), "delegate": ("server", "tsig")}
+_TELLING = ("addresses", "interfaces", "ipAddressPools", "peerAddress", "source", "sourceAddress")
 _ENDPOINTS = (
     "metal-ipi:index:DnsRecords",
     "equinix-metal:index/reservedIpBlock:ReservedIpBlock",
@@ -34,11 +47,19 @@ _ENDPOINTS = (
 )
 
 
-def _settings(dns: str, api: str) -> dict[str, Any]:
+def _settings(dns: str, api: str, services: dict[str, Any]) -> dict[str, str]:
     updates = {"server": "192.0.2.53", "tsig": {"name": "metal-ipi.", "secret": "c3dvcmRmaXNo"}}
     chosen = {name: updates[name] for name in _SHARED.get(dns, ())}
     further = _BALANCER if api == "external" else {}
-    return {"dns": {**_DNS[dns], **chosen}, "apiAddress": _API[api], "workers": {"count": 1}, **further}
+    given = settings(
+        "da11",
+        dns={**_DNS[dns], **chosen},
+        apiAddress=_API[api],
+        serviceAddresses=services,
+        workers={"count": 1},
+        **further,
+    )
+    return _without_leftovers(given, dns)
 
 
 def _lines(recorder: Recorder, outputs: dict[str, Any]) -> list[str]:
@@ -59,17 +80,44 @@ def _lines(recorder: Recorder, outputs: dict[str, Any]) -> list[str]:
         f"22623 for {', '.join(access['networks'])}; tried at {', '.join(['the nodes', *access['addresses']])}"
     )
     lines += [f"needed: {line}" for line in outputs.get("dns", {"needed": ()})["needed"]]
+    lines += sorted(_object(args) for args in recorder.resources if args.typ in METALLB)
+    pools = outputs.get("serviceAddresses", {"pools": {}})["pools"]
+    lines += [f"pool {name}: {', '.join(addresses)}" for name, addresses in pools.items()]
     return lines
+
+
+def _object(args: Any) -> str:
+    """A Kubernetes object, with what tells one cluster's from another's."""
+    inputs = plain(args.inputs)
+    spec = {key: value for key, value in inputs.get("spec", {}).items() if key in _TELLING}
+    return " ".join([inputs["kind"], inputs["metadata"]["name"], *([json.dumps(spec, sort_keys=True)] if spec else [])])
+
+
+@cache
+def _seen(dns: str, api: str, services: str = "none") -> tuple[str, ...]:
+    recorder = Recorder(ANSWERS, CALLS)
+    section = _SERVICES.get(services, {"type": "none"})
+    return tuple(_lines(recorder, run(main, recorder, _settings(dns, api, section), stack="da11")))
 
 
 @pytest.mark.parametrize("api", _API)
 @pytest.mark.parametrize("dns", _DNS)
 def test_each_combination_is_as_somebody_last_saw_it(dns: str, api: str) -> None:
-    recorder = Recorder(ANSWERS)
-    given = settings("da11", **_settings(dns, api))
-    tree = _without_leftovers(given, dns)
-    outputs = run(main, recorder, tree, stack="da11")
-    golden.check(f"endpoints-{dns}-{api}.txt", "\n".join(_lines(recorder, outputs)) + "\n")
+    golden.check(f"endpoints-{dns}-{api}.txt", _text(_seen(dns, api)))
+
+
+@pytest.mark.parametrize("services", _SERVICES)
+@pytest.mark.parametrize("api", _API)
+@pytest.mark.parametrize("dns", _DNS)
+def test_service_addresses_add_this_and_take_nothing_away(dns: str, api: str, services: str) -> None:
+    without, seen = _seen(dns, api), _seen(dns, api, services)
+    assert [line for line in seen if line in without] == list(without)
+    added = [line for line in seen if line not in without]
+    golden.check(f"endpoints-{dns}-{api}-{services}.txt", _text(added or ["nothing"]))
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _without_leftovers(given: dict[str, str], dns: str) -> dict[str, str]:

@@ -261,6 +261,7 @@ def test_a_project_is_created_when_asked_for() -> None:
     recorder, _ = _run(platform=_platform(projectId=None, projectName="ocp", organizationId=owner))
     (project,) = recorder.of("equinix-metal:index/project:Project")
     assert (project.inputs["name"], project.inputs["organizationId"]) == ("ocp", owner)
+    assert project.inputs["bgpConfig"] == {"deploymentType": "local", "asn": 65000}
     users = [*recorder.of(_DEVICE), recorder.one("da11-bootstrap"), recorder.one("platform-ssh-key")]
     assert {user.inputs["projectId"] for user in users} == {"platform-project-id"}
 

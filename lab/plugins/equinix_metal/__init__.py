@@ -9,6 +9,8 @@
     ssh_key      keys of a project and of the user
     reserved_ip_block, ip_attachment, bgp_session
                  elastic addresses, what is assigned to devices, BGP sessions: never changed, only replaced
+    bgp_neighbors
+                 the function that tells whom a device may announce addresses to
     main         the executable
 
 Like the official plug-in it always talks to https://api.equinix.com/metal/v1 and trusts what SSL_CERT_FILE names; the

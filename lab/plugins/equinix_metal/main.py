@@ -7,6 +7,7 @@ from typing import NoReturn
 from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import EngineLog, StandIn, serve
+from lab.plugins.equinix_metal.bgp_neighbors import BGP_NEIGHBORS, bgp_neighbors
 from lab.plugins.equinix_metal.bgp_session import BgpSession
 from lab.plugins.equinix_metal.client import Client
 from lab.plugins.equinix_metal.device import Device
@@ -54,6 +55,12 @@ class EquinixMetalPlugin(StandIn):
         """Secrets stay with the engine, which marks outputs that carry a secret input's name: as the bridge does it."""
         self._client.configure(settings_of(plain_map(request.args)))
         return api.ConfigureResponse(supports_preview=True)
+
+    async def invoke(self, request: api.InvokeRequest) -> api.InvokeResponse:
+        """The one function of which the project makes use."""
+        if request.tok != BGP_NEIGHBORS:
+            return await super().invoke(request)
+        return await bgp_neighbors(self._client, request.args)
 
     async def close(self) -> None:
         """See `StandIn`."""

@@ -12,7 +12,7 @@ import trustme
 
 from lab.errors import SetupFailed
 from lab.golang import find_go
-from lab.kubernetes import build, crds
+from lab.kubernetes import build, crds, namespaces
 from lab.kubernetes.access import Access, define
 from lab.kubernetes.namespaces import Janitor
 from lab.kubernetes.server import Place, Server, etcd
@@ -78,6 +78,8 @@ def cluster(directory: Path) -> Generator[Access]:
     with Server(place(directory, identities)) as server:
         access = server.access(*identities.issue("admin", "system:masters"))
         define(access, crds.read(crds.ensure()))
+        with access.client() as client:
+            namespaces.make(client, namespaces.METALLB)
         janitor = Janitor(access)
         janitor.start()
         try:

@@ -158,6 +158,8 @@ class FakeMetal:
                 return 200, device
             case _, ["ips"] | ["bgp", "sessions"]:
                 return self._network(method, ["devices", identifier, *rest], body)
+            case "GET", ["bgp", "neighbors"]:
+                return 200, {"bgp_neighbors": device.get("bgp_neighbors", [])}
             case "GET", ["events"]:
                 return 200, {"events": [{"type": "provisioning", "body": text} for text in self.events]}
             case "PUT", []:

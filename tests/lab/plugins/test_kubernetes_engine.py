@@ -15,7 +15,7 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from components.endpoints.metallb import BgpArgs, BgpNodeArgs, MetalLb, MetalLbArgs, PoolArgs
+from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
 from components.machines.contract import BgpNeighbour
 from lab.kubernetes.access import Access, send
 from tests.lab.kubernetes.support import cluster
@@ -123,26 +123,26 @@ def program(access: Access, *, addresses: str = "203.0.113.240/28", workers: int
             MetalLbArgs(
                 kubeconfig=access.kubeconfig(),
                 pools=(PoolArgs(name="public", addresses=[addresses], aggregation_length=28),),
-                announce=BgpArgs(nodes=nodes, password=PASSWORD, hold_time=3),
+                announce=BgpArgs(nodes=nodes, hold_time=3),
             ),
         )
-        pulumi.export("pools", metallb.pool_names)
+        pulumi.export("pools", metallb.pools)
 
     return run
 
 
 def test_the_component_lives_its_life(lab: Lab) -> None:
-    # The stack, the component, its provider; namespace, Secret, pool, advertisement and four peers.
-    assert lab.preview(program(lab.access)) == {"create": 11}
-    assert lab.up(program(lab.access)) == {"create": 11}
-    assert lab.up(program(lab.access)) == {"same": 11}
+    # The stack, the component, its provider; Secret, pool, advertisement and four peers.
+    assert lab.preview(program(lab.access)) == {"create": 10}
+    assert lab.up(program(lab.access)) == {"create": 10}
+    assert lab.up(program(lab.access)) == {"same": 10}
     peers = {item["metadata"]["name"]: item["spec"] for item in lab.get(PEERS)["items"]}
     assert sorted(peers) == [f"lab-worker-{node}-peer-{peer}" for node in (0, 1) for peer in (0, 1)]
     assert peers["lab-worker-1-peer-0"]["sourceAddress"] == "192.0.2.2"
     lab.refresh(program(lab.access))
-    assert lab.up(program(lab.access)) == {"same": 11}
+    assert lab.up(program(lab.access)) == {"same": 10}
     assert lab.up(program(lab.access, addresses="203.0.113.224/28", workers=1)) == {
-        "same": 8,
+        "same": 7,
         "update": 1,
         "delete": 2,
     }
@@ -153,22 +153,39 @@ def test_the_component_lives_its_life(lab: Lab) -> None:
     assert base64.b64encode(PASSWORD.encode()).decode() not in written
     assert json.loads(lab.access.kubeconfig())["users"][0]["user"]["client-key-data"] not in written
     lab.destroy(program(lab.access))
-    assert "metallb-system" not in {item["metadata"]["name"] for item in lab.get("/api/v1/namespaces")["items"]}
+    assert not lab.get(POOLS)["items"] and not lab.get(PEERS)["items"]
+
+
+def test_objects_go_with_their_cluster_and_nobody_is_asked(lab: Lab) -> None:
+    def with_cluster() -> None:
+        import pulumi_kubernetes as kubernetes
+
+        kubeconfig = pulumi.Output.secret(lab.access.kubeconfig())
+        provider = kubernetes.Provider("provider", kubeconfig=kubeconfig)
+        options = pulumi.ResourceOptions(provider=provider)
+        cluster = kubernetes.core.v1.ConfigMap("cluster", metadata={"name": "cluster"}, opts=options)
+        pools = (PoolArgs(name="public", addresses=["203.0.113.240/28"]),)
+        MetalLb("lb", MetalLbArgs(kubeconfig=kubeconfig, pools=pools, announce=L2Args(), cluster=cluster))
+
+    lab.up(with_cluster)
+    lab.destroy(with_cluster)
+    assert "cluster" not in {item["metadata"]["name"] for item in lab.get("/api/v1/configmaps")["items"]}
+    assert [item["metadata"]["name"] for item in lab.get(POOLS)["items"]] == ["public"]
 
 
 def test_what_somebody_changed_shows_and_is_not_overwritten_without_a_word(lab: Lab) -> None:
-    lab.up(program(lab.access, workers=0))
+    lab.up(program(lab.access, workers=1))
     lab.patch(f"{POOLS}/public", {"spec": {"addresses": ["198.51.100.0/28"]}})
-    lab.refresh(program(lab.access, workers=0))
+    lab.refresh(program(lab.access, workers=1))
     with pytest.raises(automation.CommandError):
-        lab.up(program(lab.access, workers=0))
+        lab.up(program(lab.access, workers=1))
     said = "".join(lab.said)
     assert "others own what is to be changed" in said
     assert "patchForce" in said
     assert lab.get(f"{POOLS}/public")["spec"]["addresses"] == ["198.51.100.0/28"]
     # The program takes the change over, and all is well.
-    assert lab.up(program(lab.access, addresses="198.51.100.0/28", workers=0))["same"] >= 5
-    lab.destroy(program(lab.access, workers=0))
+    assert lab.up(program(lab.access, addresses="198.51.100.0/28", workers=1))["same"] >= 5
+    lab.destroy(program(lab.access, workers=1))
 
 
 def test_a_refused_value_fails_the_preview_and_is_told(lab: Lab) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pulumi.provider.experimental import provider as api
 
-from lab.plugins.base import InitFailed, PluginError
-from lab.plugins.values import UNKNOWN, plain_map
+from lab.plugins.base import InitFailed, NotInTheLab, PluginError
+from lab.plugins.equinix_metal.bgp_neighbors import BGP_NEIGHBORS
+from lab.plugins.equinix_metal.client import Gone
+from lab.plugins.values import UNKNOWN, plain_map, wrap_map
 from tests.lab.plugins.fake_metal import PROJECT, FakeMetal, Fault
 from tests.lab.plugins.harness import Driver, run
 from tests.lab.plugins.test_metal_faults import clocks
@@ -253,3 +256,58 @@ def test_a_block_without_a_mark_is_not_guessed_at(metal: FakeMetal) -> None:
         assert metal.count("POST", "/ips") == 1
 
     run(scenario())
+
+
+NEIGHBOUR: dict[str, Any] = {
+    "address_family": 4,
+    "customer_as": 65000,
+    "customer_ip": "203.0.113.1",
+    "md5_enabled": True,
+    "md5_password": "Swordfish4bgp",
+    "multihop": True,
+    "peer_as": 65530,
+    "peer_ips": ["169.254.255.1", "169.254.255.2"],
+    "routes_in": [{"route": "192.0.2.128/30", "exact": False}],
+    "routes_out": [],
+}
+
+
+async def neighbours(arguments: dict[str, Any], token: str = BGP_NEIGHBORS) -> tuple[dict[str, Any], list[str]]:
+    plugin = (await driver(SESSION)).plugin
+    response = await plugin.invoke(api.InvokeRequest(token, wrap_map(arguments)))
+    return plain_map(response.return_value or {}), [failure.reason for failure in response.failures]
+
+
+def test_a_device_is_told_whom_it_may_announce_to(metal: FakeMetal) -> None:
+    without = {name: value for name, value in NEIGHBOUR.items() if not name.startswith("md5")}
+    device = metal.add_device(bgp_neighbors=[NEIGHBOUR, {**without, "md5_enabled": False, "md5_password": None}])["id"]
+    told, failures = run(neighbours({"deviceId": device}))
+    assert not failures
+    assert (told["id"], told["deviceId"]) == (device, device)
+    first, second = told["bgpNeighbors"]
+    assert first == {
+        "addressFamily": 4,
+        "customerAs": 65000,
+        "customerIp": "203.0.113.1",
+        "md5Enabled": True,
+        "md5Password": "Swordfish4bgp",
+        "multihop": True,
+        "peerAs": 65530,
+        "peerIps": ["169.254.255.1", "169.254.255.2"],
+        "routesIns": [{"route": "192.0.2.128/30", "exact": False}],
+        "routesOuts": [],
+    }
+    assert second == {**first, "md5Enabled": False, "md5Password": ""}
+
+
+def test_a_device_without_a_session_has_no_neighbours(metal: FakeMetal) -> None:
+    told, _ = run(neighbours({"deviceId": metal.add_device()["id"]}))
+    assert told["bgpNeighbors"] == []
+
+
+def test_neighbours_of_what_is_not_there(metal: FakeMetal) -> None:
+    with pytest.raises(Gone, match="404"):
+        run(neighbours({"deviceId": "nobody"}))
+    assert run(neighbours({}))[1] == ["deviceId is required and missing"]
+    with pytest.raises(NotInTheLab, match="getMetros"):
+        run(neighbours({}, "equinix-metal:index/getMetros:getMetros"))

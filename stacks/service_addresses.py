@@ -1,0 +1,72 @@
+"""From settings to MetalLB: which machines announce which addresses to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from components.endpoints.manifests import Operator
+from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
+from components.machines.contract import LastingMachine, Platform, Role
+from stacks.sections.service_addresses import BgpPool, L2Pool, MetalLbBgp, MetalLbL2
+from stacks.settings import Settings
+
+_NAME = "service-addresses"
+
+
+def announcing_role(settings: Settings) -> Role | None:
+    """The machines that announce service addresses over BGP: those that run the services; None where none does."""
+    if not isinstance(settings.service_addresses, MetalLbBgp):
+        return None
+    return "worker" if settings.workers.count else "control-plane"
+
+
+def service_addresses(
+    settings: Settings,
+    *,
+    platform: Platform,
+    announcing: Mapping[str, LastingMachine],
+    kubeconfig: pulumi.Output[str],
+    after: Sequence[pulumi.Resource],
+    cluster: pulumi.Resource,
+    opts: pulumi.ResourceOptions,
+) -> pulumi.Output[dict[str, list[str]]] | None:
+    """Declare MetalLB; the addresses of each pool, None where nothing of ours keeps any.
+
+    `announcing` are the machines of `announcing_role`, by full node name; `cluster` is what lasts as long as it does.
+    """
+    section = settings.service_addresses
+    if not isinstance(section, MetalLbBgp | MetalLbL2):
+        return None
+    if isinstance(section, MetalLbBgp):
+        nodes = {
+            node: BgpNodeArgs(neighbours=machine.neighbours(), peers=section.peers_per_node)
+            for node, machine in announcing.items()
+        }
+        announce: BgpArgs | L2Args = BgpArgs(nodes=nodes, hold_time=section.hold_time)
+    else:
+        announce = L2Args(interfaces=section.interfaces)
+    metallb = MetalLb(
+        _NAME,
+        MetalLbArgs(
+            kubeconfig=kubeconfig,
+            pools=tuple(_pool(pool, platform) for pool in section.pools),
+            announce=announce,
+            operator=Operator(catalog=section.catalog) if section.install else None,
+            after=after,
+            cluster=cluster,
+        ),
+        opts,
+    )
+    return metallb.pools
+
+
+def _pool(pool: BgpPool | L2Pool, platform: Platform) -> PoolArgs:
+    addresses: pulumi.Input[Sequence[pulumi.Input[str]]] = list(pool.addresses)
+    length = None
+    if isinstance(pool, BgpPool):
+        length = pool.aggregation_length
+        if pool.reserve is not None:
+            addresses = [platform.reserve_block(f"{_NAME}-{pool.name}", pool.reserve)]
+    return PoolArgs(name=pool.name, addresses=addresses, auto_assign=pool.auto_assign, aggregation_length=length)

@@ -1,0 +1,195 @@
+"""Addresses for services on a real Kubernetes API: MetalLB's objects say what outputs and platform say."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.end_to_end import processes, secrets
+from tests.end_to_end.project import Project, Run
+from tools.engine import ensure
+
+pytestmark = [pytest.mark.lab, pytest.mark.engine]
+
+OWN = {"name": "own", "addresses": ["198.51.100.240/28"], "autoAssign": False}
+BGP: dict[str, Any] = {
+    "type": "metallb-bgp",
+    "install": False,
+    "holdTime": 9,
+    "pools": [OWN, {"name": "elastic", "reserve": 4, "aggregationLength": 30}],
+}
+_NAMESPACE = "namespaces/metallb-system"
+_PATHS = (
+    f"/api/v1/{_NAMESPACE}/secrets",
+    *(f"/apis/metallb.io/v1beta1/{_NAMESPACE}/{kind}" for kind in ("ipaddresspools", "bgpadvertisements")),
+    f"/apis/metallb.io/v1beta1/{_NAMESPACE}/l2advertisements",
+    f"/apis/metallb.io/v1beta2/{_NAMESPACE}/bgppeers",
+)
+
+
+@pytest.fixture(autouse=True)
+def with_kubernetes(project: Project) -> None:
+    project.start_lab()
+    if not json.loads(project.layout.facts.read_text()).get("kubernetes"):
+        pytest.skip("the lab has no real Kubernetes API here: `python -m lab status` says why")
+
+
+def objects(project: Project) -> dict[tuple[str, str], dict[str, Any]]:
+    """MetalLB's objects as the API has them, by kind and name."""
+    kubeconfig = secrets.output(project, str(ensure(print).path), "kubeconfig")
+    found = json.loads(project.inside("objects", *_PATHS, stdin=kubeconfig))
+    return {(item["kind"], item["metadata"]["name"]): item for item in found}
+
+
+def specs(project: Project, kind: str) -> dict[str, dict[str, Any]]:
+    """The specifications of one kind, by name."""
+    return {name: item["spec"] for (its, name), item in objects(project).items() if its == kind}
+
+
+def wanted_peers(project: Project) -> dict[str, dict[str, Any]]:
+    """What the platform says of the neighbours of all its devices, as MetalLB has to be told."""
+    peers: dict[str, dict[str, Any]] = {}
+    for device in project.holdings()["devices"]:
+        document = project.inside("call", "GET", f"/devices/{device['id']}/bgp/neighbors")
+        node = f"{device['hostname']}.lab.facility.test"
+        for neighbour in json.loads(document)["bgp_neighbors"]:
+            for number, address in enumerate(neighbour["peer_ips"]):
+                peers[f"{node}-peer-{number}"] = {
+                    "myASN": neighbour["customer_as"],
+                    "peerASN": neighbour["peer_as"],
+                    "peerAddress": address,
+                    "sourceAddress": neighbour["customer_ip"],
+                    "ebgpMultiHop": neighbour["multihop"],
+                    "holdTime": "9s",
+                    "nodeSelectors": [{"matchLabels": {"kubernetes.io/hostname": node}}],
+                    **({"passwordSecret": _SECRET} if neighbour["md5_enabled"] else {}),
+                }
+    return peers
+
+
+_SECRET = {"name": "bgp-password", "namespace": "metallb-system"}
+
+
+def assert_as_told(project: Project, own: str, workers: int) -> None:
+    """Outputs, the platform and the API say the same."""
+    pools = project.output()["serviceAddresses"]["pools"]
+    (block,) = project.holdings()["reservations"]
+    assert pools == {"own": [own], "elastic": [block["name"]]}
+    there = specs(project, "IPAddressPool")
+    assert {name: (pool["addresses"], pool["autoAssign"]) for name, pool in there.items()} == {
+        "own": (pools["own"], False),
+        "elastic": (pools["elastic"], True),
+    }
+    assert {name: each["ipAddressPools"] for name, each in specs(project, "BGPAdvertisement").items()} == {
+        "own": ["own"],
+        "elastic": ["elastic"],
+    }
+    peers = specs(project, "BGPPeer")
+    assert len(peers) == 2 * workers
+    without_defaults = {
+        name: {key: value for key, value in peer.items() if key in wanted}
+        for (name, peer), wanted in zip(sorted(peers.items()), _sorted(wanted_peers(project)), strict=True)
+    }
+    assert without_defaults == wanted_peers(project)
+
+
+def _sorted(peers: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [peer for _, peer in sorted(peers.items())]
+
+
+def steps(text: str) -> dict[str, str]:
+    """What happened to MetalLB's objects: what became of each, by resource."""
+    return dict(re.findall(r"service-addresses-(\S+) \((?:BGP|IP|L2|Secret)\w*\): (\w+)", text))
+
+
+def test_bgp(project: Project) -> None:
+    project.configure(workers={"count": 1}, serviceAddresses=BGP)
+    _killed(project, lambda _: bool(_account(project).get("reservations")), "the block is reserved")
+    _killed(project, lambda run: "own-pool (IPAddressPool)" in run.printed(), "a pool is applied")
+    project.make("up")
+    assert_as_told(project, "198.51.100.240/28", workers=1)
+    assert "up: no changes" in project.make("up").out
+    assert "refresh: no changes" in project.make("refresh").out
+    _no_password_in_clear(project)
+
+    changed = {**BGP, "pools": [{**OWN, "addresses": ["198.51.100.224/28"]}, BGP["pools"][1]]}
+    project.configure(workers={"count": 1}, serviceAddresses=changed)
+    preview = project.make("preview").out
+    assert re.findall(r"^ +(\w+) +(service-addresses-\S+)", preview, re.MULTILINE) == [
+        ("update", "service-addresses-own-pool")
+    ], preview
+    assert steps(project.make("up").out) == {"own-pool": "updated"}
+    assert_as_told(project, "198.51.100.224/28", workers=1)
+
+    project.configure(workers={"count": 2}, serviceAddresses=changed)
+    peers = {f"lab-worker-1.lab.facility.test-peer-{number}" for number in (0, 1)}
+    assert steps(project.make("up").out) == dict.fromkeys(peers, "created")
+    assert_as_told(project, "198.51.100.224/28", workers=2)
+    project.configure(workers={"count": 1}, serviceAddresses=changed)
+    assert steps(project.make("up").out) == dict.fromkeys(peers, "deleted")
+    assert_as_told(project, "198.51.100.224/28", workers=1)
+
+    project.configure(workers={"count": 1})
+    project.make("up")
+    assert not {kind for kind, _ in objects(project)} - {"Secret"} and not project.holdings()["reservations"]
+    assert ("Secret", "bgp-password") not in objects(project)
+    project.configure(workers={"count": 1}, serviceAddresses=BGP)
+    project.make("up")
+    assert_as_told(project, "198.51.100.240/28", workers=1)
+
+    down = project.make("down")
+    assert "nothing is left of the lab: no device, key, record, process" in down.text, down.text
+    assert project.left() == []
+
+
+def test_the_cloud_controllers_and_those_of_the_nodes_own_network(project: Project) -> None:
+    project.configure(workers={"count": 0}, serviceAddresses={"type": "cloud-controller"})
+    project.make("up")
+    assert not {kind for kind, _ in objects(project)} - {"Secret"}
+    assert "serviceAddresses" not in project.output()
+    assert not [each for each in project.deployment()["resources"] if "kubernetes:" in each["type"]]
+
+    near = {"type": "metallb-l2", "install": False, "pools": [OWN], "interfaces": ["bond0"]}
+    project.configure(workers={"count": 0}, serviceAddresses=near)
+    preview = project.make("preview").out
+    assert {"service-addresses-own-pool", "service-addresses-l2"} <= set(re.findall(r"service-addresses-\S+", preview))
+    assert steps(project.make("up").out) == {"own-pool": "created", "l2": "created"}
+    assert project.output()["serviceAddresses"] == {"pools": {"own": OWN["addresses"]}}
+    assert specs(project, "IPAddressPool")["own"]["addresses"] == OWN["addresses"]
+    (advertisement,) = specs(project, "L2Advertisement").values()
+    assert (advertisement["ipAddressPools"], advertisement["interfaces"]) == (["own"], ["bond0"])
+    assert not specs(project, "BGPPeer")
+    assert "up: no changes" in project.make("up").out
+
+
+def _account(project: Project) -> dict[str, Any]:
+    """What the facility has; nothing while it is being written."""
+    try:
+        return json.loads(project.account.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def _killed(project: Project, reached: Callable[[Run], bool], what: str) -> None:
+    """Run `make up` to a point and kill there all that it started, but not the lab."""
+    run = project.start("up")
+    while not reached(run):
+        assert not run.over() and time.monotonic() - run.started < 100, f"not seen: {what}\n{run.printed()}"
+        time.sleep(0.01)
+    supervisor = project.supervisor()
+    lab = processes.family(supervisor.pid) if supervisor else []
+    processes.kill([each for each in processes.family(run.pid) if each not in lab])
+    assert run.wait(60).status != 0
+
+
+def _no_password_in_clear(project: Project) -> None:
+    (session,) = _account(project)["bgp_configs"]
+    if session["md5"] is None:
+        return  # this kernel signs no TCP segments, so the lab's sessions have no password
+    texts = {path: path.read_text(errors="replace") for path in secrets.files(project)}
+    assert [path for path, text in texts.items() if session["md5"] in text] == []
