@@ -31,12 +31,24 @@ class Access:
     ca: Path
     certificate: Path
     key: Path
+    name: str | None = None
+    """The name in the server's certificate, where it is not the address."""
 
     def client(self) -> httpx.Client:
         """A client to be closed by whoever asked for it."""
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(str(self.certificate), str(self.key))
-        return httpx.Client(base_url=self.url, verify=context, timeout=_TIMEOUT_SECONDS, trust_env=False)
+        return httpx.Client(
+            base_url=self.url,
+            verify=context,
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,
+            event_hooks={"request": [self._ask_by_name]},
+        )
+
+    def _ask_by_name(self, request: httpx.Request) -> None:
+        if self.name is not None:
+            request.extensions["sni_hostname"] = self.name
 
     def kubeconfig(self) -> str:
         """The same as a kubeconfig, with everything in it; a secret."""
@@ -46,6 +58,8 @@ class Access:
 
         user = {"client-certificate-data": data(self.certificate), "client-key-data": data(self.key)}
         cluster = {"server": self.url, "certificate-authority-data": data(self.ca)}
+        if self.name is not None:
+            cluster["tls-server-name"] = self.name
         return json.dumps(
             {
                 "apiVersion": "v1",
@@ -67,19 +81,24 @@ def send(client: httpx.Client, method: str, path: str, **options: Any) -> Object
     return document
 
 
+def apply(client: httpx.Client, path: str, document: Mapping[str, Any]) -> None:
+    """Have an object be what is said here; repeating it changes nothing."""
+    send(
+        client,
+        "PATCH",
+        path,
+        params={"fieldManager": MANAGER, "force": "true"},
+        content=json.dumps(document),
+        headers={"Content-Type": "application/apply-patch+yaml"},
+    )
+
+
 def define(access: Access, definitions: Sequence[Mapping[str, Any]], seconds: float = 20.0) -> None:
     """Apply CustomResourceDefinitions and wait until the API serves their kinds. Repeating it changes nothing."""
     base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     with access.client() as client:
         for definition in definitions:
-            send(
-                client,
-                "PATCH",
-                f"{base}/{definition['metadata']['name']}",
-                params={"fieldManager": MANAGER, "force": "true"},
-                content=json.dumps(definition),
-                headers={"Content-Type": "application/apply-patch+yaml"},
-            )
+            apply(client, f"{base}/{definition['metadata']['name']}", definition)
         waiting = {str(definition["metadata"]["name"]) for definition in definitions}
         deadline = time.monotonic() + seconds
         while waiting:
