@@ -197,8 +197,12 @@ def _prepare_kubernetes(layout: Layout, known: Facts) -> str:
                 f"{programs.find()}; run `make setup`, or take the lab down (`make down`)"
             )
         return f"the Kubernetes API: small services of the lab's own, for the real one cannot run: {programs.find()}"
-    server = f"{plan.KUBERNETES}:{plan.KUBERNETES_PORT}"
-    write_private(layout.api_servers, json.dumps({"server": server, "authority": layout.ca.read_text()}))
+    told = {
+        "server": f"{plan.KUBERNETES}:{plan.KUBERNETES_PORT}",
+        "name": plan.KUBERNETES_NAME,
+        "authority": layout.ca.read_text(),
+    }
+    write_private(layout.api_servers, json.dumps(told))
     return f"the Kubernetes API: kube-apiserver {known.kubernetes.version} and etcd, behind the machines' port 6443"
 
 

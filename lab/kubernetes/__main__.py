@@ -33,8 +33,9 @@ _SILENCE_SECONDS = 10.0
 class Service:
     """All clusters."""
 
-    def __init__(self, layout: Layout, programs: Kubernetes) -> None:
+    def __init__(self, layout: Layout, address: str, programs: Kubernetes) -> None:
         self._layout = layout
+        self._address = address
         self._programs = programs
         self._clusters: dict[str, Cluster] = {}
         self._sessions: set[asyncio.Task[None]] = set()
@@ -69,7 +70,7 @@ class Service:
         hello = Hello.of(line)
         cluster = self._clusters.get(hello.cluster)
         if cluster is None:
-            cluster = Cluster(self._layout.kubernetes / hello.cluster, plan.KUBERNETES, self._programs)
+            cluster = Cluster(self._layout.kubernetes / hello.cluster, self._address, self._programs)
             self._clusters[hello.cluster] = cluster
         async with cluster.member(hello) as member:
             _LOG.info("%s: an API server of cluster %s at %s", machine, hello.cluster, member.address)
@@ -91,8 +92,8 @@ def _write(writer: asyncio.StreamWriter, told: dict[str, str]) -> None:
     writer.write(json.dumps(told).encode() + b"\n")
 
 
-async def _serve(layout: Layout, programs: Kubernetes) -> None:
-    service = Service(layout, programs)
+async def _serve(layout: Layout, address: str, programs: Kubernetes) -> None:
+    service = Service(layout, address, programs)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -100,9 +101,7 @@ async def _serve(layout: Layout, programs: Kubernetes) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     pair = layout.tls / plan.KUBERNETES_NAME
     context.load_cert_chain(f"{pair}.crt", f"{pair}.key")
-    server = await asyncio.start_server(
-        service.connected, plan.KUBERNETES, plan.KUBERNETES_PORT, ssl=context, limit=_LARGEST
-    )
+    server = await asyncio.start_server(service.connected, address, plan.KUBERNETES_PORT, ssl=context, limit=_LARGEST)
     await stop.wait()
     server.close()
     with contextlib.suppress(asyncio.CancelledError):
@@ -115,12 +114,14 @@ def main() -> int:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     parser = argparse.ArgumentParser(prog="lab.kubernetes", description=__doc__)
     parser.add_argument("--state", required=True, help="the lab's state directory")
-    layout = Layout.of(parser.parse_args().state)
+    parser.add_argument("--address", default=plan.KUBERNETES, help="where all of it listens")
+    arguments = parser.parse_args()
+    layout = Layout.of(arguments.state)
     known = require(layout).kubernetes
     if known is None:
         print("lab.kubernetes: this system cannot run a Kubernetes API: see `python -m lab status`", file=sys.stderr)
         return 1
-    asyncio.run(_serve(layout, known))
+    asyncio.run(_serve(layout, arguments.address, known))
     return 0
 
 

@@ -47,6 +47,7 @@ type Facts struct {
 // Native is the lab's service that runs a machine's API server for it.
 type Native struct {
 	Server    string `json:"server"`    // address:port
+	Name      string `json:"name"`      // in its certificate
 	Authority string `json:"authority"` // who signed its certificate, PEM
 }
 

@@ -56,8 +56,8 @@ func native() (*cluster.Native, error) {
 		return nil, fmt.Errorf("LAB_OPENSHIFT_KUBERNETES: %w", err)
 	}
 	told := &cluster.Native{}
-	if err := json.Unmarshal(data, told); err != nil || told.Server == "" || told.Authority == "" {
-		return nil, fmt.Errorf("LAB_OPENSHIFT_KUBERNETES=%s does not say server and authority", path)
+	if err := json.Unmarshal(data, told); err != nil || told.Server == "" || told.Name == "" || told.Authority == "" {
+		return nil, fmt.Errorf("LAB_OPENSHIFT_KUBERNETES=%s does not say server, name and authority", path)
 	}
 	return told, nil
 }

@@ -148,17 +148,13 @@ func (n *native) connect(ctx context.Context) (net.Conn, error) {
 	if !roots.AppendCertsFromPEM([]byte(n.place.Authority)) {
 		return nil, fmt.Errorf("cluster.json: kubernetes.authority is no certificate")
 	}
-	host, _, err := net.SplitHostPort(n.place.Server)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
 	plain, err := n.network.Dial(ctx, "tcp", n.place.Server)
 	if err != nil {
 		return nil, err
 	}
-	secure := tls.Client(plain, &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS12})
+	secure := tls.Client(plain, &tls.Config{RootCAs: roots, ServerName: n.place.Name, MinVersion: tls.VersionTLS12})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		plain.Close()
 		return nil, err
