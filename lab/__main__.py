@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -130,7 +131,10 @@ def _run(arguments: argparse.Namespace) -> int:
     command: list[str] = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         raise LabError("no command: python -m lab run --state DIR -- COMMAND ...")
-    return enter.run(Layout.of(arguments.state), command)
+    layout = Layout.of(arguments.state)
+    if layout.api_servers.exists():
+        os.environ["LAB_OPENSHIFT_KUBERNETES"] = str(layout.api_servers)
+    return enter.run(layout, command)
 
 
 if __name__ == "__main__":

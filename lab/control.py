@@ -13,11 +13,14 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError, SandboxRefused, ServiceFailed
-from lab.layout import Layout
+from lab.layout import Layout, write_private
 from lab.supervision import Supervisor, holder, wait_gone
+
+if TYPE_CHECKING:
+    from lab.facts import Facts
 
 Report = Callable[[str], None]
 
@@ -167,6 +170,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     known = facts.ensure(layout, wanted.machines, wanted.installer())
     dns.prepare(layout, known)
     stream.publish(layout, wanted.machines)
+    api = _prepare_kubernetes(layout, known)
     for stale in (layout.status, layout.state / "metal_api.ready"):
         stale.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
@@ -177,6 +181,29 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     report(
         f"starting the lab: {wanted.machines} machines, namespaces of its own ({privileged}), DNS by {served}, {bgp}"
     )
+    report(api)
+
+
+def _prepare_kubernetes(layout: Layout, known: Facts) -> str:
+    """Write down who runs the machines' API servers, for the stand-in for openshift-install; says who that is."""
+    from lab.kubernetes import programs
+    from lab.network import plan
+
+    if known.kubernetes is None:
+        layout.api_servers.unlink(missing_ok=True)
+        if layout.kubernetes.exists():
+            raise LabError(
+                f"clusters of the lab in {layout.state} have a real Kubernetes API, which cannot run any more: "
+                f"{programs.find()}; run `make setup`, or take the lab down (`make down`)"
+            )
+        return f"the Kubernetes API: small services of the lab's own, for the real one cannot run: {programs.find()}"
+    told = {
+        "server": f"{plan.KUBERNETES}:{plan.KUBERNETES_PORT}",
+        "name": plan.KUBERNETES_NAME,
+        "authority": layout.ca.read_text(),
+    }
+    write_private(layout.api_servers, json.dumps(told))
+    return f"the Kubernetes API: kube-apiserver {known.kubernetes.version} and etcd, behind the machines' port 6443"
 
 
 def _spawn(wanted: Wanted) -> subprocess.Popen[bytes]:

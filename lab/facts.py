@@ -85,6 +85,20 @@ class Bgp:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Kubernetes:
+    """What serves the Kubernetes API."""
+
+    version: str
+    """Kubernetes' own, e.g. `1.33.1`."""
+    apiserver: str
+    """The program kube-apiserver."""
+    etcd: str
+    """The program etcd."""
+    definitions: list[str]
+    """Directories of resource definitions that every cluster has."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """All of it; facts.json is its JSON form."""
 
@@ -99,6 +113,8 @@ class Facts:
     """The stand-in for openshift-install."""
     bgp: Bgp | None
     """None where no router is installed: elastic addresses can be reserved, and are routed to nobody."""
+    kubernetes: Kubernetes | None
+    """None where there is no Go or no etcd: machines run a small API server of the lab's own."""
 
     def save(self, layout: Layout) -> None:
         """Write facts.json, for its owner only."""
@@ -121,6 +137,7 @@ def load(layout: Layout) -> Facts | None:
         boot=Boot(**raw["boot"]),
         installer=raw["installer"],
         bgp=Bgp(**raw["bgp"]) if raw.get("bgp") else None,
+        kubernetes=Kubernetes(**raw["kubernetes"]) if raw.get("kubernetes") else None,
     )
 
 
@@ -134,12 +151,12 @@ def require(layout: Layout) -> Facts:
 
 def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
     """The facts of this state directory: made at its first start, the same ever after but for what this system has."""
-    known, bgp = load(layout), _bgp()
+    known, bgp, kubernetes = load(layout), _bgp(), _kubernetes()
     if known is not None:
-        if (known.installer, known.bgp) != (str(installer), bgp):
-            known = replace(known, installer=str(installer), bgp=bgp)
-            known.save(layout)
-        return known
+        now = replace(known, installer=str(installer), bgp=bgp, kubernetes=kubernetes)
+        if now != known:
+            now.save(layout)
+        return now
     import base64
     import secrets
     import uuid
@@ -179,6 +196,7 @@ def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
         boot=Boot(stream_url=f"http://{plan.BOOT_NAME}/streams/lab.json"),
         installer=str(installer),
         bgp=bgp,
+        kubernetes=kubernetes,
     )
     facts.save(layout)
     return facts
@@ -197,4 +215,19 @@ def _bgp() -> Bgp | None:
         hold_seconds=bird.HOLD_SECONDS,
         keepalive_seconds=bird.KEEPALIVE_SECONDS,
         elastic=plan.ELASTIC,
+    )
+
+
+def _kubernetes() -> Kubernetes | None:
+    """The API server that this system can have, without building anything."""
+    from lab.kubernetes import programs
+
+    found = programs.find()
+    if isinstance(found, str):
+        return None
+    return Kubernetes(
+        version=found.version,
+        apiserver=str(found.apiserver),
+        etcd=str(found.etcd),
+        definitions=[str(directory) for directory in found.definitions],
     )

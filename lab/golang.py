@@ -19,9 +19,9 @@ _PINNED = "1.26.6"
 
 def find_go() -> Path:
     """A Go of at least version 1.25: the one on PATH, else one installed into the user's cache."""
-    on_path = shutil.which("go")
-    if on_path and _version(Path(on_path)) >= MINIMUM:
-        return Path(on_path)
+    found = present()
+    if found is not None:
+        return found
     installed = cached()
     target = installed.parents[2]
     if not installed.exists():
@@ -29,6 +29,13 @@ def find_go() -> Path:
     if _version(installed) < MINIMUM:
         raise SetupFailed(f"{installed} does not work: remove {target} and try again, or put Go 1.25 or newer on PATH")
     return installed
+
+
+def present() -> Path | None:
+    """The same without installing anything."""
+    on_path = shutil.which("go")
+    known = [Path(on_path)] if on_path else []
+    return next((path for path in (*known, cached()) if path.exists() and _version(path) >= MINIMUM), None)
 
 
 def cached() -> Path:

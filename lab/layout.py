@@ -65,6 +65,16 @@ class Layout:
         return self.state / "boot"
 
     @property
+    def kubernetes(self) -> Path:
+        """What the clusters' API servers keep, one directory per cluster."""
+        return self.state / "kubernetes"
+
+    @property
+    def api_servers(self) -> Path:
+        """Where machines have their API servers run: what the stand-in for openshift-install tells them, JSON."""
+        return self.state / "kubernetes.json"
+
+    @property
     def etc(self) -> Path:
         """The files that replace their namesakes under /etc inside the lab."""
         return self.state / "etc"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import facts
 from lab.errors import LabError
 from lab.layout import Layout
 from lab.network import bird, plan
@@ -37,11 +38,13 @@ class Service:
 def select(layout: Layout, machines: str, names: Sequence[str] | None = None) -> list[Service]:
     """The services of a lab, all of them or those named. An unknown name is an error.
 
-    The router is the Metal API's, which tells it what to route: it comes with it wherever it is installed.
+    The router is the Metal API's, which tells it what to route: it comes with it wherever it is installed. So does what
+    runs the machines' API servers.
     """
     state = str(layout.state)
     python = (sys.executable, "-m")
     program = knot()
+    told = facts.load(layout)
     resolver = (
         (program, "-c", str(layout.dns / "knot.conf"))
         if program
@@ -64,6 +67,18 @@ def select(layout: Layout, machines: str, names: Sequence[str] | None = None) ->
             if router
             else []
         ),
+        *(
+            [
+                Service(
+                    name="kubernetes",
+                    argv=(*python, "lab.kubernetes", "--state", state),
+                    probe=_kubernetes_listens,
+                    patience=40,
+                )
+            ]
+            if told is not None and told.kubernetes is not None
+            else []
+        ),
         Service(
             name="metal-api",
             argv=(*python, "lab.metal_api", "--state", state, "--machines", machines),
@@ -76,7 +91,7 @@ def select(layout: Layout, machines: str, names: Sequence[str] | None = None) ->
     unknown = set(names) - {service.name for service in known}
     if unknown:
         raise LabError(f"no such service: {', '.join(sorted(unknown))}")
-    wanted = {*names, *(["bgp"] if "metal-api" in names else [])}
+    wanted = {*names, *(["bgp", "kubernetes"] if "metal-api" in names else [])}
     return [service for service in known if service.name in wanted]
 
 
@@ -145,12 +160,17 @@ def _router_answers(layout: Layout) -> None:
     bird_control.ask(bird.directory(layout), ["show status"])
 
 
+def _kubernetes_listens(layout: Layout) -> None:
+    """It shows its certificate; what it starts, it starts for machines."""
+    context = ssl.create_default_context(cafile=str(layout.ca))
+    with socket.create_connection((plan.KUBERNETES, plan.KUBERNETES_PORT), timeout=_PROBE_SECONDS) as plain:
+        context.wrap_socket(plain, server_hostname=plan.KUBERNETES_NAME).close()
+
+
 def _api_answers(layout: Layout) -> None:
     """An authorised request to the API; its metadata service listens from the same moment on."""
     if not (layout.state / "metal_api.ready").exists():
         raise OSError("it has not said that it is ready")
-    from lab import facts
-
     headers = {"X-Auth-Token": facts.require(layout).api.token}
     status = _tls(layout, "api.equinix.com", "/metal/v1/facilities", headers).status
     if status != http.client.OK:

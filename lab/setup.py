@@ -35,9 +35,10 @@ NETWORK = (
     Package("iproute2", "/sbin/ip"),
     Package("knot", "/usr/sbin/knotd", "knot.service"),
     Package("bird2", "/usr/sbin/bird", "bird.service"),
+    Package("etcd-server", "/usr/bin/etcd", "etcd.service"),
 )
-"""What every lab uses. Without Knot its own DNS server stands in, without BIRD nothing speaks BGP; without the others
-there is no lab."""
+"""What every lab uses. Without Knot its own DNS server stands in, without BIRD nothing speaks BGP, without etcd the
+Kubernetes API is not the real one; without the others there is no lab."""
 
 MACHINES = (
     Package("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
@@ -68,6 +69,7 @@ def run(machines: str, report: Report, *, kube_vip: bool = False) -> str:
     report("building the stand-in for openshift-install, unless it is built already")
     path = installer()
     report(f"the stand-in for openshift-install: {path}")
+    report(kubernetes(report))
     if machines == "libvirt":
         from lab.node_image.build import ensure
 
@@ -98,6 +100,17 @@ def installer() -> Path:
     from lab.openshift import build
 
     return build.installer()
+
+
+def kubernetes(report: Report) -> str:
+    """Build and fetch what the real Kubernetes API consists of; says what there is, or what the lab goes on with."""
+    from lab.kubernetes import programs
+
+    try:
+        found = programs.ensure(report)
+    except SetupFailed as error:
+        return f"no real Kubernetes API, small services of the lab's own stand in: {error}"
+    return f"the Kubernetes API: kube-apiserver {found.version}, {found.apiserver}"
 
 
 def missing(packages: Sequence[Package]) -> list[Package]:

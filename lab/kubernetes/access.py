@@ -31,12 +31,24 @@ class Access:
     ca: Path
     certificate: Path
     key: Path
+    name: str | None = None
+    """The name in the server's certificate, where it is not the address."""
 
     def client(self) -> httpx.Client:
         """A client to be closed by whoever asked for it."""
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(str(self.certificate), str(self.key))
-        return httpx.Client(base_url=self.url, verify=context, timeout=_TIMEOUT_SECONDS, trust_env=False)
+        return httpx.Client(
+            base_url=self.url,
+            verify=context,
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,
+            event_hooks={"request": [self._ask_by_name]},
+        )
+
+    def _ask_by_name(self, request: httpx.Request) -> None:
+        if self.name is not None:
+            request.extensions["sni_hostname"] = self.name
 
     def kubeconfig(self) -> str:
         """The same as a kubeconfig, with everything in it; a secret."""
@@ -46,6 +58,8 @@ class Access:
 
         user = {"client-certificate-data": data(self.certificate), "client-key-data": data(self.key)}
         cluster = {"server": self.url, "certificate-authority-data": data(self.ca)}
+        if self.name is not None:
+            cluster["tls-server-name"] = self.name
         return json.dumps(
             {
                 "apiVersion": "v1",

@@ -22,6 +22,11 @@ def version(module: str) -> str:
     return found[1]
 
 
+def pinned() -> str:
+    """The version that the go.mod beside this file pins."""
+    return version((_HERE / "go.mod").read_text())
+
+
 def cached() -> Path | None:
     """The program, if it is built already. Raises SetupFailed where there is no Go."""
     return _tool().cached()
@@ -33,7 +38,7 @@ def ensure(report: Report) -> Path:
 
 
 def _tool() -> GoTool:
-    number = version((_HERE / "go.mod").read_text())
+    number = pinned()
     major, minor, _ = number.split(".")
     stamps = {"gitVersion": f"v{number}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "archive"}
     return GoTool(

@@ -1,7 +1,7 @@
-"""MetalLB's resource definitions, out of the Go module that MetalLB itself is built from.
+"""Resource definitions, out of the Go modules that the real components are built from.
 
-The module comes through Go's own download, which checks it against Go's checksum database; the pinned sum is checked
-here once more, for those who have switched that off.
+A module comes through Go's own download, which checks it against Go's checksum database; the pinned sum is checked here
+once more, for those who have switched that off.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,42 +22,100 @@ from lab.errors import SetupFailed
 from lab.golang import find_go
 from lab.layout import cache_dir
 
-MODULE = "go.universe.tf/metallb"
-VERSION = "v0.15.2"
-SUM = "h1:r7KDgJtk3KZe3qb36zRVrVCYHxLR03nPGT+qFXOomJM="
 
-_FOLDER = Path("config") / "crd" / "bases"
+@dataclass(frozen=True, kw_only=True)
+class Definitions:
+    """The definitions of a Go module; fetched once per user."""
 
+    name: str
+    """Of the directory in the user's cache."""
+    module: str
+    version: str
+    sum: str
+    folder: str
+    """Where in the module they are."""
+    files: tuple[str, ...]
+    """Patterns of their names."""
 
-def cached() -> Path | None:
-    """The directory with the definitions, if they have been fetched."""
-    path = _path()
-    return path if path.is_dir() else None
+    def cached(self) -> Path | None:
+        """The directory with the definitions, if they have been fetched."""
+        path = self._path()
+        return path if path.is_dir() else None
 
-
-def ensure() -> Path:
-    """The directory with the definitions, fetched if need be. Raises SetupFailed."""
-    path = _path()
-    if path.is_dir():
-        return path
-    source = _download(find_go()) / _FOLDER
-    found = sorted(source.glob("*.yaml"))
-    if not found:
-        raise SetupFailed(f"{MODULE} {VERSION} has no resource definitions in {_FOLDER}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix="fetching-", dir=path.parent))
-    try:
-        for file in found:
-            shutil.copyfile(file, fresh / file.name)
-        fresh.chmod(0o755)
+    def ensure(self) -> Path:
+        """The directory with the definitions, fetched if need be. Raises SetupFailed."""
+        path = self._path()
+        if path.is_dir():
+            return path
+        source = self._download(find_go()) / self.folder
+        found = [sorted(source.glob(pattern)) for pattern in self.files]
+        if not all(found):
+            raise SetupFailed(f"{self.module} {self.version} has not all of {', '.join(self.files)} in {self.folder}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix="fetching-", dir=path.parent))
         try:
-            fresh.rename(path)
-        except OSError:
-            if not path.is_dir():  # else somebody fetched the same at the same time
-                raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    return path
+            for file in (file for files in found for file in files):
+                shutil.copyfile(file, fresh / file.name)
+            fresh.chmod(0o755)
+            try:
+                fresh.rename(path)
+            except OSError:
+                if not path.is_dir():  # else somebody fetched the same at the same time
+                    raise
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        return path
+
+    def _path(self) -> Path:
+        digest = hashlib.sha256("\n".join((self.sum, self.folder, *self.files)).encode()).hexdigest()[:12]
+        return cache_dir() / self.name / f"{self.version}-{digest}"
+
+    def _download(self, go: Path) -> Path:
+        """Where the module's files are."""
+        wanted = f"{self.module}@{self.version}"
+        with tempfile.TemporaryDirectory() as empty:  # outside of any module: no go.mod has a say
+            answer = subprocess.run(
+                [str(go), "mod", "download", "-json", wanted],
+                cwd=empty,
+                env={**os.environ, "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        try:
+            told: dict[str, str] = json.loads(answer.stdout)
+        except ValueError:
+            told = {}
+        if answer.returncode != 0 or "Dir" not in told:
+            why = told.get("Error") or answer.stderr.strip() or f"go ended with {answer.returncode}"
+            raise SetupFailed(f"{wanted} cannot be downloaded; see whether the Go module proxy can be reached: {why}")
+        if told.get("Sum") != self.sum:
+            raise SetupFailed(
+                f"{self.module} {self.version} has checksum {told.get('Sum')}, not {self.sum}:"
+                " it is not what this project was made with"
+            )
+        return Path(told["Dir"])
+
+
+METALLB = Definitions(
+    name="metallb-crds",
+    module="go.universe.tf/metallb",
+    version="v0.15.2",
+    sum="h1:r7KDgJtk3KZe3qb36zRVrVCYHxLR03nPGT+qFXOomJM=",
+    folder="config/crd/bases",
+    files=("*.yaml",),
+)
+OPENSHIFT = Definitions(
+    name="openshift-crds",
+    module="github.com/openshift/api",
+    version="v0.0.0-20240830023148-b7d0481c9094",
+    sum="h1:J1wuGhVxpsHykZBa6Beb1gQ96Ptej9AE/BvwCBiRj1E=",
+    folder="config/v1/zz_generated.crd-manifests",
+    files=("*_clusteroperators.crd.yaml", "*_clusterversions-Default.crd.yaml"),
+)
+"""ClusterVersion and ClusterOperator, which gates and installers read; of the time of OpenShift 4.18."""
+
+ALL = (METALLB, OPENSHIFT)
 
 
 def read(directory: Path) -> list[dict[str, Any]]:
@@ -69,37 +127,3 @@ def read(directory: Path) -> list[dict[str, Any]]:
     if others or not documents:
         raise SetupFailed(f"{directory} does not hold resource definitions alone: remove it and set up again")
     return documents
-
-
-def _path() -> Path:
-    return cache_dir() / "metallb-crds" / f"{VERSION}-{hashlib.sha256(SUM.encode()).hexdigest()[:12]}"
-
-
-def _download(go: Path) -> Path:
-    """Where the module's files are."""
-    wanted = f"{MODULE}@{VERSION}"
-    with tempfile.TemporaryDirectory() as empty:  # outside of any module: no go.mod has a say
-        answer = subprocess.run(
-            [str(go), "mod", "download", "-json", wanted],
-            cwd=empty,
-            env={**os.environ, "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    try:
-        told: dict[str, str] = json.loads(answer.stdout)
-    except ValueError:
-        told = {}
-    if answer.returncode != 0 or "Dir" not in told:
-        why = told.get("Error") or answer.stderr.strip() or f"go ended with {answer.returncode}"
-        raise SetupFailed(f"{wanted} cannot be downloaded; see whether the Go module proxy can be reached: {why}")
-    _same(told)
-    return Path(told["Dir"])
-
-
-def _same(told: dict[str, str], allowed: Sequence[str] = (SUM,)) -> None:
-    if told.get("Sum") not in allowed:
-        raise SetupFailed(
-            f"{MODULE} {VERSION} has checksum {told.get('Sum')}, not {SUM}: it is not what this project was made with"
-        )

@@ -1,7 +1,8 @@
-"""Keys that nobody outside the API server's directory needs: etcd's own CA, and what signs service account tokens.
+"""Keys that nobody outside a cluster's directory needs: a CA of the lab's own, and a pair of it for all processes.
 
 etcd listens on a loopback port, where any user of the machine could read every Secret: it answers only to whoever holds
-the one key pair that both processes share.
+this pair. API servers show it to the lab, which asks for them by `NAME`: whatever certificate a cluster has given them,
+or has let expire.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from lab.layout import write_private
@@ -21,32 +22,33 @@ _EARLY = datetime.timedelta(days=1)
 _LIFETIME = datetime.timedelta(days=3650)
 
 
+NAME = "kubernetes.lab.internal"
+"""What the lab calls every API server."""
+
+
 def ensure(directory: Path, address: str) -> None:
-    """Make `etcd-ca.crt`, `etcd.crt`, `etcd.key` and `service-account.key` below `directory`, unless they are there."""
-    if not (directory / "service-account.key").exists():
-        signer = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        write_private(directory / "service-account.key", _pem(signer))
-    if (directory / "etcd.crt").exists():
+    """Make `lab-ca.crt`, `lab.crt` and `lab.key` below `directory` for etcd on `address`, unless they are there."""
+    if (directory / "lab.crt").exists():
         return
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority = (
-        _builder("metal-ipi lab etcd CA", None, authority_key)
+        _builder("metal-ipi lab Kubernetes CA", None, authority_key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
     uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     certificate = (
-        _builder("etcd", authority.subject, key)
+        _builder("lab", authority.subject, key)
         .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]),
+            x509.SubjectAlternativeName([x509.DNSName(NAME), x509.IPAddress(ipaddress.ip_address(address))]),
             critical=False,
         )
         .sign(authority_key, hashes.SHA256())
     )
-    write_private(directory / "etcd-ca.crt", authority.public_bytes(serialization.Encoding.PEM))
-    write_private(directory / "etcd.key", _pem(key))
-    write_private(directory / "etcd.crt", certificate.public_bytes(serialization.Encoding.PEM))
+    write_private(directory / "lab-ca.crt", authority.public_bytes(serialization.Encoding.PEM))
+    write_private(directory / "lab.key", _pem(key))
+    write_private(directory / "lab.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _builder(subject: str, issuer: x509.Name | None, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
@@ -63,7 +65,7 @@ def _builder(subject: str, issuer: x509.Name | None, key: ec.EllipticCurvePrivat
     )
 
 
-def _pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -1,42 +1,50 @@
-"""kube-apiserver and etcd as two processes, from the start until nothing runs any more.
+"""kube-apiserver: how it is started, how one tells that it answers, how it ends.
 
-    with Server(Place(...)) as server:      # raises ServiceFailed, with the last lines of the log
-        server.access(certificate, key)
-
-Both listen on one address only. Callers prove who they are by certificates of the given CA: their organisation is their
-group, `system:masters` may do everything; RBAC is on. Data and logs stay in the place's directory, so that a server can
-be started again; whoever made the directory removes it.
+Callers prove who they are by certificates of the given CAs: their organisation is their group, `system:masters` may do
+everything; RBAC is on, and nodes may write about themselves only.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 import ssl
-import subprocess
 import time
-from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 import httpx
 
-from lab.errors import ServiceFailed, SetupFailed
-from lab.kubernetes import build, pki
+from lab.errors import ServiceFailed
+from lab.kubernetes import pki
 from lab.kubernetes.access import Access
-
-ETCD_PACKAGE = "etcd-server"
-"""The Debian package with /usr/bin/etcd."""
+from lab.kubernetes.etcd import Etcd
+from lab.kubernetes.process import Process
 
 READY_SECONDS = 60.0
-"""Measured: ready 3 s after the start on an idle machine."""
+"""Measured: ready 2.5 to 3 s after the start on an idle machine."""
 
-_STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.1
-_LINES_TOLD = 12
 _SERVICES = "172.30.0.0/16"
+_APIS = (
+    "api/v1",
+    "admissionregistration.k8s.io/v1",
+    "apiextensions.k8s.io/v1",
+    "apiregistration.k8s.io/v1",
+    "apps/v1",
+    "authentication.k8s.io/v1",
+    "authorization.k8s.io/v1",
+    "batch/v1",
+    "certificates.k8s.io/v1",
+    "coordination.k8s.io/v1",
+    "discovery.k8s.io/v1",
+    "events.k8s.io/v1",
+    "networking.k8s.io/v1",
+    "node.k8s.io/v1",
+    "policy/v1",
+    "rbac.authorization.k8s.io/v1",
+    "scheduling.k8s.io/v1",
+    "storage.k8s.io/v1",
+)
+"""What is served: each costs time at the start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,178 +52,100 @@ class Place:
     """Where an API server lives, and who may talk to it."""
 
     directory: Path
-    """For data, keys and logs; made if it is not there (mode 0700)."""
+    """For its log and for what follows, as PEM files; made by whoever writes them."""
+    address: str
     port: int
-    """The API's."""
-    etcd_port: int
-    """etcd's, for the API server alone."""
-    etcd_peer_port: int
-    """etcd's for other members; there are none, but it listens."""
-    ca: Path
-    """PEM of the CA that signed the server's and all clients' certificates."""
-    certificate: Path
-    """PEM of the server's certificate, valid for the address."""
-    key: Path
-    """PEM of its private key."""
-    address: str = "127.0.0.1"
-    """The address that all of it listens on."""
-    options: tuple[str, ...] = ()
-    """More options of kube-apiserver."""
+
+    @property
+    def clients(self) -> Path:
+        """The CAs that sign clients' certificates."""
+        return self.directory / "clients.crt"
+
+    @property
+    def certificate(self) -> Path:
+        """The server's certificate; read again when it changes."""
+        return self.directory / "server.crt"
+
+    @property
+    def key(self) -> Path:
+        """Its private key."""
+        return self.directory / "server.key"
+
+    @property
+    def service_accounts(self) -> Path:
+        """The private key that signs the tokens of service accounts."""
+        return self.directory / "service-accounts.key"
 
     @property
     def url(self) -> str:
         """The API's."""
         return f"https://{self.address}:{self.port}"
 
-    def log(self, program: str) -> Path:
-        """The log of `etcd` or `kube-apiserver`."""
-        return self.directory / f"{program}.log"
+
+class ApiServer:
+    """One kube-apiserver of a cluster."""
+
+    def __init__(self, place: Place, etcd: Etcd, executable: Path, options: tuple[str, ...] = ()) -> None:
+        self.place = place
+        self._etcd = etcd
+        command = [*_command(place, etcd, executable), *options]
+        self.process = Process("kube-apiserver", command, place.directory / "kube-apiserver.log")
+
+    def access(self, certificate: Path, key: Path) -> Access:
+        """The lab's way in, for whoever holds a certificate of a client CA (PEM files)."""
+        return Access(url=self.place.url, ca=self._etcd.ca, certificate=certificate, key=key, name=pki.NAME)
+
+    def wait_ready(self, seconds: float = READY_SECONDS) -> None:
+        """Wait until the API says that it is. Raises ServiceFailed when a process ends, or time does."""
+        deadline = time.monotonic() + seconds
+        context = ssl.create_default_context(cafile=str(self._etcd.ca))
+        said = "it does not listen"
+        with httpx.Client(base_url=self.place.url, verify=context, timeout=2.0, trust_env=False) as client:
+            while True:
+                self._etcd.process.check()
+                self.process.check()
+                try:
+                    answer = client.get("/readyz", extensions={"sni_hostname": pki.NAME})
+                except httpx.TransportError:
+                    pass  # while it starts it refuses connections, or answers half
+                else:
+                    if answer.is_success:
+                        return
+                    checks = [line for line in answer.text.splitlines() if line.startswith("[-]")]
+                    said = f"{answer.status_code} {' '.join(checks)}"
+                if time.monotonic() > deadline:
+                    raise ServiceFailed(
+                        f"the API is not ready after {seconds:.0f} s ({said}):\n{self.process.last_lines()}"
+                    )
+                time.sleep(_POLL_SECONDS)
 
 
-def etcd() -> Path:
-    """etcd's program. Raises SetupFailed where it is not installed."""
-    found = shutil.which("etcd", path=f"{os.environ.get('PATH', '')}:/usr/bin")
-    if found is None:
-        raise SetupFailed(f"etcd is not there: install the package {ETCD_PACKAGE}")
-    return Path(found)
-
-
-def etcd_command(place: Place, program: Path) -> list[str]:
-    """How etcd is started: one member, everything behind TLS."""
-    client = f"https://{place.address}:{place.etcd_port}"
-    peer = f"https://{place.address}:{place.etcd_peer_port}"
-    own = place.directory
+def _command(place: Place, etcd: Etcd, executable: Path) -> list[str]:
     return [
-        str(program),
-        "--name=lab",
-        f"--data-dir={own / 'etcd'}",
-        f"--listen-client-urls={client}",
-        f"--advertise-client-urls={client}",
-        f"--listen-peer-urls={peer}",
-        f"--initial-advertise-peer-urls={peer}",
-        f"--initial-cluster=lab={peer}",
-        *(f"--{kind}cert-file={own / 'etcd.crt'}" for kind in ("", "peer-")),
-        *(f"--{kind}key-file={own / 'etcd.key'}" for kind in ("", "peer-")),
-        *(f"--{kind}trusted-ca-file={own / 'etcd-ca.crt'}" for kind in ("", "peer-")),
-        *(f"--{kind}client-cert-auth" for kind in ("", "peer-")),
-        "--logger=zap",
-        "--log-level=warn",
-    ]
-
-
-def apiserver_command(place: Place, program: Path) -> list[str]:
-    """How kube-apiserver is started."""
-    own = place.directory
-    return [
-        str(program),
+        str(executable),
         f"--bind-address={place.address}",
         f"--advertise-address={place.address}",
         f"--secure-port={place.port}",
         f"--tls-cert-file={place.certificate}",
         f"--tls-private-key-file={place.key}",
-        f"--client-ca-file={place.ca}",
-        f"--etcd-servers=https://{place.address}:{place.etcd_port}",
-        f"--etcd-cafile={own / 'etcd-ca.crt'}",
-        f"--etcd-certfile={own / 'etcd.crt'}",
-        f"--etcd-keyfile={own / 'etcd.key'}",
+        f"--tls-sni-cert-key={etcd.certificate},{etcd.key}:{pki.NAME}",
+        f"--client-ca-file={place.clients}",
+        f"--etcd-servers={etcd.url}",
+        f"--etcd-cafile={etcd.ca}",
+        f"--etcd-certfile={etcd.certificate}",
+        f"--etcd-keyfile={etcd.key}",
         "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
         "--service-account-issuer=https://kubernetes.default.svc",
-        f"--service-account-signing-key-file={own / 'service-account.key'}",
-        f"--service-account-key-file={own / 'service-account.key'}",
+        f"--service-account-signing-key-file={place.service_accounts}",
+        f"--service-account-key-file={place.service_accounts}",
         f"--service-cluster-ip-range={_SERVICES}",
         # No controller makes the accounts that pods would run as, and nothing has the API serve its own address.
         "--disable-admission-plugins=ServiceAccount",
         "--endpoint-reconciler-type=none",
         "--profiling=false",
-        *place.options,
+        # A few clients on two processors: neither caches nor queues are worth what they cost.
+        "--watch-cache=false",
+        "--enable-priority-and-fairness=false",
+        f"--runtime-config=api/all=false,{','.join(f'{each}=true' for each in _APIS)}",
     ]
-
-
-class Server:
-    """Both processes. They end with this process too, however it ends."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    def __enter__(self) -> Server:
-        try:
-            self.start()
-            self.wait_ready()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def access(self, certificate: Path, key: Path) -> Access:
-        """The way in for whoever holds a certificate of the CA (PEM files)."""
-        return Access(url=self._place.url, ca=self._place.ca, certificate=certificate, key=key)
-
-    def start(self) -> None:
-        """Start both, without waiting. Raises SetupFailed where a program is missing."""
-        store, program = etcd(), build.cached()
-        if program is None:
-            raise SetupFailed("kube-apiserver is not built yet: run set-up")
-        self._place.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        pki.ensure(self._place.directory, self._place.address)
-        self._spawn("etcd", etcd_command(self._place, store))
-        self._spawn("kube-apiserver", apiserver_command(self._place, program))
-
-    def wait_ready(self, seconds: float = READY_SECONDS) -> None:
-        """Wait until the API says that it is. Raises ServiceFailed when a process ends, or time does."""
-        deadline = time.monotonic() + seconds
-        context = ssl.create_default_context(cafile=str(self._place.ca))
-        said = "it does not listen"
-        with httpx.Client(base_url=self._place.url, verify=context, timeout=2.0, trust_env=False) as client:
-            while True:
-                for name, process in self._processes.items():
-                    if process.poll() is not None:
-                        raise ServiceFailed(f"{name} ended with status {process.returncode}:\n{self._last_lines(name)}")
-                with _not_listening():
-                    answer = client.get("/readyz")
-                    if answer.is_success:
-                        return
-                    said = f"{answer.status_code} {answer.text[:500]}"
-                if time.monotonic() > deadline:
-                    raise ServiceFailed(
-                        f"the API is not ready after {seconds:.0f} s ({said}):\n{self._last_lines('kube-apiserver')}"
-                    )
-                time.sleep(_POLL_SECONDS)
-
-    def stop(self) -> None:
-        """End both, the API server first; repeating it does nothing."""
-        for name in reversed(list(self._processes)):
-            process = self._processes.pop(name)
-            process.terminate()
-            try:
-                process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-    def _spawn(self, name: str, command: list[str]) -> None:
-        # setpriv has the kernel end the process with ours: a killed test run leaves nothing behind.
-        with self._place.log(name).open("ab") as log:
-            self._processes[name] = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def _last_lines(self, name: str) -> str:
-        lines = self._place.log(name).read_text(errors="replace").splitlines()
-        return "\n".join(lines[-_LINES_TOLD:])
-
-
-@contextlib.contextmanager
-def _not_listening() -> Generator[None]:
-    """A server that is starting refuses connections, or answers half: that is no error yet."""
-    with contextlib.suppress(httpx.TransportError):
-        yield

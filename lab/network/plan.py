@@ -9,6 +9,7 @@ API = "192.0.2.10"
 METADATA = "192.0.2.11"
 BOOT = "192.0.2.12"
 SOS = "192.0.2.13"
+KUBERNETES = "192.0.2.14"
 DNS = "192.0.2.53"
 
 ELASTIC = "192.0.2.128/26"
@@ -23,6 +24,9 @@ BGP_MAX_PREFIX = 10
 
 ZONE = "facility.test"
 BOOT_NAME = f"boot.{ZONE}"
+KUBERNETES_NAME = f"kubernetes.{ZONE}"
+KUBERNETES_PORT = 7443
+"""Where machines ask for an API server; the servers themselves have other ports of the same address."""
 NAMESERVER = f"ns1.{ZONE}"
 METRO = "lb"
 FACILITY = "lab1"
@@ -32,6 +36,7 @@ TLS_NAMES = {
     "metadata.packet.net": METADATA,
     "metadata.platformequinix.com": METADATA,
     BOOT_NAME: BOOT,
+    KUBERNETES_NAME: KUBERNETES,
 }
 """Names that get a server certificate, with the address behind each."""
 
@@ -43,7 +48,7 @@ REVERSE_ZONES = (
 )
 
 STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    ZONE: (("ns1", "A", DNS), ("boot", "A", BOOT)),
+    ZONE: (("ns1", "A", DNS), ("boot", "A", BOOT), ("kubernetes", "A", KUBERNETES)),
     "equinix.com": (("api", "A", API),),
     "packet.net": (("metadata", "A", METADATA),),
     "platformequinix.com": (("metadata", "A", METADATA), (f"sos.{FACILITY}", "A", SOS)),
@@ -52,6 +57,7 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("10", "PTR", "api.equinix.com."),
         ("11", "PTR", "metadata.packet.net."),
         ("12", "PTR", f"{BOOT_NAME}."),
+        ("14", "PTR", f"{KUBERNETES_NAME}."),
         ("53", "PTR", f"{NAMESERVER}."),
     ),
     **{zone: () for zone in REVERSE_ZONES},

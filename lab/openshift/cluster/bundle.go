@@ -34,13 +34,26 @@ const (
 
 // Facts is what a node knows about its cluster, the content of cluster.json.
 type Facts struct {
-	Name         string `json:"name"`
-	BaseDomain   string `json:"baseDomain"`
-	ControlPlane int    `json:"controlPlaneReplicas"`
-	Schedulable  bool   `json:"mastersSchedulable"`
-	SSHKey       string `json:"sshKey,omitempty"`
-	Release      string `json:"release"`
+	Name         string  `json:"name"`
+	ID           string  `json:"clusterID"`
+	BaseDomain   string  `json:"baseDomain"`
+	ControlPlane int     `json:"controlPlaneReplicas"`
+	Schedulable  bool    `json:"mastersSchedulable"`
+	SSHKey       string  `json:"sshKey,omitempty"`
+	Release      string  `json:"release"`
+	Kubernetes   *Native `json:"kubernetes,omitempty"` // nil: machines serve the API by themselves
 }
+
+// Native is the lab's service that runs a machine's API server for it.
+type Native struct {
+	Server    string `json:"server"`    // address:port
+	Name      string `json:"name"`      // in its certificate
+	Authority string `json:"authority"` // who signed its certificate, PEM
+}
+
+// ServiceAccountKey is the file of the key that signs the tokens of service accounts. All API servers share it, and
+// nobody else has it.
+const ServiceAccountKey = "service-account.key"
 
 // Domain is the cluster's domain: name and base domain.
 func (f Facts) Domain() string { return f.Name + "." + f.BaseDomain }
@@ -78,6 +91,11 @@ func NewBundle(facts Facts, now time.Time, short time.Duration) (Bundle, error) 
 		}
 	}
 	bundle.Files["client-ca-bundle.crt"] = clients.Bytes()
+	_, tokens, err := NewKey()
+	if err != nil {
+		return Bundle{}, err
+	}
+	bundle.Files[ServiceAccountKey] = tokens
 
 	bootstrapperGroups := []string{"system:serviceaccounts:openshift-machine-config-operator", "system:serviceaccounts"}
 	leaves := []struct {

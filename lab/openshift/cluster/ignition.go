@@ -93,6 +93,7 @@ var (
 		"kube-control-plane-signer.crt", "kube-control-plane-signer.key",
 		"node-bootstrapper.crt", "node-bootstrapper.key",
 		"control-plane-bootstrapper.crt", "control-plane-bootstrapper.key",
+		ServiceAccountKey,
 	}
 )
 

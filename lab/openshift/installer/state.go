@@ -39,7 +39,27 @@ func (s *state) bundle() (cluster.Bundle, error) {
 	if err != nil {
 		return cluster.Bundle{}, err
 	}
-	return cluster.Bundle{Facts: facts(s.Config, schedulable), Files: s.TLS}, nil
+	bundle := cluster.Bundle{Facts: facts(s.Config, schedulable), Files: s.TLS}
+	bundle.Facts.ID = s.Cluster.UUID
+	bundle.Facts.Kubernetes, err = native()
+	return bundle, err
+}
+
+// native is what LAB_OPENSHIFT_KUBERNETES, a file of the lab's, says of who runs the machines' API servers.
+func native() (*cluster.Native, error) {
+	path := os.Getenv("LAB_OPENSHIFT_KUBERNETES")
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("LAB_OPENSHIFT_KUBERNETES: %w", err)
+	}
+	told := &cluster.Native{}
+	if err := json.Unmarshal(data, told); err != nil || told.Server == "" || told.Name == "" || told.Authority == "" {
+		return nil, fmt.Errorf("LAB_OPENSHIFT_KUBERNETES=%s does not say server, name and authority", path)
+	}
+	return told, nil
 }
 
 func facts(config InstallConfig, schedulable bool) cluster.Facts {

@@ -93,8 +93,11 @@ type ClusterVersion struct {
 }
 
 type ClusterVersionStatus struct {
-	Desired    map[string]string `json:"desired"`
-	Conditions []Condition       `json:"conditions"`
+	Desired            map[string]string   `json:"desired"`
+	Conditions         []Condition         `json:"conditions"`
+	AvailableUpdates   []map[string]string `json:"availableUpdates"`
+	ObservedGeneration int                 `json:"observedGeneration"`
+	VersionHash        string              `json:"versionHash"`
 }
 
 // Status is what the API answers when there is no object to answer with.

@@ -44,7 +44,6 @@ type agent struct {
 	root    string
 	now     func() time.Time
 	log     *log.Logger
-	since   string // when the node became ready
 }
 
 // Run keeps the node a member until the context ends.
@@ -174,50 +173,49 @@ func (a *agent) request(ctx context.Context, client *kube.Client) error {
 	return ctx.Err()
 }
 
-// report writes the node's status, and registers the node if the API does not know it.
+// report writes the node's status, and registers the node if the API does not know it. What others write about the
+// node stays.
 func (a *agent) report(ctx context.Context, client *kube.Client) error {
-	node, err := a.node(ctx)
+	node, err := a.node()
 	if err != nil {
 		return err
 	}
-	err = client.Do(ctx, http.MethodPut, kube.Nodes+"/"+a.name+"/status", node, nil)
-	if kube.Code(err) != http.StatusNotFound {
-		return err
-	}
-	err = client.Do(ctx, http.MethodPost, kube.Nodes, node, nil)
-	if kube.Code(err) == http.StatusConflict {
-		return nil
-	}
-	return err
+	return remote{client}.Update(ctx, kube.Nodes+"/"+a.name, "status", func(current kube.Object) (kube.Object, error) {
+		if current == nil {
+			return toObject(node)
+		}
+		known, err := fromObject[kube.Node](current)
+		if err != nil {
+			return nil, err
+		}
+		ready := &node.Status.Conditions[0]
+		if before := kube.Find(known.Status.Conditions, ready.Type); before != nil && before.Status == ready.Status {
+			ready.LastTransitionTime = before.LastTransitionTime
+		}
+		status, err := toObject(node.Status)
+		return with(current, "status", status), err
+	})
 }
 
-func (a *agent) node(ctx context.Context) (kube.Node, error) {
+// node is what this machine says of itself. Its role it may not say.
+func (a *agent) node() (kube.Node, error) {
 	address, err := a.address()
 	if err != nil {
 		return kube.Node{}, err
 	}
-	labels := map[string]string{"kubernetes.io/hostname": a.name, "kubernetes.io/os": "linux"}
 	var taints []kube.Taint
-	if a.role == ControlPlane {
-		labels[controlPlane], labels["node-role.kubernetes.io/master"] = "", ""
-		if !a.bundle.Facts.Schedulable {
-			taints = []kube.Taint{{Key: "node-role.kubernetes.io/master", Effect: "NoSchedule"}}
-		}
-	}
-	if a.role == Worker || a.bundle.Facts.Schedulable {
-		labels["node-role.kubernetes.io/worker"] = ""
+	if a.role == ControlPlane && !a.bundle.Facts.Schedulable {
+		taints = []kube.Taint{{Key: master, Effect: "NoSchedule"}}
 	}
 	now := kube.Time(a.now())
-	if a.since == "" {
-		a.since = now
-	}
+	labels := map[string]string{"kubernetes.io/hostname": a.name, "kubernetes.io/os": "linux"}
 	return kube.Node{
 		APIVersion: "v1", Kind: "Node", Metadata: kube.Meta{Name: a.name, Labels: labels}, Spec: kube.NodeSpec{Taints: taints},
 		Status: kube.NodeStatus{
 			Addresses: []kube.NodeAddress{{Type: "InternalIP", Address: address}, {Type: "Hostname", Address: a.name}},
 			Conditions: []kube.Condition{{
 				Type: "Ready", Status: "True", Reason: "KubeletReady", Message: "the lab's stand-in for the kubelet is posting ready status",
-				LastHeartbeatTime: now, LastTransitionTime: a.since,
+				LastHeartbeatTime: now, LastTransitionTime: now,
 			}},
 			NodeInfo: map[string]string{
 				"kubeletVersion": KubernetesVersion, "osImage": a.release(), "operatingSystem": "linux",

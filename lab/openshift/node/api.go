@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"metal-ipi.test/lab/openshift/cluster"
 	"metal-ipi.test/lab/openshift/kube"
 )
 
@@ -26,7 +25,6 @@ const gossipPath = "/lab-openshift/gossip"
 type server struct {
 	store    *Store
 	clients  *x509.CertPool // whose client certificates are accepted
-	signer   cluster.Pair   // signs the nodes' certificates
 	instance string         // tells this process from its peers
 	ready    func() bool
 	heard    func(remote string) // takes note of a peer that spoke to us
@@ -250,7 +248,7 @@ func (s *server) remove(item resource, _ user, request *http.Request) (int, any,
 // observed is an object as a reader sees it: a node that stopped reporting is no longer known to be ready.
 func (s *server) observed(item resource, object kube.Object) kube.Object {
 	if item.plural == "nodes" {
-		return observeNode(object, s.now())
+		object, _ = observeNode(object, s.now())
 	}
 	return object
 }

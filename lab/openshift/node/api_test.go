@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,8 +11,10 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,11 +24,12 @@ import (
 
 var testFacts = cluster.Facts{Name: "lab", BaseDomain: "example.test", ControlPlane: 1, Release: "1"}
 
-// world is one API server, called without a network.
+// world is one API server, called without a network, and its loops, which step when they are told to.
 type world struct {
 	t      *testing.T
 	bundle cluster.Bundle
 	server *server
+	loops  *controller
 }
 
 func newWorld(t *testing.T) *world {
@@ -38,14 +42,25 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := bundle.Pair("kube-csr-signer")
+	silent := log.New(io.Discard, "", 0)
+	loops, err := newController(ControlPlane, bundle, kube.Network{}, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
+	store := NewStore(time.Now)
+	loops.use(stored{store})
+	loops.certifier.bootstrap = true
 	return &world{t, bundle, &server{
-		store: NewStore(time.Now), clients: clients, signer: signer, instance: "this", now: time.Now,
-		ready: func() bool { return true }, heard: func(string) {}, log: log.New(io.Discard, "", 0),
-	}}
+		store: store, clients: clients, instance: "this", now: time.Now,
+		ready: func() bool { return true }, heard: func(string) {}, log: silent,
+	}, loops}
+}
+
+func (w *world) step() {
+	w.t.Helper()
+	if err := w.loops.step(context.Background()); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // call makes a request with the certificate of that name, none if it is empty.
@@ -125,6 +140,7 @@ func (w *world) join(name string) []byte {
 	if code, answer := w.call("admin-kubeconfig-client", "PUT", kube.CSRs+"/csr-a/approval", approved()); code != http.StatusOK {
 		w.t.Fatalf("%d %v", code, answer)
 	}
+	w.step()
 	return w.stored("csr-a").Status.Certificate
 }
 
@@ -191,6 +207,7 @@ func TestApprovalOfAnotherSubjectSignsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.call("node-bootstrapper", "POST", kube.CSRs, request(t, pkix.Name{CommonName: "system:admin", Organization: []string{"system:masters"}}))
 	w.call("admin-kubeconfig-client", "PUT", kube.CSRs+"/csr-a/approval", approved())
+	w.step()
 	if csr := w.stored("csr-a"); csr.Status.Certificate != nil || !kube.Is(csr.Status.Conditions, "Failed", "True") {
 		t.Fatalf("status = %+v", csr.Status)
 	}
@@ -202,7 +219,7 @@ func TestNodeCannotAskInTheNameOfTheBootstrapper(t *testing.T) {
 	csr.Spec.Username, csr.Spec.Groups = "system:admin", []string{cluster.ControlPlaneGroup}
 	csr.Status = approved().Status
 	w.call("node-bootstrapper", "POST", kube.CSRs, csr)
-	w.server.approvePending()
+	w.step()
 	if stored := w.stored("csr-a"); stored.Spec.Username != cluster.BootstrapperName || len(stored.Status.Conditions) > 0 {
 		t.Fatalf("stored = %+v", stored)
 	}
@@ -211,7 +228,7 @@ func TestNodeCannotAskInTheNameOfTheBootstrapper(t *testing.T) {
 func TestBootstrapApprovesControlPlaneMachines(t *testing.T) {
 	w := newWorld(t)
 	w.call("control-plane-bootstrapper", "POST", kube.CSRs, request(t, nodeSubject("one")))
-	w.server.approvePending()
+	w.step()
 	if csr := w.stored("csr-a"); csr.Status.Certificate == nil {
 		t.Fatalf("status = %+v", csr.Status)
 	}
@@ -224,6 +241,7 @@ func TestNodeRenewsItsOwnCertificateOnly(t *testing.T) {
 		csr := request(t, nodeSubject(name))
 		csr.Metadata.Name = "renew-" + name
 		w.callWith(certificate, "POST", kube.CSRs, csr)
+		w.step()
 		if got := w.stored(csr.Metadata.Name).Status.Certificate != nil; got != want {
 			t.Errorf("certificate for %s: %t", name, got)
 		}
@@ -236,9 +254,9 @@ func TestExpiredSignerSignsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.server.signer, w.server.now = signer, fixed(time.Now().Add(2*time.Hour))
+	w.loops.certifier.signer, w.loops.certifier.now = signer, fixed(time.Now().Add(2*time.Hour))
 	w.call("control-plane-bootstrapper", "POST", kube.CSRs, request(t, nodeSubject("one")))
-	w.server.approvePending()
+	w.step()
 	csr := w.stored("csr-a")
 	if csr.Status.Certificate != nil || !kube.Is(csr.Status.Conditions, "Failed", "True") {
 		t.Fatalf("status = %+v", csr.Status)
@@ -262,7 +280,7 @@ func TestSilentNodeIsNotReady(t *testing.T) {
 		available string
 	}{{0, "True", "True"}, {time.Minute, "Unknown", "False"}} {
 		w.server.now = fixed(time.Now().Add(c.after))
-		w.server.store.now = w.server.now
+		w.server.store.now, w.loops.now = w.server.now, w.server.now
 		_, answer := w.call("admin-kubeconfig-client", "GET", kube.Nodes+"/one", nil)
 		seen, err := fromObject[kube.Node](answer)
 		if err != nil {
@@ -271,9 +289,7 @@ func TestSilentNodeIsNotReady(t *testing.T) {
 		if !kube.Is(seen.Status.Conditions, "Ready", c.ready) {
 			t.Errorf("after %s: %+v", c.after, seen.Status.Conditions)
 		}
-		if err := reconcileVersion(w.server.store, testFacts); err != nil {
-			t.Fatal(err)
-		}
+		w.step()
 		version, err := fromObject[kube.ClusterVersion](w.server.store.Get(versionName))
 		if err != nil || !kube.Is(version.Status.Conditions, "Available", c.available) {
 			t.Errorf("after %s: %v %+v", c.after, err, version.Status.Conditions)
@@ -290,5 +306,30 @@ func TestStaleWriteIsAConflict(t *testing.T) {
 	}
 	if code, _ := w.call("admin-kubeconfig-client", "PUT", kube.ConfigMaps+"/a", created); code != http.StatusConflict {
 		t.Fatalf("code = %d", code)
+	}
+}
+
+func TestRolesComeFromTheCredentialsOfTheFirstRequest(t *testing.T) {
+	w := newWorld(t)
+	for name, who := range map[string]string{"one": "control-plane-bootstrapper", "two": "node-bootstrapper"} {
+		csr := request(t, nodeSubject(name))
+		csr.Metadata.Name = "csr-" + name
+		w.call(who, "POST", kube.CSRs, csr)
+		w.call("admin-kubeconfig-client", "PUT", kube.CSRs+"/csr-"+name+"/approval", approved())
+	}
+	w.step()
+	for _, name := range []string{"one", "two", "stranger"} {
+		w.call("admin-kubeconfig-client", "POST", kube.Nodes, kube.Node{Metadata: kube.Meta{Name: name, Labels: map[string]string{"kept": "yes"}}})
+	}
+	w.step()
+	for name, want := range map[string][]string{"one": {controlPlane, master, "kept"}, "two": {worker, "kept"}, "stranger": {"kept"}} {
+		node, err := fromObject[kube.Node](w.server.store.Get(kube.Nodes + "/" + name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(want)
+		if got := slices.Sorted(maps.Keys(node.Metadata.Labels)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
 	}
 }

@@ -53,6 +53,9 @@ func (u user) may(verb, resource, name string) bool {
 
 // node is the name of the node that a user is.
 func (u user) node() (string, bool) {
-	name, found := strings.CutPrefix(u.name, "system:node:")
+	name, found := nodeName(u.name)
 	return name, found && slices.Contains(u.groups, "system:nodes")
 }
+
+// nodeName is the node that a user's name is of.
+func nodeName(user string) (string, bool) { return strings.CutPrefix(user, "system:node:") }

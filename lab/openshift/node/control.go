@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -15,75 +16,88 @@ import (
 )
 
 const (
-	// gracePeriod is how long a node may be silent before it counts as not ready; Kubernetes' own default.
-	gracePeriod   = 40 * time.Second
-	controlPlane  = "node-role.kubernetes.io/control-plane"
 	bootstrapName = kube.ConfigMaps + "/bootstrap"
 	versionName   = kube.ClusterVersions + "/version"
 )
 
-// observeNode tells of a node that stopped reporting that nothing is known of it.
-func observeNode(object kube.Object, now time.Time) kube.Object {
-	node, err := fromObject[kube.Node](object)
+// controller is the loops that keep a cluster's own objects true: kube-controller-manager's part, and the cluster
+// version operator's. Every API server runs one, from the same facts.
+type controller struct {
+	objects   objects
+	facts     cluster.Facts
+	certifier certifier
+	bootstrap *bootstrapper // nil but on the bootstrap machine
+	mark      bool          // whether nodes that stopped reporting are marked: a store's server tells it at each reading
+	now       func() time.Time
+	log       *log.Logger
+}
+
+// use says where the objects are.
+func (c *controller) use(all objects) {
+	c.objects, c.certifier.objects = all, all
+	if c.bootstrap != nil {
+		c.bootstrap.objects, c.bootstrap.complete = all, c.bootstrap.tell
+	}
+}
+
+// Run looks again and again until the context ends.
+func (c *controller) Run(ctx context.Context) {
+	last := ""
+	for ctx.Err() == nil {
+		err := c.step(ctx)
+		if text := fmt.Sprint(err); text != last && ctx.Err() == nil {
+			if last = text; err != nil {
+				c.log.Print(text)
+			}
+		}
+		sleep(ctx, controlEvery)
+	}
+}
+
+func (c *controller) step(ctx context.Context) error {
+	requests, err := c.objects.List(ctx, kube.CSRs)
 	if err != nil {
-		return object
+		return err
 	}
-	ready := kube.Find(node.Status.Conditions, "Ready")
-	if ready == nil {
-		return object
+	seen, err := c.objects.List(ctx, kube.Nodes)
+	if err != nil {
+		return err
 	}
-	last, err := time.Parse(time.RFC3339, ready.LastHeartbeatTime)
-	if err == nil && now.Sub(last) <= gracePeriod {
-		return object
+	problems := []error{
+		c.certifier.step(ctx, requests),
+		assignRoles(ctx, c.objects, seen, requests, c.facts),
 	}
-	ready.Status, ready.Reason, ready.Message = "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."
-	if observed, err := toObject(node); err == nil {
-		return observed
+	nodes := controlPlaneNodes(seen, c.now())
+	if c.mark {
+		problems = append(problems, c.markSilent(ctx, seen), c.untaint(ctx, seen))
 	}
-	return object
-}
-
-// controlPlaneNodes is the nodes of the control plane that have registered.
-func controlPlaneNodes(store *Store) []kube.Node {
-	nodes := []kube.Node{}
-	for _, object := range store.List(kube.Nodes) {
-		labels, _ := metadata(object)["labels"].(kube.Object)
-		if _, ok := labels[controlPlane]; !ok {
-			continue
-		}
-		if node, err := fromObject[kube.Node](observeNode(object, store.now())); err == nil {
-			nodes = append(nodes, node)
-		}
+	if c.bootstrap != nil {
+		problems = append(problems, c.bootstrap.step(ctx, nodes))
 	}
-	return nodes
-}
-
-func internalAddress(node kube.Node) string {
-	for _, address := range node.Status.Addresses {
-		if address.Type == "InternalIP" {
-			return address.Address
-		}
-	}
-	return ""
+	return errors.Join(append(problems, c.reconcileVersion(ctx, nodes))...)
 }
 
 // reconcileVersion keeps the ClusterVersion true: available once bootstrapping is complete and every control plane
-// node is ready. Every API server does it, from the same facts.
-func reconcileVersion(store *Store, facts cluster.Facts) error {
+// node is ready.
+func (c *controller) reconcileVersion(ctx context.Context, nodes []kube.Node) error {
 	ready := 0
-	for _, node := range controlPlaneNodes(store) {
+	for _, node := range nodes {
 		if kube.Is(node.Status.Conditions, "Ready", "True") {
 			ready++
 		}
 	}
-	bootstrapped := bootstrapStatus(store) == "complete"
+	status, err := bootstrapStatus(ctx, c.objects)
+	if err != nil {
+		return err
+	}
+	bootstrapped := status == "complete"
 	available, progressing := "False", "True"
 	message := fmt.Sprintf("Working towards %s: %d of %d control plane nodes are ready, bootstrapping is complete: %t",
-		facts.Release, ready, facts.ControlPlane, bootstrapped)
-	if bootstrapped && ready >= facts.ControlPlane {
-		available, progressing, message = "True", "False", "Cluster version is "+facts.Release
+		c.facts.Release, ready, c.facts.ControlPlane, bootstrapped)
+	if bootstrapped && ready >= c.facts.ControlPlane {
+		available, progressing, message = "True", "False", "Cluster version is "+c.facts.Release
 	}
-	return setConditions(store, facts, []kube.Condition{
+	return c.setConditions(ctx, []kube.Condition{
 		{Type: "Available", Status: available, Message: message},
 		{Type: "Failing", Status: "False"},
 		{Type: "Progressing", Status: progressing, Message: message},
@@ -91,74 +105,73 @@ func reconcileVersion(store *Store, facts cluster.Facts) error {
 }
 
 // setConditions writes only when something differs, or API servers would write for ever.
-func setConditions(store *Store, facts cluster.Facts, wanted []kube.Condition) error {
-	current, err := fromObject[kube.ClusterVersion](store.Get(versionName))
-	if err != nil {
-		return err
-	}
-	same := len(current.Status.Conditions) == len(wanted)
-	for i := range wanted {
-		wanted[i].LastTransitionTime = kube.Time(store.now())
-		if old := kube.Find(current.Status.Conditions, wanted[i].Type); old != nil && old.Status == wanted[i].Status {
-			wanted[i].LastTransitionTime = old.LastTransitionTime
-			same = same && old.Message == wanted[i].Message
-		} else {
-			same = false
+func (c *controller) setConditions(ctx context.Context, wanted []kube.Condition) error {
+	return c.objects.Update(ctx, versionName, "status", func(object kube.Object) (kube.Object, error) {
+		current, err := fromObject[kube.ClusterVersion](object)
+		if err != nil {
+			return nil, err
 		}
-	}
-	if same {
-		return nil
-	}
-	meta := kube.Meta{Name: "version", UID: current.Metadata.UID, CreationTimestamp: current.Metadata.CreationTimestamp}
-	if meta.UID == "" {
-		meta.UID, meta.CreationTimestamp = uuid(), kube.Time(store.now())
-	}
-	object, err := toObject(kube.ClusterVersion{
-		APIVersion: "config.openshift.io/v1", Kind: "ClusterVersion", Metadata: meta,
-		Status: kube.ClusterVersionStatus{Desired: map[string]string{"version": facts.Release}, Conditions: wanted},
+		same := len(current.Status.Conditions) == len(wanted)
+		for i := range wanted {
+			wanted[i].LastTransitionTime = kube.Time(c.now())
+			if old := kube.Find(current.Status.Conditions, wanted[i].Type); old != nil && old.Status == wanted[i].Status {
+				wanted[i].LastTransitionTime = old.LastTransitionTime
+				same = same && old.Message == wanted[i].Message
+			} else {
+				same = false
+			}
+		}
+		if same {
+			return nil, errUnchanged
+		}
+		if object == nil {
+			object = kube.Object{
+				"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": kube.Object{"name": "version"},
+				"spec": kube.Object{"clusterID": c.facts.ID},
+			}
+		}
+		status, err := toObject(kube.ClusterVersionStatus{
+			Desired: map[string]string{"version": c.facts.Release, "image": ""}, Conditions: wanted,
+		})
+		return with(object, "status", status), err
 	})
-	if err != nil {
-		return err
-	}
-	_, err = store.Update(versionName, func(kube.Object) (kube.Object, error) { return object, nil })
-	return err
 }
 
-func bootstrapStatus(store *Store) string {
-	status, err := fromObject[kube.ConfigMap](store.Get(bootstrapName))
+func bootstrapStatus(ctx context.Context, all objects) (string, error) {
+	object, err := all.Get(ctx, bootstrapName)
 	if err != nil {
-		return ""
+		return "", err
 	}
-	return status.Data["status"]
+	status, err := fromObject[kube.ConfigMap](object)
+	return status.Data["status"], err
 }
 
 // bootstrapper is what only the bootstrap machine does: it watches the control plane come up, and says when it is
 // there.
 type bootstrapper struct {
-	store   *Store
-	gossip  *gossip
+	objects objects
 	facts   cluster.Facts
 	config  *tls.Config
 	network kube.Network
 	log     *log.Logger
 	last    string // what was last reported
+	// complete has the API servers at these addresses know the last status, before anybody reads it here: this machine
+	// may be removed the moment somebody does.
+	complete func(ctx context.Context, addresses []string, status kube.Object) error
 }
 
-// step looks once. The status becomes `complete` here only after every control plane node has it: this machine may
-// be removed the moment somebody reads it.
-func (b *bootstrapper) step(ctx context.Context) error {
-	status := bootstrapStatus(b.store)
-	if status == "complete" {
-		return nil
+// step looks once.
+func (b *bootstrapper) step(ctx context.Context, nodes []kube.Node) error {
+	status, err := bootstrapStatus(ctx, b.objects)
+	if status == "complete" || err != nil {
+		return err
 	}
-	nodes := controlPlaneNodes(b.store)
 	if len(nodes) == 0 {
 		b.report("waiting for the first of %d control plane nodes", b.facts.ControlPlane)
 		return nil
 	}
 	if status == "" {
-		_, err := b.store.Update(bootstrapName, func(kube.Object) (kube.Object, error) { return b.status("progressing") })
-		if err != nil {
+		if err := b.write(ctx, b.status("progressing")); err != nil {
 			return err
 		}
 	}
@@ -173,17 +186,26 @@ func (b *bootstrapper) step(ctx context.Context) error {
 	if answering < b.facts.ControlPlane {
 		return nil
 	}
-	object, err := b.status("complete")
-	if err != nil {
-		return err
-	}
-	entry := b.store.Propose(bootstrapName, object)
-	if err := b.gossip.Everywhere(ctx, addresses, entry); err != nil {
+	if err := b.complete(ctx, addresses, b.status("complete")); err != nil {
 		return fmt.Errorf("telling the control plane that bootstrapping is complete: %w", err)
 	}
-	b.store.Merge([]Entry{entry})
 	b.log.Print("bootstrap complete")
 	return nil
+}
+
+// tell is enough where all API servers have the same objects.
+func (b *bootstrapper) tell(ctx context.Context, _ []string, status kube.Object) error {
+	return b.write(ctx, status)
+}
+
+// write makes the status this.
+func (b *bootstrapper) write(ctx context.Context, status kube.Object) error {
+	return b.objects.Update(ctx, bootstrapName, "", func(current kube.Object) (kube.Object, error) {
+		if current == nil {
+			return status, nil
+		}
+		return with(current, "data", status["data"]), nil
+	})
 }
 
 // answering counts the addresses whose API server says it is ready.
@@ -210,12 +232,11 @@ func (b *bootstrapper) answering(ctx context.Context, addresses []string) int {
 	return count
 }
 
-func (b *bootstrapper) status(value string) (kube.Object, error) {
-	now := kube.Time(b.store.now())
-	return toObject(kube.ConfigMap{
-		APIVersion: "v1", Kind: "ConfigMap", Data: map[string]string{"status": value},
-		Metadata: kube.Meta{Name: "bootstrap", Namespace: "kube-system", UID: uuid(), CreationTimestamp: now},
-	})
+func (b *bootstrapper) status(value string) kube.Object {
+	return kube.Object{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": kube.Object{"status": value},
+		"metadata": kube.Object{"name": "bootstrap", "namespace": "kube-system"},
+	}
 }
 
 // report logs what changed.

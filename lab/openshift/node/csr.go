@@ -1,10 +1,13 @@
 package node
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,25 +20,20 @@ import (
 // nodeCertificate is how long a node's certificate lives; nodes renew theirs in time.
 const nodeCertificate = 24 * time.Hour
 
-// admitCSR fills in what the server says about a request: who made it. A node's renewal of its own certificate is
-// approved at once, as Kubernetes does.
+// admitCSR fills in what the server says about a request: who made it.
 func (s *server) admitCSR(object kube.Object, who user) (kube.Object, error) {
 	csr, err := fromObject[kube.CSR](object)
 	if err != nil {
 		return nil, fail(http.StatusBadRequest, "BadRequest", "not a CertificateSigningRequest: %v", err)
 	}
-	request, err := parseRequest(csr.Spec.Request)
-	if err != nil {
+	if _, err := parseRequest(csr.Spec.Request); err != nil {
 		return nil, fail(http.StatusUnprocessableEntity, "Invalid", "spec.request: %v", err)
 	}
 	csr.Spec.Username, csr.Spec.Groups, csr.Status = who.name, who.groups, kube.CSRStatus{}
-	if _, isNode := who.node(); isNode && request.Subject.CommonName == who.name {
-		s.settle(&csr, kube.Condition{Type: "Approved", Status: "True", Reason: "AutoApproved", Message: "a node renews its own certificate"})
-	}
 	return toObject(csr)
 }
 
-// approve serves PUT .../approval: it takes over the conditions, and signs what became approved.
+// approve serves PUT .../approval: it takes over the conditions.
 func (s *server) approve(item resource, who user, request *http.Request) (int, any, error) {
 	object, err := body(request)
 	if err != nil {
@@ -56,60 +54,98 @@ func (s *server) approve(item resource, who user, request *http.Request) (int, a
 		if err != nil {
 			return nil, err
 		}
-		for _, condition := range wanted.Status.Conditions {
-			if condition.Type != "Approved" && condition.Type != "Denied" {
-				return nil, fail(http.StatusUnprocessableEntity, "Invalid", "status.conditions: type %q", condition.Type)
+		conditions := csr.Status.Conditions
+		for _, each := range wanted.Status.Conditions {
+			if each.Type != "Approved" && each.Type != "Denied" {
+				return nil, fail(http.StatusUnprocessableEntity, "Invalid", "status.conditions: type %q", each.Type)
 			}
-			if kube.Find(csr.Status.Conditions, condition.Type) == nil {
-				s.settle(&csr, condition)
-				s.log.Printf("CSR %s of %s: %s by %s", csr.Metadata.Name, subject(csr), condition.Type, who.name)
+			if kube.Find(conditions, each.Type) == nil {
+				conditions = append(conditions, condition(each.Type, each.Reason, each.Message, s.now()))
+				s.log.Printf("CSR %s of %s: %s by %s", csr.Metadata.Name, subject(csr), each.Type, who.name)
 			}
 		}
-		return toObject(csr)
+		return withStatus(current, "conditions", conditions), nil
 	})
 	return http.StatusOK, updated, err
 }
 
-// approvePending approves what control plane machines ask for; the bootstrap machine's own duty.
-func (s *server) approvePending() {
-	for _, object := range s.store.List(kube.CSRs) {
-		csr, err := fromObject[kube.CSR](object)
-		if err != nil || len(csr.Status.Conditions) > 0 || !slices.Contains(csr.Spec.Groups, cluster.ControlPlaneGroup) {
-			continue
-		}
-		s.settle(&csr, kube.Condition{
-			Type: "Approved", Status: "True", Reason: "BootstrapApproved", Message: "a control plane machine during bootstrap",
-		})
-		_, err = s.store.Update(kube.CSRs+"/"+csr.Metadata.Name, func(kube.Object) (kube.Object, error) { return toObject(csr) })
-		if err != nil {
-			s.log.Printf("CSR %s: %v", csr.Metadata.Name, err)
-			continue
-		}
-		s.log.Printf("CSR %s of %s: approved, a control plane machine", csr.Metadata.Name, subject(csr))
-	}
+// certifier decides about requests for nodes' certificates as far as that is the cluster's own business, and signs
+// what was approved: kube-controller-manager's part.
+type certifier struct {
+	objects   objects
+	signer    cluster.Pair
+	bootstrap bool // control plane machines are approved
+	now       func() time.Time
+	log       *log.Logger
 }
 
-// settle adds a condition, and the certificate if the condition approves.
-func (s *server) settle(csr *kube.CSR, condition kube.Condition) {
-	now := s.now()
-	condition.LastUpdateTime, condition.LastTransitionTime = kube.Time(now), kube.Time(now)
-	csr.Status.Conditions = append(csr.Status.Conditions, condition)
-	if condition.Type != "Approved" || csr.Status.Certificate != nil || csr.Spec.SignerName != kube.KubeletSigner {
-		return
+// step does what there is to do about these requests.
+func (c *certifier) step(ctx context.Context, requests []kube.Object) error {
+	var problems []error
+	for _, object := range requests {
+		csr, err := fromObject[kube.CSR](object)
+		if err == nil && csr.Spec.SignerName == kube.KubeletSigner {
+			err = c.settle(ctx, csr)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("CSR %s: %w", csr.Metadata.Name, err))
+		}
 	}
-	certificate, err := s.signNode(csr.Spec.Request, now)
+	return errors.Join(problems...)
+}
+
+func (c *certifier) settle(ctx context.Context, csr kube.CSR) error {
+	key := kube.CSRs + "/" + csr.Metadata.Name
+	if reason, why := c.approval(csr); len(csr.Status.Conditions) == 0 && reason != "" {
+		csr.Status.Conditions = []kube.Condition{condition("Approved", reason, why, c.now())}
+		c.log.Printf("CSR %s of %s: approved, %s", csr.Metadata.Name, subject(csr), why)
+		if err := c.update(ctx, key, "approval", csr); err != nil {
+			return err
+		}
+	}
+	conditions := csr.Status.Conditions
+	if !kube.Is(conditions, "Approved", "True") || kube.Is(conditions, "Failed", "True") || csr.Status.Certificate != nil {
+		return nil
+	}
+	certificate, err := signNode(c.signer, csr.Spec.Request, c.now())
 	if err != nil {
-		csr.Status.Conditions = append(csr.Status.Conditions, kube.Condition{
-			Type: "Failed", Status: "True", Reason: "SignerValidationFailure", Message: err.Error(),
-			LastUpdateTime: kube.Time(now), LastTransitionTime: kube.Time(now),
-		})
-		return
+		csr.Status.Conditions = append(conditions, condition("Failed", "SignerValidationFailure", err.Error(), c.now()))
 	}
 	csr.Status.Certificate = certificate
+	return c.update(ctx, key, "status", csr)
+}
+
+// update writes a request's status, unless another server did so first.
+func (c *certifier) update(ctx context.Context, key, part string, csr kube.CSR) error {
+	return c.objects.Update(ctx, key, part, func(current kube.Object) (kube.Object, error) {
+		present, err := fromObject[kube.CSR](current)
+		if err != nil {
+			return nil, err
+		}
+		if current == nil || len(present.Status.Conditions) >= len(csr.Status.Conditions) && (part == "approval" || present.Status.Certificate != nil) {
+			return nil, errUnchanged
+		}
+		changed := withStatus(current, "conditions", csr.Status.Conditions)
+		if csr.Status.Certificate != nil {
+			changed = withStatus(changed, "certificate", csr.Status.Certificate)
+		}
+		return changed, nil
+	})
+}
+
+// approval is why the cluster approves a request by itself; nothing when somebody else has to decide.
+func (c *certifier) approval(csr kube.CSR) (reason, why string) {
+	switch {
+	case c.bootstrap && csr.Spec.Username == cluster.BootstrapperName && slices.Contains(csr.Spec.Groups, cluster.ControlPlaneGroup):
+		return "BootstrapApproved", "a control plane machine during bootstrap"
+	case slices.Contains(csr.Spec.Groups, "system:nodes") && csr.Spec.Username == subject(csr):
+		return "AutoApproved", "a node renews its own certificate"
+	}
+	return "", ""
 }
 
 // signNode signs a node's client certificate; it refuses any other subject.
-func (s *server) signNode(data []byte, now time.Time) ([]byte, error) {
+func signNode(authority cluster.Pair, data []byte, now time.Time) ([]byte, error) {
 	request, err := parseRequest(data)
 	if err != nil {
 		return nil, err
@@ -124,12 +160,12 @@ func (s *server) signNode(data []byte, now time.Time) ([]byte, error) {
 	if _, ok := request.PublicKey.(*ecdsa.PublicKey); !ok {
 		return nil, fmt.Errorf("only ECDSA keys are supported")
 	}
-	if signer, err := s.signer.TLS(); err != nil {
+	if signer, err := authority.TLS(); err != nil {
 		return nil, err
 	} else if now.After(signer.Leaf.NotAfter) {
 		return nil, fmt.Errorf("the signer %q expired at %s", signer.Leaf.Subject.CommonName, kube.Time(signer.Leaf.NotAfter))
 	}
-	return s.signer.Certify(cluster.Leaf{Subject: request.Subject, Validity: nodeCertificate}, now, request.PublicKey)
+	return authority.Certify(cluster.Leaf{Subject: request.Subject, Validity: nodeCertificate}, now, request.PublicKey)
 }
 
 func parseRequest(data []byte) (*x509.CertificateRequest, error) {

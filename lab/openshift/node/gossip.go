@@ -167,7 +167,7 @@ func (g *gossip) addresses(ctx context.Context) []string {
 	if err != nil {
 		g.log.Printf("%s: %v", g.name, err)
 	}
-	for _, node := range controlPlaneNodes(g.store) {
+	for _, node := range controlPlaneNodes(g.store.List(kube.Nodes), time.Now()) {
 		if address := internalAddress(node); address != "" {
 			found = append(found, address)
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -74,38 +72,33 @@ func run(ctx context.Context, role Role, logger *log.Logger) error {
 		member.Run(ctx)
 		return nil
 	}
+	api, err := newAPIServer(role, bundle, network, root, logger)
+	if err != nil {
+		return err
+	}
+	all := &services{role: role, bundle: bundle, network: network, api: api, log: logger}
+	return all.run(ctx, member)
+}
+
+// apiServer keeps the API served on this machine's port, and the cluster's objects true, until the context ends. An
+// error before that is one that this process cannot get over.
+type apiServer interface {
+	Run(ctx context.Context) error
+}
+
+func newAPIServer(role Role, bundle cluster.Bundle, network kube.Network, root string, logger *log.Logger) (apiServer, error) {
+	if bundle.Facts.Kubernetes != nil {
+		return newNative(role, bundle, network, logger)
+	}
 	store := NewStore(time.Now)
 	if err := OpenStore(filepath.Join(root, storeFile), store); err != nil {
-		return err
-	}
-	services, err := newServices(role, bundle, network, store, logger)
-	if err != nil {
-		return err
-	}
-	return services.run(ctx, member)
-}
-
-// services is what runs on a machine with an API server.
-type services struct {
-	role        Role
-	bundle      cluster.Bundle
-	network     kube.Network
-	api         *server
-	gossip      *gossip
-	bootstrap   *bootstrapper
-	certificate *minter
-	log         *log.Logger
-}
-
-func newServices(role Role, bundle cluster.Bundle, network kube.Network, store *Store, logger *log.Logger) (*services, error) {
-	roots, err := bundle.Pool("kube-apiserver-lb-signer.crt")
-	if err != nil {
 		return nil, err
 	}
-	clients, err := bundle.Pool("client-ca-bundle.crt")
-	if err != nil {
-		return nil, err
-	}
+	return newSmall(role, bundle, network, store, logger)
+}
+
+// newController makes the loops of a machine's API server; where its objects are is still to be said.
+func newController(role Role, bundle cluster.Bundle, network kube.Network, logger *log.Logger) (*controller, error) {
 	signer := "kube-csr-signer"
 	if role == Bootstrap {
 		signer = "kubelet-signer" // it ends after a day, which is why an old bootstrap.ign makes no cluster
@@ -114,121 +107,98 @@ func newServices(role Role, bundle cluster.Bundle, network kube.Network, store *
 	if err != nil {
 		return nil, err
 	}
-	peers, err := newMinter(bundle, "kube-control-plane-signer", peerLeaf())
-	if err != nil {
-		return nil, err
-	}
-	instance := uuid()
-	all := &gossip{
-		store: store, instance: instance, name: bundle.Facts.Internal(), network: network, log: logger,
-		first: role == Bootstrap, peers: map[string]*peer{}, heard: map[string]time.Time{},
-		config: &tls.Config{RootCAs: roots, GetClientCertificate: peers.client, MinVersion: tls.VersionTLS12},
-	}
-	result := &services{
-		role: role, bundle: bundle, network: network, gossip: all, log: logger,
-		api: &server{
-			store: store, clients: clients, signer: nodes, instance: instance, ready: all.Ready, heard: all.Heard,
-			now: time.Now, log: logger,
-		},
+	result := &controller{
+		facts: bundle.Facts, now: time.Now, log: logger,
+		certifier: certifier{signer: nodes, bootstrap: role == Bootstrap, now: time.Now, log: logger},
 	}
 	if role == Bootstrap {
-		result.bootstrap = &bootstrapper{
-			store: store, gossip: all, facts: bundle.Facts, network: network, log: logger,
-			config: &tls.Config{RootCAs: roots, ServerName: bundle.Facts.Internal(), MinVersion: tls.VersionTLS12},
+		config, err := clientConfig(bundle)
+		if err != nil {
+			return nil, err
 		}
-		return result, nil
+		result.bootstrap = &bootstrapper{facts: bundle.Facts, network: network, log: logger, config: config}
 	}
-	result.certificate, err = newMinter(bundle, "kube-apiserver-lb-signer", bundle.ServerLeaf(servingPeriod))
-	return result, err
+	return result, nil
+}
+
+// clientConfig is how API servers are called: under the name that is in their certificates.
+func clientConfig(bundle cluster.Bundle) (*tls.Config, error) {
+	roots, err := bundle.Pool("kube-apiserver-lb-signer.crt")
+	return &tls.Config{RootCAs: roots, ServerName: bundle.Facts.Internal(), MinVersion: tls.VersionTLS12}, err
+}
+
+// serving is the certificate that a machine's API server shows.
+func serving(role Role, bundle cluster.Bundle) (*minter, error) {
+	if role == Bootstrap {
+		return fixedPair(bundle, "kube-apiserver-lb-server")
+	}
+	return newMinter(bundle, "kube-apiserver-lb-signer", bundle.ServerLeaf(servingPeriod))
+}
+
+// services is what runs on a machine with an API server.
+type services struct {
+	role    Role
+	bundle  cluster.Bundle
+	network kube.Network
+	api     apiServer
+	log     *log.Logger
 }
 
 func (s *services) run(ctx context.Context, member *agent) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	api := &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
-	if s.certificate != nil {
-		api.GetCertificate = s.certificate.server
-	} else if err := use(api, s.bundle, "kube-apiserver-lb-server"); err != nil {
-		return err
-	}
-	machine := &tls.Config{MinVersion: tls.VersionTLS12}
-	if err := use(machine, s.bundle, "machine-config-server"); err != nil {
+	pair, err := fixedPair(s.bundle, "machine-config-server")
+	if err != nil {
 		return err
 	}
 	configs, err := machineConfigServer(s.bundle, s.log)
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, 2)
-	var group sync.WaitGroup
-	for _, item := range []struct {
-		port    string
-		handler http.Handler
-		config  *tls.Config
-	}{{apiPort, s.api.Handler(), api}, {machinePort, configs, machine}} {
-		listener, err := net.Listen("tcp", net.JoinHostPort(s.network.Source, item.port))
-		if err != nil {
-			return err
-		}
-		web := &http.Server{
-			Handler: item.handler, TLSConfig: item.config, ReadHeaderTimeout: requestLimit, IdleTimeout: 2 * time.Minute,
-			ErrorLog: log.New(quiet{s.log}, "", 0),
-		}
-		s.log.Printf("serving on %s", listener.Addr())
-		group.Add(1)
+	machine := &tls.Config{GetCertificate: pair.server, MinVersion: tls.VersionTLS12}
+	static := &pods{root: member.root, log: s.log}
+	tasks := []func(context.Context) error{
+		s.api.Run,
+		func(ctx context.Context) error { return serve(ctx, s.network, machinePort, configs, machine, s.log) },
+		func(ctx context.Context) error { static.Run(ctx); return nil },
+	}
+	if s.role == ControlPlane {
+		tasks = append(tasks, func(ctx context.Context) error { member.Run(ctx); return nil })
+	}
+	failed := make(chan error, len(tasks))
+	for _, task := range tasks {
 		go func() {
-			defer group.Done()
-			if err := web.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-				failed <- err
+			err := task(ctx)
+			if err != nil {
 				cancel()
 			}
-		}()
-		go func() {
-			<-ctx.Done()
-			_ = web.Close() // the process ends
+			failed <- err
 		}()
 	}
-	for _, task := range s.tasks(member) {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			task(ctx)
-		}()
+	var problems []error
+	for range tasks {
+		problems = append(problems, <-failed)
 	}
-	group.Wait()
-	select {
-	case err := <-failed:
+	return errors.Join(problems...)
+}
+
+// serve serves one port until the context ends.
+func serve(ctx context.Context, network kube.Network, port string, handler http.Handler, config *tls.Config, logger *log.Logger) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(network.Source, port))
+	if err != nil {
 		return err
-	default:
-		return nil
 	}
-}
-
-func (s *services) tasks(member *agent) []func(context.Context) {
-	static := &pods{root: member.root, log: s.log}
-	tasks := []func(context.Context){s.gossip.Run, s.control, static.Run}
-	if s.role == ControlPlane {
-		tasks = append(tasks, member.Run)
+	web := &http.Server{
+		Handler: handler, TLSConfig: config, ReadHeaderTimeout: requestLimit, IdleTimeout: 2 * time.Minute,
+		ErrorLog: log.New(quiet{logger}, "", 0),
 	}
-	return tasks
-}
-
-// control is the loop that keeps the cluster's own objects true.
-func (s *services) control(ctx context.Context) {
-	last := ""
-	for ctx.Err() == nil {
-		var err error
-		if s.bootstrap != nil {
-			s.api.approvePending()
-			err = s.bootstrap.step(ctx)
-		}
-		err = errors.Join(err, reconcileVersion(s.api.store, s.bundle.Facts))
-		if text := fmt.Sprint(err); err != nil && text != last {
-			last = text
-			s.log.Print(text)
-		}
-		sleep(ctx, controlEvery)
+	logger.Printf("serving on %s", listener.Addr())
+	stop := context.AfterFunc(ctx, func() { _ = web.Close() }) // the process ends
+	defer stop()
+	if err := web.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
+	return nil
 }
 
 // hostname is the node's name. /etc/hostname comes first: simulated machines share a kernel.
@@ -237,16 +207,6 @@ func hostname(root string) (string, error) {
 		return name, nil
 	}
 	return os.Hostname()
-}
-
-func use(config *tls.Config, bundle cluster.Bundle, name string) error {
-	pair, err := bundle.Pair(name)
-	if err != nil {
-		return err
-	}
-	certificate, err := pair.TLS()
-	config.Certificates = []tls.Certificate{certificate}
-	return err
 }
 
 func sleep(ctx context.Context, duration time.Duration) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import socket
+import shutil
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,29 +12,23 @@ import trustme
 
 from lab.errors import SetupFailed
 from lab.golang import find_go
-from lab.kubernetes import build, crds, namespaces
+from lab.kubernetes import crds, namespaces, programs
 from lab.kubernetes.access import Access, define
+from lab.kubernetes.etcd import Etcd
+from lab.kubernetes.etcd import program as etcd
 from lab.kubernetes.namespaces import Janitor
-from lab.kubernetes.server import Place, Server, etcd
+from lab.kubernetes.process import free_port
+from lab.kubernetes.server import ApiServer, Place
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at the moment."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-def ready_to_run() -> None:
-    """Skip where there is no Go or no etcd; build what is missing (minutes, once)."""
+def ready_to_run() -> programs.Programs:
+    """What there is to run; skip where there is no Go or no etcd, build what is missing (minutes, once)."""
     try:
         etcd()
         find_go()
     except SetupFailed as error:
         pytest.skip(f"no Kubernetes API here: {error}")
-    build.ensure(print)
+    return programs.ensure(print)
 
 
 class Identities:
@@ -48,36 +42,54 @@ class Identities:
 
     def issue(self, name: str, group: str | None = None) -> tuple[Path, Path]:
         """Certificate and key of an address, or of a user of a group."""
-        leaf = self._ca.issue_cert(name, organization_name=group, common_name=name)
+        host = name if group is None else "client.test"
+        leaf = self._ca.issue_cert(host, organization_name=group, common_name=name)
         certificate, key = self._directory / f"{name}.crt", self._directory / f"{name}.key"
         leaf.cert_chain_pems[0].write_to_path(str(certificate))
         leaf.private_key_pem.write_to_path(str(key))
         return certificate, key
 
 
-def place(directory: Path, identities: Identities) -> Place:
-    """A place with free ports."""
-    port, etcd_port, etcd_peer_port = free_ports(3)
-    certificate, key = identities.issue("127.0.0.1")
-    return Place(
-        directory=directory / "api",
-        port=port,
-        etcd_port=etcd_port,
-        etcd_peer_port=etcd_peer_port,
-        ca=identities.ca,
-        certificate=certificate,
-        key=key,
-    )
+class Servers:
+    """etcd and one kube-apiserver below a directory, from the start until nothing runs any more."""
+
+    def __init__(self, directory: Path, identities: Identities) -> None:
+        found = ready_to_run()
+        self.etcd = Etcd(directory / "etcd", found.etcd)
+        place = Place(directory=directory / "api", address="127.0.0.1", port=free_port("127.0.0.1"))
+        place.directory.mkdir(mode=0o700, exist_ok=True)
+        certificate, key = identities.issue("127.0.0.1")
+        for source, target in ((identities.ca, place.clients), (certificate, place.certificate), (key, place.key)):
+            shutil.copyfile(source, target)
+        identities.issue("tokens")[1].rename(place.service_accounts)
+        self.api = ApiServer(place, self.etcd, found.apiserver)
+
+    def __enter__(self) -> ApiServer:
+        try:
+            self.etcd.process.start()
+            self.api.process.start()
+            self.api.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self.api
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End both."""
+        self.api.process.stop()
+        self.etcd.process.stop()
 
 
 @contextlib.contextmanager
-def cluster(directory: Path) -> Generator[Access]:
+def cluster(directory: Path, identities: Identities | None = None) -> Generator[Access]:
     """A running API that knows MetalLB's kinds, as its administrator reaches it."""
-    ready_to_run()
-    identities = Identities(directory)
-    with Server(place(directory, identities)) as server:
+    identities = identities or Identities(directory)
+    with Servers(directory, identities) as server:
         access = server.access(*identities.issue("admin", "system:masters"))
-        define(access, crds.read(crds.ensure()))
+        define(access, crds.read(crds.METALLB.ensure()))
         with access.client() as client:
             namespaces.make(client, namespaces.METALLB)
         janitor = Janitor(access)

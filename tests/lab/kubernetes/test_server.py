@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -18,13 +19,17 @@ import pytest
 from lab.errors import LabError, ServiceFailed
 from lab.kubernetes import build, crds
 from lab.kubernetes.access import Access, define, send
-from lab.kubernetes.server import Server
-from tests.lab.kubernetes.support import Identities, cluster, place, ready_to_run
+from tests.lab.kubernetes.support import Identities, Servers, cluster, ready_to_run
 
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Generator[Access]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as access:
+def identities(tmp_path_factory: pytest.TempPathFactory) -> Identities:
+    return Identities(tmp_path_factory.mktemp("identities"))
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory, identities: Identities) -> Generator[Access]:
+    with cluster(tmp_path_factory.mktemp("cluster"), identities) as access:
         yield access
 
 
@@ -49,8 +54,7 @@ def eventually_none(directory: Path) -> None:
 
 def test_it_is_the_version_that_is_pinned(api: Access) -> None:
     with api.client() as client:
-        pinned = build.version((Path(build.__file__).parent / "go.mod").read_text())
-        assert send(client, "GET", "/version")["gitVersion"] == f"v{pinned}"
+        assert send(client, "GET", "/version")["gitVersion"] == f"v{build.pinned()}"
 
 
 def test_metallb_s_kinds_are_served_and_checked(api: Access) -> None:
@@ -69,7 +73,7 @@ def test_metallb_s_kinds_are_served_and_checked(api: Access) -> None:
 
 def test_defining_again_changes_nothing(api: Access) -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    definitions = crds.read(crds.ensure())
+    definitions = crds.read(crds.METALLB.ensure())
     with api.client() as client:
         before = {
             item["metadata"]["name"]: item["metadata"]["generation"] for item in send(client, "GET", path)["items"]
@@ -85,9 +89,9 @@ def test_defining_again_changes_nothing(api: Access) -> None:
 def test_who_has_no_certificate_or_no_rights_is_kept_out(api: Access, tmp_path: Path) -> None:
     context = ssl.create_default_context(cafile=str(api.ca))
     with httpx.Client(base_url=api.url, verify=context, trust_env=False) as nobody:
-        assert nobody.get("/api/v1/namespaces").status_code == 403
+        assert nobody.get("/api/v1/namespaces", extensions={"sni_hostname": api.name}).status_code == 403
     certificate, key = Identities(tmp_path).issue("admin", "system:masters")
-    stranger = Access(url=api.url, ca=api.ca, certificate=certificate, key=key)
+    stranger = replace(api, certificate=certificate, key=key)
     with stranger.client() as client, pytest.raises(LabError, match="401 Unauthorized"):
         send(client, "GET", "/api/v1/namespaces")
 
@@ -115,32 +119,51 @@ def test_a_namespace_goes_with_all_that_is_in_it(api: Access) -> None:
 
 
 def test_it_listens_on_its_address_only_and_keeps_its_secrets(tmp_path: Path) -> None:
-    ready_to_run()
     identities = Identities(tmp_path)
-    where = place(tmp_path, identities)
-    with Server(where) as server:
+    servers = Servers(tmp_path, identities)
+    with servers as server:
         access = server.access(*identities.issue("admin", "system:masters"))
         with access.client() as client:
             send(client, "POST", "/api/v1/namespaces/default/configmaps", json={"metadata": {"name": "kept"}})
         everywhere = subprocess.run(["ss", "-Hltn"], capture_output=True, text=True, check=True).stdout
-        for port in (where.port, where.etcd_port, where.etcd_peer_port):
+        for port in (server.place.port, *(url.rpartition(":")[2] for url in (servers.etcd.url, servers.etcd.peer_url))):
             assert f"127.0.0.1:{port} " in everywhere
             assert f"*:{port} " not in everywhere
             assert f"0.0.0.0:{port} " not in everywhere
         with httpx.Client(verify=False, trust_env=False) as anybody, pytest.raises(httpx.TransportError):
-            anybody.get(f"https://127.0.0.1:{where.etcd_port}/v2/keys")
-        assert stat.S_IMODE(where.directory.stat().st_mode) == 0o700
+            anybody.get(f"{servers.etcd.url}/v2/keys")
+        assert stat.S_IMODE(servers.etcd.directory.stat().st_mode) == 0o700
     assert processes_of(tmp_path) == []
-    with Server(where) as server, server.access(*identities.issue("admin", "system:masters")).client() as client:
+    again = Servers(tmp_path, identities)
+    with again as server, server.access(*identities.issue("admin", "system:masters")).client() as client:
         assert send(client, "GET", "/api/v1/namespaces/default/configmaps/kept")["metadata"]["name"] == "kept"
     assert processes_of(tmp_path) == []
 
 
+def test_clients_see_the_certificate_that_the_cluster_gave_it(api: Access, tmp_path: Path) -> None:
+    """The lab's own name is for the lab; anybody else is shown the cluster's certificate."""
+    own = ssl.create_default_context(cafile=str(api.ca))
+    with httpx.Client(base_url=api.url, verify=own, trust_env=False) as client:
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            client.get("/readyz")
+        assert client.get("/readyz", extensions={"sni_hostname": api.name}).text == "ok"
+
+
+def test_a_node_may_not_say_what_it_is(api: Access, identities: Identities) -> None:
+    certificate, key = identities.issue("system:node:one", "system:nodes")
+    with replace(api, certificate=certificate, key=key).client() as node:
+        labels = {"node-role.kubernetes.io/control-plane": ""}
+        with pytest.raises(LabError, match=r"403 .*is not allowed to set the following labels"):
+            send(node, "POST", "/api/v1/nodes", json={"metadata": {"name": "one", "labels": labels}})
+        with pytest.raises(LabError, match=r"403 .*node \"one\" is not allowed to modify node \"two\""):
+            send(node, "POST", "/api/v1/nodes", json={"metadata": {"name": "two"}})
+        send(node, "POST", "/api/v1/nodes", json={"metadata": {"name": "one"}})
+
+
 def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
-    ready_to_run()
-    wrong = place(tmp_path, Identities(tmp_path))
-    Path(wrong.key).write_text("no key")
-    with pytest.raises(ServiceFailed, match="kube-apiserver ended with status 1") as caught, Server(wrong):
+    wrong = Servers(tmp_path, Identities(tmp_path))
+    wrong.api.place.key.write_text("no key")
+    with pytest.raises(ServiceFailed, match="kube-apiserver ended with status 1") as caught, wrong:
         pass
     assert "tls" in str(caught.value)
     assert processes_of(tmp_path) == []
@@ -150,10 +173,9 @@ def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
     ready_to_run()
     program = (
         "import sys, time, pathlib\n"
-        "from tests.lab.kubernetes.support import Identities, place\n"
-        "from lab.kubernetes.server import Server\n"
+        "from tests.lab.kubernetes.support import Identities, Servers\n"
         "directory = pathlib.Path(sys.argv[1])\n"
-        "with Server(place(directory, Identities(directory))):\n"
+        "with Servers(directory, Identities(directory)):\n"
         "    print('ready', flush=True)\n"
         "    time.sleep(60)\n"
     )

@@ -9,7 +9,7 @@ import pytest
 
 from lab.errors import SetupFailed
 from lab.kubernetes import build, crds
-from lab.kubernetes.server import etcd
+from lab.kubernetes.etcd import program as etcd
 
 
 def go(directory: Path, script: str) -> Path:
@@ -61,18 +61,18 @@ def test_the_definitions_are_those_that_are_pinned(alone: Path) -> None:
     go(alone, f"cat {answer}")
     answer.write_text(json.dumps({"Dir": str(alone / "module"), "Sum": "h1:other"}))
     with pytest.raises(SetupFailed, match="not what this project was made with"):
-        crds.ensure()
-    assert crds.cached() is None
-    answer.write_text(json.dumps({"Dir": str(alone / "module"), "Sum": crds.SUM}))
-    directory = crds.ensure()
-    assert directory == crds.cached()
+        crds.METALLB.ensure()
+    assert crds.METALLB.cached() is None
+    answer.write_text(json.dumps({"Dir": str(alone / "module"), "Sum": crds.METALLB.sum}))
+    directory = crds.METALLB.ensure()
+    assert directory == crds.METALLB.cached()
     assert crds.read(directory) == [{"kind": "CustomResourceDefinition"}]
 
 
 def test_a_download_that_fails_says_why(alone: Path) -> None:
     go(alone, """echo '{"Error": "no such host"}'; exit 1""")
     with pytest.raises(SetupFailed, match="proxy can be reached: no such host"):
-        crds.ensure()
+        crds.METALLB.ensure()
 
 
 def test_other_objects_are_no_definitions(tmp_path: Path) -> None:

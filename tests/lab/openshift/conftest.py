@@ -10,6 +10,7 @@ import pytest
 from lab.errors import SetupFailed
 from lab.golang import find_go
 from lab.openshift.build import ensure
+from tests.lab.kubernetes.support import ready_to_run
 
 from .support import Facility, facility
 
@@ -21,6 +22,15 @@ def program() -> Path:
     except SetupFailed as error:
         pytest.skip(f"the OpenShift stand-in is a Go program: {error}")
     return ensure()
+
+
+@pytest.fixture(params=["small", "real"])
+def any_site(request: pytest.FixtureRequest, site: Facility) -> Facility:
+    """A facility whose machines serve the API by themselves, and one whose API servers are real."""
+    if request.param == "real":
+        ready_to_run()
+        site.run_api_servers()
+    return site
 
 
 @pytest.fixture

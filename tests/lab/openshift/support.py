@@ -10,6 +10,7 @@ import os
 import signal
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -20,6 +21,10 @@ from typing import Any, cast
 
 import httpx
 import yaml
+
+from lab import facts
+from lab.layout import Layout
+from lab.network import certificates, plan
 
 DOMAIN = "lab.example.test"
 SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA tests"
@@ -78,6 +83,8 @@ class Facility:
     prefix: str = field(
         default_factory=lambda: f"127.{64 + os.getpid() % 128}.{os.getpid() // 128 % 64 * 4 + next(_blocks) % 4}"
     )
+    native: Path | None = None
+    """What tells the installer who runs the machines' API servers; None: they do it themselves."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict[str, "subprocess.Popen[bytes]"])
 
     @property
@@ -90,7 +97,8 @@ class Facility:
     def environment(self, **extra: str) -> dict[str, str]:
         """Both names of the API have the addresses 1 to 4: the bootstrap machine and the control plane."""
         api = ",".join(self.address(index) for index in range(1, 5))
-        return {**os.environ, "LAB_RESOLVE": f"api.{DOMAIN}={api};api-int.{DOMAIN}={api}", **extra}
+        native = {"LAB_OPENSHIFT_KUBERNETES": str(self.native)} if self.native else {}
+        return {**os.environ, "LAB_RESOLVE": f"api.{DOMAIN}={api};api-int.{DOMAIN}={api}", **native, **extra}
 
     def install(self, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -117,6 +125,24 @@ class Facility:
                 [str(self.program), service],
                 env=self.environment(LAB_ROOT=str(root), LAB_ADDRESS=self.address(index)),
                 stderr=log,
+            )
+
+    def run_api_servers(self) -> None:
+        """Have machines' API servers run by the lab's own service, on an address of this facility."""
+        layout, address = Layout.of(self.root / "lab"), self.address(200)
+        layout.make()
+        certificates.ensure(layout)
+        facts.ensure(layout, "simulated", self.program)
+        self.native = self.root / "kubernetes.json"
+        told = {
+            "server": f"{address}:{plan.KUBERNETES_PORT}",
+            "name": plan.KUBERNETES_NAME,
+            "authority": layout.ca.read_text(),
+        }
+        self.native.write_text(json.dumps(told))
+        with (self.root / "service.log").open("ab") as log:
+            self.processes["service"] = subprocess.Popen(
+                [sys.executable, "-m", "lab.kubernetes", "--state", layout.state, "--address", address], stderr=log
             )
 
     def stop(self, name: str) -> None:
@@ -174,5 +200,5 @@ def facility(program: Path, root: Path) -> Generator[Facility, None, None]:
     try:
         yield result
     finally:
-        for name in list(result.processes):
+        for name in reversed(list(result.processes)):
             result.stop(name)

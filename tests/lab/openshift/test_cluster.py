@@ -15,6 +15,7 @@ from cryptography.x509.oid import NameOID
 from .support import DOMAIN, Facility, wait_until, write_config
 
 BOOTSTRAP_STATUS = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
+CONFIG_MAPS = BOOTSTRAP_STATUS.removesuffix("/bootstrap")
 NODES = "/api/v1/nodes"
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
@@ -38,7 +39,7 @@ def start_bootstrap(site: Facility, **extra: str) -> None:
     site.start("bootstrap", 1, "bootstrap", json.loads((site.assets / "bootstrap.ign").read_text()))
     wait_until(
         "the bootstrap machine serves",
-        lambda: "serving on" in site.log("bootstrap") and ":22623" in site.log("bootstrap"),
+        lambda: all(f"serving on {site.address(1)}:{port}" in site.log("bootstrap") for port in (6443, 22623)),
     )
 
 
@@ -68,13 +69,17 @@ def approve(site: Facility, index: int, csr: dict[str, Any]) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def test_cluster_forms_and_outlives_its_bootstrap_machine(site: Facility) -> None:
+def test_cluster_forms_and_outlives_its_bootstrap_machine(any_site: Facility) -> None:
+    site = any_site
     start_bootstrap(site)
     read = reader(site)
     assert read(1, BOOTSTRAP_STATUS)["code"] == 404
     assert site.get(1, 22623, "/healthz", site.machine_trust()).status_code == 200
     assert site.get(1, 22623, "/config/other", site.machine_trust()).status_code == 404
+    wait_until("a ClusterVersion", lambda: {"spec", "status"} <= set(read(1, VERSION)))
     assert conditions(read(1, VERSION))["Available"] == "False"
+    kept = {"metadata": {"name": "kept"}, "data": {"by": "the bootstrap machine"}}
+    assert site.request("POST", 1, CONFIG_MAPS, site.api_trust(admin=True), body=kept).status_code == 201
 
     site.start("worker-0", 9, "worker", machine_config(site, 1, "worker"))
     config = machine_config(site, 1, "master")
@@ -93,6 +98,7 @@ def test_cluster_forms_and_outlives_its_bootstrap_machine(site: Facility) -> Non
     site.stop("bootstrap")
     for index in (2, 3, 4):
         assert read(index, BOOTSTRAP_STATUS)["data"] == {"status": "complete"}
+        assert read(index, f"{CONFIG_MAPS}/kept")["data"] == kept["data"]
 
     # The worker is nobody yet: only somebody who knows the machine lets it in.
     (pending,) = [csr for csr in read(3, CSRS)["items"] if not conditions(csr)]
@@ -102,6 +108,7 @@ def test_cluster_forms_and_outlives_its_bootstrap_machine(site: Facility) -> Non
     wait_until(
         "the worker is a node, on every API server", lambda: all(len(read(i, NODES)["items"]) == 4 for i in (2, 3, 4))
     )
+    wait_until("a role", lambda: all(_roles(node) for node in read(2, NODES)["items"]))
     nodes = {node["metadata"]["name"]: node for node in read(2, NODES)["items"]}
     assert set(nodes) == {
         f"{name}.{DOMAIN}" for name in ("control-plane-0", "control-plane-1", "control-plane-2", "worker-0")
@@ -109,7 +116,8 @@ def test_cluster_forms_and_outlives_its_bootstrap_machine(site: Facility) -> Non
     assert {conditions(node)["Ready"] for node in nodes.values()} == {"True"}
     worker = nodes[f"worker-0.{DOMAIN}"]
     assert {"type": "InternalIP", "address": site.address(9)} in worker["status"]["addresses"]
-    assert "node-role.kubernetes.io/worker" in worker["metadata"]["labels"]
+    assert _roles(worker) == {"worker"}
+    assert _roles(nodes[f"control-plane-0.{DOMAIN}"]) == {"control-plane", "master"}
 
     result = site.install("wait-for", "install-complete", LAB_OPENSHIFT_INSTALL_TIMEOUT="10s")
     assert result.returncode == 0, result.stderr
@@ -124,14 +132,20 @@ def test_cluster_forms_and_outlives_its_bootstrap_machine(site: Facility) -> Non
     wait_until("the worker is back", lambda: site.log("worker-0").count("is registered") == 2)
     assert site.log("worker-0").count("asked for the node's certificate") == 1
     trust = site.api_trust(admin=True)
-    wait_until("the API server answers", lambda: "serving on" in site.log("control-plane-1").rpartition("cluster")[2])
+    wait_until("the API server answers", lambda: ":6443" in site.log("control-plane-1").rpartition(" of cluster ")[2])
     wait_until(
         "the API server knows",
         lambda: site.get(3, 6443, BOOTSTRAP_STATUS, trust).json().get("data") == {"status": "complete"},
     )
 
 
-def test_the_api_knows_who_asks(site: Facility) -> None:
+def _roles(node: dict[str, Any]) -> set[str]:
+    prefix = "node-role.kubernetes.io/"
+    return {label.removeprefix(prefix) for label in node["metadata"]["labels"] if label.startswith(prefix)}
+
+
+def test_the_api_knows_who_asks(any_site: Facility) -> None:
+    site = any_site
     start_bootstrap(site)
     anonymous = site.api_trust(admin=False)
     assert site.get(1, 6443, "/readyz", anonymous).text == "ok"
@@ -143,7 +157,8 @@ def test_the_api_knows_who_asks(site: Facility) -> None:
 
 
 @pytest.mark.parametrize("seconds", [1])
-def test_an_old_bootstrap_config_makes_no_cluster(site: Facility, seconds: int) -> None:
+def test_an_old_bootstrap_config_makes_no_cluster(any_site: Facility, seconds: int) -> None:
+    site = any_site
     start_bootstrap(site, LAB_OPENSHIFT_CERTIFICATE_VALIDITY=f"{seconds}s")
     time.sleep(seconds + 0.1)
     result = site.install("wait-for", "bootstrap-complete", LAB_OPENSHIFT_API_TIMEOUT="500ms")

@@ -9,11 +9,11 @@ import pytest
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.provider import CheckRequest
 
+from lab.kubernetes.process import free_port
 from lab.plugins.base import NotInTheLab, PluginError
 from lab.plugins.kubernetes.inputs import settings_of
 from lab.plugins.kubernetes.main import KubernetesPlugin
 from lab.plugins.values import plain_map, wrap_map
-from tests.lab.kubernetes.support import free_ports
 from tests.lab.plugins.harness import Driver, Heard, Json, opened, run
 
 POOL = "kubernetes:metallb.io/v1beta1:IPAddressPool"
@@ -42,7 +42,7 @@ def kubeconfig(server: str, **cluster: Any) -> str:
 
 def nobody() -> str:
     """A cluster that does not answer."""
-    return kubeconfig(f"https://127.0.0.1:{free_ports(1)[0]}")
+    return kubeconfig(f"https://127.0.0.1:{free_port('127.0.0.1')}")
 
 
 async def driver(token: str = POOL, **options: Any) -> tuple[Driver, Heard]:

@@ -1,0 +1,129 @@
+"""Runs API servers for machines: `python -m lab.kubernetes --state DIR`, inside the lab's namespaces.
+
+A machine says over TLS what an API server of its cluster needs (`cluster.Hello`, one line of JSON), and is told its
+address when it is ready, or why there is none. It goes on saying that it lives, a line every second; with the
+connection, or without these lines, the API server ends. Nothing reaches this service but the lab's own network, and
+what makes a machine one of its cluster is the key of service accounts, which only the cluster's control plane has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import ssl
+import sys
+
+from lab.errors import LabError
+from lab.facts import Kubernetes, require
+from lab.kubernetes.cluster import Cluster, Hello, Member, Pair, message
+from lab.layout import Layout
+from lab.network import plan
+
+_LOG = logging.getLogger("lab.kubernetes")
+_LARGEST = 1 << 20
+_HELLO_SECONDS = 15.0
+_SILENCE_SECONDS = 10.0
+"""Without a line for so long a machine is off: nothing but its own port leads to its API server."""
+
+
+class Service:
+    """All clusters."""
+
+    def __init__(self, layout: Layout, address: str, programs: Kubernetes) -> None:
+        self._layout = layout
+        self._address = address
+        self._programs = programs
+        self._clusters: dict[str, Cluster] = {}
+        self._sessions: set[asyncio.Task[None]] = set()
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One machine, from its first word to its last."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._sessions.add(task)
+        machine = writer.get_extra_info("peername")[0]
+        try:
+            await self._session(machine, reader, writer)
+        except (LabError, ValueError) as error:  # ValueError: a line that is too long
+            _LOG.warning("%s: %s", machine, error)
+            _write(writer, {"error": str(error)})
+        except (OSError, asyncio.TimeoutError) as error:
+            _LOG.info("%s: %r", machine, error)
+        finally:
+            self._sessions.discard(task)
+            writer.close()
+
+    async def close(self) -> None:
+        """End all sessions, and with them what runs."""
+        for task in self._sessions:
+            task.cancel()
+        await asyncio.gather(*self._sessions, return_exceptions=True)
+
+    async def _session(self, machine: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = await asyncio.wait_for(reader.readline(), _HELLO_SECONDS)
+        if not line:
+            return  # somebody who only looked whether we are here
+        hello = Hello.of(line)
+        cluster = self._clusters.get(hello.cluster)
+        if cluster is None:
+            cluster = Cluster(self._layout.kubernetes / hello.cluster, self._address, self._programs)
+            self._clusters[hello.cluster] = cluster
+        async with cluster.member(hello) as member:
+            _LOG.info("%s: an API server of cluster %s at %s", machine, hello.cluster, member.address)
+            _write(writer, {"address": member.address})
+            await self._accompany(cluster, member, reader)
+            _LOG.info("%s: gone", machine)
+
+    async def _accompany(self, cluster: Cluster, member: Member, reader: asyncio.StreamReader) -> None:
+        """Until the machine has gone; raises LabError when what runs for it does not."""
+        while line := await asyncio.wait_for(reader.readline(), _SILENCE_SECONDS):
+            told = message(line)
+            pairs = (Pair.of(told[name]) if name in told else None for name in ("certificate", "controller"))
+            member.renew(*pairs)
+            cluster.check()
+            member.server.process.check()
+
+
+def _write(writer: asyncio.StreamWriter, told: dict[str, str]) -> None:
+    writer.write(json.dumps(told).encode() + b"\n")
+
+
+async def _serve(layout: Layout, address: str, programs: Kubernetes) -> None:
+    service = Service(layout, address, programs)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    pair = layout.tls / plan.KUBERNETES_NAME
+    context.load_cert_chain(f"{pair}.crt", f"{pair}.key")
+    server = await asyncio.start_server(service.connected, address, plan.KUBERNETES_PORT, ssl=context, limit=_LARGEST)
+    await stop.wait()
+    server.close()
+    with contextlib.suppress(asyncio.CancelledError):
+        await service.close()
+
+
+def main() -> int:
+    """Serve until SIGTERM."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    parser = argparse.ArgumentParser(prog="lab.kubernetes", description=__doc__)
+    parser.add_argument("--state", required=True, help="the lab's state directory")
+    parser.add_argument("--address", default=plan.KUBERNETES, help="where all of it listens")
+    arguments = parser.parse_args()
+    layout = Layout.of(arguments.state)
+    known = require(layout).kubernetes
+    if known is None:
+        print("lab.kubernetes: this system cannot run a Kubernetes API: see `python -m lab status`", file=sys.stderr)
+        return 1
+    asyncio.run(_serve(layout, arguments.address, known))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""etcd, one member, behind TLS."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from lab.errors import SetupFailed
+from lab.kubernetes import pki
+from lab.kubernetes.process import Process, free_port
+
+PACKAGE = "etcd-server"
+"""The Debian package with /usr/bin/etcd."""
+
+ADDRESS = "127.0.0.1"
+
+
+def program() -> Path:
+    """Where it is installed. Raises SetupFailed where it is not."""
+    found = shutil.which("etcd", path=f"{os.environ.get('PATH', '')}:/usr/bin")
+    if found is None:
+        raise SetupFailed(f"etcd is not there: install the package {PACKAGE}")
+    return Path(found)
+
+
+class Etcd:
+    """etcd with its data and keys in a directory, so that it can be started again; on loopback ports of its own."""
+
+    def __init__(self, directory: Path, executable: Path) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        pki.ensure(directory, ADDRESS)
+        self.url, self.peer_url = (f"https://{ADDRESS}:{free_port(ADDRESS)}" for _ in range(2))
+        self.process = Process("etcd", self._command(executable), directory / "etcd.log")
+
+    @property
+    def ca(self) -> Path:
+        """PEM of the lab's own CA of this cluster."""
+        return self.directory / "lab-ca.crt"
+
+    @property
+    def certificate(self) -> Path:
+        """PEM of the certificate that all processes share."""
+        return self.directory / "lab.crt"
+
+    @property
+    def key(self) -> Path:
+        """PEM of its key."""
+        return self.directory / "lab.key"
+
+    def _command(self, executable: Path) -> list[str]:
+        return [
+            str(executable),
+            "--name=lab",
+            f"--data-dir={self.directory / 'etcd'}",
+            f"--listen-client-urls={self.url}",
+            f"--advertise-client-urls={self.url}",
+            f"--listen-peer-urls={self.peer_url}",
+            f"--initial-advertise-peer-urls={self.peer_url}",
+            f"--initial-cluster=lab={self.peer_url}",
+            *(f"--{kind}cert-file={self.certificate}" for kind in ("", "peer-")),
+            *(f"--{kind}key-file={self.key}" for kind in ("", "peer-")),
+            *(f"--{kind}trusted-ca-file={self.ca}" for kind in ("", "peer-")),
+            *(f"--{kind}client-cert-auth" for kind in ("", "peer-")),
+            "--logger=zap",
+            "--log-level=warn",
+        ]

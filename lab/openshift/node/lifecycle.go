@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"metal-ipi.test/lab/openshift/kube"
+)
+
+const (
+	// gracePeriod is how long a node may be silent before it counts as not ready; Kubernetes' own default.
+	gracePeriod = 40 * time.Second
+	notReady    = "node.kubernetes.io/not-ready"
+)
+
+// markSilent writes down of nodes that stopped reporting that nothing is known of them.
+func (c *controller) markSilent(ctx context.Context, nodes []kube.Object) error {
+	var problems []error
+	for _, object := range nodes {
+		if _, silent := observeNode(object, c.now()); !silent {
+			continue
+		}
+		key := kube.Nodes + "/" + fmt.Sprint(metadata(object)["name"])
+		problems = append(problems, c.objects.Update(ctx, key, "status", func(current kube.Object) (kube.Object, error) {
+			observed, silent := observeNode(current, c.now())
+			if !silent {
+				return nil, errUnchanged
+			}
+			return observed, nil
+		}))
+	}
+	return errors.Join(problems...)
+}
+
+// untaint takes from nodes that are ready the taint that every API server gives to new ones.
+func (c *controller) untaint(ctx context.Context, nodes []kube.Object) error {
+	var problems []error
+	for _, object := range nodes {
+		key := kube.Nodes + "/" + fmt.Sprint(metadata(object)["name"])
+		if _, tainted := withoutTaint(object); !tainted {
+			continue
+		}
+		problems = append(problems, c.objects.Update(ctx, key, "", func(current kube.Object) (kube.Object, error) {
+			changed, tainted := withoutTaint(current)
+			if !tainted {
+				return nil, errUnchanged
+			}
+			return changed, nil
+		}))
+	}
+	return errors.Join(problems...)
+}
+
+// withoutTaint is a node that is ready without the taint of one that is not; false if there is nothing to take away.
+func withoutTaint(object kube.Object) (kube.Object, bool) {
+	node, err := fromObject[kube.Node](object)
+	if err != nil || !kube.Is(node.Status.Conditions, "Ready", "True") {
+		return object, false
+	}
+	spec, _ := object["spec"].(kube.Object)
+	present, _ := spec["taints"].([]any)
+	taints := slices.DeleteFunc(slices.Clone(present), func(taint any) bool {
+		fields, _ := taint.(kube.Object)
+		return fields["key"] == notReady
+	})
+	return with(object, "spec", with(spec, "taints", taints)), len(taints) < len(present)
+}
+
+// observeNode tells of a node that stopped reporting that nothing is known of it; false if there is nothing to tell.
+func observeNode(object kube.Object, now time.Time) (kube.Object, bool) {
+	node, err := fromObject[kube.Node](object)
+	if err != nil {
+		return object, false
+	}
+	ready := kube.Find(node.Status.Conditions, "Ready")
+	if ready == nil || ready.Status == "Unknown" {
+		return object, false
+	}
+	last, err := time.Parse(time.RFC3339, ready.LastHeartbeatTime)
+	if err == nil && now.Sub(last) <= gracePeriod {
+		return object, false
+	}
+	ready.Status, ready.Reason, ready.Message = "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."
+	ready.LastTransitionTime = kube.Time(now)
+	return withStatus(object, "conditions", node.Status.Conditions), true
+}
+
+// controlPlaneNodes is the nodes of the control plane that have registered.
+func controlPlaneNodes(all []kube.Object, now time.Time) []kube.Node {
+	nodes := []kube.Node{}
+	for _, object := range all {
+		labels, _ := metadata(object)["labels"].(kube.Object)
+		if _, ok := labels[controlPlane]; !ok {
+			continue
+		}
+		observed, _ := observeNode(object, now)
+		if node, err := fromObject[kube.Node](observed); err == nil {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+func internalAddress(node kube.Node) string {
+	for _, address := range node.Status.Addresses {
+		if address.Type == "InternalIP" {
+			return address.Address
+		}
+	}
+	return ""
+}
