@@ -229,6 +229,7 @@ def _furnish(access: Access, definitions: list[str]) -> None:
     with access.client() as client:
         path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{_BOOTSTRAPPER}"
         apply(client, path, _BOOTSTRAPPERS)
+        namespaces.make(client, namespaces.METALLB)
     define(access, [each for directory in definitions for each in crds.read(Path(directory))])
 
 
