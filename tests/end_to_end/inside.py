@@ -49,7 +49,12 @@ def main() -> None:
 
             api: Any = config.new_client_from_config_dict(yaml.safe_load(sys.stdin), persist_config=False)
             options = {"response_type": "object", "auth_settings": ["BearerToken"], "_return_http_data_only": True}
-            print(json.dumps([item for path in paths for item in api.call_api(path, "GET", **options)["items"]]))
+            lists = [api.call_api(path, "GET", **options) for path in paths]
+            print(
+                json.dumps(
+                    [{"kind": each["kind"].removesuffix("List"), **item} for each in lists for item in each["items"]]
+                )
+            )
         case _:
             raise SystemExit(__doc__)
 
