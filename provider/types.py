@@ -420,18 +420,23 @@ class MachineConfigAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class AddressAnnounced:
-    """Every node announces an address over BGP, or one of them does with ARP."""
+    """All nodes announce an address over BGP, or one of them has it with ARP, and others have let go of it."""
 
     logs: GateLogs
     """The nodes, the user and the key to log in with."""
+    leaving: GateLogs
+    """Those that let go of the address once all nodes are able to serve it; they may be gone already."""
     address: pulumi.Input[str]
     """The IPv4 address."""
     mode: str
     """`bgp` or `arp`."""
+    program: str
+    """Absolute path of what answers on each node: `<program> status`, `<program> stop`."""
     kind: ClassVar[str] = "address-announced"
 
     def to_wire(self) -> dict[str, Any]:
-        return {**self.logs.to_wire(), "address": self.address, "mode": self.mode}
+        own = {"address": self.address, "mode": self.mode, "program": self.program}
+        return {**self.logs.to_wire(), **own, "from": [node.to_wire() for node in self.leaving.nodes]}
 
 
 @dataclass(frozen=True, kw_only=True)

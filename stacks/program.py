@@ -164,8 +164,10 @@ class Cluster:
         return self.platform.reserve_address("api-address")
 
     @property
-    def _announces(self) -> bool:
-        return isinstance(self.settings.api_address, KubeVip)
+    def _speaks_bgp(self) -> bool:
+        """Whether the API's address is announced over BGP."""
+        api = self.settings.api_address
+        return isinstance(api, KubeVip) and api.mode == "bgp"
 
     def _full(self, hostname: str) -> str:
         return f"{hostname}.{self.settings.domain}"
@@ -197,7 +199,7 @@ class Cluster:
             serves: it has an API server and a machine config server.
             routes: it announces service addresses.
         """
-        announces = serves and self._announces
+        announces = serves and isinstance(self.settings.api_address, KubeVip)
 
         def render(found: list[object]) -> str:
             pointer_source, urls, hashes, worker_pointer, key, seed, api_address, credentials = found
@@ -242,6 +244,8 @@ class Cluster:
             domain=self.settings.domain,
             ca_pem="".join(f"{authority.strip()}\n" for authority in authorities),
             metadata_url=self.platform.metadata_url,
+            mode=api.mode,
+            interface=api.interface,
         )
 
     def _machines(self) -> None:
@@ -262,7 +266,7 @@ class Cluster:
                     always_pxe=self.boot.always_pxe,
                 ),
                 timeout=settings.timeouts.machines_active,
-                announces=self._announces,
+                announces=self._speaks_bgp,
             ),
             self.ours,
         )
@@ -283,7 +287,7 @@ class Cluster:
                 user_data={
                     hostname: self._user_data(hostname, source, serves=serves, routes=routes) for hostname in hostnames
                 },
-                announces=(serves and self._announces) or routes,
+                announces=(serves and self._speaks_bgp) or routes,
                 always_pxe=self.boot.always_pxe,
                 active_timeout=self.settings.timeouts.machines_active,
             ),
@@ -370,13 +374,20 @@ class Cluster:
             address=self.api_address,
             opts=pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[reachable])),
         )
-        if not self._announces:
+        api = self.settings.api_address
+        if not isinstance(api, KubeVip):
             return [gate]
         assert self.api_address is not None
         announced = Gate(
             "api-address-announced",
             GateArgs(
-                spec=AddressAnnounced(logs=self.access.logs(masters), address=self.api_address, mode="bgp"),
+                spec=AddressAnnounced(
+                    logs=self.access.logs(masters),
+                    leaving=self.access.logs({self._full(self.names.bootstrap): self.bootstrap}),
+                    address=self.api_address,
+                    mode=api.mode,
+                    program=kube_vip.PROGRAM,
+                ),
                 timeout_seconds=self.settings.timeouts.install_complete,
             ),
             pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[complete])),

@@ -186,7 +186,12 @@ def _service_address_conflicts(settings: Settings) -> list[Problem]:
     if not isinstance(services, MetalLbBgp | MetalLbL2):
         return []
     found: list[tuple[str, str, str, str]] = []
-    if isinstance(services, MetalLbBgp) and isinstance(api, KubeVip) and settings.workers.count == 0:
+    if (
+        isinstance(services, MetalLbBgp)
+        and isinstance(api, KubeVip)
+        and api.mode == "bgp"
+        and settings.workers.count == 0
+    ):
         found.append(
             (
                 "type",

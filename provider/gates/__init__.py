@@ -91,7 +91,7 @@ _ACCESS = ("nodes", "user", "privateKey", "logDirectory")
 _OVER_SSH = {
     "ssh-reachable": (),
     "machine-config-access": ("program", "networks", "addresses"),
-    "address-announced": ("address", "mode"),
+    "address-announced": ("address", "mode", "program", "from"),
 }
 """Kinds that log in to their nodes, and what their specifications have besides."""
 _NETWORK = r"[0-9.]+(/\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:.]*(/\d+)?"
@@ -104,13 +104,15 @@ def check_spec(kind: str, reader: Reader) -> None:
     read_access(reader, required=over_ssh is not None)
     if over_ssh is not None:
         reader.only(*_ACCESS, *over_ssh)
-        if kind == "machine-config-access":
+        if kind != "ssh-reachable":
             reader.text("program", pattern=r"/[\w./-]+", what="an absolute path")
+        if kind == "machine-config-access":
             reader.texts("networks", pattern=_NETWORK, what="an address or a CIDR")
             reader.texts("addresses", required=False)
         elif kind == "address-announced":
             reader.text("address", pattern=r"[\d.]+", what="an IPv4 address")
             reader.text("mode", pattern="bgp|arp", what="bgp or arp")
+            read_nodes(reader, "from", required=False)
         return
     reader.text("url", pattern=URL.replace("https?", "https"), what="an https URL")
     reader.text("caPem", pattern=PEM, what="certificates in PEM")
@@ -131,7 +133,7 @@ def check_spec(kind: str, reader: Reader) -> None:
 
 def read_access(reader: Reader, *, required: bool = False) -> Access:
     """The part which all kinds share."""
-    nodes = [_node(member) for member in reader.sections("nodes", required=required)]
+    nodes = read_nodes(reader, "nodes", required=required)
     key = reader.text("privateKey") if required else reader.optional_text("privateKey")
     return Access(
         nodes=tuple(nodes),
@@ -139,6 +141,11 @@ def read_access(reader: Reader, *, required: bool = False) -> Access:
         private_key=key,
         log_directory=reader.optional_text("logDirectory", pattern=r"/.*", what="an absolute path"),
     )
+
+
+def read_nodes(reader: Reader, key: str, *, required: bool) -> list[Node]:
+    """A list of nodes."""
+    return [_node(member) for member in reader.sections(key, required=required)]
 
 
 def _node(reader: Reader) -> Node:

@@ -1,70 +1,119 @@
-"""address-announced: the machines that are to serve an address do so.
+"""address-announced: the control plane serves an address, and the bootstrap machine has let go of it.
 
-With BGP each node must have the address and a session that is up: whoever it is then routed to is the routers' choice,
-and losing one machine loses nothing. With ARP one node has the address at a time.
+First every node must be able to: with BGP it has the address and a session that is up, with ARP (one node has the
+address at a time) its kube-vip runs. Only then those that are to go are told to let go, while they can still say so to
+their routers, or give back the lease: whoever waits for the others to notice waits for seconds. With ARP, one node must
+have taken over in the end.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from provider.errors import ProviderError
 from provider.fields import Reader
-from provider.gates import Check, Node, Observation, Spec, read_access
+from provider.gates import Check, Node, Observation, Spec, read_access, read_nodes
 from provider.gates.ssh import NotYet, WrongHostKey, run
+from provider.platforms import is_gone
 from provider.resource import Context
 
+_RUNS = "kube-vip runs"
 _BGP_PORT = 179
 _ESTABLISHED = "01"
 
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
-    """Nodes that had this address before have passed."""
+    """Nodes that had this address before have passed, and who let go of it has done so for good."""
+    same = old is not None and all(old.get(key) == spec[key] for key in ("address", "mode"))
+    passed = {*_nodes(old, "nodes"), *_nodes(old, "from")} if same and old is not None else set[Node]()
+    pending = [node for node in _nodes(spec, "nodes") if node not in passed]
+    leaving = [node for node in _nodes(spec, "from") if node not in passed]
+    return AddressAnnounced(context, spec, pending, leaving) if pending or leaving else None
+
+
+def _nodes(spec: Spec, key: str) -> list[Node]:
     reader = Reader(spec, "spec")
-    access = read_access(reader, required=True)
+    nodes = read_nodes(reader, key, required=False)
     reader.raise_problems()
-    passed = set[Node]()
-    if old is not None and all(old.get(key) == spec[key] for key in ("address", "mode")):
-        passed = set(read_access(Reader(old, "spec"), required=True).nodes)
-    pending = [node for node in access.nodes if node not in passed]
-    return AddressAnnounced(spec, pending) if pending else None
+    return nodes
 
 
 class AddressAnnounced:
     """See `Check`."""
 
-    def __init__(self, spec: Spec, pending: list[Node]) -> None:
+    def __init__(self, context: Context, spec: Spec, pending: list[Node], leaving: list[Node]) -> None:
+        self._context = context
         self._access = read_access(Reader(spec, "spec"), required=True)
-        self._address, self._mode = str(spec["address"]), str(spec["mode"])
-        self._pending = pending
+        self._address, self._arp, self._program = str(spec["address"]), spec["mode"] == "arp", str(spec["program"])
+        self._pending, self._leaving = pending, leaving
         self._announcing: list[str] = []
 
     async def look(self, elapsed: float) -> Observation:
-        seen = await asyncio.gather(*(self._ask(node) for node in self._pending))
-        missing = {node.name: why for node, why in zip(self._pending, seen, strict=True) if why}
+        missing = await self._each(self._pending, self._ask)
         self._announcing += [node.name for node in self._pending if node.name not in missing]
         self._pending = [node for node in self._pending if node.name in missing]
-        if missing and not (self._mode == "arp" and self._announcing):
-            text = "; ".join(f"{name} ({why})" for name, why in missing.items())
-            return Observation(passed=False, text=text, waiting=tuple(missing))
-        return Observation(passed=True, text=f"{self._address} is announced by {', '.join(self._announcing)}")
+        if missing:
+            return _waiting(missing)
+        staying = await self._each(self._leaving, self._let_go)
+        self._leaving = [node for node in self._leaving if node.name in staying]
+        if staying:
+            return _waiting(staying)
+        holders = self._announcing
+        if self._arp:
+            without = await self._each(self._access.nodes, self._ask_holder)
+            holders = [node.name for node in self._access.nodes if node.name not in without]
+            if not holders:
+                return _waiting(without)
+        return Observation(passed=True, text=f"{self._address} is announced by {', '.join(holders) or 'all'}")
+
+    async def _each(self, nodes: Sequence[Node], ask: Callable[[Node], Awaitable[str | None]]) -> dict[str, str]:
+        """Why it is not so, for those nodes where it is not."""
+
+        async def one(node: Node) -> str | None:
+            try:
+                return await ask(node)
+            except (NotYet, WrongHostKey, ProviderError) as error:
+                return str(error)
+
+        seen = await asyncio.gather(*(one(node) for node in nodes))
+        return {node.name: why for node, why in zip(nodes, seen, strict=True) if why}
 
     async def _ask(self, node: Node) -> str | None:
-        """Why the node does not announce yet."""
-        command = f"ip -4 -o address show to {self._address}/32 && cat /proc/net/tcp"
-        try:
-            told = await run(node, self._access, command)
-        except (NotYet, WrongHostKey) as error:
-            return str(error)
-        return not_announced(told, self._address, self._mode)
+        told = await self._tell(node, "status")
+        if self._arp:
+            return None if _RUNS in told.splitlines() else "its kube-vip does not run yet"
+        return not_announced(told, self._address)
+
+    async def _ask_holder(self, node: Node) -> str | None:
+        told = await self._tell(node, "status")
+        return None if has_address(told, self._address) else f"it does not have {self._address}"
+
+    async def _let_go(self, node: Node) -> str | None:
+        if await is_gone(node.machine_id, self._context.settings):
+            return None
+        await self._tell(node, "stop")
+        return None
+
+    async def _tell(self, node: Node, word: str) -> str:
+        return await run(node, self._access, f"sudo -n {self._program} {word}")
 
 
-def not_announced(told: str, address: str, mode: str) -> str | None:
+def _waiting(missing: Mapping[str, str]) -> Observation:
+    text = "; ".join(f"{name} ({why})" for name, why in missing.items())
+    return Observation(passed=False, text=text, waiting=tuple(missing))
+
+
+def has_address(told: str, address: str) -> bool:
+    """Whether `ip -o address` lists an address."""
+    return f" {address}/32 " in told
+
+
+def not_announced(told: str, address: str) -> str | None:
     """What is missing in a node's addresses (`ip -o address`) and TCP connections (`/proc/net/tcp`); None: nothing."""
-    if f" {address}/32 " not in told:
+    if not has_address(told, address):
         return f"it does not have {address}"
-    if mode == "bgp" and not any(_is_bgp(line) for line in told.splitlines()):
-        return "no BGP session is up"
-    return None
+    return None if any(_is_bgp(line) for line in told.splitlines()) else "no BGP session is up"
 
 
 def _is_bgp(line: str) -> bool:

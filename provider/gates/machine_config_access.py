@@ -16,7 +16,7 @@ from provider.errors import ProviderError
 from provider.fields import Reader
 from provider.gates import Access, Check, Node, Observation, Spec, read_access
 from provider.gates.ssh import NotYet, WrongHostKey, answers, run
-from provider.platforms import open_driver
+from provider.platforms import is_gone
 from provider.resource import Context
 
 PORT = 22623
@@ -77,18 +77,13 @@ class MachineConfigAccess:
     async def _hand_over(self, node: Node) -> Loaded | str | None:
         """What the node did, why it did not, or None for a machine that does not exist any more."""
         try:
-            if node in self._known and await self._gone(node):
+            if node in self._known and await is_gone(node.machine_id, self._context.settings):
                 return None
             command = f'sudo -n {self._program} set && printf "%s\\n" "$SSH_CONNECTION"'
             text = await run(node, self._access, command, "".join(f"{network}\n" for network in self._networks))
         except (NotYet, WrongHostKey, ProviderError) as error:
             return str(error)
         return parse(text)
-
-    async def _gone(self, node: Node) -> bool:
-        if not node.machine_id or self._context.settings.metal is None:
-            return False
-        return await open_driver("equinix-metal", self._context.settings).get(node.machine_id) is None
 
     async def _prove(self) -> Observation:
         """Try what was filtered from here."""

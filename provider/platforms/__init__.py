@@ -112,9 +112,17 @@ def open_driver(platform: str, settings: Settings) -> MachineDriver:
     raise InvalidInputs(f"platform {platform} is not known; known are {', '.join(PLATFORMS)}")
 
 
+async def is_gone(machine_id: str | None, settings: Settings) -> bool:
+    """Whether a machine does not exist any more; False where no platform can be asked. Raises ProviderError."""
+    if not machine_id or settings.metal is None:
+        return False
+    async with open_driver("equinix-metal", settings) as driver:
+        return await driver.get(machine_id) is None
+
+
 def identifying(tags: Sequence[str]) -> tuple[str, ...]:
     """The tags a machine is found by after a crash: its stack, its cluster and its name."""
     return tuple(tag for tag in tags if tag.startswith(("metal-ipi:stack=", "metal-ipi:cluster=", "metal-ipi:name=")))
 
 
-__all__ = ["PLATFORMS", "Event", "Machine", "MachineDriver", "MachineSpec", "identifying", "open_driver"]
+__all__ = ["PLATFORMS", "Event", "Machine", "MachineDriver", "MachineSpec", "identifying", "is_gone", "open_driver"]

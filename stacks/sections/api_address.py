@@ -29,12 +29,20 @@ class DnsRoundRobin(Section):
 
 
 class KubeVip(Section):
-    """An address that each control plane machine announces over BGP while its API server answers."""
+    """An address that control plane machines announce while their API servers answer."""
 
     type: Literal["kube-vip"] = "kube-vip"
+    mode: Literal["bgp", "arp"] = Field(
+        default="bgp",
+        description="bgp: each control plane machine announces it as a route; arp: one at a time answers for it, in a"
+        " network that all of them and whoever asks (or a router) share",
+    )
     address: str | None = Field(
         default=None,
-        description="an IPv4 address, routed to whoever announces it; not set: one is reserved from the platform",
+        description="an IPv4 address, routed to whoever announces it; not set: one is reserved from the platform (bgp)",
+    )
+    interface: str | None = Field(
+        default=None, description="arp: the machines' interface to answer on; not set: that of the default route"
     )
     image: str = Field(default=KUBE_VIP_IMAGE, description="kube-vip's image, pinned by tag or, better, by digest")
     hold_seconds: int = Field(
@@ -55,6 +63,25 @@ class KubeVip(Section):
         if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64}|[^\s@]+:(?!latest$)[\w.-]+", value):
             raise wrong("it is not pinned", f"name a version or a digest: {KUBE_VIP_IMAGE} or <image>@sha256:<digest>")
         return value
+
+    @field_validator("interface")
+    @classmethod
+    def _interface(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[A-Za-z0-9_.-]{1,15}", value):
+            raise wrong("it is no name of an interface", "give it as `ip link` on the machines shows it, e.g. bond0.10")
+        return value
+
+    @model_validator(mode="after")
+    def _mode(self) -> KubeVip:
+        if self.mode == "arp" and self.address is None:
+            raise wrong(
+                "it is needed with mode arp: a platform's reserved addresses are routed, nobody asks for them by ARP",
+                "give an address of the network that the machines share, and that nothing else uses",
+                at="address",
+            )
+        if self.mode == "bgp" and self.interface is not None:
+            raise wrong("with mode bgp the address is on no network's interface", "remove it", at="interface")
+        return self
 
     @model_validator(mode="after")
     def _several_keepalives(self) -> KubeVip:

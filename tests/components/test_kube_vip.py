@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +53,16 @@ case $last in
 "https://metadata.packet.net/metadata")
     while [ "$1" != -o ]; do shift; done
     cp "$STATE/metadata" "$2" ;;
-*) port=${last#https://api-int.lab.facility.test:}; [ -e "$STATE/${port%%/*}" ] ;;
+*) port=${last#https://api-int.lab.facility.test:}
+   [ ! -e "$STATE/refused" ] || exit 7
+   [ -e "$STATE/${port%%/*}" ] ;;
 esac
 """
 _IP = """#!/bin/sh
-[ "$1" != -j ] || { echo '[{"dst":"default","dev":"enp1s0"}]'; exit; }
+case $* in
+-j*) echo '[{"dst":"default","dev":"enp1s0"}]' && exit ;;
+*" show to "*) echo "1: lo inet 192.0.2.10/32 scope global lo" && exit ;;
+esac
 echo "$*" >>"$STATE/ip.log"
 """
 _PODMAN = """#!/bin/sh
@@ -83,12 +89,30 @@ class Machine:
         ):
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
-        for file in files(VIP):
-            path = root / file.path.lstrip("/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text)
+        self.give(VIP)
         self.tell(METADATA)
         self.process: subprocess.Popen[str] | None = None
+
+    def give(self, vip: KubeVip) -> None:
+        for file in files(vip):
+            path = self.root / file.path.lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text)
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
+            "STATE": str(self.state),
+            "METAL_IPI_ROOT": str(self.root),
+        }
+
+    def told(self, word: str) -> str:
+        """What the script answers."""
+        script = self.root / "usr/local/bin/metal-ipi-kube-vip"
+        done = subprocess.run(
+            ["bash", script, word], env=self.environment(), capture_output=True, text=True, check=True, timeout=20
+        )
+        return done.stdout
 
     def tell(self, metadata: dict[str, Any]) -> None:
         fresh = self.state / "fresh"
@@ -96,14 +120,16 @@ class Machine:
         fresh.rename(self.state / "metadata")
 
     def start(self) -> subprocess.Popen[str]:
-        environment = {
-            "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
-            "STATE": str(self.state),
-            "METAL_IPI_ROOT": str(self.root),
-        }
         script = self.root / "usr/local/bin/metal-ipi-kube-vip"
-        self.process = subprocess.Popen(["bash", script], env=environment, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(["bash", script], env=self.environment(), stderr=subprocess.PIPE, text=True)
         return self.process
+
+    def stop(self) -> str:
+        """What it has said."""
+        assert self.process is not None
+        process, self.process = self.process, None
+        process.terminate()
+        return process.communicate()[1]
 
     def answer(self, port: int, yes: bool) -> None:
         (self.state / str(port)).touch() if yes else (self.state / str(port)).unlink()
@@ -248,3 +274,44 @@ def test_what_an_earlier_run_left_is_withdrawn_first(machine: Machine) -> None:
     machine.tell({**METADATA, "bgp_neighbors": []})
     machine.start()
     eventually(lambda: not machine.manifest.exists())
+
+
+def test_a_machine_where_nobody_listens_any_more_withdraws_at_once(machine: Machine) -> None:
+    machine.answer(6443, True)
+    machine.answer(22623, True)
+    machine.start()
+    eventually(machine.manifest.exists)
+    assert machine.told("status").splitlines()[:2] == ["kube-vip runs", "1: lo inet 192.0.2.10/32 scope global lo"]
+    (machine.state / "refused").touch()
+    eventually(lambda: not machine.manifest.exists())
+    assert "kube-vip runs" not in machine.told("status")
+    assert "nobody listens any more: withdrawing 192.0.2.10" in machine.stop()
+
+
+def test_with_arp_the_lease_is_asked_for_with_the_machines_own_credentials(machine: Machine) -> None:
+    machine.give(replace(VIP, mode="arp"))
+    (machine.state / "metadata").unlink()
+    machine.answer(6443, True)
+    machine.answer(22623, True)
+    machine.start()
+    eventually(lambda: len(machine.log("curl")) > 6)
+    assert not machine.manifest.exists(), "there are no credentials yet"
+    kubeconfig = machine.root / "opt/openshift/auth/kubeconfig"
+    kubeconfig.parent.mkdir(parents=True)
+    kubeconfig.touch()
+    eventually(machine.manifest.exists)
+    pod = json.loads(machine.manifest.read_text())["spec"]
+    told = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
+    assert told["vip_arp"] == told["vip_leaderelection"] == "true" and told["bgp_enable"] == "false"
+    assert (told["vip_interface"], told["address"]) == ("enp1s0", "192.0.2.10")
+    assert told["kubernetes_addr"] == "https://localhost:6443"
+    assert pod["volumes"][0]["hostPath"]["path"] == "/opt/openshift/auth/kubeconfig"
+    assert machine.stop().count("localhost.kubeconfig /opt/openshift/auth/kubeconfig is here; interface enp1s0") == 1
+    assert "address delete 192.0.2.10/32 dev enp1s0" in machine.log("ip")
+
+
+def test_with_arp_the_interface_may_be_named() -> None:
+    environment = next(
+        file.text for file in files(replace(VIP, mode="arp", interface="bond0.10")) if ".env" in file.path
+    )
+    assert "MODE='arp'\nINTERFACE='bond0.10'\n" in environment

@@ -32,6 +32,7 @@ async def node(
     journal: str = "",
     status: int = 0,
     reads: bool = False,
+    heard: list[str] | None = None,
 ) -> AsyncGenerator[int, None]:
     """A node, or a console host: a shell prints the console, a command the journal, after reading its input."""
 
@@ -40,6 +41,8 @@ async def node(
             process.stdout.write(console)
             await process.stdin.read()
         else:
+            if heard is not None:
+                heard.append(process.command)
             if reads:
                 await process.stdin.read()
             process.stdout.write(journal)

@@ -47,8 +47,10 @@ def access(nodes: list[dict[str, Any]], networks: tuple[str, ...] = ("198.51.100
     return {"kind": "machine-config-access", "spec": spec(nodes, **own), "timeoutSeconds": 2, "triggers": []}
 
 
-def announced(nodes: list[dict[str, Any]], mode: str = "bgp") -> dict[str, Any]:
-    own = spec(nodes, address="192.0.2.10", mode=mode)
+def announced(
+    nodes: list[dict[str, Any]], mode: str = "bgp", leaving: tuple[dict[str, Any], ...] = ()
+) -> dict[str, Any]:
+    own = spec(nodes, address="192.0.2.10", mode=mode, program="/usr/local/bin/kube-vip", **{"from": list(leaving)})
     return {"kind": "address-announced", "spec": own, "timeoutSeconds": 2, "triggers": []}
 
 
@@ -175,23 +177,48 @@ def test_each_node_must_announce_over_bgp() -> None:
     asyncio.run(run())
 
 
-def test_one_node_must_have_the_address_with_arp() -> None:
+def test_with_arp_all_must_be_ready_and_one_must_have_the_address() -> None:
     async def run() -> None:
         async with (
-            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP) as leader,
-            ssh.node(HOST, CLIENT, journal=_TCP) as other,
+            ssh.node(HOST, CLIENT, journal="kube-vip runs\n" + _ADDRESS + _TCP) as leader,
+            ssh.node(HOST, CLIENT, journal="kube-vip runs\n" + _TCP) as other,
+            ssh.node(HOST, CLIENT, journal=_TCP) as late,
         ):
             nodes = [node("leader", leader), node("other", other)]
             state = await (await gate()).up(announced(nodes, "arp"))
             assert state["observed"] == "192.0.2.10 is announced by leader"
             with pytest.raises(GateFailed, match=re.escape("other (it does not have 192.0.2.10)")):
                 await (await gate()).up(announced([node("other", other)], "arp"))
+            with pytest.raises(GateFailed, match=re.escape("late (its kube-vip does not run yet)")):
+                await (await gate()).up(announced([*nodes, node("late", late)], "arp"))
+
+    asyncio.run(run())
+
+
+def test_who_is_to_go_lets_go_once_the_others_are_able_to(metal: FakeMetal) -> None:
+    async def run() -> None:
+        it = await gate(metal)
+        machine = metal.add("bootstrap", [])
+        commands: list[str] = []
+        async with (
+            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP + _SESSION) as good,
+            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP) as alone,
+            ssh.node(HOST, CLIENT, heard=commands) as goes,
+        ):
+            bootstrap = node("bootstrap", goes, machineId=machine)
+            with pytest.raises(GateFailed, match=re.escape("b (no BGP session is up)")):
+                await it.up(announced([node("b", alone)], leaving=(bootstrap,)))
+            assert commands == [], "nobody could have taken over"
+            await it.up(announced([node("a", good)], leaving=(bootstrap,)))
+            assert commands == ["sudo -n /usr/local/bin/kube-vip stop"]
+            await it.up(announced([node("a", good), node("c", good)], leaving=(bootstrap,)))
+            assert len(commands) == 1, "it has let go already"
+            gone = node("bootstrap", free_port(), machineId="gone")
+            await (await gate(metal)).up(announced([node("a", good)], leaving=(gone,)))
 
     asyncio.run(run())
 
 
 def test_a_listening_socket_is_no_session() -> None:
-    assert (
-        not_announced(_ADDRESS + _TCP + _SESSION.replace(" 01 ", " 06 "), "192.0.2.10", "bgp") == "no BGP session is up"
-    )
-    assert not_announced(_ADDRESS + _SESSION, "192.0.2.1", "bgp") == "it does not have 192.0.2.1"
+    assert not_announced(_ADDRESS + _TCP + _SESSION.replace(" 01 ", " 06 "), "192.0.2.10") == "no BGP session is up"
+    assert not_announced(_ADDRESS + _SESSION, "192.0.2.1") == "it does not have 192.0.2.1"

@@ -29,6 +29,7 @@ _DNS: dict[str, dict[str, Any]] = {
 _API: dict[str, dict[str, Any]] = {
     "dns-round-robin": {"type": "dns-round-robin"},
     "kube-vip": {"type": "kube-vip"},
+    "kube-vip-arp": {"type": "kube-vip", "mode": "arp", "address": "198.51.100.9"},
     "external": {"type": "external", "address": "192.0.2.77"},
 }
 _BALANCER = {"machineConfigServer": {"allowedNetworks": ["192.0.2.64/28"]}}

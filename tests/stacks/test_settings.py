@@ -168,6 +168,21 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         "there is no such setting",
         "remove it; known here: address, type",
     ),
+    ("apiAddress", {"type": "kube-vip", "mode": "arp"}, "apiAddress.address", "reserved addresses are routed", "give"),
+    (
+        "apiAddress",
+        {"type": "kube-vip", "mode": "arp", "address": "192.0.2.9", "interface": "bond 0"},
+        "apiAddress.interface",
+        "it is no name of an interface",
+        "e.g. bond0.10",
+    ),
+    (
+        "apiAddress",
+        {"type": "kube-vip", "interface": "bond0"},
+        "apiAddress.interface",
+        "on no network's interface",
+        "remove it",
+    ),
     ("apiAddress", {"type": "kube-vip", "holdSeconds": 2}, "apiAddress.holdSeconds", "greater than or equal to 3", ""),
     (
         "apiAddress",
