@@ -52,23 +52,32 @@ def files(project: Project) -> Iterator[Path]:
     yield from (path for path in project.state.iterdir() if path.is_file() and path.name != "passphrase")
 
 
+def outputs(project: Project, engine: str) -> dict[str, Any]:
+    """The stack's outputs, secrets included."""
+    return json.loads(_ask(project, engine, "output", "--json"))
+
+
 def _state(project: Project, engine: str) -> Iterator[tuple[str, str, Any]]:
     """Resource, property and decrypted value of every secret in the state."""
+    for resource in json.loads(_ask(project, engine, "export"))["deployment"]["resources"]:
+        for part in ("inputs", "outputs"):
+            for name, value in (resource.get(part) or {}).items():
+                for secret in _secrets(value):
+                    yield resource["urn"].rpartition("::")[2], name, secret
+
+
+def _ask(project: Project, engine: str, *command: str) -> str:
+    """What a command of the engine's about the stack prints, secrets in clear."""
     env = project.environment() | {
         "PULUMI_HOME": str(project.state / "home"),
         "PULUMI_BACKEND_URL": f"file://{project.state / 'backend'}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(project.state / "passphrase"),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
     }
-    command = [engine, "stack", "export", "--show-secrets", "--stack", "lab"]
-    text = subprocess.run(
-        command, cwd=project.state / "project", env=env, capture_output=True, text=True, check=True
-    ).stdout
-    for resource in json.loads(text)["deployment"]["resources"]:
-        for part in ("inputs", "outputs"):
-            for name, value in (resource.get(part) or {}).items():
-                for secret in _secrets(value):
-                    yield resource["urn"].rpartition("::")[2], name, secret
+    return subprocess.run(
+        [engine, "stack", *command, "--show-secrets", "--stack", "lab"],
+        cwd=project.state / "project", env=env, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
 
 
 def _secrets(value: Any) -> Iterator[Any]:
