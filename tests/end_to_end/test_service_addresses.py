@@ -41,7 +41,7 @@ def with_kubernetes(project: Project) -> None:
 
 def objects(project: Project) -> dict[tuple[str, str], dict[str, Any]]:
     """MetalLB's objects as the API has them, by kind and name."""
-    kubeconfig = secrets.output(project, str(ensure(print).path), "kubeconfig")
+    kubeconfig = secrets.outputs(project, str(ensure(print).path))["kubeconfig"]
     found = json.loads(project.inside("objects", *_PATHS, stdin=kubeconfig))
     return {(item["kind"], item["metadata"]["name"]): item for item in found}
 

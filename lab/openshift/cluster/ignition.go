@@ -93,6 +93,7 @@ var (
 		"kube-control-plane-signer.crt", "kube-control-plane-signer.key",
 		"node-bootstrapper.crt", "node-bootstrapper.key",
 		"control-plane-bootstrapper.crt", "control-plane-bootstrapper.key",
+		"admin-kubeconfig-client.crt", "admin-kubeconfig-client.key",
 		ServiceAccountKey,
 	}
 )
@@ -112,7 +113,11 @@ func (b Bundle) Pointer(pool string) Ignition {
 func (b Bundle) PoolConfig(pool string) (Ignition, error) {
 	switch pool {
 	case "master":
-		return b.config("control-plane", controlPlaneFiles, nil)
+		local, err := json.Marshal(b.Kubeconfig("localhost"))
+		if err != nil {
+			return Ignition{}, err
+		}
+		return b.config("control-plane", controlPlaneFiles, []File{NewFile(LocalKubeconfig, 0o600, local)})
 	case "worker":
 		return b.config("worker", workerFiles, nil)
 	}

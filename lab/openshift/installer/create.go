@@ -87,7 +87,7 @@ func (s *state) ignitionAssets() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	admin, err := kubeconfig(bundle)
+	admin, err := encode(bundle.Kubeconfig(bundle.Facts.API()))
 	if err != nil {
 		return nil, err
 	}

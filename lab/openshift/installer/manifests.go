@@ -93,23 +93,6 @@ func mastersSchedulable(manifests map[string][]byte) (bool, error) {
 	return scheduler.Spec.MastersSchedulable, nil
 }
 
-// kubeconfig is the administrator's.
-func kubeconfig(bundle cluster.Bundle) ([]byte, error) {
-	name := bundle.Facts.Name
-	return encode(kube.Object{
-		"apiVersion": "v1", "kind": "Config", "current-context": "admin", "preferences": kube.Object{},
-		"clusters": []kube.Object{{"name": name, "cluster": kube.Object{
-			"server":                     "https://" + bundle.Facts.API() + ":6443",
-			"certificate-authority-data": base64.StdEncoding.EncodeToString(bundle.Files["kube-apiserver-lb-signer.crt"]),
-		}}},
-		"contexts": []kube.Object{{"name": "admin", "context": kube.Object{"cluster": name, "user": "admin"}}},
-		"users": []kube.Object{{"name": "admin", "user": kube.Object{
-			"client-certificate-data": base64.StdEncoding.EncodeToString(bundle.Files["admin-kubeconfig-client.crt"]),
-			"client-key-data":         base64.StdEncoding.EncodeToString(bundle.Files["admin-kubeconfig-client.key"]),
-		}}},
-	})
-}
-
 func object(version, kind, name, namespace, part string, content kube.Object) kube.Object {
 	metadata := kube.Object{"name": name}
 	if namespace != "" {
