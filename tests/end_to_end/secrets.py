@@ -34,11 +34,6 @@ def collect(project: Project, engine: str) -> dict[str, str]:
     return found | known
 
 
-def output(project: Project, engine: str, name: str) -> str:
-    """One of the stack's outputs, in clear."""
-    return _ask(project, engine, "stack", "output", name, "--show-secrets")
-
-
 def leaks(secrets: dict[str, str], where: str, text: str) -> list[str]:
     """Which secrets stand in a text."""
     return [f"{origin} in {where}" for secret, origin in secrets.items() if secret in text]
@@ -57,28 +52,32 @@ def files(project: Project) -> Iterator[Path]:
     yield from (path for path in project.state.iterdir() if path.is_file() and path.name != "passphrase")
 
 
+def outputs(project: Project, engine: str) -> dict[str, Any]:
+    """The stack's outputs, secrets included."""
+    return json.loads(_ask(project, engine, "output", "--json"))
+
+
 def _state(project: Project, engine: str) -> Iterator[tuple[str, str, Any]]:
     """Resource, property and decrypted value of every secret in the state."""
-    text = _ask(project, engine, "stack", "export", "--show-secrets")
-    for resource in json.loads(text)["deployment"]["resources"]:
+    for resource in json.loads(_ask(project, engine, "export"))["deployment"]["resources"]:
         for part in ("inputs", "outputs"):
             for name, value in (resource.get(part) or {}).items():
                 for secret in _secrets(value):
                     yield resource["urn"].rpartition("::")[2], name, secret
 
 
-def _ask(project: Project, engine: str, *arguments: str) -> str:
-    """What the engine says of the stack; it may hold secrets in clear."""
+def _ask(project: Project, engine: str, *command: str) -> str:
+    """What a command of the engine's about the stack prints, secrets in clear."""
     env = project.environment() | {
         "PULUMI_HOME": str(project.state / "home"),
         "PULUMI_BACKEND_URL": f"file://{project.state / 'backend'}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(project.state / "passphrase"),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
     }
-    command = [engine, *arguments, "--stack", "lab"]
     return subprocess.run(
-        command, cwd=project.state / "project", env=env, capture_output=True, text=True, check=True
-    ).stdout
+        [engine, "stack", *command, "--show-secrets", "--stack", "lab"],
+        cwd=project.state / "project", env=env, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
 
 
 def _secrets(value: Any) -> Iterator[Any]:
