@@ -12,7 +12,7 @@ import yaml
 
 from components.endpoints import manifests
 from components.endpoints.manifests import Manifest, ManifestError, Operator, Pool
-from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
+from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs, bgp_peers
 from components.machines.contract import BgpNeighbour
 from tests import golden
 from tests.mocks import Recorder, is_secret, plain, run
@@ -140,9 +140,9 @@ def pools() -> tuple[PoolArgs, ...]:
     )
 
 
-def announced(password: str | None, **more: Any) -> MetalLbArgs:
+def announced(password: str | None) -> MetalLbArgs:
     def node(ip: str) -> BgpNodeArgs:
-        return BgpNodeArgs(neighbours=pulumi.Output.secret([neighbour(ip, password)]), **more)
+        return BgpNodeArgs(neighbours=pulumi.Output.secret([neighbour(ip, password)]))
 
     nodes = {"lab-worker-0.lab.facility.test": "203.0.113.1", "lab-worker-1.lab.facility.test": "203.0.113.3"}
     bgp = BgpArgs(nodes={name: node(ip) for name, ip in nodes.items()})
@@ -189,19 +189,6 @@ def test_without_a_password_nobody_refers_to_the_secret() -> None:
     assert found == rendered(routed())
 
 
-def test_nodes_with_different_passwords_are_refused() -> None:
-    def args() -> MetalLbArgs:
-        nodes = {
-            name: BgpNodeArgs(neighbours=pulumi.Output.secret([neighbour("203.0.113.1", password)]))
-            for name, password in (("a", PASSWORD), ("b", "Other1234567"))
-        }
-        return MetalLbArgs(kubeconfig="apiVersion: v1", pools=pools(), announce=BgpArgs(nodes=nodes))
-
-    with pytest.raises(Exception, match=r"BGP neighbour of b .* has another password") as caught:
-        declared(args)
-    assert PASSWORD not in str(caught.value)
-
-
 def test_what_comes_after_what() -> None:
     recorder, _ = declared(lambda: announced(PASSWORD))
     assert recorder.after("lb-public-pool") == set()
@@ -226,6 +213,18 @@ def test_l2_and_an_operator() -> None:
     assert recorder.after("lb-l2") == {*chain, "lb-public-pool", "lb-named-pool"}
 
 
-def test_another_number_of_peers_than_announced_is_refused() -> None:
-    with pytest.raises(Exception, match=r"lab-worker-\d.lab.facility.test has 2 BGP peers, not 3"):
-        declared(lambda: announced(None, peers=3))
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (BgpNodeArgs(neighbours=[neighbour(password=PASSWORD)], peers=3), "node-b has 2 BGP peers, not 3"),
+        (BgpNodeArgs(neighbours=[]), "node-b has 0 BGP peers, not 2"),
+        (BgpNodeArgs(neighbours=[neighbour(password="Other1234567")]), "neighbour of node-b .* has another password"),
+    ],
+)
+def test_what_the_platform_says_has_to_be_as_announced(args: BgpNodeArgs, why: str) -> None:
+    def program() -> None:
+        (peer, *_) = bgp_peers("node-b", args, password=pulumi.Output.secret(PASSWORD), hold_time=None)
+        pulumi.export("spec", peer["spec"])
+
+    with pytest.raises(ManifestError, match=why):
+        run(program, Recorder({}), {})

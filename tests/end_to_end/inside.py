@@ -4,8 +4,6 @@ python -m tests.end_to_end.inside STATE holdings                 devices, keys, 
 python -m tests.end_to_end.inside STATE faults '[{...}, ...]'    replace all faults
 python -m tests.end_to_end.inside STATE hits                     print the faults that are set
 python -m tests.end_to_end.inside STATE call METHOD PATH [BODY]  one call of the Metal API
-python -m tests.end_to_end.inside STATE objects PATH...          what a cluster's API has at paths; its kubeconfig is
-                                                                 on standard input
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import sys
 from typing import Any
 
 import httpx
-import yaml
 
 from lab import facts
 from lab.layout import Layout
@@ -44,17 +41,6 @@ def main() -> None:
         case ["call", method, path, *body]:
             document = json.loads(body[0]) if body else None
             print(_ok(client.request(method, f"{known.api.url}{path}", json=document)).text)
-        case ["objects", *paths]:
-            from kubernetes import config
-
-            api: Any = config.new_client_from_config_dict(yaml.safe_load(sys.stdin), persist_config=False)
-            options = {"response_type": "object", "auth_settings": ["BearerToken"], "_return_http_data_only": True}
-            lists = [api.call_api(path, "GET", **options) for path in paths]
-            print(
-                json.dumps(
-                    [{"kind": each["kind"].removesuffix("List"), **item} for each in lists for item in each["items"]]
-                )
-            )
         case _:
             raise SystemExit(__doc__)
 

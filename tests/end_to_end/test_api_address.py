@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from lab.kube_vip import KUBE_VIP
+from lab.network import plan
 from tests.end_to_end.project import Project
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.libvirt]
@@ -26,6 +27,22 @@ HAND_OVER_GAP = 5.0
 and had nothing else to do; with other tests beside it, 2.3 s."""
 LOSS_GAP = 5.0
 """Seconds without an answer; measured 0.1 to 1.3 s."""
+ARP_LOSS_GAP = 15.0
+"""Seconds without an answer: the lease ends after 5 s, then another machine has to notice and take it."""
+_SHARED_ADDRESS = "192.0.2.100"
+"""In the network that the facility's machines and its router share, and nobody's."""
+_CLIENTS = {"machineConfigServer": {"allowedNetworks": [plan.CLIENTS]}}
+"""The client asks for machine configurations, too: it has to be let in."""
+_TRY = """
+import json, socket, sys
+def answers(address, port):
+    try:
+        socket.create_connection((address, port), 3).close()
+    except OSError:
+        return False
+    return True
+print(json.dumps({port: [each for each in sys.argv[1:] if answers(each, port)] for port in (6443, 22623)}))
+"""
 
 
 @dataclass(frozen=True)
@@ -94,6 +111,30 @@ class Facility:
         """The private addresses of the machines that announce."""
         return [address for route in self.routes() for address in route["via"]]
 
+    def inside(self, *command: str) -> str:
+        """What a command prints in the facility's network, outside of the cluster's."""
+        done = subprocess.run(
+            self.lab("run", "--", *command),
+            cwd=self.project.root, capture_output=True, text=True, check=True, timeout=60,
+        )  # fmt: skip
+        return done.stdout
+
+    def neighbour(self, address: str) -> str:
+        """The hardware address of who answers for an address by ARP; empty while nobody has."""
+        told: list[dict[str, Any]] = json.loads(self.inside("ip", "-j", "neighbour", "show", address) or "[]")
+        return next((str(each["lladdr"]) for each in told if "lladdr" in each), "")
+
+    def reached(self, addresses: Sequence[str]) -> dict[int, set[str]]:
+        """By port, the addresses at which somebody answers from outside of the cluster's networks."""
+        found = json.loads(self.inside(sys.executable, "-c", _TRY, *addresses))
+        return {int(port): set(answering) for port, answering in found.items()}
+
+    def power(self, way: str, device: str) -> float:
+        """Switch a machine on or off; the moment before."""
+        moment = time.monotonic()
+        self.project.inside("call", "POST", f"/devices/{device}/actions", json.dumps({"type": f"power_{way}"}))
+        return moment
+
     @contextmanager
     def client(self, address: str, file: Path) -> Generator[None]:
         """The prober, in a client's namespace behind the router."""
@@ -106,15 +147,30 @@ class Facility:
                 process.terminate()
 
 
+def assert_closed_to_others(facility: Facility, addresses: Sequence[str]) -> None:
+    """Outside of the cluster's networks the API answers, and the machine config server does not."""
+    assert facility.reached(addresses) == {6443: set(addresses), 22623: set()}
+
+
+def mac_addresses(device: Mapping[str, Any]) -> set[str]:
+    """The hardware addresses of a device, as the API tells them."""
+    return {str(port["data"].get("mac")) for port in device["network_ports"]}
+
+
 def read(file: Path) -> list[Answer]:
     """What the prober wrote; the last line may be cut off."""
     return [Answer(**json.loads(line)) for line in file.read_text().splitlines() if line.endswith("}")]
 
 
-def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
+@pytest.fixture
+def with_kube_vip() -> None:
     if KUBE_VIP.cached() is None:
         KUBE_VIP.ensure(print)
-    emulated.configure(apiAddress={"type": "kube-vip"}, workers={"count": 0})
+
+
+@pytest.mark.usefixtures("with_kube_vip")
+def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
+    emulated.configure(apiAddress={"type": "kube-vip"}, workers={"count": 0}, **_CLIENTS)
     facility, file = Facility(emulated), tmp_path / "answers"
     emulated.start_lab()
     up = emulated.start("up")
@@ -134,15 +190,14 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
         masters = {node["private_ipv4"]: node["name"].partition(".")[0] for node in output["nodes"]}
         (route,) = facility.routes()
         assert route["prefix"] == f"{address}/32" and set(route["via"]) == set(masters)
+        assert_closed_to_others(facility, [address, *(node["public_ipv4"] for node in output["nodes"])])
 
         lost, name = sorted(masters.items())[0]
         device = next(each["id"] for each in emulated.holdings()["devices"] if each["hostname"] == name)
-        cut = time.monotonic()
-        emulated.inside("call", "POST", f"/devices/{device}/actions", json.dumps({"type": "power_off"}))
+        cut = facility.power("off", device)
         await_(lambda: lost not in facility.announcing(), f"{name} is withdrawn")
         time.sleep(5)
-        back = time.monotonic()
-        emulated.inside("call", "POST", f"/devices/{device}/actions", json.dumps({"type": "power_on"}))
+        back = facility.power("on", device)
         await_(lambda: lost in facility.announcing(), f"{name} announces again", 180)
         time.sleep(2)
         end = time.monotonic()
@@ -151,20 +206,69 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
     first = min(answer.began for answer in answers if answer.well)
     # With all machines booting on two emulating processors, one of them has to be patient; then there are others.
     shared = next(moment for moment, who in announced if len(who & set(masters)) > 1)
-    phases = [
-        *judge("the bootstrap machine alone", answers, first, shared),
-        *judge("bootstrap to control plane", answers, shared, over),
-        *judge("a machine lost", answers, cut, back),
-        *judge("the machine back", answers, back, end),
-    ]
-    for phase in phases:
-        print(phase)
-    limits = {"bootstrap to control plane": HAND_OVER_GAP, "a machine lost": LOSS_GAP, "the machine back": LOSS_GAP}
-    late = [str(phase) for phase in phases if phase.gap > limits.get(phase.name, _LONGEST)]
-    assert not late, late
-
+    report(
+        {
+            "the bootstrap machine alone": judge("the bootstrap machine alone", answers, first, shared),
+            "bootstrap to control plane": judge("bootstrap to control plane", answers, shared, over),
+            "a machine lost": judge("a machine lost", answers, cut, back),
+            "the machine back": judge("the machine back", answers, back, end),
+        },
+        {"bootstrap to control plane": HAND_OVER_GAP, "a machine lost": LOSS_GAP, "the machine back": LOSS_GAP},
+    )
+    assert "up: no changes" in emulated.make("up").out
     emulated.make("down")
     assert emulated.left() == []
+
+
+@pytest.mark.usefixtures("with_kube_vip")
+def test_one_machine_at_a_time_answers_by_arp(emulated: Project, tmp_path: Path) -> None:
+    emulated.configure(
+        apiAddress={"type": "kube-vip", "mode": "arp", "address": _SHARED_ADDRESS}, workers={"count": 0}, **_CLIENTS
+    )
+    facility, file = Facility(emulated), tmp_path / "answers"
+    emulated.start_lab()
+    up = emulated.start("up")
+    with facility.client(_SHARED_ADDRESS, file):
+        done = up.wait()
+        assert done.status == 0, done.text
+        over = time.monotonic()
+        output = emulated.output()
+        assert output["api"]["address"] == _SHARED_ADDRESS
+        assert facility.routes() == []
+        assert_closed_to_others(facility, [_SHARED_ADDRESS])
+        holder = facility.neighbour(_SHARED_ADDRESS)
+        device = next(each for each in emulated.holdings()["devices"] if holder in mac_addresses(each))
+        assert device["hostname"] in {node["name"].partition(".")[0] for node in output["nodes"]}
+        cut = facility.power("off", device["id"])
+        await_(lambda: facility.neighbour(_SHARED_ADDRESS) != holder, "another machine answers")
+        time.sleep(5)
+        back = facility.power("on", device["id"])
+        public = next(
+            each["address"] for each in device["ip_addresses"] if each["public"] and each["address_family"] == 4
+        )
+        await_(lambda: public in facility.reached([public])[6443], "the machine serves again", 180)
+        time.sleep(2)
+        end = time.monotonic()
+    answers = read(file)
+    first = min(answer.began for answer in answers if answer.well)
+    report(
+        {
+            "until the end of up": judge("until the end of up", answers, first, over),
+            "the holder lost": judge("the holder lost", answers, cut, back),
+            "the machine back": judge("the machine back", answers, back, end),
+        },
+        {"the holder lost": ARP_LOSS_GAP, "the machine back": LOSS_GAP},
+    )
+    emulated.make("down")
+    assert emulated.left() == []
+
+
+def report(phases: Mapping[str, Sequence[Phase]], limits: Mapping[str, float]) -> None:
+    """Print how the client fared, and see that no gap is longer than allowed."""
+    for phase in itertools.chain(*phases.values()):
+        print(phase)
+    late = [str(phase) for name, each in phases.items() for phase in each if phase.gap > limits.get(name, _LONGEST)]
+    assert not late, late
 
 
 def _reserved(project: Project) -> str:

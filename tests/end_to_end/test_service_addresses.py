@@ -6,13 +6,15 @@ import json
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lab.kubernetes import programs
 from tests.end_to_end import processes, secrets
 from tests.end_to_end.project import Project, Run
-from tools.engine import ensure
+from tests.end_to_end.test_kubernetes_api import User
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
@@ -24,31 +26,39 @@ BGP: dict[str, Any] = {
     "pools": [OWN, {"name": "elastic", "reserve": 4, "aggregationLength": 30}],
 }
 _NAMESPACE = "namespaces/metallb-system"
-_PATHS = (
-    f"/api/v1/{_NAMESPACE}/secrets",
-    *(f"/apis/metallb.io/v1beta1/{_NAMESPACE}/{kind}" for kind in ("ipaddresspools", "bgpadvertisements")),
-    f"/apis/metallb.io/v1beta1/{_NAMESPACE}/l2advertisements",
-    f"/apis/metallb.io/v1beta2/{_NAMESPACE}/bgppeers",
-)
+_PATHS = {
+    "Secret": f"/api/v1/{_NAMESPACE}/secrets",
+    "IPAddressPool": f"/apis/metallb.io/v1beta1/{_NAMESPACE}/ipaddresspools",
+    "BGPAdvertisement": f"/apis/metallb.io/v1beta1/{_NAMESPACE}/bgpadvertisements",
+    "L2Advertisement": f"/apis/metallb.io/v1beta1/{_NAMESPACE}/l2advertisements",
+    "BGPPeer": f"/apis/metallb.io/v1beta2/{_NAMESPACE}/bgppeers",
+}
 
 
 @pytest.fixture(autouse=True)
-def with_kubernetes(project: Project) -> None:
-    project.start_lab()
-    if not json.loads(project.layout.facts.read_text()).get("kubernetes"):
-        pytest.skip("the lab has no real Kubernetes API here: `python -m lab status` says why")
+def with_kubernetes() -> None:
+    reason = programs.find()
+    if isinstance(reason, str):
+        pytest.skip(f"no real Kubernetes API here: {reason}")
 
 
-def objects(project: Project) -> dict[tuple[str, str], dict[str, Any]]:
-    """MetalLB's objects as the API has them, by kind and name."""
-    kubeconfig = secrets.outputs(project, str(ensure(print).path))["kubeconfig"]
-    found = json.loads(project.inside("objects", *_PATHS, stdin=kubeconfig))
-    return {(item["kind"], item["metadata"]["name"]): item for item in found}
+class Cluster:
+    """MetalLB's objects as the API has them, for a project that is installed."""
 
+    def __init__(self, project: Project, directory: Path) -> None:
+        self._user = User(project, directory)
 
-def specs(project: Project, kind: str) -> dict[str, dict[str, Any]]:
-    """The specifications of one kind, by name."""
-    return {name: item["spec"] for (its, name), item in objects(project).items() if its == kind}
+    def names(self, kind: str) -> set[str]:
+        """The names of a kind's objects."""
+        return {item["metadata"]["name"] for item in self._user("get", _PATHS[kind])["items"]}
+
+    def specs(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The specifications of a kind's objects, by name."""
+        return {item["metadata"]["name"]: item["spec"] for item in self._user("get", _PATHS[kind])["items"]}
+
+    def is_untouched(self) -> bool:
+        """Whether nothing of ours is there."""
+        return not any(self.names(kind) for kind in _PATHS)
 
 
 def wanted_peers(project: Project) -> dict[str, dict[str, Any]]:
@@ -75,21 +85,21 @@ def wanted_peers(project: Project) -> dict[str, dict[str, Any]]:
 _SECRET = {"name": "bgp-password", "namespace": "metallb-system"}
 
 
-def assert_as_told(project: Project, own: str, workers: int) -> None:
+def assert_as_told(project: Project, cluster: Cluster, own: str, workers: int) -> None:
     """Outputs, the platform and the API say the same."""
     pools = project.output()["serviceAddresses"]["pools"]
     (block,) = project.holdings()["reservations"]
     assert pools == {"own": [own], "elastic": [block["name"]]}
-    there = specs(project, "IPAddressPool")
+    there = cluster.specs("IPAddressPool")
     assert {name: (pool["addresses"], pool["autoAssign"]) for name, pool in there.items()} == {
         "own": (pools["own"], False),
         "elastic": (pools["elastic"], True),
     }
-    assert {name: each["ipAddressPools"] for name, each in specs(project, "BGPAdvertisement").items()} == {
+    assert {name: each["ipAddressPools"] for name, each in cluster.specs("BGPAdvertisement").items()} == {
         "own": ["own"],
         "elastic": ["elastic"],
     }
-    peers = specs(project, "BGPPeer")
+    peers = cluster.specs("BGPPeer")
     assert len(peers) == 2 * workers
     without_defaults = {
         name: {key: value for key, value in peer.items() if key in wanted}
@@ -107,12 +117,13 @@ def steps(text: str) -> dict[str, str]:
     return dict(re.findall(r"service-addresses-(\S+) \((?:BGP|IP|L2|Secret)\w*\): (\w+)", text))
 
 
-def test_bgp(project: Project) -> None:
+def test_bgp(project: Project, tmp_path: Path) -> None:
     project.configure(workers={"count": 1}, serviceAddresses=BGP)
     _killed(project, lambda _: bool(_account(project).get("reservations")), "the block is reserved")
     _killed(project, lambda run: "own-pool (IPAddressPool)" in run.printed(), "a pool is applied")
     project.make("up")
-    assert_as_told(project, "198.51.100.240/28", workers=1)
+    cluster = Cluster(project, tmp_path)
+    assert_as_told(project, cluster, "198.51.100.240/28", workers=1)
     assert "up: no changes" in project.make("up").out
     assert "refresh: no changes" in project.make("refresh").out
     _no_password_in_clear(project)
@@ -124,33 +135,33 @@ def test_bgp(project: Project) -> None:
         ("update", "service-addresses-own-pool")
     ], preview
     assert steps(project.make("up").out) == {"own-pool": "updated"}
-    assert_as_told(project, "198.51.100.224/28", workers=1)
+    assert_as_told(project, cluster, "198.51.100.224/28", workers=1)
 
     project.configure(workers={"count": 2}, serviceAddresses=changed)
     peers = {f"lab-worker-1.lab.facility.test-peer-{number}" for number in (0, 1)}
     assert steps(project.make("up").out) == dict.fromkeys(peers, "created")
-    assert_as_told(project, "198.51.100.224/28", workers=2)
+    assert_as_told(project, cluster, "198.51.100.224/28", workers=2)
     project.configure(workers={"count": 1}, serviceAddresses=changed)
     assert steps(project.make("up").out) == dict.fromkeys(peers, "deleted")
-    assert_as_told(project, "198.51.100.224/28", workers=1)
+    assert_as_told(project, cluster, "198.51.100.224/28", workers=1)
 
     project.configure(workers={"count": 1})
     project.make("up")
-    assert not {kind for kind, _ in objects(project)} - {"Secret"} and not project.holdings()["reservations"]
-    assert ("Secret", "bgp-password") not in objects(project)
+    assert cluster.is_untouched() and not project.holdings()["reservations"]
     project.configure(workers={"count": 1}, serviceAddresses=BGP)
     project.make("up")
-    assert_as_told(project, "198.51.100.240/28", workers=1)
+    assert_as_told(project, cluster, "198.51.100.240/28", workers=1)
 
     down = project.make("down")
     assert "nothing is left of the lab: no device, key, record, process" in down.text, down.text
     assert project.left() == []
 
 
-def test_the_cloud_controllers_and_those_of_the_nodes_own_network(project: Project) -> None:
+def test_the_cloud_controllers_and_those_of_the_nodes_own_network(project: Project, tmp_path: Path) -> None:
     project.configure(workers={"count": 0}, serviceAddresses={"type": "cloud-controller"})
     project.make("up")
-    assert not {kind for kind, _ in objects(project)} - {"Secret"}
+    cluster = Cluster(project, tmp_path)
+    assert cluster.is_untouched()
     assert "serviceAddresses" not in project.output()
     assert not [each for each in project.deployment()["resources"] if "kubernetes:" in each["type"]]
 
@@ -160,10 +171,10 @@ def test_the_cloud_controllers_and_those_of_the_nodes_own_network(project: Proje
     assert {"service-addresses-own-pool", "service-addresses-l2"} <= set(re.findall(r"service-addresses-\S+", preview))
     assert steps(project.make("up").out) == {"own-pool": "created", "l2": "created"}
     assert project.output()["serviceAddresses"] == {"pools": {"own": OWN["addresses"]}}
-    assert specs(project, "IPAddressPool")["own"]["addresses"] == OWN["addresses"]
-    (advertisement,) = specs(project, "L2Advertisement").values()
+    assert cluster.specs("IPAddressPool")["own"]["addresses"] == OWN["addresses"]
+    (advertisement,) = cluster.specs("L2Advertisement").values()
     assert (advertisement["ipAddressPools"], advertisement["interfaces"]) == (["own"], ["bond0"])
-    assert not specs(project, "BGPPeer")
+    assert not cluster.specs("BGPPeer")
     assert "up: no changes" in project.make("up").out
 
 

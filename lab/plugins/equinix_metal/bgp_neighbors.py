@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from lab.plugins.equinix_metal.client import Client
+from lab.plugins.base import PluginError
+from lab.plugins.equinix_metal.client import Client, Gone
 from lab.plugins.fields import Field, problems
 from lab.plugins.values import Json, plain_map, wrap, wrap_map
 
@@ -22,7 +23,10 @@ async def bgp_neighbors(client: Client, arguments: Mapping[str, PropertyValue]) 
     if failures:
         return api.InvokeResponse({}, failures)
     device = plain_map(arguments)["deviceId"]
-    document = (await client.get(f"/devices/{device}/bgp/neighbors")).document
+    try:
+        document = (await client.get(f"/devices/{device}/bgp/neighbors")).document
+    except Gone as error:
+        raise PluginError(f"{error}: device {device} no longer exists: refresh, then go on") from None
     found = [_neighbor(each) for each in document.get("bgp_neighbors") or []]
     return api.InvokeResponse({**wrap_map({"id": device, "deviceId": device}), "bgpNeighbors": wrap(found)})
 

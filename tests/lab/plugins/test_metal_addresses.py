@@ -9,7 +9,6 @@ from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import InitFailed, NotInTheLab, PluginError
 from lab.plugins.equinix_metal.bgp_neighbors import BGP_NEIGHBORS
-from lab.plugins.equinix_metal.client import Gone
 from lab.plugins.values import UNKNOWN, plain_map, wrap_map
 from tests.lab.plugins.fake_metal import PROJECT, FakeMetal, Fault
 from tests.lab.plugins.harness import Driver, run
@@ -306,7 +305,7 @@ def test_a_device_without_a_session_has_no_neighbours(metal: FakeMetal) -> None:
 
 
 def test_neighbours_of_what_is_not_there(metal: FakeMetal) -> None:
-    with pytest.raises(Gone, match="404"):
+    with pytest.raises(PluginError, match=r"404 .* device nobody no longer exists: refresh"):
         run(neighbours({"deviceId": "nobody"}))
     assert run(neighbours({}))[1] == ["deviceId is required and missing"]
     with pytest.raises(NotInTheLab, match="getMetros"):
