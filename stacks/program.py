@@ -8,12 +8,11 @@ from pathlib import Path
 import pulumi
 
 from components.boot import ignition
-from components.boot.host_keys import host_key, unguessable
 from components.boot.ipxe import BootSpec, consoles, script
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
-from components.endpoints import bgp_routes, kube_vip, machine_config_access
+from components.endpoints import kube_vip, machine_config_access
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
-from components.install.assets import Credentials, InstallAssets, InstallAssetsArgs
+from components.install.assets import InstallAssets, InstallAssetsArgs
 from components.install.bootstrap import (
     BootstrapGates,
     BootstrapGatesArgs,
@@ -44,6 +43,7 @@ from stacks.sections.dns import NoDns
 from stacks.service_addresses import announcing_role, service_addresses
 from stacks.settings import OKD_PULL_SECRET, Settings, load
 from stacks.stream import boot_artifacts
+from stacks.user_data import UserData
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _BOOTSTRAP_IGNITION = "bootstrap.ign"
@@ -68,10 +68,6 @@ def _boot_spec(settings: Settings) -> BootSpec:
     )
 
 
-def _identity_file(seed: str, hostname: str) -> str:
-    return f"{hostname}.{unguessable(seed, hostname)}.ign"
-
-
 class Cluster:
     """Composes the components of one cluster; holds no logic of its own."""
 
@@ -94,8 +90,15 @@ class Cluster:
             ArtifactsArgs(files={"node.ipxe": script(boot)}, path_seed=self.keys.host_key_seed),
             self.ours,
         )
-        self.identities = self._identities()
         self.api_address = self._api_address()
+        self.user_data = UserData(
+            settings,
+            keys=self.keys,
+            assets=self.assets,
+            api_address=self.api_address,
+            metadata_url=self.platform.metadata_url,
+            opts=self.ours,
+        )
         self.bootstrap_ignition = Artifacts(
             "bootstrap-ignition",
             ArtifactsArgs(
@@ -169,85 +172,6 @@ class Cluster:
         api = self.settings.api_address
         return isinstance(api, KubeVip) and api.mode == "bgp"
 
-    def _full(self, hostname: str) -> str:
-        return f"{hostname}.{self.settings.domain}"
-
-    def _identities(self) -> Artifacts:
-        """Every node's SSH host key, as Ignition to merge: secret, so it is uploaded and not part of userdata.
-
-        A node knows its own file's name from its userdata, and must not guess another node's.
-        """
-
-        def files(seed: str) -> Mapping[str, str]:
-            keys = {hostname: host_key(seed, self._full(hostname)) for hostname in self.names.all}
-            return {
-                _identity_file(seed, hostname): ignition.identity(
-                    private_key=key.private_key, public_key=key.public_key
-                )
-                for hostname, key in keys.items()
-            }
-
-        seed = self.keys.host_key_seed
-        return Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), self.ours)
-
-    def _user_data(
-        self, hostname: str, source: pulumi.Input[ignition.Source], *, serves: bool = False, routes: bool = False
-    ) -> pulumi.Output[str]:
-        """A machine's userdata.
-
-        Args:
-            serves: it has an API server and a machine config server.
-            routes: it announces service addresses.
-        """
-        announces = serves and isinstance(self.settings.api_address, KubeVip)
-
-        def render(found: list[object]) -> str:
-            pointer_source, urls, hashes, worker_pointer, key, seed, api_address, credentials = found
-            assert isinstance(pointer_source, ignition.Source) and isinstance(urls, dict) and isinstance(hashes, dict)
-            name = _identity_file(str(seed), hostname)
-            authorities = ignition.certificate_authorities(str(worker_pointer))
-            files = machine_config_access.files() if serves else []
-            units = [machine_config_access.unit()] if serves else []
-            if announces:
-                assert isinstance(credentials, Credentials)
-                vip = self._kube_vip(str(api_address), [credentials.ca_pem, *map(ignition.data_of, authorities)])
-                files, units = [*files, *kube_vip.files(vip)], [*units, kube_vip.unit()]
-            return ignition.pointer(
-                hostname=self._full(hostname),
-                merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
-                certificate_authorities=authorities,
-                authorized_keys=[str(key), *self.settings.ssh.authorized_keys],
-                files=[*files, *(bgp_routes.files(self.platform.metadata_url) if routes else ())],
-                units=[*units, *([bgp_routes.unit()] if routes else ())],
-            )
-
-        # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
-        return pulumi.Output.all(
-            source,
-            self.identities.urls,
-            self.identities.hashes,
-            self.assets.worker_pointer,
-            self.keys.public_key,
-            self.keys.host_key_seed,
-            self.api_address if announces else None,
-            self.assets.credentials if announces else None,
-        ).apply(render)
-
-    def _kube_vip(self, address: str, authorities: Sequence[str]) -> kube_vip.KubeVip:
-        api = self.settings.api_address
-        assert isinstance(api, KubeVip)
-        return kube_vip.KubeVip(
-            address=address,
-            image=api.image,
-            hold_seconds=api.hold_seconds,
-            keepalive_seconds=api.keepalive_seconds,
-            domain=self.settings.domain,
-            ca_pem="".join(f"{authority.strip()}\n" for authority in authorities),
-            metadata_url=self.platform.metadata_url,
-            mode=api.mode,
-            interface=api.interface,
-        )
-
     def _machines(self) -> None:
         settings, names = self.settings, self.names
         bootstrap_source = pulumi.Output.all(self.bootstrap_ignition.urls, self.bootstrap_ignition.hashes).apply(
@@ -262,7 +186,7 @@ class Cluster:
                 role="bootstrap",
                 boot=Boot(
                     ipxe_script_url=script_url,
-                    user_data=self._user_data(names.bootstrap, bootstrap_source, serves=True),
+                    user_data=self.user_data.of(names.bootstrap, bootstrap_source, serves=True),
                     always_pxe=self.boot.always_pxe,
                 ),
                 timeout=settings.timeouts.machines_active,
@@ -285,7 +209,8 @@ class Cluster:
                 domain=self.settings.domain,
                 ipxe_script_url=script_url,
                 user_data={
-                    hostname: self._user_data(hostname, source, serves=serves, routes=routes) for hostname in hostnames
+                    hostname: self.user_data.of(hostname, source, serves=serves, routes=routes)
+                    for hostname in hostnames
                 },
                 announces=(serves and self._speaks_bgp) or routes,
                 always_pxe=self.boot.always_pxe,
@@ -310,7 +235,7 @@ class Cluster:
 
     def _gates(self) -> None:
         settings, timeouts = self.settings, self.settings.timeouts
-        bootstrap_node, masters = self._full(self.names.bootstrap), self.control_plane.machines
+        bootstrap_node, masters = self.settings.full(self.names.bootstrap), self.control_plane.machines
         self.dns = ClusterDns(
             "dns",
             ClusterDnsArgs(
@@ -383,7 +308,7 @@ class Cluster:
             GateArgs(
                 spec=AddressAnnounced(
                     logs=self.access.logs(masters),
-                    leaving=self.access.logs({self._full(self.names.bootstrap): self.bootstrap}),
+                    leaving=self.access.logs({self.settings.full(self.names.bootstrap): self.bootstrap}),
                     address=self.api_address,
                     mode=api.mode,
                     program=kube_vip.PROGRAM,

@@ -77,6 +77,10 @@ class Settings(Section):
         """The cluster's domain: every name of the cluster ends in it."""
         return f"{self.cluster_name}.{self.base_domain}"
 
+    def full(self, hostname: str) -> str:
+        """The full name of a machine."""
+        return f"{hostname}.{self.domain}"
+
     @property
     def zone(self) -> str | None:
         """The DNS zone of the records; None where nobody of ours keeps one."""

@@ -1,0 +1,116 @@
+"""What each machine is given when it is ordered: its name, who may log in, where the rest is, how it serves the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from components.boot import ignition
+from components.boot.host_keys import host_key, unguessable
+from components.endpoints import bgp_routes, kube_vip, machine_config_access
+from components.install.assets import Credentials, InstallAssets
+from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
+from stacks.names import Names
+from stacks.sections.api_address import KubeVip
+from stacks.settings import Settings
+
+
+class UserData:
+    """The userdata of one cluster's machines, and the identities that they fetch."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        keys: ClusterKeys,
+        assets: InstallAssets,
+        api_address: pulumi.Output[str] | None,
+        metadata_url: str,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        self._settings, self._keys, self._assets = settings, keys, assets
+        self._api_address, self._metadata_url = api_address, metadata_url
+        self._uploaded = self._identities(opts)
+
+    def of(
+        self, hostname: str, source: pulumi.Input[ignition.Source], *, serves: bool = False, routes: bool = False
+    ) -> pulumi.Output[str]:
+        """A machine's userdata.
+
+        Args:
+            serves: it has an API server and a machine config server.
+            routes: it announces service addresses.
+        """
+        announces = serves and isinstance(self._settings.api_address, KubeVip)
+
+        def render(found: list[object]) -> str:
+            pointer_source, urls, hashes, worker_pointer, key, seed, api_address, credentials = found
+            assert isinstance(pointer_source, ignition.Source) and isinstance(urls, dict) and isinstance(hashes, dict)
+            name = _identity_file(str(seed), hostname)
+            authorities = ignition.certificate_authorities(str(worker_pointer))
+            files = machine_config_access.files() if serves else []
+            units = [machine_config_access.unit()] if serves else []
+            if announces:
+                assert isinstance(credentials, Credentials)
+                vip = self._kube_vip(str(api_address), [credentials.ca_pem, *map(ignition.data_of, authorities)])
+                files, units = [*files, *kube_vip.files(vip)], [*units, kube_vip.unit()]
+            return ignition.pointer(
+                hostname=self._settings.full(hostname),
+                merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
+                certificate_authorities=authorities,
+                authorized_keys=[str(key), *self._settings.ssh.authorized_keys],
+                files=[*files, *(bgp_routes.files(self._metadata_url) if routes else ())],
+                units=[*units, *([bgp_routes.unit()] if routes else ())],
+            )
+
+        # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
+        return pulumi.Output.all(
+            source,
+            self._uploaded.urls,
+            self._uploaded.hashes,
+            self._assets.worker_pointer,
+            self._keys.public_key,
+            self._keys.host_key_seed,
+            self._api_address if announces else None,
+            self._assets.credentials if announces else None,
+        ).apply(render)
+
+    def _identities(self, opts: pulumi.ResourceOptions) -> Artifacts:
+        """Every node's SSH host key, as Ignition to merge: secret, so it is uploaded and not part of userdata.
+
+        A node knows its own file's name from its userdata, and must not guess another node's.
+        """
+
+        def files(seed: str) -> Mapping[str, str]:
+            keys = {
+                hostname: host_key(seed, self._settings.full(hostname)) for hostname in Names.of(self._settings).all
+            }
+            return {
+                _identity_file(seed, hostname): ignition.identity(
+                    private_key=key.private_key, public_key=key.public_key
+                )
+                for hostname, key in keys.items()
+            }
+
+        seed = self._keys.host_key_seed
+        return Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), opts)
+
+    def _kube_vip(self, address: str, authorities: Sequence[str]) -> kube_vip.KubeVip:
+        api = self._settings.api_address
+        assert isinstance(api, KubeVip)
+        return kube_vip.KubeVip(
+            address=address,
+            image=api.image,
+            hold_seconds=api.hold_seconds,
+            keepalive_seconds=api.keepalive_seconds,
+            domain=self._settings.domain,
+            ca_pem="".join(f"{authority.strip()}\n" for authority in authorities),
+            metadata_url=self._metadata_url,
+            mode=api.mode,
+            interface=api.interface,
+        )
+
+
+def _identity_file(seed: str, hostname: str) -> str:
+    return f"{hostname}.{unguessable(seed, hostname)}.ign"
