@@ -182,7 +182,7 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
         while not up.over():
             announced.append((time.monotonic(), set(facility.announcing())))
             time.sleep(0.5)
-        done = up.wait()
+        done = up.wait(_LONGEST)
         assert done.status == 0, done.text
         over = time.monotonic()
         output = emulated.output()
@@ -229,7 +229,7 @@ def test_one_machine_at_a_time_answers_by_arp(emulated: Project, tmp_path: Path)
     emulated.start_lab()
     up = emulated.start("up")
     with facility.client(_SHARED_ADDRESS, file):
-        done = up.wait()
+        done = up.wait(_LONGEST)
         assert done.status == 0, done.text
         over = time.monotonic()
         output = emulated.output()
