@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
 import logging
 import signal
@@ -53,6 +52,8 @@ class Service:
             _write(writer, {"error": str(error)})
         except (OSError, asyncio.TimeoutError) as error:
             _LOG.info("%s: %r", machine, error)
+        except asyncio.CancelledError:
+            _LOG.info("%s: cut off, for this service ends", machine)
         finally:
             self._sessions.discard(task)
             writer.close()
@@ -62,6 +63,8 @@ class Service:
         for task in self._sessions:
             task.cancel()
         await asyncio.gather(*self._sessions, return_exceptions=True)
+        # A session that was ending already may have been cut off before it came to etcd.
+        await asyncio.gather(*(cluster.close() for cluster in self._clusters.values()))
 
     async def _session(self, machine: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = await asyncio.wait_for(reader.readline(), _HELLO_SECONDS)
@@ -104,8 +107,7 @@ async def _serve(layout: Layout, address: str, programs: Kubernetes) -> None:
     server = await asyncio.start_server(service.connected, address, plan.KUBERNETES_PORT, ssl=context, limit=_LARGEST)
     await stop.wait()
     server.close()
-    with contextlib.suppress(asyncio.CancelledError):
-        await service.close()
+    await service.close()
 
 
 def main() -> int:

@@ -184,6 +184,11 @@ class Cluster:
         if self._etcd is not None:
             self._etcd.process.check()
 
+    async def close(self) -> None:
+        """End etcd, when no member is left or all are cut off."""
+        async with self._changing:
+            await self._end()
+
     def _begin(self) -> Etcd:
         if self._etcd is None:
             for stale in self._directory.glob("server-*"):

@@ -35,7 +35,9 @@ class Process:
 
     def check(self) -> None:
         """Raise ServiceFailed, with the last lines of its log, if it does not run any more."""
-        if self._running is not None and self._running.poll() is not None:
+        if self._running is None:
+            raise ServiceFailed(f"{self.name} was stopped")
+        if self._running.poll() is not None:
             raise ServiceFailed(f"{self.name} ended with status {self._running.returncode}:\n{self.last_lines()}")
 
     def stop(self) -> None:

@@ -1,0 +1,114 @@
+"""The Kubernetes API of an installed cluster, as its users meet it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.kubernetes import build, programs
+from tests.end_to_end import processes
+from tests.end_to_end.cluster import DOMAIN, names
+from tests.end_to_end.project import Project
+from tests.end_to_end.secrets import output
+from tools.engine import ensure
+
+pytestmark = [pytest.mark.lab, pytest.mark.engine]
+
+POOL: dict[str, Any] = {
+    "apiVersion": "metallb.io/v1beta1",
+    "kind": "IPAddressPool",
+    "metadata": {"name": "public", "namespace": "metallb-system"},
+    "spec": {"addresses": ["192.0.2.144/28"]},
+}
+POOLS = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools"
+_SILENT_SECONDS = 70.0
+"""A node counts as not ready after 40 s of silence."""
+
+
+class User:
+    """Somebody with the cluster's kubeconfig."""
+
+    def __init__(self, project: Project, directory: Path) -> None:
+        self._project = project
+        self._kubeconfig = directory / "kubeconfig"
+        self._kubeconfig.write_text(output(project, str(ensure(print).path), "kubeconfig"))
+
+    def __call__(self, *arguments: str) -> Any:
+        lab = [sys.executable, "-m", "lab", "run", "--state", str(self._project.layout.state), "--"]
+        command = [*lab, sys.executable, "-m", "tests.end_to_end.kubernetes_user", str(self._kubeconfig), *arguments]
+        done = subprocess.run(
+            command, cwd=self._project.root, env=self._project.environment(), capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def apply(self, document: dict[str, Any]) -> tuple[int, str]:
+        answer = self("apply", json.dumps(document))
+        return answer["status"], answer["message"]
+
+
+@pytest.fixture(scope="module")
+def user(installed: Project, tmp_path_factory: pytest.TempPathFactory) -> User:
+    reason = programs.find()
+    if isinstance(reason, str):
+        pytest.skip(f"no real Kubernetes API here: {reason}")
+    return User(installed, tmp_path_factory.mktemp("user"))
+
+
+def test_the_api_is_the_real_one(user: User, installed: Project) -> None:
+    assert user("version") == f"v{build.pinned()}"
+    supervisor = installed.supervisor()
+    assert supervisor is not None
+    running = [each.program for each in processes.family(supervisor.pid)]
+    assert running.count("etcd") == 1
+    assert running.count("kube-apiserver") == 3, "one for each machine of the control plane, none for bootstrap"
+
+
+def test_nodes_are_ready_and_have_roles(user: User) -> None:
+    # The program orders no workers of the installer, which makes it let the control plane have work, too.
+    roles = {"control-plane": ["control-plane", "master", "worker"], "worker": ["worker"]}
+    assert user("nodes") == {
+        f"{name}.{DOMAIN}": {"ready": "True", "roles": roles[role], "taints": []} for name, role in names().items()
+    }
+
+
+def test_objects_of_metallb_are_checked_kept_and_outlive_a_machine(user: User, installed: Project) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "metallb-system"}}
+    assert user.apply(namespace)[0] == 200
+    for spec, complaint in (
+        ({"addresses": 5}, "spec.addresses"),
+        ({"addresses": ["192.0.2.144/28"], "adresses": []}, "adresses"),
+        ({}, "spec.addresses"),
+    ):
+        status, message = user.apply({**POOL, "spec": spec})
+        assert status in (400, 422, 500) and complaint in message, (status, message)
+    assert user("get", POOLS)["items"] == []
+    assert user.apply(POOL) == (200, "")
+
+    device = next(d["id"] for d in installed.holdings()["devices"] if d["hostname"] == "lab-control-plane-0")
+    installed.inside("call", "POST", f"/devices/{device}/actions", json.dumps({"type": "power_off"}))
+    assert user("get", f"{POOLS}/public")["spec"] == {**POOL["spec"], "autoAssign": True, "avoidBuggyIPs": False}
+    assert user.apply({**POOL, "spec": {"addresses": ["192.0.2.160/28"]}}) == (200, "")
+    lost = f"lab-control-plane-0.{DOMAIN}"
+    deadline = time.monotonic() + _SILENT_SECONDS
+    while user("nodes")[lost]["ready"] != "Unknown":
+        assert time.monotonic() < deadline, "nobody misses the machine that is off"
+        time.sleep(2)
+    assert [node["ready"] for node in user("nodes").values()].count("True") == 4
+
+
+def test_down_ends_all_of_it(user: User, installed: Project) -> None:
+    supervisor = installed.supervisor()
+    assert supervisor is not None
+    running = [each for each in processes.family(supervisor.pid) if each.program in ("etcd", "kube-apiserver")]
+    assert {each.program for each in running} == {"etcd", "kube-apiserver"}
+    installed.make("down")
+    assert not any(each.alive() for each in running)
+    assert installed.left() == []

@@ -1,0 +1,209 @@
+"""The service that runs machines' API servers: who gets one, with whom it is shared, and until when."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from lab import facts
+from lab.kubernetes import __main__ as service
+from lab.kubernetes.access import Access, send
+from lab.kubernetes.etcd import Etcd
+from lab.layout import Layout
+from tests.lab.kubernetes.support import Identities, ready_to_run
+
+ADDRESS = "127.0.0.1"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What its machines have in common."""
+
+    identities: Identities
+    tokens: str
+
+    @classmethod
+    def new(cls, directory: Path) -> Cluster:
+        directory.mkdir()
+        key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        )
+        return cls(Identities(directory), key.decode())
+
+    def hello(self) -> dict[str, Any]:
+        def pair(name: str, group: str | None = None) -> dict[str, str]:
+            certificate, key = self.identities.issue(name, group)
+            return {"certificate": certificate.read_text(), "key": key.read_text()}
+
+        return {
+            "clients": self.identities.ca.read_text(),
+            "serviceAccount": self.tokens,
+            "controller": pair("controller", "system:masters"),
+            "certificate": pair("api.test"),
+        }
+
+    def access(self, address: str) -> Access:
+        """A user's way in."""
+        certificate, key = self.identities.issue("user", "system:masters")
+        ca = self.identities.ca
+        return Access(url=f"https://{address}", ca=ca, certificate=certificate, key=key, name="api.test")
+
+
+class Machine:
+    """A connection to the service."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self.writer = writer
+        self._pulse: asyncio.Task[None] | None = None
+
+    async def ask(self, line: bytes) -> dict[str, str]:
+        self.writer.write(line + b"\n")
+        return json.loads(await asyncio.wait_for(self._reader.readline(), 90))
+
+    async def begin(self, cluster: Cluster) -> str:
+        """The address of the API server that the service says is ready."""
+        answer = await self.ask(json.dumps(cluster.hello()).encode())
+        assert set(answer) == {"address"}, answer
+        self._pulse = asyncio.create_task(self._live())
+        return answer["address"]
+
+    async def _live(self) -> None:
+        while True:
+            self.writer.write(b"{}\n")
+            await asyncio.sleep(0.3)
+
+    def fall_silent(self) -> None:
+        if self._pulse is not None:
+            self._pulse.cancel()
+
+    def close(self) -> None:
+        self.fall_silent()
+        self.writer.close()
+
+
+Connect = Callable[[], Awaitable[Machine]]
+
+
+@contextlib.asynccontextmanager
+async def running(tmp_path: Path) -> AsyncGenerator[Connect]:
+    ready_to_run()
+    layout = Layout.of(tmp_path / "lab")
+    layout.make()
+    known = facts.ensure(layout, "simulated", Path("/none")).kubernetes
+    assert known is not None
+    served = service.Service(layout, ADDRESS, replace(known, definitions=known.definitions[:1]))
+    server = await asyncio.start_server(served.connected, ADDRESS, 0, limit=1 << 20)
+    port = server.sockets[0].getsockname()[1]
+    machines: list[Machine] = []
+
+    async def connect() -> Machine:
+        machines.append(Machine(*await asyncio.open_connection(ADDRESS, port)))
+        return machines[-1]
+
+    try:
+        yield connect
+    finally:
+        for machine in machines:
+            machine.close()
+        server.close()
+        await served.close()
+
+
+async def refuses_connections(address: str, seconds: float = 20) -> None:
+    """Wait until nobody listens any more."""
+    host, _, port = address.rpartition(":")
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(host, int(port))
+        except ConnectionRefusedError:
+            return
+        writer.close()
+        assert asyncio.get_running_loop().time() < deadline, f"{address} still listens"
+        await asyncio.sleep(0.2)
+
+
+def test_machines_of_a_cluster_share_its_objects_and_others_do_not(tmp_path: Path) -> None:
+    ours, theirs = Cluster.new(tmp_path / "ours"), Cluster.new(tmp_path / "theirs")
+
+    async def scenario() -> None:
+        async with running(tmp_path) as connect:
+            bootstrap, other, stranger = await connect(), await connect(), await connect()
+            first, second, strange = await asyncio.gather(
+                bootstrap.begin(ours), other.begin(ours), stranger.begin(theirs)
+            )
+            with ours.access(first).client() as client:
+                send(client, "POST", CONFIG_MAPS, json={"metadata": {"name": "kept"}})
+            bootstrap.close()
+            await refuses_connections(first)
+            with ours.access(second).client() as client:
+                send(client, "GET", f"{CONFIG_MAPS}/kept")
+                kinds = {each["kind"] for each in send(client, "GET", "/apis/metallb.io/v1beta1")["resources"]}
+                assert "IPAddressPool" in kinds
+            with theirs.access(strange).client() as client:
+                assert client.get(f"{CONFIG_MAPS}/kept").status_code == 404
+            # With its last machine a cluster rests; its objects do not go.
+            other.close()
+            await refuses_connections(second)
+            again = await (await connect()).begin(ours)
+            with ours.access(again).client() as client:
+                send(client, "GET", f"{CONFIG_MAPS}/kept")
+
+    asyncio.run(scenario())
+
+
+def test_a_machine_that_says_nothing_any_more_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_SILENCE_SECONDS", 1.0)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as connect:
+            machine = await connect()
+            address = await machine.begin(Cluster.new(tmp_path / "cluster"))
+            machine.fall_silent()
+            await refuses_connections(address)
+
+    asyncio.run(scenario())
+
+
+def test_without_its_etcd_no_api_server_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Etcd] = []
+    monkeypatch.setattr("lab.kubernetes.cluster.Etcd", lambda *of: started.append(Etcd(*of)) or started[-1])
+
+    async def scenario() -> None:
+        async with running(tmp_path) as connect:
+            address = await (await connect()).begin(Cluster.new(tmp_path / "cluster"))
+            started[0].process.stop()
+            await refuses_connections(address)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"serviceAccount": ""}, "serviceAccount is no private key"),
+        ({"serviceAccount": "../../etc"}, "serviceAccount is no private key"),
+        ({"certificate": {"certificate": "a"}}, "a certificate comes with key"),
+        ({"controller": None}, "a certificate comes with certificate and key"),
+        ({"certificate": {"certificate": "a", "key": "b"}}, "kube-apiserver ended with status 1"),
+    ],
+)
+def test_who_cannot_say_what_it_needs_is_told_so(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as connect:
+            hello = {**Cluster.new(tmp_path / "cluster").hello(), **change}
+            assert complaint in (await (await connect()).ask(json.dumps(hello).encode()))["error"]
+            assert "JSON objects" in (await (await connect()).ask(b"[]"))["error"]
+
+    asyncio.run(scenario())
