@@ -170,7 +170,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     known = facts.ensure(layout, wanted.machines, wanted.installer())
     dns.prepare(layout, known)
     stream.publish(layout, wanted.machines)
-    api = _prepare_kubernetes(layout, known)
+    api = prepare_kubernetes(layout, known)
     for stale in (layout.status, layout.state / "metal_api.ready"):
         stale.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
@@ -184,7 +184,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     report(api)
 
 
-def _prepare_kubernetes(layout: Layout, known: Facts) -> str:
+def prepare_kubernetes(layout: Layout, known: Facts) -> str:
     """Write down who runs the machines' API servers, for the stand-in for openshift-install; says who that is."""
     from lab.kubernetes import programs
     from lab.network import plan

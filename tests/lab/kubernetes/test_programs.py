@@ -1,0 +1,92 @@
+"""Which Kubernetes API a lab has: the real one where all of it is there, and said so where it is not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab import control, facts, golang, setup
+from lab.errors import LabError, SetupFailed
+from lab.kubernetes import build, crds, programs
+from lab.layout import Layout
+
+
+@pytest.fixture
+def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A system on which everything is there."""
+    monkeypatch.setattr(golang, "present", lambda: tmp_path / "go")
+    monkeypatch.setattr(programs, "etcd_program", lambda: tmp_path / "etcd")
+    monkeypatch.setattr(build, "cached", lambda: tmp_path / "kube-apiserver")
+    monkeypatch.setattr(crds.Definitions, "cached", lambda each: tmp_path / each.name)
+    return tmp_path
+
+
+def test_all_of_it_is_found(complete: Path) -> None:
+    assert programs.find() == programs.Programs(
+        apiserver=complete / "kube-apiserver",
+        etcd=complete / "etcd",
+        version=build.pinned(),
+        definitions=(complete / "metallb-crds", complete / "openshift-crds"),
+    )
+
+
+def test_what_is_missing_is_the_reason(complete: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_etcd() -> Path:
+        raise SetupFailed("etcd is not there")
+
+    with monkeypatch.context() as without:
+        without.setattr(golang, "present", lambda: None)
+        assert programs.find() == "there is no Go"
+    with monkeypatch.context() as without:
+        without.setattr(programs, "etcd_program", no_etcd)
+        assert programs.find() == "etcd is not there"
+    for owner, name in ((build, "cached"), (crds.Definitions, "cached")):
+        with monkeypatch.context() as without:
+            without.setattr(owner, name, lambda *_: None)
+            assert programs.find() == "kube-apiserver or its resource definitions are not there: run set-up"
+
+
+def test_set_up_goes_on_without_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(_: object) -> programs.Programs:
+        raise SetupFailed("etcd is not there: install the package etcd-server")
+
+    monkeypatch.setattr(programs, "ensure", nothing)
+    assert setup.kubernetes(print) == (
+        "no real Kubernetes API, small services of the lab's own stand in:"
+        " etcd is not there: install the package etcd-server"
+    )
+
+
+def test_the_installer_is_told_where_api_servers_run(complete: Path) -> None:
+    layout = Layout.of(complete / "lab")
+    layout.make()
+    layout.ca.write_text("a certificate")
+    known = facts.ensure(layout, "simulated", Path("/none"))
+    assert known.kubernetes is not None and facts.require(layout) == known
+    assert f"kube-apiserver {build.pinned()} and etcd" in control.prepare_kubernetes(layout, known)
+    assert json.loads(layout.api_servers.read_text()) == {
+        "server": "192.0.2.14:7443",
+        "name": "kubernetes.facility.test",
+        "authority": "a certificate",
+    }
+
+
+def test_a_lab_that_loses_it_says_so_but_does_not_lose_clusters(
+    complete: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = Layout.of(complete / "lab")
+    layout.make()
+    layout.ca.write_text("a certificate")
+    known = facts.ensure(layout, "simulated", Path("/none"))
+    control.prepare_kubernetes(layout, known)
+    monkeypatch.setattr(golang, "present", lambda: None)
+    without = facts.ensure(layout, "simulated", Path("/none"))
+    assert without == replace(known, kubernetes=None)
+    assert "the real one cannot run: there is no Go" in control.prepare_kubernetes(layout, without)
+    assert not layout.api_servers.exists()
+    layout.kubernetes.mkdir()
+    with pytest.raises(LabError, match=r"cannot run any more: there is no Go; run `make setup`"):
+        control.prepare_kubernetes(layout, without)
