@@ -28,6 +28,7 @@ from lab.kubernetes.server import ApiServer, Place
 from lab.layout import write_private
 
 _LOG = logging.getLogger(__name__)
+_TEND_EVERY_SECONDS = 1.0
 _BOOTSTRAPPER = "system-bootstrap-node-bootstrapper"
 _BOOTSTRAPPERS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -225,7 +226,7 @@ class Cluster:
     async def _tend(self) -> None:
         """End namespaces that are being deleted, by any API server that runs."""
         while True:
-            await asyncio.sleep(namespaces.LOOK_EVERY_SECONDS)
+            await asyncio.sleep(_TEND_EVERY_SECONDS)
             if self._members:
                 await asyncio.to_thread(_end_namespaces, self._members[0].access)
 

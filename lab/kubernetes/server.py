@@ -146,6 +146,8 @@ def _command(place: Place, etcd: Etcd, executable: Path) -> list[str]:
         "--profiling=false",
         # A few clients on two processors: neither caches nor queues are worth what they cost.
         "--watch-cache=false",
+        # It is the name of the system they run on: all servers would take the same.
+        "--feature-gates=APIServerIdentity=false",
         "--enable-priority-and-fairness=false",
         f"--runtime-config=api/all=false,{','.join(f'{each}=true' for each in _APIS)}",
     ]

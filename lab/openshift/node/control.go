@@ -16,6 +16,11 @@ import (
 )
 
 const (
+	// controlEvery is how often the loops look on a machine that is one of several, and has better things to do;
+	// bootstrapEvery on the one machine that installations wait for.
+	controlEvery   = 1500 * time.Millisecond
+	bootstrapEvery = 500 * time.Millisecond
+
 	bootstrapName = kube.ConfigMaps + "/bootstrap"
 	versionName   = kube.ClusterVersions + "/version"
 )
@@ -28,6 +33,7 @@ type controller struct {
 	certifier certifier
 	bootstrap *bootstrapper // nil but on the bootstrap machine
 	mark      bool          // whether nodes that stopped reporting are marked: a store's server tells it at each reading
+	every     time.Duration
 	now       func() time.Time
 	log       *log.Logger
 }
@@ -50,7 +56,7 @@ func (c *controller) Run(ctx context.Context) {
 				c.log.Print(text)
 			}
 		}
-		sleep(ctx, controlEvery)
+		sleep(ctx, c.every)
 	}
 }
 

@@ -32,7 +32,6 @@ const (
 const (
 	apiPort       = "6443"
 	machinePort   = "22623"
-	controlEvery  = 500 * time.Millisecond
 	servingPeriod = 24 * time.Hour
 )
 
@@ -108,7 +107,7 @@ func newController(role Role, bundle cluster.Bundle, network kube.Network, logge
 		return nil, err
 	}
 	result := &controller{
-		facts: bundle.Facts, now: time.Now, log: logger,
+		facts: bundle.Facts, now: time.Now, log: logger, every: controlEvery,
 		certifier: certifier{signer: nodes, bootstrap: role == Bootstrap, now: time.Now, log: logger},
 	}
 	if role == Bootstrap {
@@ -116,6 +115,7 @@ func newController(role Role, bundle cluster.Bundle, network kube.Network, logge
 		if err != nil {
 			return nil, err
 		}
+		result.every = bootstrapEvery
 		result.bootstrap = &bootstrapper{facts: bundle.Facts, network: network, log: logger, config: config}
 	}
 	return result, nil
