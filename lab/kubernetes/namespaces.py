@@ -1,27 +1,23 @@
 """The namespace that MetalLB brings, and the end of namespaces.
 
 The latter is what kube-controller-manager's namespace controller does: it empties a namespace that is being deleted,
-and lets it go. Without it a deleted namespace stays `Terminating` for ever. Whoever runs an API server runs a `Janitor`
-beside it.
+and lets it go. Without it a deleted namespace stays `Terminating` for ever. Whoever runs an API server calls
+`finish` again and again.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Iterator
 
 import httpx
 
 from lab.errors import LabError
-from lab.kubernetes.access import Access, Object, apply, send
+from lab.kubernetes.access import Object, apply, send
 
-LOOK_EVERY_SECONDS = 0.3
 METALLB = "metallb-system"
 """Where MetalLB's objects are looked for. It comes with MetalLB, not with its definitions: the lab has both."""
 
 _FINALIZER = "kubernetes"
-_LOG = logging.getLogger(__name__)
 
 
 def make(client: httpx.Client, name: str) -> None:
@@ -74,30 +70,3 @@ def _collections(client: httpx.Client, namespace: str) -> Iterator[str]:
             if resource["namespaced"] and "/" not in name and {"list", "delete"} <= verbs and not known:
                 seen.add((group, name))
                 yield f"{base}/namespaces/{namespace}/{name}"
-
-
-class Janitor:
-    """`finish`, again and again, in a thread, until told to stop."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True, name="lab-namespaces")
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End; returns when it has."""
-        self._done.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        with self._access.client() as client:
-            while not self._done.wait(LOOK_EVERY_SECONDS):
-                try:
-                    finish(client)
-                except (httpx.HTTPError, LabError) as error:
-                    # The API server may be on its way out, or somebody changed what was just read: look again.
-                    _LOG.warning("namespaces that are being deleted: %s", error)

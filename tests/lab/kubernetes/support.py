@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import threading
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 import trustme
 
-from lab.errors import SetupFailed
+from lab.errors import LabError, SetupFailed
 from lab.golang import find_go
 from lab.kubernetes import crds, namespaces, programs
 from lab.kubernetes.access import Access, define
 from lab.kubernetes.etcd import Etcd
 from lab.kubernetes.etcd import program as etcd
-from lab.kubernetes.namespaces import Janitor
+from lab.kubernetes.namespaces import finish
 from lab.kubernetes.process import free_port
 from lab.kubernetes.server import ApiServer, Place
 
@@ -81,6 +82,32 @@ class Servers:
         """End both."""
         self.api.process.stop()
         self.etcd.process.stop()
+
+
+class Janitor:
+    """`finish`, again and again, in a thread, until told to stop."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True, name="lab-namespaces")
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; returns when it has."""
+        self._done.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        with self._access.client() as client:
+            while not self._done.wait(0.3):
+                try:
+                    finish(client)
+                except LabError:
+                    continue  # somebody changed what was just read: look again
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ import pytest
 
 from lab import control, leftovers
 from lab.errors import LabError, ServiceFailed
+from lab.kubernetes import programs
 from lab.layout import Layout
 from lab.network import bird
 from tests.lab.network.conftest import ROOT, Lab
@@ -66,6 +67,9 @@ def test_facts_have_the_agreed_shape(lab: Lab) -> None:
         ),
         "boot": ["stream_url"],
         "installer": str,
+        "kubernetes": type(None)
+        if isinstance(programs.find(), str)
+        else ["apiserver", "definitions", "etcd", "version"],
     }
     assert sorted(printed["dns"]["tsig"]) == ["algorithm", "name", "secret"]
 
@@ -163,7 +167,8 @@ def _service(lab: Lab, module: str) -> int:
 def test_a_service_that_cannot_start_is_named_with_its_log(lab: Lab) -> None:
     lab.layout.make()
     (lab.layout.tls / "boot.facility.test.crt").write_text("not a certificate")
-    (lab.layout.tls / "metadata.platformequinix.com.crt").touch()
+    for name in ("metadata.platformequinix.com", "kubernetes.facility.test"):
+        (lab.layout.tls / f"{name}.crt").touch()
     lab.layout.ca.touch()
     with pytest.raises(ServiceFailed, match=r"(?s)boot dead.*boot\.log.*SSL"):
         lab.up()
