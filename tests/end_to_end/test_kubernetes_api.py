@@ -15,7 +15,7 @@ from lab.kubernetes import build, programs
 from tests.end_to_end import processes
 from tests.end_to_end.cluster import DOMAIN, names
 from tests.end_to_end.project import Project
-from tests.end_to_end.secrets import output
+from tests.end_to_end.secrets import outputs
 from tools.engine import ensure
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
@@ -37,7 +37,7 @@ class User:
     def __init__(self, project: Project, directory: Path) -> None:
         self._project = project
         self._kubeconfig = directory / "kubeconfig"
-        self._kubeconfig.write_text(output(project, str(ensure(print).path), "kubeconfig"))
+        self._kubeconfig.write_text(outputs(project, str(ensure(print).path))["kubeconfig"])
 
     def __call__(self, *arguments: str) -> Any:
         lab = [sys.executable, "-m", "lab", "run", "--state", str(self._project.layout.state), "--"]
