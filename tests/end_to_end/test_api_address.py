@@ -16,15 +16,16 @@ from typing import Any
 import pytest
 
 from lab.kube_vip import KUBE_VIP
+from lab.kubernetes import programs
 from lab.network import plan
 from tests.end_to_end.project import Project
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.libvirt]
 
 _LONGEST = 600.0
-HAND_OVER_GAP = 5.0
-"""Seconds without an answer. The goal is 1 s, and 0.8 s were measured where two processors emulated the four machines
-and had nothing else to do; with other tests beside it, 2.3 s."""
+HAND_OVER_GAP = 3.0
+"""Seconds without an answer. The goal is 1 s, and 0.2 s were measured where two processors emulated the four machines and
+had little else to do; with other tests beside it, 1.4 s."""
 LOSS_GAP = 5.0
 """Seconds without an answer; measured 0.1 to 1.3 s."""
 ARP_LOSS_GAP = 15.0
@@ -222,6 +223,9 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("with_kube_vip")
 def test_one_machine_at_a_time_answers_by_arp(emulated: Project, tmp_path: Path) -> None:
+    reason = programs.find()
+    if isinstance(reason, str):
+        pytest.skip(f"no real Kubernetes API here, and so no lease: {reason}")
     emulated.configure(
         apiAddress={"type": "kube-vip", "mode": "arp", "address": _SHARED_ADDRESS}, workers={"count": 0}, **_CLIENTS
     )
