@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.libvirt]
 
 _LONGEST = 600.0
 HAND_OVER_GAP = 3.0
-"""Seconds without an answer. The goal is 1 s, and 0.2 s were measured where two processors emulated the four machines and
+"""Seconds without an answer. The goal is 1 s; 0.2 s were measured where two processors emulated the four machines and
 had little else to do; with other tests beside it, 1.4 s."""
 LOSS_GAP = 5.0
 """Seconds without an answer; measured 0.1 to 1.3 s."""
