@@ -170,6 +170,25 @@ class NodeUnit:
     text: str
 
 
+def network_service(name: str, *, description: str, program: str) -> NodeUnit:
+    """A unit that keeps a bash script running from when there is a network on, whatever becomes of it."""
+    return NodeUnit(
+        name=name,
+        text=(
+            "[Unit]\n"
+            f"Description={description}\n"
+            "Wants=network-online.target\n"
+            "After=network-online.target\n"
+            "[Service]\n"
+            f"ExecStart=/bin/bash {program}\n"
+            "Restart=always\n"
+            "RestartSec=5\n"
+            "[Install]\n"
+            "WantedBy=multi-user.target\n"
+        ),
+    )
+
+
 def pointer(
     *,
     hostname: str,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from components.boot.ignition import NodeFile, NodeUnit
+from components.boot.ignition import NodeFile, NodeUnit, network_service
 
 UNIT = "metal-ipi-bgp-routes.service"
 _SCRIPT = "/usr/local/bin/metal-ipi-bgp-routes"
@@ -28,21 +28,7 @@ def files(metadata_url: str) -> list[NodeFile]:
 
 def unit() -> NodeUnit:
     """The service that runs the script."""
-    return NodeUnit(
-        name=UNIT,
-        text=(
-            "[Unit]\n"
-            "Description=The way to this machine's BGP peers\n"
-            "Wants=network-online.target\n"
-            "After=network-online.target\n"
-            "[Service]\n"
-            f"ExecStart=/bin/bash {_SCRIPT}\n"
-            "Restart=always\n"
-            "RestartSec=5\n"
-            "[Install]\n"
-            "WantedBy=multi-user.target\n"
-        ),
-    )
+    return network_service(UNIT, description="The way to this machine's BGP peers", program=_SCRIPT)
 
 
 @cache

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from components.boot.ignition import NodeFile, NodeUnit
+from components.boot.ignition import NodeFile, NodeUnit, network_service
 
 UNIT = "metal-ipi-kube-vip.service"
 PROGRAM = "/usr/local/bin/metal-ipi-kube-vip"
@@ -79,20 +79,8 @@ def files(kube_vip: KubeVip) -> list[NodeFile]:
 
 def unit() -> NodeUnit:
     """The service that runs the script."""
-    return NodeUnit(
-        name=UNIT,
-        text=(
-            "[Unit]\n"
-            "Description=The API's address, announced while this machine's API server answers\n"
-            "Wants=network-online.target\n"
-            "After=network-online.target\n"
-            "[Service]\n"
-            f"ExecStart=/bin/bash {PROGRAM}\n"
-            "Restart=always\n"
-            "RestartSec=5\n"
-            "[Install]\n"
-            "WantedBy=multi-user.target\n"
-        ),
+    return network_service(
+        UNIT, description="The API's address, announced while this machine's API server answers", program=PROGRAM
     )
 
 

@@ -143,6 +143,14 @@ def read_access(reader: Reader, *, required: bool = False) -> Access:
     )
 
 
+def access_of(spec: Spec) -> Access:
+    """The nodes of a specification, and how to log in to them; raises InvalidInputs for anything less."""
+    reader = Reader(spec, "spec")
+    access = read_access(reader, required=True)
+    reader.raise_problems()
+    return access
+
+
 def read_nodes(reader: Reader, key: str, *, required: bool) -> list[Node]:
     """A list of nodes."""
     return [_node(member) for member in reader.sections(key, required=required)]

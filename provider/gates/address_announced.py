@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from provider.errors import ProviderError
 from provider.fields import Reader
-from provider.gates import Check, Node, Observation, Spec, read_access, read_nodes
+from provider.gates import Check, Node, Observation, Spec, access_of, read_nodes
 from provider.gates.ssh import NotYet, WrongHostKey, run
 from provider.platforms import is_gone
 from provider.resource import Context
@@ -44,7 +44,7 @@ class AddressAnnounced:
 
     def __init__(self, context: Context, spec: Spec, pending: list[Node], leaving: list[Node]) -> None:
         self._context = context
-        self._access = read_access(Reader(spec, "spec"), required=True)
+        self._access = access_of(spec)
         self._address, self._arp, self._program = str(spec["address"]), spec["mode"] == "arp", str(spec["program"])
         self._pending, self._leaving = pending, leaving
         self._announcing: list[str] = []

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from provider.errors import ProviderError
-from provider.fields import Reader
-from provider.gates import Access, Check, Node, Observation, Spec, read_access
+from provider.gates import Access, Check, Node, Observation, Spec, access_of
 from provider.gates.ssh import NotYet, WrongHostKey, answers, run
 from provider.platforms import is_gone
 from provider.resource import Context
@@ -25,17 +24,10 @@ PORT = 22623
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     """Nodes that have these networks already are left alone, and so are nodes that are gone (the bootstrap machine)."""
     same = old is not None and old.get("networks") == spec["networks"] and old.get("program") == spec["program"]
-    known = set(_access(old).nodes) if old else set[Node]()
-    access = _access(spec)
+    known = set(access_of(old).nodes) if old else set[Node]()
+    access = access_of(spec)
     pending = [node for node in access.nodes if not (same and node in known)]
     return MachineConfigAccess(context, spec, access, pending, known) if pending else None
-
-
-def _access(spec: Spec) -> Access:
-    reader = Reader(spec, "spec")
-    access = read_access(reader, required=True)
-    reader.raise_problems()
-    return access
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from provider.errors import ProviderError
-from provider.fields import Reader
-from provider.gates import Access, Check, Node, Observation, Spec, read_access
+from provider.gates import Access, Check, Node, Observation, Spec, access_of
 from provider.gates.causes import recognise
 from provider.gates.ssh import NotYet, WrongHostKey, login, read_console
 from provider.platforms import Event, MachineDriver, open_driver
@@ -26,17 +25,10 @@ _CONSOLES_AT_ONCE = 4
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     """Nodes which the old specification held, the same in all that is waited for, have passed already."""
-    access = _access(spec)
-    passed = set(_access(old).nodes) if old else set[Node]()
+    access = access_of(spec)
+    passed = set(access_of(old).nodes) if old else set[Node]()
     pending = [node for node in access.nodes if node not in passed]
     return SshReachable(context, access, pending) if pending else None
-
-
-def _access(spec: Spec) -> Access:
-    reader = Reader(spec, "spec")
-    access = read_access(reader, required=True)
-    reader.raise_problems()
-    return access
 
 
 class SshReachable:
