@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
+
+BootDevice = Literal["network", "disk"]
+BootOrder = Callable[[str], tuple[BootDevice, ...]]
+"""What a machine's firmware tries, in order, at the boot that begins now. Asked at every reset, by the machine's id."""
+
+
+def network_only(_machine_id: str) -> tuple[BootDevice, ...]:
+    """The order of a machine that has nothing to boot but the network."""
+    return ("network",)
 
 
 class BackendError(Exception):
@@ -21,6 +31,17 @@ class Address:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Disk:
+    """One disk of a machine. What is on it stays until the machine is deleted."""
+
+    serial: str
+    """Its serial number, by which the operating system finds it below /dev/disk/by-id."""
+    size_mib: int
+    rotational: bool = False
+    """Whether it says that it rotates."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MachineSpec:
     """What a back end must know to boot a machine; everything else the machine asks for itself over the network."""
 
@@ -31,6 +52,10 @@ class MachineSpec:
     """The first is the public IPv4, the only one handed out by DHCP."""
     memory_mib: int
     cpus: int
+    disks: tuple[Disk, ...] = ()
+    firmware: Literal["bios", "uefi"] = "bios"
+    boot_url: str = ""
+    """What DHCP tells it to boot; empty: the metadata service's script for this machine, as on Metal."""
 
 
 class MachineBackend(Protocol):
@@ -40,8 +65,8 @@ class MachineBackend(Protocol):
         """Start what is needed (hypervisor, DHCP, SSH); raises BackendError."""
         ...
 
-    async def power_on(self, spec: MachineSpec) -> None:
-        """(Re)boot from the network: DHCP or its like, then http://<metadata>/ipxe/<id>."""
+    async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
+        """(Re)boot from what `order` says, then and at every later reset of the machine."""
         ...
 
     async def power_off(self, machine_id: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from lab.machines.base import BackendError, MachineSpec
+from lab.machines.base import BackendError, BootOrder, MachineSpec, network_only
 from lab.machines.libvirt_daemon import MACHINES, LibvirtDaemon
 from lab.machines.libvirt_dhcp import IPV6_ROUTER, Dhcp
 from lab.machines.libvirt_domain import domain_xml
@@ -49,8 +49,10 @@ class LibvirtBackend:
         )  # fails where IPv6 is off: just slower
         await asyncio.gather(self._daemon.start(), self._dhcp.start())
 
-    async def power_on(self, spec: MachineSpec) -> None:
+    async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
         """Boot from the network, whatever the machine did before."""
+        if order is not network_only:
+            raise BackendError("libvirt machines have no disk to boot from yet")
         self._specs[spec.id] = spec
         await self._gateways("replace", spec)
         await self._dhcp.add(spec)

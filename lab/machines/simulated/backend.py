@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from lab.machines.base import BackendError, MachineSpec
+from lab.machines.base import BackendError, BootOrder, MachineSpec, network_only
 from lab.machines.simulated.fetch import Downloads
 from lab.machines.simulated.machine import Machine, Surroundings, saved
 
@@ -49,8 +49,10 @@ class SimulatedBackend:
         """Machines that `open` brought back."""
         return self._running
 
-    async def power_on(self, spec: MachineSpec) -> None:
+    async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
         """Boot, in the background."""
+        if order is not network_only:
+            raise BackendError("simulated machines have no disk to boot from yet")
         known = self._machines.get(spec.id)
         if known is not None and known.spec != spec:
             await known.power_off()

@@ -13,7 +13,7 @@ from typing import Any
 import asyncssh
 import httpx
 
-from lab.machines.base import BackendError, MachineSpec
+from lab.machines.base import BackendError, BootOrder, MachineSpec, network_only
 from lab.metal_api.metadata import metadata_app
 from lab.metal_api.middleware import RequestLog
 from lab.metal_api.provisioning import Pace, Provisioner
@@ -69,7 +69,7 @@ class FakeMachines:
     async def open(self) -> None:
         self.calls.append(("open", ""))
 
-    async def power_on(self, spec: MachineSpec) -> None:
+    async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
         if self.refuse is not None:
             raise BackendError(self.refuse)
         self.specs[spec.id] = spec
