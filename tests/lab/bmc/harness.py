@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sushy
 import sushy.auth
+import sushy.exceptions
 
 from lab.bmc import identity
 from lab.bmc.control import Control
@@ -106,7 +107,8 @@ class World:
     def stop(self) -> None:
         """Stop the service. Clients log out, for sushy would try for long to do so later."""
         for client in self._clients:
-            client._auth.close()
+            with suppress(sushy.exceptions.ResourceNotFoundError):  # a BMC that restarted forgot it
+                client._auth.close()
             client._conn._session.close()
         self._clients.clear()
         self.run(self.control.close())
