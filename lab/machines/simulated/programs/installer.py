@@ -15,7 +15,6 @@ from lab.machines.simulated.ignition import IgnitionError
 from lab.machines.simulated.ignition.resource import Fetcher
 from lab.machines.simulated.programs import Answer, Call, Host, Refused
 
-IMAGE_KIND = "simulated-disk-image"
 _FLAGS = ("insecure", "insecure-ignition", "offline", "preserve-on-error")
 _LISTS = ("append-karg", "delete-karg", "console")
 _VALUES = (
@@ -30,6 +29,14 @@ _VALUES = (
 _ENTRY = "loader/entries/ostree-1.conf"
 _ARGUMENTS = ("$ignition_firstboot", "rw", "root=LABEL=root")
 _HASHES = {"sha256": hashlib.sha256, "sha512": hashlib.sha512}
+
+
+def image_os_release(image: bytes) -> str:
+    """What a simulated disk image has for /etc/os-release. Raises ValueError, KeyError or TypeError for any other."""
+    document = json.loads(image)
+    if document["kind"] != "simulated-disk-image":
+        raise ValueError(f"it is of kind {document['kind']!r}")
+    return str(document["os_release"])
 
 
 class _Options:
@@ -145,12 +152,8 @@ def _image(call: Call, host: Host, options: _Options) -> str:
         return (host.root / "etc/os-release").read_text()
     if "insecure" not in options.flags:
         raise Refused(f"opening signature file {name}.sig: No such file or directory")
-    path = host.path(call, name)
     try:
-        document = json.loads(path.read_bytes())
-        if document["kind"] != IMAGE_KIND:
-            raise ValueError(document["kind"])
-        return str(document["os_release"])
+        return image_os_release(host.path(call, name).read_bytes())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refused(f"{name}: no disk image for simulated machines: {error!r}") from error
 
