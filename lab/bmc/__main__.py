@@ -46,8 +46,8 @@ async def _serve(layout: Layout, machines: str) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         await rack.open(_listen)
-        await control.open()
         ipmi = await _start_ipmi(layout)
+        await control.open()  # the last: who finds it open finds all there
         ended = asyncio.create_task(ipmi.wait())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -63,10 +63,16 @@ async def _serve(layout: Layout, machines: str) -> None:
 
 
 async def _start_ipmi(layout: Layout) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
+    """The process that speaks IPMI, once it listens."""
+    process = await asyncio.create_subprocess_exec(
         *("setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "lab.bmc.ipmi", "--state", str(layout.state)),
         stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
     )
+    assert process.stdout is not None
+    if not await process.stdout.readline():
+        raise BackendError(f"IPMI ended with status {await process.wait()}")
+    return process
 
 
 async def _listen(bmc: Bmc) -> None:

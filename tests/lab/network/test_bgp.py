@@ -52,12 +52,14 @@ class Facility:
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
+        assert lab.facts.api is not None
         self.project = f"/metal/v1/projects/{lab.facts.api.project_id}"
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """A request to the API, which must succeed."""
-        api, text = self.lab.facts, "" if body is None else json.dumps(body)
-        answer = self.lab.python(CALL, api.api.token, api.ca_path, method, path, text)
+        known, text = self.lab.facts, "" if body is None else json.dumps(body)
+        assert known.api is not None
+        answer = self.lab.python(CALL, known.api.token, known.ca_path, method, path, text)
         return json.loads(answer) if answer.strip() else None
 
     def device(self, hostname: str) -> tuple[str, dict[str, Any]]:

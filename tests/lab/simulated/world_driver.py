@@ -65,6 +65,7 @@ class Facility:
         tool.write_text(TOOL)
         tool.chmod(0o755)
         self.facts = lab_facts.ensure(self.layout, "simulated", tool)
+        assert self.facts.api is not None
         self._without_router()
         self.user = asyncssh.generate_private_key("ssh-ed25519")
         self.host = asyncssh.generate_private_key("ssh-ed25519")

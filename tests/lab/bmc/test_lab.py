@@ -1,0 +1,70 @@
+"""What a lab with a rack has in the place of the Metal API: facts, certificates, services."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from lab import control, facts, services
+from lab.bmc import identity
+from lab.errors import LabError
+from lab.layout import Layout
+from lab.network import certificates, plan
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = Layout.of(tmp_path / "lab")
+    made.make()
+    return made
+
+
+def test_a_rack_is_the_same_after_a_restart(layout: Layout, tmp_path: Path) -> None:
+    first = facts.ensure(layout, "simulated", tmp_path, rack=5)
+    assert facts.ensure(layout, "simulated", tmp_path, rack=5) == first == facts.load(layout)
+    assert first.rack is not None
+    assert (first.api, first.bgp) == (None, None)
+    assert [each.bmc.address for each in first.rack.servers] == [f"https://192.0.2.{65 + n}" for n in range(5)]
+    assert [each.address for each in first.rack.servers] == [f"192.0.2.{97 + n}" for n in range(5)]
+    for each in ("uuid", "serial", "mac"):
+        assert len({getattr(server, each) for server in first.rack.servers}) == 5
+    assert len({server.bmc.password for server in first.rack.servers}) == 5
+
+
+def test_the_largest_rack_has_room() -> None:
+    servers = identity.make(identity.LARGEST, "ca.pem")
+    assert ipaddress.ip_address(servers[-1].host) in ipaddress.ip_network(plan.BMCS)
+    assert ipaddress.ip_address(servers[-1].address) in ipaddress.ip_network(plan.SERVERS)
+    for count in (-1, 0, identity.LARGEST + 1):
+        with pytest.raises(LabError, match="a rack has 1 to"):
+            identity.make(count, "ca.pem")
+
+
+def test_bmcs_have_certificates_of_their_own(layout: Layout) -> None:
+    certificates.ensure(layout, {"server-0": "192.0.2.65", "server-1": "192.0.2.66"})
+    made = [x509.load_pem_x509_certificate((layout.tls / f"server-{n}.crt").read_bytes()) for n in range(2)]
+    names = [each.extensions.get_extension_for_class(x509.SubjectAlternativeName).value for each in made]
+    assert [name.get_values_for_type(x509.IPAddress) for name in names] == [
+        [ipaddress.ip_address("192.0.2.65")],
+        [ipaddress.ip_address("192.0.2.66")],
+    ]
+    authority = x509.load_pem_x509_certificate(layout.ca.read_bytes())
+    for each in made:
+        each.verify_directly_issued_by(authority)
+
+
+def test_bmcs_come_in_the_place_of_the_api_and_its_router(layout: Layout) -> None:
+    names = [service.name for service in services.select(layout, "simulated", control.RACK_SERVICES)]
+    assert names == ["dns", "boot", "bmc"]
+    assert "bmc" not in [service.name for service in services.select(layout, "simulated")]
+
+
+def test_a_lab_with_another_rack_is_not_started(layout: Layout, tmp_path: Path) -> None:
+    facts.ensure(layout, "simulated", tmp_path, rack=2)
+    for rack, there in ((0, "the Metal API"), (3, "a rack of 3 servers")):
+        wanted = control.Wanted(layout=layout, machines="simulated", rack=rack, installer=lambda: tmp_path)
+        with pytest.raises(LabError, match=f"has a rack of 2 servers, not {there}"):
+            control.up(wanted, print)
