@@ -575,6 +575,207 @@ class Gate(_Resource):
         return self._output("waitedSeconds")
 
 
+# --- installation ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveFileArgs:
+    """A file of the live system which installs, as a running node fetches it."""
+
+    url: pulumi.Input[str]
+    """Where it is."""
+    sha256: pulumi.Input[str]
+    """Its digest in hex."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"url": self.url, "sha256": self.sha256}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveSystemArgs:
+    """The live system which installs, for a running node that is to go over to it by kexec."""
+
+    kernel: LiveFileArgs
+    """Its kernel."""
+    initramfs: LiveFileArgs
+    """Its initramfs."""
+    arguments: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Its kernel command line. Secret: it names where its Ignition lies."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "kernel": self.kernel.to_wire(),
+            "initramfs": self.initramfs.to_wire(),
+            "arguments": pulumi.Output.secret(self.arguments),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstalledSystemArgs:
+    """What a machine runs: told in previews when it changes. What counts is `InstallationArgs.generation`."""
+
+    release: pulumi.Input[str]
+    """Release of the operating system."""
+    kernel_arguments: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Kernel arguments beside the image's own."""
+    consoles: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Consoles, `ttyS0,115200n8`."""
+    ignition: pulumi.Input[str]
+    """Digest of its Ignition."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "release": self.release,
+            "kernelArguments": self.kernel_arguments,
+            "consoles": self.consoles,
+            "ignition": self.ignition,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallationArgs:
+    """Arguments of `Installation`. A changed `generation` installs the machine again; no other change does anything."""
+
+    platform: pulumi.Input[str]
+    """`redfish` or `equinix-metal`."""
+    machine_id: pulumi.Input[str]
+    """The platform's id. A change replaces: it is another machine."""
+    hostname: pulumi.Input[str]
+    """Short name, in messages and in the settings that consent."""
+    node: pulumi.Input[str]
+    """Name of its Kubernetes node."""
+    role: str
+    """`control-plane` or `worker`."""
+    pool: pulumi.Input[str]
+    """Machines which are installed again in turn, `max_unavailable` at once."""
+    cluster: pulumi.Input[str]
+    """`<cluster>.<domain>`; the marker on the machine names it."""
+    generation: pulumi.Input[str]
+    """16 hex digits that stand for all the machine runs."""
+    runs: InstalledSystemArgs
+    """The same, for people."""
+    address: pulumi.Input[str]
+    """IPv4 address SSH answers on, of the installed system and of the one that installs."""
+    addresses: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
+    """All IP addresses which the node's serving certificate may name; not given: `address`."""
+    port: pulumi.Input[int] | None = None
+    """SSH port, 22."""
+    host_key: pulumi.Input[str]
+    """Pinned SSH host key of the installed system."""
+    live_host_key: pulumi.Input[str]
+    """Pinned SSH host key of the live system which installs."""
+    user: pulumi.Input[str] = "core"
+    """SSH user of both, who may become root."""
+    private_key: pulumi.Input[str]
+    """SSH key, OpenSSH PEM. Secret."""
+    live: LiveSystemArgs
+    """What a running node goes over to in order to be installed again."""
+    mac: pulumi.Input[str] | None = None
+    """MAC address of the interface that boots; with `redfish`."""
+    script: pulumi.Input[str] | None = None
+    """iPXE script that boots the live system; with `redfish`. Secret."""
+    chain: pulumi.Input[str] | None = None
+    """Text of the site's `boot.ipxe`; with `redfish`."""
+    user_data: pulumi.Input[str] | None = None
+    """User data of the installed system; with `equinix-metal`. Secret."""
+    ipxe_script_url: pulumi.Input[str] | None = None
+    """The iPXE script that boots the live system; with `equinix-metal`. Secret."""
+    artifacts_directory: pulumi.Input[str]
+    """`Artifacts.directory` of the installer's files."""
+    artifacts_files: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """This machine's files there, deleted once it is installed: their `Artifacts` are `ephemeral`."""
+    ordered: pulumi.Input[bool] = False
+    """Whether making the machine has booted the live system already."""
+    consent: pulumi.Input[bool] = False
+    """Whether a control plane machine may be installed again."""
+    max_unavailable: pulumi.Input[int] = 1
+    """How many machines of the pool may be away at once."""
+    members: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Node names of all machines of the role, this one included."""
+    credentials: ClusterCredentials | None = None
+    """The cluster, to drain the node and to see it join again. A first installation needs none."""
+    drain_timeout_seconds: pulumi.Input[float] = 600
+    """How long disruption budgets and terminating pods are waited for."""
+    pre_reboot_commands: Sequence[pulumi.Input[str]] = ()
+    """Shell commands run on the drained node before it goes."""
+    pxe_commands: Sequence[pulumi.Input[str]] = ()
+    """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
+    has MACHINE, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
+    check: pulumi.Input[str] | None = None
+    """Shell script run on the node once it is installed again, before it takes pods; anything but 0 ends the roll."""
+    log_directory: pulumi.Input[str] | None = None
+    """Absolute directory; logs of a failed installation go to `<directory>/installation-<hostname>/`."""
+    timeout_seconds: pulumi.Input[float] = 3600
+    """How long the installation may take, and as long again until the node has joined."""
+
+
+class Installation(_Resource):
+    """A machine's operating system on its disk, installed again when what it is to run changes."""
+
+    _outputs = ("generation", "installedAt", "device", "via")
+
+    def __init__(self, name: str, args: InstallationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "platform": args.platform,
+            "machineId": args.machine_id,
+            "hostname": args.hostname,
+            "node": args.node,
+            "role": args.role,
+            "pool": args.pool,
+            "cluster": args.cluster,
+            "generation": args.generation,
+            "runs": args.runs.to_wire(),
+            "address": args.address,
+            "addresses": args.addresses,
+            "port": args.port,
+            "hostKey": args.host_key,
+            "liveHostKey": args.live_host_key,
+            "user": args.user,
+            "privateKey": _secret(args.private_key),
+            "live": args.live.to_wire(),
+            "mac": args.mac,
+            "script": _secret(args.script),
+            "chain": args.chain,
+            "userData": _secret(args.user_data),
+            "ipxeScriptUrl": _secret(args.ipxe_script_url),
+            "artifactsDirectory": args.artifacts_directory,
+            "artifactsFiles": args.artifacts_files,
+            "ordered": args.ordered,
+            "consent": args.consent,
+            "maxUnavailable": args.max_unavailable,
+            "members": args.members,
+            "credentials": args.credentials.to_wire() if args.credentials else None,
+            "drainTimeoutSeconds": args.drain_timeout_seconds,
+            "preRebootCommands": list(args.pre_reboot_commands),
+            "pxeCommands": list(args.pxe_commands),
+            "check": args.check,
+            "logDirectory": args.log_directory,
+            "timeoutSeconds": args.timeout_seconds,
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def generation(self) -> pulumi.Output[str]:
+        """What it runs, as last seen; empty where its installation failed."""
+        return self._output("generation")
+
+    @property
+    def installed_at(self) -> pulumi.Output[str]:
+        """When it was installed, ISO 8601 in UTC."""
+        return self._output("installedAt")
+
+    @property
+    def device(self) -> pulumi.Output[str]:
+        """The disk it was installed to, by a stable path."""
+        return self._output("device")
+
+    @property
+    def via(self) -> pulumi.Output[str]:
+        """How it got into its installer: `order`, `network boot`, `kexec`, `reinstall`, `pxe-commands`; `found` where
+        an interrupted run had installed it."""
+        return self._output("via")
+
+
 # --- removal --------------------------------------------------------------------------------------------------------
 
 
