@@ -12,28 +12,52 @@ from pydantic import SecretStr
 from stacks.sections.artifacts import S3Artifacts
 from stacks.sections.base import REHEARSAL
 from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
+from stacks.sections.machines import EquinixMetal
+from stacks.sections.redfish import Redfish, ServerBmc
 from stacks.settings import Settings
 
 _REHEARSAL_URL = "https://rehearsal.invalid/artifacts"
 _REHEARSAL_PROJECT = "00000000-0000-4000-8000-000000000000"
 
 
-def auth_token(settings: Settings) -> str:
+def auth_token(metal: EquinixMetal) -> str:
     """The Metal API token."""
-    return _secret(settings.platform.auth_token)
+    return _secret(metal.auth_token)
 
 
-def project_id(settings: Settings) -> str | None:
+def project_id(settings: Settings, metal: EquinixMetal) -> str | None:
     """The project to use; None where one is to be created."""
-    if settings.rehearsal and settings.platform.project_id is None and settings.platform.project_name is None:
+    if settings.rehearsal and metal.project_id is None and metal.project_name is None:
         return _REHEARSAL_PROJECT
-    return settings.platform.project_id
+    return metal.project_id
 
 
 def provider_sections(settings: Settings) -> dict[str, dict[str, Any]]:
-    """The configuration of our own provider: `metal`, `dns` and `artifacts`; secret as a whole."""
-    sections = {"metal": {"authToken": auth_token(settings)}, "dns": _dns(settings), "artifacts": _artifacts(settings)}
+    """The configuration of our own provider: `metal` or `bmcs`, `dns` and `artifacts`; secret as a whole."""
+    platform = settings.platform
+    machines = (
+        {"bmcs": {server.name: _bmc(platform.bmc_of(server)) for server in platform.servers}}
+        if isinstance(platform, Redfish)
+        else {"metal": {"authToken": auth_token(platform)}}
+    )
+    sections = {**machines, "dns": _dns(settings), "artifacts": _artifacts(settings)}
     return {name: section for name, section in sections.items() if section is not None}
+
+
+def _bmc(bmc: ServerBmc) -> dict[str, Any]:
+    section = {
+        "address": bmc.address,
+        "username": bmc.username or REHEARSAL,
+        "password": _secret(bmc.password),
+        "ca": bmc.ca,
+        "fingerprint": bmc.fingerprint,
+        "systemId": bmc.system_id,
+        "bootMethod": bmc.boot_method or "pxe",
+        "bootMode": bmc.boot_mode,
+        "bootImage": bmc.boot_image,
+        "bootUrl": bmc.boot_url,
+    }
+    return {name: value for name, value in section.items() if value is not None}
 
 
 def _dns(settings: Settings) -> dict[str, Any] | None:

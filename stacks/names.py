@@ -17,12 +17,12 @@ class Names:
 
     @classmethod
     def of(cls, settings: Settings) -> Names:
-        """Names are numbered from 0 and never reused for another role."""
+        """Names say the role, and are never reused for another one."""
         cluster = settings.cluster_name
         return cls(
             bootstrap=f"{cluster}-bootstrap",
-            control_plane=tuple(f"{cluster}-control-plane-{n}" for n in range(settings.control_plane.count)),
-            workers=tuple(f"{cluster}-worker-{n}" for n in range(settings.workers.count)),
+            control_plane=tuple(f"{cluster}-{name}" for name in settings.machines if not name.startswith("worker-")),
+            workers=tuple(f"{cluster}-{name}" for name in settings.machines if name.startswith("worker-")),
         )
 
     @property

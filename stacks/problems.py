@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
-SECRET_NAMES = frozenset({"authToken", "secret", "privateKey", "pullSecret", "secretAccessKey"})
+NAMESPACE = "metal-ipi"
+SECRET_NAMES = frozenset({"authToken", "secret", "privateKey", "pullSecret", "secretAccessKey", "password"})
 _LONGEST_VALUE = 60
 _NOT_SET = "(not set)"
 
@@ -111,7 +112,7 @@ def _path(location: Sequence[int | str]) -> str:
     path = ""
     for part in location:
         path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
-    return f"metal-ipi:{path}"
+    return f"{NAMESPACE}:{path}"
 
 
 def _secret_flag(location: Sequence[int | str]) -> str:

@@ -40,6 +40,7 @@ from stacks.names import Names
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.base import REHEARSAL
 from stacks.sections.dns import NoDns
+from stacks.sections.machines import EquinixMetal as EquinixMetalSettings
 from stacks.service_addresses import announcing_role, service_addresses
 from stacks.settings import OKD_PULL_SECRET, Settings, load
 from stacks.stream import boot_artifacts
@@ -62,7 +63,7 @@ def _boot_spec(settings: Settings) -> BootSpec:
         artifacts=boot_artifacts(settings),
         architecture=settings.boot.architecture,
         platform_id=EquinixMetal.ignition_platform,
-        install_device=settings.boot.install_device,
+        installs=settings.boot.install is not None,
         consoles=settings.boot.consoles,
         extra=settings.boot.kernel_arguments,
     )
@@ -137,13 +138,14 @@ class Cluster:
 
     def _platform(self) -> EquinixMetal:
         metal = self.settings.platform
+        assert isinstance(metal, EquinixMetalSettings)
         return EquinixMetal(
             "platform",
             EquinixMetalArgs(
                 stack=pulumi.get_stack(),
                 cluster=self.settings.domain,
-                auth_token=connections.auth_token(self.settings),
-                project_id=connections.project_id(self.settings),
+                auth_token=connections.auth_token(metal),
+                project_id=connections.project_id(self.settings, metal),
                 project_name=metal.project_name,
                 organization_id=metal.organization_id,
                 metro=metal.metro,

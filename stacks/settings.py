@@ -15,24 +15,18 @@ import pulumi
 import pulumi.runtime.config
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from stacks.problems import SECRET_NAMES, Problem, SettingsError, describe
+from stacks.conflicts import conflicts
+from stacks.problems import NAMESPACE, SECRET_NAMES, Problem, SettingsError, describe
 from stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
 from stacks.sections.artifacts import S3Artifacts, SshArtifacts
 from stacks.sections.base import REHEARSAL, Section, wrong
 from stacks.sections.boot import Boot
+from stacks.sections.devices import DeviceRule
 from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 from stacks.sections.install import Install, Lab, Ssh, Timeouts
-from stacks.sections.machines import ControlPlane, EquinixMetal, Workers
-from stacks.sections.service_addresses import (
-    OPENSHIFT_CATALOG,
-    MetalLbBgp,
-    MetalLbL2,
-    NoServiceAddresses,
-    ServiceAddresses,
-    pools_that_hold,
-)
-
-NAMESPACE = "metal-ipi"
+from stacks.sections.machines import ControlPlane, EquinixMetal, Reprovision, Workers
+from stacks.sections.redfish import MACHINE_NAME, Redfish, Server
+from stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?")
 _DOMAIN = re.compile(r"(?=.{1,230}$)([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -46,10 +40,15 @@ class Settings(Section):
     cluster_name: str = Field(description="the first label of the cluster's domain")
     base_domain: str = Field(description="the domain below which the cluster's names stand")
     openshift_version: str = Field(description="the OpenShift or OKD release to install, e.g. 4.21.3")
-    platform: EquinixMetal = Field(description="where the machines come from")
+    platform: Annotated[EquinixMetal | Redfish, Field(discriminator="type")] = Field(
+        description="where the machines come from"
+    )
     control_plane: ControlPlane = Field(default_factory=ControlPlane, description="the control plane machines")
     workers: Workers = Field(default_factory=Workers, description="the workers")
     boot: Boot = Field(default_factory=Boot, description="what the machines boot")
+    reprovision: Reprovision = Field(
+        default_factory=Reprovision, description="how machines are installed anew when what they run has changed"
+    )
     dns: Annotated[
         Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate | NoDns,
         Field(discriminator="type"),
@@ -85,6 +84,61 @@ class Settings(Section):
     def zone(self) -> str | None:
         """The DNS zone of the records; None where nobody of ours keeps one."""
         return None if isinstance(self.dns, NoDns) else self.dns.zone or self.base_domain
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines that last, by name within the cluster: control-plane-0, ..., worker-0, ..."""
+        if isinstance(self.platform, Redfish):
+            return tuple(server.name for role in ("control-plane", "worker") for server in self.platform.of_role(role))
+        return (
+            *(f"control-plane-{number}" for number in range(self.control_plane.count)),
+            *(f"worker-{number}" for number in range(self.workers.count)),
+        )
+
+    def server(self, machine: str) -> Server | None:
+        """The server of a machine (`worker-0`); None where machines are ordered."""
+        servers = self.platform.servers if isinstance(self.platform, Redfish) else ()
+        return next((server for server in servers if server.name == machine), None)
+
+    def kernel_arguments(self, machine: str) -> tuple[str, ...]:
+        """What a machine (`worker-0`) gets on its kernel's command line: everybody's, its role's, its own."""
+        server = self.server(machine)
+        role = self.workers if machine.startswith("worker-") else self.control_plane
+        return (*self.boot.kernel_arguments, *role.kernel_arguments, *(server.kernel_arguments if server else ()))
+
+    def install_device(self, machine: str) -> DeviceRule:
+        """Which disk a machine (`worker-0`) is installed to. Only where `boot.install` is set."""
+        assert self.boot.install is not None
+        server = self.server(machine)
+        return (server.install_device if server else None) or self.boot.install.device
+
+    def wipe_disks(self, machine: str) -> tuple[DeviceRule, ...]:
+        """Which other disks of a machine (`worker-0`) are emptied. Only where `boot.install` is set."""
+        assert self.boot.install is not None
+        server = self.server(machine)
+        own = server.wipe_disks if server else None
+        return self.boot.install.wipe_disks if own is None else own
+
+    @model_validator(mode="before")
+    @classmethod
+    def _listed_machines(cls, tree: Any) -> Any:
+        """A list of servers says how many machines there are of each role."""
+        names = [_at(server, "name") for server in _list(_at(tree, "platform.servers"))]
+        roles = [match[1] for name in names if isinstance(name, str) and (match := MACHINE_NAME.fullmatch(name))]
+        if _at(tree, "platform.type") != "redfish" or not roles or len(roles) < len(names):
+            return tree  # nothing to count, or a name is wrong, which its own rule tells
+        counted = {
+            section: roles.count(role) for section, role in (("controlPlane", "control-plane"), ("workers", "worker"))
+        }
+        sections = {name: tree.get(name, {}) for name in counted}
+        return {
+            **tree,
+            **{
+                name: {"count": counted[name], **section}
+                for name, section in sections.items()
+                if isinstance(section, dict)
+            },
+        }
 
     @field_validator("cluster_name")
     @classmethod
@@ -135,7 +189,17 @@ class Settings(Section):
 _UPDATES = ("rfc2136", "delegate")
 # What a real change needs and a rehearsal does not: (path, when it applies).
 _NEEDED: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
-    ("platform.authToken", lambda tree: True),
+    ("platform.authToken", lambda tree: _at(tree, "platform.type") != "redfish"),
+    *(
+        (
+            f"platform.bmc.{key}",
+            lambda tree, key=key: (
+                _at(tree, "platform.type") == "redfish"
+                and any(_unset(_at(server, f"bmc.{key}")) for server in _list(_at(tree, "platform.servers")))
+            ),
+        )
+        for key in ("username", "password")
+    ),
     *((f"dns.{key}", lambda tree: _at(tree, "dns.type") in _UPDATES) for key in ("server", "tsig.secret")),
     *((f"dns.{key}", lambda tree: _at(tree, "dns.type") == "route53") for key in ("accessKeyId", "secretAccessKey")),
     ("dns.authToken", lambda tree: _at(tree, "dns.type") == "cloudflare"),
@@ -152,7 +216,15 @@ _NEEDED: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
 )
 
 
-def _at(tree: dict[str, Any], path: str) -> Any:
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _unset(value: Any) -> bool:
+    return value in (None, "", REHEARSAL)
+
+
+def _at(tree: Any, path: str) -> Any:
     value: Any = tree
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -170,9 +242,10 @@ def _incomplete(tree: dict[str, Any]) -> list[Problem]:
             f"--path '{NAMESPACE}:{path}' <value>",
         )
         for path, applies in _NEEDED
-        if applies(tree) and _at(tree, path) in (None, "", REHEARSAL)
+        if applies(tree) and _unset(_at(tree, path))
     ]
-    if not _at(tree, "platform.projectId") and not _at(tree, "platform.projectName"):
+    on_metal = _at(tree, "platform.type") != "redfish"
+    if on_metal and not _at(tree, "platform.projectId") and not _at(tree, "platform.projectName"):
         problems.append(
             Problem(
                 path=f"{NAMESPACE}:platform.projectId",
@@ -182,61 +255,6 @@ def _incomplete(tree: dict[str, Any]) -> list[Problem]:
             )
         )
     return problems
-
-
-def _service_address_conflicts(settings: Settings) -> list[Problem]:
-    """What service addresses cannot go with. All are told, not only the first."""
-    services, api = settings.service_addresses, settings.api_address
-    if not isinstance(services, MetalLbBgp | MetalLbL2):
-        return []
-    found: list[tuple[str, str, str, str]] = []
-    if (
-        isinstance(services, MetalLbBgp)
-        and isinstance(api, KubeVip)
-        and api.mode == "bgp"
-        and settings.workers.count == 0
-    ):
-        found.append(
-            (
-                "type",
-                services.type,
-                "without workers the control plane would announce service addresses, and it announces the API's address"
-                " already (kube-vip): a peer takes one session from a machine, not two",
-                "set workers.count to 1 or more, or apiAddress.type to dns-round-robin or external",
-            )
-        )
-    address = None if isinstance(api, DnsRoundRobin) else api.address
-    for path, value in pools_that_hold(services.pools, address):
-        found.append(
-            (
-                path,
-                value,
-                f"it holds {address}, the API's address (apiAddress.address): a service could be given it",
-                "leave it out, for instance by giving ranges before and after it",
-            )
-        )
-    if services.install and settings.lab is not None:
-        found.append(
-            (
-                "install",
-                "true",
-                "nothing runs on the lab's nodes, so no operator would ever be ready; its API has MetalLB's types",
-                "set it to false",
-            )
-        )
-    elif services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
-        found.append(
-            (
-                "catalog",
-                services.catalog,
-                "OKD has no such catalogue, and the operator would be waited for in vain",
-                "set it to community-operators, or install to false where MetalLB is there already",
-            )
-        )
-    return [
-        Problem(path=f"{NAMESPACE}:serviceAddresses.{path}", value=value, why=why, remedy=remedy)
-        for path, value, why, remedy in found
-    ]
 
 
 def load() -> Settings:
@@ -278,7 +296,7 @@ def parse(values: dict[str, str], stack: str) -> Settings:
     except ValidationError as error:
         problems += describe(error, Settings)
     else:
-        problems += _service_address_conflicts(settings)
+        problems += conflicts(settings)
         if not problems:
             return settings
     unique = {(problem.path, problem.why): problem for problem in problems}

@@ -13,6 +13,7 @@ from components.install.assets import Credentials, InstallAssets
 from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
 from stacks.names import Names
 from stacks.sections.api_address import KubeVip
+from stacks.sections.redfish import Redfish
 from stacks.settings import Settings
 
 
@@ -57,6 +58,7 @@ class UserData:
                 files, units = [*files, *kube_vip.files(vip)], [*units, kube_vip.unit()]
             return ignition.pointer(
                 hostname=self._settings.full(hostname),
+                platform_id="metal" if isinstance(self._settings.platform, Redfish) else "packet",
                 merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
                 certificate_authorities=authorities,
                 authorized_keys=[str(key), *self._settings.ssh.authorized_keys],

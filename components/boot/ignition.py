@@ -2,145 +2,32 @@
 
 Userdata is readable by whoever reaches the metadata service, so it holds pointers and no secrets; what it points to
 is pinned by hash, or served by the cluster's machine config server under the installer's certificate authority.
-Models follow spec 3.3.0 (coreos/ignition docs/configuration-v3_3.md), refuse everything else and write only what is
-set.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
-SPEC = "3.3.0"
+from components.boot.host_keys import HostKey
+from components.boot.ignition_models import Document
+
 # Metal takes no more userdata than this; ours are a few KiB (openshift/enhancements PR 436).
 USERDATA_LIMIT = 64 * 1024
 
 
+# Of the platforms we have, those whose metadata Afterburn reads (coreos/afterburn, docs/platforms.md).
+AFTERBURN_PLATFORMS = ("packet",)
+
+
 class IgnitionError(ValueError):
     """The config breaks the Ignition specification; the message names path and reason."""
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
-
-
-class Verification(_Model):
-    """The hash that fetched data must have."""
-
-    hash: str | None = None
-
-    @field_validator("hash")
-    @classmethod
-    def _known(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"sha512-[0-9a-f]{128}|sha256-[0-9a-f]{64}", value):
-            raise ValueError("it is neither 'sha512-' nor 'sha256-' and the digits of the hash")
-        return value
-
-
-class Resource(_Model):
-    """Something to fetch."""
-
-    source: str
-    verification: Verification | None = None
-
-    @field_validator("source")
-    @classmethod
-    def _scheme(cls, value: str) -> str:
-        if not value.startswith(("https://", "data:")):
-            raise ValueError("only https: and data: sources are rendered")
-        return value
-
-
-class Config(_Model):
-    """Configs to merge."""
-
-    merge: tuple[Resource, ...] = ()
-
-
-class Tls(_Model):
-    """Certificate authorities to trust while fetching."""
-
-    certificate_authorities: tuple[Resource, ...] = ()
-
-
-class Security(_Model):
-    """How fetching is secured."""
-
-    tls: Tls
-
-
-class Ignition(_Model):
-    """The `ignition` section."""
-
-    version: str = SPEC
-    config: Config | None = None
-    security: Security | None = None
-
-
-class User(_Model):
-    """A user and the keys that open its account."""
-
-    name: str
-    ssh_authorized_keys: tuple[str, ...] = ()
-
-
-class Passwd(_Model):
-    """The `passwd` section."""
-
-    users: tuple[User, ...] = ()
-
-
-class File(_Model):
-    """A file to write."""
-
-    path: str
-    mode: int
-    overwrite: bool = True
-    contents: Resource
-
-    @field_validator("path")
-    @classmethod
-    def _absolute(cls, value: str) -> str:
-        if not value.startswith("/"):
-            raise ValueError("it is no absolute path")
-        return value
-
-
-class Storage(_Model):
-    """The `storage` section."""
-
-    files: tuple[File, ...] = ()
-
-
-class Unit(_Model):
-    """A systemd unit."""
-
-    name: str
-    enabled: bool | None = None
-    contents: str | None = None
-
-
-class Systemd(_Model):
-    """The `systemd` section."""
-
-    units: tuple[Unit, ...] = ()
-
-
-class Document(_Model):
-    """A whole config."""
-
-    ignition: Ignition
-    passwd: Passwd | None = None
-    storage: Storage | None = None
-    systemd: Systemd | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +47,14 @@ class NodeFile:
     path: str
     text: str
     mode: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeLink:
+    """A symbolic link of a node."""
+
+    path: str
+    target: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +87,7 @@ def network_service(name: str, *, description: str, program: str) -> NodeUnit:
 def pointer(
     *,
     hostname: str,
+    platform_id: str,
     merge: Sequence[Source],
     certificate_authorities: Sequence[str],
     authorized_keys: Sequence[str],
@@ -202,6 +98,7 @@ def pointer(
 
     Args:
         hostname: the node's full name.
+        platform_id: Ignition's platform id; Afterburn runs where it knows that platform.
         merge: what to fetch and merge, in order: later ones win over earlier ones, the pointer itself over all.
         certificate_authorities: `source` URLs of certificate authorities, as the installer's own pointers have them.
         authorized_keys: SSH public keys for user `core`.
@@ -231,8 +128,8 @@ def pointer(
             },
             "systemd": {
                 "units": [
-                    _afterburn_wanted(),
-                    *({"name": unit.name, "enabled": True, "contents": unit.text} for unit in units),
+                    *([_afterburn_wanted()] if platform_id in AFTERBURN_PLATFORMS else []),
+                    *_units(units),
                 ]
             },
         }
@@ -242,17 +139,37 @@ def pointer(
     return document
 
 
+def config(
+    *,
+    authorized_keys: Sequence[str],
+    host_key: HostKey,
+    files: Sequence[NodeFile],
+    links: Sequence[NodeLink],
+    units: Sequence[NodeUnit],
+) -> str:
+    """A whole config of a system that merges nothing; secret, because it has a host key."""
+    return _document(
+        {
+            "ignition": {},
+            "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": list(authorized_keys)}]},
+            "storage": {
+                "files": [
+                    *_host_key_files(host_key),
+                    *(_file(file.path, file.text, file.mode) for file in files),
+                ],
+                "links": [{"path": link.path, "target": link.target} for link in links],
+            },
+            "systemd": {"units": _units(units)},
+        }
+    )
+
+
 def identity(*, private_key: str, public_key: str) -> str:
     """A node's SSH host key, as a config to merge: secret, so never part of userdata."""
     return _document(
         {
             "ignition": {},
-            "storage": {
-                "files": [
-                    _file("/etc/ssh/ssh_host_ed25519_key", private_key, 0o600),
-                    _file("/etc/ssh/ssh_host_ed25519_key.pub", f"{public_key}\n", 0o644),
-                ]
-            },
+            "storage": {"files": _host_key_files(HostKey(private_key=private_key, public_key=public_key))},
         }
     )
 
@@ -290,6 +207,17 @@ def _resource(source: Source) -> dict[str, Any]:
 def _file(path: str, text: str, mode: int) -> dict[str, Any]:
     url = data_url(text) if "\n" in text.rstrip("\n") else "data:," + quote(text)
     return {"path": path, "mode": mode, "overwrite": True, "contents": {"source": url}}
+
+
+def _host_key_files(key: HostKey) -> list[dict[str, Any]]:
+    return [
+        _file("/etc/ssh/ssh_host_ed25519_key", key.private_key, 0o600),
+        _file("/etc/ssh/ssh_host_ed25519_key.pub", f"{key.public_key}\n", 0o644),
+    ]
+
+
+def _units(units: Sequence[NodeUnit]) -> list[dict[str, Any]]:
+    return [{"name": unit.name, "enabled": True, "contents": unit.text} for unit in units]
 
 
 def _afterburn_wanted() -> dict[str, Any]:

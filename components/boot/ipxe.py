@@ -1,13 +1,15 @@
-"""Kernel arguments and the iPXE script that boots CoreOS from the network.
+"""Kernel arguments and the iPXE scripts that boot CoreOS from the network: to stay in memory, or to install itself.
 
-Sources: fedora-coreos-docs live-booting-ipxe; coreos/coreos-installer scripts/coreos-installer-service (which
-`coreos.inst.*` arguments there are); coreos/fedora-coreos-config platforms.yaml (consoles of platform `packet`).
+Sources: fedora-coreos-docs live-booting-ipxe; coreos/fedora-coreos-config platforms.yaml (consoles of platform
+`packet`). Arguments `coreos.inst.*` are not used: they want a device by name, and ours is chosen by rule.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from components.boot.network import StaticNetwork
 from components.boot.stream import PxeArtifacts
 
 _PACKET_CONSOLES = {"x86_64": ("ttyS1,115200n8",), "aarch64": ("ttyAMA0,115200",)}
@@ -23,8 +25,8 @@ class BootSpec:
     """`x86_64` or `aarch64`."""
     platform_id: str
     """Ignition's platform id, e.g. `packet`: where Ignition and Afterburn find their data."""
-    install_device: str | None = None
-    """A stable device path to install to; None runs the live system from memory."""
+    installs: bool = False
+    """Whether what boots is installed to disk; else it runs from memory, and boots from the network every time."""
     consoles: tuple[str, ...] = ()
     """Consoles as the kernel takes them; empty: the platform's own."""
     extra: tuple[str, ...] = ()
@@ -33,7 +35,7 @@ class BootSpec:
     @property
     def always_pxe(self) -> bool:
         """A machine without a disk must find the network at every boot; an installed one must not loop into it."""
-        return self.install_device is None
+        return not self.installs
 
 
 def consoles(spec: BootSpec) -> tuple[str, ...]:
@@ -44,27 +46,42 @@ def consoles(spec: BootSpec) -> tuple[str, ...]:
 
 
 def kernel_arguments(spec: BootSpec) -> tuple[str, ...]:
-    """All kernel arguments, in order.
+    """All kernel arguments of the live system that stays, in order."""
+    return _arguments(spec, spec.platform_id)
 
-    `initrd=main` is needed by UEFI firmware, which panics without it (poseidon/typhoon#1191). Ignition's own arguments
-    configure the live system only; an installed one takes its platform id from the installer and its Ignition
-    from the platform's userdata.
+
+def installer_arguments(spec: BootSpec, *, config_url: str, network: StaticNetwork | None = None) -> tuple[str, ...]:
+    """All kernel arguments of the live system that installs, in order.
+
+    Args:
+        config_url: where its Ignition is (`installer.live_config`).
+        network: the machine's network where there is no DHCP.
+    Its platform id is always `metal`: it has no userdata, only what `config_url` gives.
     """
-    arguments = ["initrd=main", f"coreos.live.rootfs_url={spec.artifacts.rootfs.url}"]
-    if spec.install_device is None:
-        arguments += ["ignition.firstboot", f"ignition.platform.id={spec.platform_id}"]
-    else:
-        arguments += [f"coreos.inst.install_dev={spec.install_device}", f"coreos.inst.platform_id={spec.platform_id}"]
-    arguments += [f"console={console}" for console in consoles(spec)]
-    return (*arguments, *spec.extra)
+    return _arguments(
+        spec, "metal", f"ignition.config.url={config_url}", *(network.arguments if network is not None else ())
+    )
 
 
-def script(spec: BootSpec) -> str:
-    """The iPXE script of a machine."""
+def script(spec: BootSpec, arguments: Sequence[str] | None = None) -> str:
+    """The iPXE script of a machine; `arguments` are those of the live system that stays, or the given ones."""
     return (
         "#!ipxe\n"
         f"# {spec.artifacts.release}, platform {spec.platform_id}\n"
-        f"kernel {spec.artifacts.kernel.url} {' '.join(kernel_arguments(spec))}\n"
+        f"kernel {spec.artifacts.kernel.url} {' '.join(kernel_arguments(spec) if arguments is None else arguments)}\n"
         f"initrd --name main {spec.artifacts.initramfs.url}\n"
         "boot\n"
+    )
+
+
+def _arguments(spec: BootSpec, platform_id: str, *further: str) -> tuple[str, ...]:
+    """`initrd=main` is needed by UEFI firmware, which panics without it (poseidon/typhoon#1191)."""
+    return (
+        "initrd=main",
+        f"coreos.live.rootfs_url={spec.artifacts.rootfs.url}",
+        "ignition.firstboot",
+        f"ignition.platform.id={platform_id}",
+        *further,
+        *(f"console={console}" for console in consoles(spec)),
+        *spec.extra,
     )

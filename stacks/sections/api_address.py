@@ -8,18 +8,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from stacks.sections.base import Section, wrong
+from stacks.sections.base import IPv4, Section, wrong
 
 KUBE_VIP_IMAGE = "ghcr.io/kube-vip/kube-vip:v0.9.2"
-
-
-def _ipv4(value: str | None) -> str | None:
-    if value is not None:
-        try:
-            ipaddress.IPv4Address(value)
-        except ValueError:
-            raise wrong("it is no IPv4 address", "give one address, without prefix length, e.g. 192.0.2.10") from None
-    return value
 
 
 class DnsRoundRobin(Section):
@@ -37,7 +28,7 @@ class KubeVip(Section):
         description="bgp: each control plane machine announces it as a route; arp: one at a time answers for it, in a"
         " network that all of them and whoever asks (or a router) share",
     )
-    address: str | None = Field(
+    address: IPv4 | None = Field(
         default=None,
         description="an IPv4 address, routed to whoever announces it; not set: one is reserved from the platform (bgp)",
     )
@@ -51,11 +42,6 @@ class KubeVip(Section):
     keepalive_seconds: int = Field(
         default=1, ge=1, le=60, description="how often a machine says that it is there; at most a third of holdSeconds"
     )
-
-    @field_validator("address")
-    @classmethod
-    def _address(cls, value: str | None) -> str | None:
-        return _ipv4(value)
 
     @field_validator("image")
     @classmethod
@@ -118,12 +104,7 @@ class ExternalApi(Section):
     """A load balancer of the facility's own."""
 
     type: Literal["external"] = "external"
-    address: str = Field(
+    address: IPv4 = Field(
         description="its IPv4 address; it forwards 6443 and, from within only, 22623 to the bootstrap machine and the"
         " control plane, to whoever answers /readyz and /healthz"
     )
-
-    @field_validator("address")
-    @classmethod
-    def _address(cls, value: str) -> str:
-        return str(_ipv4(value))

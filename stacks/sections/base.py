@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+import ipaddress
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -29,3 +32,24 @@ def is_public_key(text: str) -> bool:
     """Whether it is an SSH public key, with or without a comment."""
     words = text.split()
     return len(words) >= 2 and words[0] in _SSH_KEY_TYPES and words[1].startswith("AAAA")
+
+
+def _ipv4(value: str) -> str:
+    try:
+        ipaddress.IPv4Address(value)
+    except ValueError:
+        raise wrong("it is no IPv4 address", "give one address, without prefix length, e.g. 192.0.2.10") from None
+    return value
+
+
+def _one_word_each(value: tuple[str, ...]) -> tuple[str, ...]:
+    for item in value:
+        if not item or any(character.isspace() for character in item):
+            raise wrong(f"'{item}' is not one argument", "write one argument per list item, without spaces")
+    return value
+
+
+IPv4 = Annotated[str, AfterValidator(_ipv4)]
+"""An IPv4 address, without prefix length."""
+KernelArguments = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_one_word_each)]
+"""What stands on a kernel's command line: one argument per item."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from stacks.sections.base import Section, wrong
+from stacks.sections.base import KernelArguments, Section, wrong
 
 
 class EquinixMetal(Section):
@@ -54,11 +54,46 @@ class ControlPlane(Section):
     """The machines that run etcd and the API."""
 
     count: Literal[1, 3] = Field(
-        default=3, description="3, or 1 for a single node; etcd has no quorum with other counts"
+        default=3,
+        description="3, or 1 for a single node; etcd has no quorum with other counts. It follows from platform.servers"
+        " where there is such a list",
+    )
+    kernel_arguments: KernelArguments = Field(
+        default=(), description="kernel arguments of these machines, after those of boot.kernelArguments"
     )
 
 
 class Workers(Section):
     """The machines that run workloads."""
 
-    count: int = Field(default=2, ge=0, le=1000, description="0 to 1000; with 0 the control plane is schedulable")
+    count: int = Field(
+        default=2,
+        ge=0,
+        le=1000,
+        description="0 to 1000; with 0 the control plane is schedulable. It follows from platform.servers where there"
+        " is such a list",
+    )
+    kernel_arguments: KernelArguments = Field(
+        default=(), description="kernel arguments of workers, after those of boot.kernelArguments"
+    )
+
+
+class Reprovision(Section):
+    """How machines are installed anew, when what they are to run has changed."""
+
+    max_unavailable: int = Field(default=1, ge=1, description="how many workers may be away at the same time")
+    consent: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="control plane machines that may be installed anew, e.g. control-plane-0; take it back afterwards",
+    )
+    pre_reboot_commands: tuple[str, ...] = Field(
+        default=(), strict=False, description="commands run on a drained node over SSH, as root, before it reboots"
+    )
+    pxe_commands: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="commands run where `up` runs, to boot a machine from the network that neither SSH nor its BMC"
+        " reaches; MACHINE, HOSTNAME, MAC and ADDRESS are in their environment",
+    )
+    drain_timeout: int = Field(default=600, ge=1, description="seconds until a node must be drained; then it stops")

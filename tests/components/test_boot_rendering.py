@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.boot.ipxe import BootSpec, consoles, kernel_arguments, script
+from components.boot.ipxe import BootSpec, consoles, installer_arguments, kernel_arguments, script
+from components.boot.network import StaticNetwork
 from components.boot.stream import PxeArtifacts, StreamError, pxe_artifacts
 from tests import golden
 
@@ -20,7 +21,15 @@ _ROOT = Path(__file__).resolve().parents[2]
 _COMMITTED = _ROOT / "stacks" / "rhcos-4.21.json"
 _WHOLE = _ROOT.parent / "shared" / "data" / "rhcos-4.21-stream.json"
 """The document as Red Hat publishes it; the committed one is the part that is needed."""
-_DISK = "/dev/disk/by-id/nvme-eui.0025388b71b1c2d3"
+_CONFIG = "http://boot.facility.test/artifacts/x/lab-worker-0.ign"
+_NETWORK = StaticNetwork(
+    address="192.0.2.97",
+    gateway="192.0.2.1",
+    prefix=24,
+    hostname="lab-worker-0.lab.facility.test",
+    interface="eno1",
+    nameservers=("192.0.2.53", "192.0.2.54"),
+)
 
 
 def _spec(architecture: str = "x86_64", **changes: Any) -> BootSpec:
@@ -30,9 +39,16 @@ def _spec(architecture: str = "x86_64", **changes: Any) -> BootSpec:
 
 
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
-@pytest.mark.parametrize(("mode", "device"), [("live", None), ("install", _DISK)])
-def test_ipxe_script(architecture: str, mode: str, device: str | None) -> None:
-    golden.check(f"ipxe-{mode}-{architecture}.ipxe", script(_spec(architecture, install_device=device)))
+def test_ipxe_script_of_a_live_system(architecture: str) -> None:
+    golden.check(f"ipxe-live-{architecture}.ipxe", script(_spec(architecture)))
+
+
+@pytest.mark.parametrize("network", [None, _NETWORK], ids=["dhcp", "static"])
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_ipxe_script_of_an_installer(architecture: str, network: StaticNetwork | None) -> None:
+    spec = _spec(architecture, installs=True)
+    name = f"ipxe-install-{'static' if network else 'dhcp'}-{architecture}.ipxe"
+    golden.check(name, script(spec, installer_arguments(spec, config_url=_CONFIG, network=network)))
 
 
 @pytest.mark.skipif(not _WHOLE.is_file(), reason="the whole stream document is not at hand")
@@ -49,11 +65,13 @@ def test_live_mode_configures_the_live_system_only() -> None:
     assert _spec().always_pxe
 
 
-def test_install_mode_leaves_ignition_to_the_installed_system() -> None:
-    arguments = kernel_arguments(_spec(install_device=_DISK))
-    assert not [argument for argument in arguments if argument.startswith("ignition.")]
-    assert {f"coreos.inst.install_dev={_DISK}", "coreos.inst.platform_id=packet"} < set(arguments)
-    assert not _spec(install_device=_DISK).always_pxe
+def test_an_installer_is_configured_by_its_url_alone() -> None:
+    spec = _spec(installs=True)
+    arguments = installer_arguments(spec, config_url=_CONFIG)
+    assert {"ignition.firstboot", "ignition.platform.id=metal", f"ignition.config.url={_CONFIG}"} < set(arguments)
+    assert "ignition.platform.id=packet" not in arguments
+    assert not [argument for argument in arguments if argument.startswith(("ip=", "coreos.inst."))]
+    assert not spec.always_pxe
 
 
 @pytest.mark.parametrize(

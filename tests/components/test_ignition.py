@@ -13,7 +13,6 @@ import pytest
 
 from components.boot.host_keys import host_key
 from components.boot.ignition import (
-    SPEC,
     USERDATA_LIMIT,
     IgnitionError,
     Source,
@@ -22,6 +21,7 @@ from components.boot.ignition import (
     identity,
     pointer,
 )
+from components.boot.ignition_models import SPEC
 from tests import golden
 
 _DOMAIN = "lab.facility.test"
@@ -40,6 +40,7 @@ _VALIDATORS = ("ignition-validate", "/usr/lib/dracut/modules.d/30ignition/igniti
 def _pointer(node: str) -> str:
     return pointer(
         hostname=f"lab-{node}.{_DOMAIN}",
+        platform_id="packet",
         merge=[_FIRST[node], Source(url=f"https://boot.facility.test/artifacts/x/lab-{node}.ign", hash=_HASH)],
         certificate_authorities=[_CA],
         authorized_keys=_KEYS,
@@ -99,7 +100,7 @@ def test_files_hold_what_they_should() -> None:
 )
 def test_what_the_specification_or_we_refuse(source: Source, message: str) -> None:
     with pytest.raises(IgnitionError) as caught:
-        pointer(hostname="n.test", merge=[source], certificate_authorities=[], authorized_keys=[])
+        pointer(hostname="n.test", platform_id="packet", merge=[source], certificate_authorities=[], authorized_keys=[])
     assert message in str(caught.value)
 
 
@@ -107,6 +108,7 @@ def test_a_message_shows_no_content() -> None:
     with pytest.raises(IgnitionError) as caught:
         pointer(
             hostname="n.test",
+            platform_id="packet",
             merge=[Source(url="ftp://user:hunter2@boot/x")],
             certificate_authorities=[],
             authorized_keys=[],
@@ -118,6 +120,7 @@ def test_userdata_that_metal_would_not_take_is_refused() -> None:
     with pytest.raises(IgnitionError, match=rf"the userdata of n.test has \d+ bytes, more than {USERDATA_LIMIT}"):
         pointer(
             hostname="n.test",
+            platform_id="packet",
             merge=[Source(url=data_url("x" * USERDATA_LIMIT))],
             certificate_authorities=[],
             authorized_keys=[],

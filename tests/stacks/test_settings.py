@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from stacks.problems import SECRET_NAMES, Problem, SettingsError, nearest
 from stacks.sections.dns import Rfc2136
+from stacks.sections.machines import EquinixMetal
 from stacks.settings import REHEARSAL, Settings, SshArtifacts, parse
 from tests.mocks import config_text
 from tests.stacks.answers import rehearsed
@@ -38,6 +39,18 @@ _COMPLETE: dict[str, Any] = {
     },
     "install": {"pullSecret": '{"auths":{}}'},
 }
+
+
+def _server(role: str, number: int, place: int = 1) -> dict[str, Any]:
+    return {
+        "name": f"{role}-{number}",
+        "bmc": {"address": f"https://10.0.0.{place}", "username": "ipi", "password": "pa55word"},
+        "mac": f"52:54:00:00:00:{place:02x}",
+        "address": f"192.0.2.{place}",
+    }
+
+
+_RACK = {"type": "redfish", "bootstrap": {"type": "lend", "server": "worker-0"}}
 _ROUTE53 = {"type": "route53", "accessKeyId": "a", "secretAccessKey": "b"}
 _DELEGATE = {"type": "delegate", "server": "192.0.2.53", "tsig": {"name": "key.", "secret": "c2VjcmV0"}}
 _S3 = {"type": "s3", "bucket": "b", "region": "r", "baseUrl": "https://b.example.com"}
@@ -70,6 +83,7 @@ def _problems(changes: dict[str, Any]) -> tuple[Problem, ...]:
 def test_a_complete_configuration_is_taken() -> None:
     settings = _settings()
     assert (settings.domain, settings.zone) == ("lab.example.com", "example.com")
+    assert isinstance(settings.platform, EquinixMetal)
     assert settings.platform.auth_token == SecretStr("t0ken")
 
 
@@ -83,7 +97,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("baseDomain", _ABSENT, "baseDomain", "it is required", "pulumi config set --path 'metal-ipi:baseDomain' <value>"),
     ("openshiftVersion", "4.21", "openshiftVersion", "it is no release", "give major, minor and patch, e.g. 4.21.3"),
     ("openshiftVersion", "latest", "openshiftVersion", "it is no release", "e.g. 4.21.3"),
-    ("platform.type", "packet", "platform.type", "it should be 'equinix-metal'", "correct the value"),
+    ("platform.type", "packet", "platform.type", "it names none of the kinds", "'equinix-metal', 'redfish'"),
     ("platform.projectId", "my-project", "platform.projectId", "it is no UUID", "copy the id"),
     ("platform.organizationId", _UUID.upper(), "platform.organizationId", "it is no UUID", "copy the id"),
     ("platform.projectName", "ocp", "platform", "projectId and projectName are both set", "set projectId to use"),
@@ -104,9 +118,68 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         "it should be 'x86_64' or 'aarch64'",
         "it is x86_64 or aarch64",
     ),
-    ("boot.installDevice", "/dev/sda", "boot.installDevice", "change between boots", "/dev/disk/by-id, by-path"),
-    ("boot.installDevice", "/dev/nvme0n1", "boot.installDevice", "change between boots", "give a stable name"),
-    ("boot.installDevice", "/dev/dm-0", "boot.installDevice", "it is no stable device path", "/dev/disk/by-id"),
+    *(
+        ("boot.install", {"device": rule}, f"boot.install.device{where}", why, remedy)
+        for rule, where, why, remedy in (
+            ({"deviceName": "/dev/sda"}, ".deviceName", "change between boots", "a path below /dev/disk/by-id"),
+            ({"deviceName": "/dev/nvme0n1"}, ".deviceName", "change between boots", "give a stable name"),
+            ({"deviceName": "/dev/dm-0"}, ".deviceName", "it is no stable device path", "/dev/disk/by-path"),
+            ({"byId": "/dev/disk/by-id/x"}, ".byId", "it is no name below", "give the name alone"),
+            ({"wwn": "5000C5"}, ".wwn", "it is no World Wide Name", "lsblk -o NAME,WWN"),
+            ({"wwnWithExtension": "x"}, ".wwnWithExtension", "it is no World Wide Name", "lsblk"),
+            ({"wwnVendorExtension": "0x"}, ".wwnVendorExtension", "it is no World Wide Name", "lsblk"),
+            ({"hctl": "0:0:0"}, ".hctl", "it is no SCSI address", "host:channel:target:lun"),
+            ({"serial": ""}, ".serial", "it is empty", "copy it from"),
+            ({"model": " SSD"}, ".model", "spaces at an end", "copy it from"),
+            ({"vendor": "a\tb"}, ".vendor", "it is empty, or has spaces", "copy it from"),
+            ({"minSize": 0}, ".minSize", "it should be greater than or equal to 1", "the least size, GiB"),
+            ({"minSize": 9, "maxSize": 8}, ".maxSize", "less than minSize (9)", "correct one"),
+            ({"smallest": False}, ".smallest", "it should be True", "the smallest"),
+            ({}, "", "it has no rule", "e.g. smallest: true"),
+            ({"byPath": "x"}, ".byPath", "there is no such setting", "remove it; known here: byId"),
+        )
+    ),
+    ("boot.install", {}, "boot.install.device", "it is required", "--path 'metal-ipi:boot.install.device'"),
+    (
+        "boot.install",
+        {"device": {"smallest": True}, "wipeDisks": [{"minSize": 1}, {}]},
+        "boot.install.wipeDisks[1]",
+        "it has no rule",
+        "give one rule",
+    ),
+    (
+        "boot.install",
+        {"device": {"smallest": True}, "validHours": 0},
+        "boot.install.validHours",
+        "greater than",
+        "so many",
+    ),
+    (
+        "boot.install",
+        {"device": {"smallest": True}, "image": "raw"},
+        "boot.install.image",
+        "'live' or 'stream'",
+        "carries",
+    ),
+    ("boot.installDevice", "/dev/sda", "boot.installDevice", "there is no such setting", "did you mean 'install'?"),
+    ("controlPlane", {"kernelArguments": ["a b"]}, "controlPlane.kernelArguments", "is not one argument", "per list"),
+    ("workers", {"kernelArguments": [""]}, "workers.kernelArguments", "is not one argument", "per list item"),
+    ("reprovision", {"maxUnavailable": 0}, "reprovision.maxUnavailable", "greater than or equal to 1", "how many"),
+    ("reprovision", {"drainTimeout": 0}, "reprovision.drainTimeout", "greater than or equal to 1", "seconds until"),
+    (
+        "reprovision",
+        {"consent": ["worker-0"]},
+        "reprovision.consent[0]",
+        "no such control plane machine",
+        "name one of: control-plane-0, control-plane-1, control-plane-2",
+    ),
+    (
+        "platform",
+        {**_RACK, "servers": [{**_server("control-plane", 0), "name": "master-0"}]},
+        "platform.servers[0].name",
+        "it is neither control-plane-<n> nor worker-<n>",
+        "e.g. worker-0",
+    ),
     ("boot.kernelArguments", ["a=1", "b c"], "boot.kernelArguments", "'b c' is not one argument", "without spaces"),
     ("boot.consoles", [""], "boot.consoles", "'' is not one argument", "write one argument per list item"),
     ("dns.type", "route66", "dns.type", "it names none of the kinds", "'rfc2136', 'route53', 'cloudflare', 'lexicon'"),
@@ -327,7 +400,7 @@ _CANARY = "hunter2-canary"
 def _misplaced() -> Iterator[tuple[str, dict[str, Any]]]:
     """Configurations that are wrong in or around a secret."""
     secrets = ["platform.authToken", "dns.tsig.secret", "artifacts.privateKey", "install.pullSecret"]
-    assert {path.split(".")[-1] for path in secrets} | {"secretAccessKey"} == SECRET_NAMES
+    assert {path.split(".")[-1] for path in secrets} | {"secretAccessKey", "password"} == SECRET_NAMES
     for path in secrets:
         section, _, name = path.rpartition(".")
         yield f"{path}: a list", {path: [_CANARY]}
@@ -426,7 +499,7 @@ def test_the_empty_defaults_of_the_project_file_mean_not_set() -> None:
 def test_defaults() -> None:
     settings = _settings()
     assert (settings.control_plane.count, settings.workers.count) == (3, 2)
-    assert (settings.boot.architecture, settings.boot.install_device) == ("x86_64", None)
+    assert (settings.boot.architecture, settings.boot.install) == ("x86_64", None)
     assert (settings.boot.consoles, settings.boot.kernel_arguments) == ((), ())
     assert isinstance(settings.dns, Rfc2136)
     assert (settings.dns.port, settings.dns.ttl, settings.dns.tsig and settings.dns.tsig.algorithm) == (

@@ -1,0 +1,208 @@
+"""What installs a machine to its disk: the live system's Ignition, coreos-installer's options, and what marks a result.
+
+`live_config()` is all that the live system gets. It holds install.sh, which chooses the disk, runs coreos-installer and
+waits; whoever booted the machine reads STATUS_PATH over SSH and reboots it.
+
+A machine's generation says what it runs. It is on the boot partition (written by install.sh), in /etc of the running
+node (written by Ignition, `marker_file`), and in the state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from components.boot.host_keys import HostKey
+from components.boot.ignition import NodeFile, NodeLink, NodeUnit, Source, config
+from components.boot.stream import Artifact
+
+Rules = Mapping[str, str | int | bool]
+"""What a disk must be: `stacks.sections.devices.DeviceRule.rules`."""
+
+MARKER_PATH = "/etc/metal-ipi/installation.json"
+"""Where a running node says which generation it is."""
+STATUS_PATH = "/run/metal-ipi/install.json"
+"""Where the live system says how far it is."""
+PROGRAM = "/usr/local/bin/metal-ipi-install"
+SERVICE = "metal-ipi-install.service"
+_OPTIONS = "/etc/coreos/installer.d/10-metal-ipi.yaml"
+_VALUES = "/etc/metal-ipi/install.env"
+_RULES = "/etc/metal-ipi/install-rules.json"
+# With options in installer.d this generator would start coreos-installer by itself, without a device, and then end in
+# emergency mode (coreos-installer, systemd/coreos-installer-generator).
+_GENERATOR = "/etc/systemd/system-generators/coreos-installer-generator"
+_SCRIPT = Path(__file__).with_name("install.sh")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """What an installed machine runs, as far as a change of it means a new installation."""
+
+    release: str
+    """The CoreOS release."""
+    kernel_arguments: tuple[str, ...]
+    """What is on its kernel's command line besides consoles."""
+    consoles: tuple[str, ...]
+    """As the kernel takes them."""
+    platform_id: str
+    """Ignition's platform id of the installed system."""
+    pointer: str
+    """Its Ignition pointer, without the marker."""
+    install_device: Rules
+    """Which disk it is on."""
+
+    @property
+    def ignition(self) -> str:
+        """The digest of the pointer. Where something with a hash is fetched from does not count, the hash does."""
+        tree: Any = json.loads(self.pointer)
+        for source in tree.get("ignition", {}).get("config", {}).get("merge", ()):
+            pinned = source.get("verification", {}).get("hash")
+            if pinned is not None:
+                source["source"] = pinned
+        return _digest(tree)
+
+    @property
+    def generation(self) -> str:
+        """16 hexadecimal digits."""
+        return _digest({**self.shown, "platformId": self.platform_id, "installDevice": dict(self.install_device)})
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What people see of it in a diff; keys as resource inputs have them."""
+        return {
+            "release": self.release,
+            "kernelArguments": list(self.kernel_arguments),
+            "consoles": list(self.consoles),
+            "ignition": self.ignition,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallPlan:
+    """One machine's installation."""
+
+    cluster: str
+    """The cluster's domain."""
+    machine: str
+    """The machine's full name."""
+    generation: str
+    """Of what is installed (`Runs.generation`)."""
+    platform_id: str
+    """Ignition's platform id of the installed system."""
+    device: Rules
+    """Which disk to install to; exactly one must match."""
+    ignition: Source | None
+    """The pointer to embed, with its hash; None where the platform's metadata gives it (userdata)."""
+    wipe_disks: tuple[Rules, ...] = ()
+    """Which other disks are emptied; no others are ever written."""
+    accept: Literal["empty", "wipe"] = "empty"
+    """`wipe`: whatever is on the disk may go. `empty`: only nothing, or this machine's own earlier installation."""
+    image: Artifact | None = None
+    """The disk image; None installs the one that the live system carries."""
+    consoles: tuple[str, ...] = ()
+    """Consoles of the installed system, as the kernel takes them."""
+    kernel_arguments: tuple[str, ...] = ()
+    """Further kernel arguments of the installed system."""
+    first_boot_arguments: tuple[str, ...] = ()
+    """Kernel arguments of its first boot only: its network where there is no DHCP."""
+    not_after: int | None = None
+    """Seconds since 1970 after which nothing is installed any more."""
+
+
+def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: HostKey) -> str:
+    """The live system's Ignition: secret, for it has a host key and says where the pointer is.
+
+    Args:
+        authorized_keys: SSH public keys for user `core`.
+        host_key: the live system's own, `host_key(seed, live_name(node))`; another than the installed system's.
+    """
+    return config(
+        authorized_keys=authorized_keys,
+        host_key=host_key,
+        files=[
+            NodeFile(path=_OPTIONS, text=installer_options(plan), mode=0o600),
+            NodeFile(path=_VALUES, text=install_values(plan), mode=0o600),
+            NodeFile(path=_RULES, text=install_rules(plan), mode=0o600),
+            NodeFile(path=PROGRAM, text=_SCRIPT.read_text(), mode=0o755),
+        ],
+        links=[NodeLink(path=_GENERATOR, target="/dev/null")],
+        units=[NodeUnit(name=SERVICE, text=_UNIT)],
+    )
+
+
+def live_name(node: str) -> str:
+    """The name that the live system's host key is derived from; `node` is the machine's full name."""
+    return f"live.{node}"
+
+
+def marker_file(*, cluster: str, machine: str, generation: str) -> NodeFile:
+    """What tells a running node which generation it is: part of its pointer."""
+    return NodeFile(path=MARKER_PATH, text=marker(cluster=cluster, machine=machine, generation=generation), mode=0o644)
+
+
+def marker(*, cluster: str, machine: str, generation: str) -> str:
+    """The marker's text: JSON, one line."""
+    return json.dumps({"cluster": cluster, "machine": machine, "generation": generation}) + "\n"
+
+
+def installer_options(plan: InstallPlan) -> str:
+    """coreos-installer's options (YAML, of which JSON is a part), all but the device, which is chosen at run time.
+
+    Keys are those of `coreos-installer install --config-file` (docs/cmd/install.md of 0.24.0).
+    """
+    options: dict[str, Any] = {"platform": plan.platform_id, "fetch-retries": "infinite"}
+    if plan.ignition is not None:
+        options["ignition-url"] = plan.ignition.url
+        options["ignition-hash"] = plan.ignition.hash
+    if plan.consoles:
+        options["console"] = list(plan.consoles)
+    if plan.kernel_arguments:
+        options["append-karg"] = list(plan.kernel_arguments)
+    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in options.items())
+
+
+def install_values(plan: InstallPlan) -> str:
+    """The values that install.sh reads as shell variables."""
+    image = plan.image
+    values = {
+        "CLUSTER": plan.cluster,
+        "MACHINE": plan.machine,
+        "GENERATION": plan.generation,
+        "ACCEPT": plan.accept,
+        "NOT_AFTER": "" if plan.not_after is None else str(plan.not_after),
+        "IMAGE_URL": image.url if image else "",
+        "IMAGE_SHA256": image.sha256 if image else "",
+        "FIRST_BOOT_ARGUMENTS": " ".join(plan.first_boot_arguments),
+    }
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+def install_rules(plan: InstallPlan) -> str:
+    """The rules of disks that install.sh goes by: JSON, one line."""
+    return json.dumps({"device": dict(plan.device), "wipe": [dict(rules) for rules in plan.wipe_disks]}) + "\n"
+
+
+_UNIT = f"""\
+[Unit]
+Description=Install this machine to its disk
+Wants=network-online.target
+After=network-online.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/bash {PROGRAM}
+StandardOutput=journal+console
+StandardError=journal+console
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def _digest(tree: Any) -> str:
+    canonical = json.dumps(tree, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -1,0 +1,273 @@
+"""What cannot go together although each setting by itself is right. All conflicts are told, not only the first."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from stacks.problems import NAMESPACE, Problem
+from stacks.sections.api_address import DnsRoundRobin, KubeVip
+from stacks.sections.redfish import Lend, LocalVm, Redfish
+from stacks.sections.service_addresses import (
+    OPENSHIFT_CATALOG,
+    CloudController,
+    MetalLbBgp,
+    MetalLbL2,
+    pools_that_hold,
+)
+
+if TYPE_CHECKING:
+    from stacks.settings import Settings
+
+# Networks of two addresses (RFC 3021) have no network's and no broadcast address.
+_SMALLEST_WITH_ENDS = 31
+
+
+def conflicts(settings: Settings) -> list[Problem]:
+    """All conflicts of settings that are valid one by one."""
+    found = [*_service_addresses(settings), *_consent(settings)]
+    if isinstance(settings.platform, Redfish):
+        found += [
+            Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
+            for path, value, why, remedy in (
+                *_counts(settings, settings.platform),
+                *_unique(settings.platform),
+                *_network(settings.platform),
+                *_boot_methods(settings.platform),
+                *_bootstrap(settings.platform),
+                *_without_bgp(settings),
+            )
+        ]
+    return found
+
+
+_Found = Iterator[tuple[str, str, str, str]]
+"""Path, value, why and remedy of each problem."""
+
+
+def _consent(settings: Settings) -> list[Problem]:
+    known = [name for name in settings.machines if not name.startswith("worker-")]
+    return [
+        Problem(
+            path=f"{NAMESPACE}:reprovision.consent[{index}]",
+            value=name,
+            why="there is no such control plane machine",
+            remedy=f"name one of: {', '.join(known)} (workers need no consent)",
+        )
+        for index, name in enumerate(settings.reprovision.consent)
+        if name not in known
+    ]
+
+
+def _counts(settings: Settings, platform: Redfish) -> _Found:
+    if settings.boot.install is None:
+        yield (
+            "boot.install",
+            "(not set)",
+            "servers with a BMC are installed to disk, and no rule says to which",
+            "set boot.install.device, for instance to {smallest: true}",
+        )
+    for path, count, role in (
+        ("controlPlane.count", settings.control_plane.count, "control-plane"),
+        ("workers.count", settings.workers.count, "worker"),
+    ):
+        listed = len([server for server in platform.servers if server.role == role])
+        if count != listed:
+            yield (
+                path,
+                str(count),
+                f"platform.servers lists {listed} of this role",
+                "remove it: the list says how many there are",
+            )
+
+
+def _unique(platform: Redfish) -> _Found:
+    """No two machines may share what each must have to itself."""
+    bootstrap = platform.bootstrap
+    rows = [(f"platform.servers[{index}]", server) for index, server in enumerate(platform.servers)]
+    values = [(f"{path}.name", server.name) for path, server in rows]
+    values += [(f"{path}.mac", server.mac) for path, server in rows]
+    values += [(f"{path}.address", server.address) for path, server in rows]
+    # One BMC may serve several systems, told apart by their ids.
+    values += [(f"{path}.bmc.address", f"{server.bmc.address} {server.bmc.system_id or ''}") for path, server in rows]
+    values += [
+        (f"{path}.privateAddress", server.private_address)
+        for path, server in rows
+        if server.private_address is not None and server.private_address != server.address
+    ]
+    if platform.gateway is not None:
+        values.append(("platform.gateway", platform.gateway))
+    if isinstance(bootstrap, LocalVm):
+        values += [("platform.bootstrap.mac", bootstrap.mac), ("platform.bootstrap.address", bootstrap.address)]
+    seen: dict[str, str] = {}
+    for path, value in values:
+        if value in seen:
+            yield path, value.strip(), f"{seen[value]} is the same", "give each its own"
+        seen.setdefault(value, path)
+
+
+def _network(platform: Redfish) -> _Found:
+    """Addresses lie in one network with the gateway, and a static network is told whole."""
+    if platform.network_boot == "static":
+        for name, value in (
+            ("gateway", platform.gateway),
+            ("prefix", platform.prefix),
+            ("nameservers", platform.nameservers),
+            ("interface", platform.interface),
+        ):
+            if not value:
+                yield (
+                    f"platform.{name}",
+                    "(not set)",
+                    "with networkBoot static nothing else tells the machines",
+                    f"set platform.{name}, or networkBoot to dhcp",
+                )
+    elif platform.interface is not None:
+        yield (
+            "platform.interface",
+            platform.interface,
+            "with networkBoot dhcp nothing reads it",
+            "remove it, or set networkBoot to static",
+        )
+    network = platform.network
+    if network is None:
+        return
+    places = [(f"platform.servers[{index}].address", server.address) for index, server in enumerate(platform.servers)]
+    if isinstance(platform.bootstrap, LocalVm):
+        places.append(("platform.bootstrap.address", platform.bootstrap.address))
+    for path, address in [("platform.gateway", str(platform.gateway)), *places]:
+        parsed = ipaddress.IPv4Address(address)
+        if parsed not in network or (network.prefixlen < _SMALLEST_WITH_ENDS and parsed in (network[0], network[-1])):
+            yield (
+                path,
+                address,
+                f"no machine of the network {network} (platform.gateway, platform.prefix) can have it",
+                "correct it, or gateway and prefix",
+            )
+
+
+def _boot_methods(platform: Redfish) -> _Found:
+    for index, server in enumerate(platform.servers):
+        bmc, path = platform.bmc_of(server), f"platform.servers[{index}].bmc"
+        if bmc.boot_method == "virtual-media" and bmc.boot_image is None:
+            yield (
+                f"{path}.bootImage",
+                "(not set)",
+                "with bootMethod virtual-media the BMC attaches an image, and none is named",
+                "set platform.bmc.bootImage to the URL of an iPXE image (ISO)",
+            )
+        if bmc.boot_method == "uefi-http" and bmc.boot_mode == "bios":
+            yield (
+                f"{path}.bootMethod",
+                bmc.boot_method,
+                "only UEFI firmware boots over HTTP, and bootMode is bios",
+                "set bootMode to uefi, or bootMethod to pxe or virtual-media",
+            )
+
+
+def _bootstrap(platform: Redfish) -> _Found:
+    bootstrap = platform.bootstrap
+    workers = [server.name for server in platform.of_role("worker")]
+    if not isinstance(bootstrap, Lend):
+        yield (
+            "platform.bootstrap.type",
+            bootstrap.type,
+            "it is not built yet",
+            "set it to lend, and server to a worker: it joins once the cluster stands by itself",
+        )
+    elif not workers:
+        yield (
+            "platform.bootstrap.type",
+            "lend",
+            "there is no worker whose server could be lent",
+            "list a worker in platform.servers",
+        )
+    elif bootstrap.server not in workers:
+        yield (
+            "platform.bootstrap.server",
+            bootstrap.server,
+            "it is no worker of platform.servers",
+            f"name one of: {', '.join(workers)}",
+        )
+
+
+def _without_bgp(settings: Settings) -> _Found:
+    """A rack of one's own has no API that peers with machines or reserves addresses."""
+    api, services = settings.api_address, settings.service_addresses
+    if isinstance(api, KubeVip) and api.mode == "bgp":
+        yield (
+            "apiAddress.mode",
+            "bgp",
+            "platform redfish has no BGP peers to name and no addresses to reserve",
+            "set it to arp, and apiAddress.address to a free address of the machines' network",
+        )
+    if isinstance(services, MetalLbBgp):
+        yield (
+            "serviceAddresses.type",
+            services.type,
+            "platform redfish has no BGP peers to name and no addresses to reserve",
+            "set it to metallb-l2, with pools of addresses of your own",
+        )
+    if isinstance(services, CloudController):
+        yield (
+            "serviceAddresses.type",
+            services.type,
+            "platform redfish has no cloud controller",
+            "set it to metallb-l2, with pools of addresses of your own, or to none",
+        )
+
+
+def _service_addresses(settings: Settings) -> list[Problem]:
+    """What service addresses cannot go with. All are told, not only the first."""
+    services, api = settings.service_addresses, settings.api_address
+    if not isinstance(services, MetalLbBgp | MetalLbL2):
+        return []
+    found: list[tuple[str, str, str, str]] = []
+    if (
+        isinstance(services, MetalLbBgp)
+        and isinstance(api, KubeVip)
+        and api.mode == "bgp"
+        and settings.workers.count == 0
+    ):
+        found.append(
+            (
+                "type",
+                services.type,
+                "without workers the control plane would announce service addresses, and it announces the API's address"
+                " already (kube-vip): a peer takes one session from a machine, not two",
+                "set workers.count to 1 or more, or apiAddress.type to dns-round-robin or external",
+            )
+        )
+    address = None if isinstance(api, DnsRoundRobin) else api.address
+    for path, value in pools_that_hold(services.pools, address):
+        found.append(
+            (
+                path,
+                value,
+                f"it holds {address}, the API's address (apiAddress.address): a service could be given it",
+                "leave it out, for instance by giving ranges before and after it",
+            )
+        )
+    if services.install and settings.lab is not None:
+        found.append(
+            (
+                "install",
+                "true",
+                "nothing runs on the lab's nodes, so no operator would ever be ready; its API has MetalLB's types",
+                "set it to false",
+            )
+        )
+    elif services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
+        found.append(
+            (
+                "catalog",
+                services.catalog,
+                "OKD has no such catalogue, and the operator would be waited for in vain",
+                "set it to community-operators, or install to false where MetalLB is there already",
+            )
+        )
+    return [
+        Problem(path=f"{NAMESPACE}:serviceAddresses.{path}", value=value, why=why, remedy=remedy)
+        for path, value, why, remedy in found
+    ]
