@@ -192,7 +192,14 @@ class Redfish(Section):
     bootstrap: Annotated[Lend | LocalVm | NoBootstrap, Field(discriminator="type")] = Field(
         description="where the bootstrap machine comes from"
     )
-    servers: tuple[Server, ...] = Field(strict=False, min_length=1, description="the servers, each with its role")
+    servers: tuple[Server, ...] = Field(strict=False, description="the servers, each with its role")
+
+    @field_validator("servers")
+    @classmethod
+    def _some(cls, value: tuple[Server, ...]) -> tuple[Server, ...]:
+        if not value:
+            raise wrong("it lists no server", "list one control plane machine at least, with its BMC and its MAC")
+        return value
 
     def of_role(self, role: Literal["control-plane", "worker"]) -> tuple[Server, ...]:
         """The servers of a role, by number."""

@@ -180,6 +180,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         "it is neither control-plane-<n> nor worker-<n>",
         "e.g. worker-0",
     ),
+    ("platform", {**_RACK, "servers": []}, "platform.servers", "it lists no server", "list one control plane machine"),
     ("boot.kernelArguments", ["a=1", "b c"], "boot.kernelArguments", "'b c' is not one argument", "without spaces"),
     ("boot.consoles", [""], "boot.consoles", "'' is not one argument", "write one argument per list item"),
     ("dns.type", "route66", "dns.type", "it names none of the kinds", "'rfc2136', 'route53', 'cloudflare', 'lexicon'"),
