@@ -579,6 +579,19 @@ class Gate(_Resource):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArtifactsPlace:
+    """Some files of an `Artifacts`."""
+
+    directory: pulumi.Input[str]
+    """Its `directory`."""
+    files: Sequence[str]
+    """Their names."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"directory": pulumi.Output.secret(self.directory), "files": list(self.files)}
+
+
+@dataclass(frozen=True, kw_only=True)
 class LiveFileArgs:
     """A file of the live system which installs, as a running node fetches it."""
 
@@ -680,10 +693,8 @@ class InstallationArgs:
     """User data of the installed system; with `equinix-metal`. Secret."""
     ipxe_script_url: pulumi.Input[str] | None = None
     """The iPXE script that boots the live system; with `equinix-metal`. Secret."""
-    artifacts_directory: pulumi.Input[str]
-    """`Artifacts.directory` of the installer's files."""
-    artifacts_files: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """This machine's files there, deleted once it is installed: their `Artifacts` are `ephemeral`."""
+    artifacts: Sequence[ArtifactsPlace]
+    """This machine's uploaded files, deleted once it is installed: their `Artifacts` are `ephemeral`."""
     ordered: pulumi.Input[bool] = False
     """Whether making the machine has booted the live system already."""
     consent: pulumi.Input[bool] = False
@@ -738,8 +749,7 @@ class Installation(_Resource):
             "chain": args.chain,
             "userData": _secret(args.user_data),
             "ipxeScriptUrl": _secret(args.ipxe_script_url),
-            "artifactsDirectory": args.artifacts_directory,
-            "artifactsFiles": args.artifacts_files,
+            "artifacts": [place.to_wire() for place in args.artifacts],
             "ordered": args.ordered,
             "consent": args.consent,
             "maxUnavailable": args.max_unavailable,

@@ -11,7 +11,6 @@ import pulumi
 from components.boot import ignition, installer, site
 from components.boot.host_keys import host_key
 from components.boot.ipxe import BootSpec, consoles, installer_arguments, script
-from components.boot.network import StaticNetwork
 from components.cluster.installation import (
     MachineInstallation,
     PoolInstallation,
@@ -29,8 +28,10 @@ from provider.types import (
     LiveFileArgs,
     LiveSystemArgs,
 )
+from stacks import platforms
 from stacks.sections.redfish import Redfish
 from stacks.settings import Settings
+from stacks.user_data import sources
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,11 @@ class Installers:
 
     def prepare(self, pool: str, systems: Mapping[str, System]) -> dict[str, Prepared]:
         """Upload what installs the machines of a pool; all of it is deleted again once they are installed."""
-        nodes = self._artifacts(f"{pool}-ignition", {_file(name): system.pointer for name, system in systems.items()})
+        # Userdata is asked of the platform at the first boot; who has no platform is given it by the installer.
+        nodes = None
+        if isinstance(self._settings.platform, Redfish):
+            pointers = {_file(name): system.pointer for name, system in systems.items()}
+            nodes = self._artifacts(f"{pool}-ignition", pointers)
         lives = {_file(name): self._live_config(name, system, nodes) for name, system in systems.items()}
         uploaded = self._artifacts(f"{pool}-installers", lives)
         return {name: self._prepared(name, system, nodes, uploaded) for name, system in systems.items()}
@@ -182,12 +187,12 @@ class Installers:
         seed = self._keys.host_key_seed
         return Artifacts(name, ArtifactsArgs(files=files, path_seed=seed, ephemeral=True), self._opts)
 
-    def _live_config(self, hostname: str, system: System, nodes: Artifacts) -> pulumi.Output[str]:
+    def _live_config(self, hostname: str, system: System, nodes: Artifacts | None) -> pulumi.Output[str]:
         node, machine = self._settings.full(hostname), self._machine(hostname)
-        network = self._network(hostname)
+        network = platforms.network(self._settings, hostname)
 
         def render(found: list[Any]) -> str:
-            urls, hashes, generation, key, seed = found
+            uploaded, generation, key, seed = found
             server = self._settings.server(machine)
             plan = installer.InstallPlan(
                 cluster=self._settings.domain,
@@ -195,8 +200,7 @@ class Installers:
                 generation=generation,
                 platform_id=self._boot.platform_id,
                 device=self._settings.install_device(machine).rules,
-                # Userdata is asked of the platform at the first boot; who has no platform is given it by the installer.
-                ignition=ignition.Source(url=urls[_file(hostname)], hash=hashes[_file(hostname)]) if server else None,
+                ignition=None if uploaded is None else ignition.Source(**uploaded[_file(hostname)]),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
                 accept="wipe" if server is None or server.consent == "wipe" else "empty",
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
@@ -211,48 +215,29 @@ class Installers:
             )
 
         keys = self._keys
-        found = pulumi.Output.all(nodes.urls, nodes.hashes, system.generation, keys.public_key, keys.host_key_seed)
+        uploaded = None if nodes is None else sources(nodes)
+        found = pulumi.Output.all(uploaded, system.generation, keys.public_key, keys.host_key_seed)
         return pulumi.Output.secret(found).apply(render)
 
-    def _prepared(self, hostname: str, system: System, nodes: Artifacts, uploaded: Artifacts) -> Prepared:
-        network = self._network(hostname)
+    def _prepared(self, hostname: str, system: System, nodes: Artifacts | None, uploaded: Artifacts) -> Prepared:
+        network = platforms.network(self._settings, hostname)
         arguments = uploaded.urls.apply(
             lambda urls: list(installer_arguments(self._boot, config_url=urls[_file(hostname)], network=network))
         )
         return Prepared(
             system=system,
             places=[
-                ArtifactsPlace(directory=artifacts.directory, files=[_file(hostname)]) for artifacts in (nodes, uploaded)
+                ArtifactsPlace(directory=artifacts.directory, files=[_file(hostname)])
+                for artifacts in (nodes, uploaded)
+                if artifacts is not None
             ],
             arguments=arguments,
             script=arguments.apply(lambda found: script(self._boot, found)),
         )
 
-    def _network(self, hostname: str) -> StaticNetwork | None:
-        """A machine's network, where no DHCP server tells it."""
-        platform, server = self._settings.platform, self._settings.server(self._machine(hostname))
-        if not isinstance(platform, Redfish) or server is None:
-            return None
-        return static_network(platform, server.address, server.mac, self._settings.full(hostname))
-
     def _machine(self, hostname: str) -> str:
         """`worker-0` of `rack7-worker-0`: what settings call a machine."""
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
-
-
-def static_network(platform: Redfish, address: str, mac: str, node: str) -> StaticNetwork | None:
-    """What kernel arguments say of a machine's network; None where DHCP tells it."""
-    if platform.network_boot == "dhcp":
-        return None
-    assert platform.gateway is not None and platform.prefix is not None
-    return StaticNetwork(
-        address=address,
-        gateway=platform.gateway,
-        prefix=platform.prefix,
-        hostname=node,
-        interface=platform.interface or mac.replace(":", "-"),
-        nameservers=platform.nameservers,
-    )
 
 
 def _file(hostname: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
+from components.boot.network import StaticNetwork
 from components.machines.contract import Platform
 from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs
 from components.machines.redfish import Redfish, RedfishArgs, RedfishServer
@@ -51,6 +52,22 @@ def lent(settings: Settings) -> str | None:
     if not isinstance(section, RedfishSettings) or not isinstance(section.bootstrap, Lend):
         return None
     return f"{settings.cluster_name}-{section.bootstrap.server}"
+
+
+def network(settings: Settings, hostname: str) -> StaticNetwork | None:
+    """What kernel arguments say of a machine's network (the bootstrap machine included); None where DHCP tells it."""
+    section = settings.platform
+    if not isinstance(section, RedfishSettings) or section.network_boot == "dhcp":
+        return None
+    assert section.gateway is not None and section.prefix is not None and section.interface is not None
+    return StaticNetwork(
+        address=_servers(settings, section)[hostname].address,
+        gateway=section.gateway,
+        prefix=section.prefix,
+        hostname=settings.full(hostname),
+        interface=section.interface,
+        nameservers=section.nameservers,
+    )
 
 
 def _servers(settings: Settings, section: RedfishSettings) -> dict[str, RedfishServer]:

@@ -9,6 +9,7 @@ import pulumi
 
 from components.cluster.pool import Access, NodePool
 from provider.types import (
+    ArtifactsPlace,
     ClusterCredentials,
     Installation,
     InstallationArgs,
@@ -29,10 +30,8 @@ class MachineInstallation:
     """The live system that installs it."""
     live_host_key: pulumi.Input[str]
     """The pinned SSH host key of that."""
-    directory: pulumi.Input[str]
-    """Where the files of its installer are, on the artifact host."""
-    files: Sequence[str]
-    """Their names: deleted once it is installed."""
+    places: Sequence[ArtifactsPlace]
+    """The uploaded files of its installer: deleted once it is installed."""
     mac: str | None = None
     """Of the interface that boots, where the site's boot tree is used."""
     script: pulumi.Input[str] | None = None
@@ -124,8 +123,7 @@ class PoolInstallation(pulumi.ComponentResource):
                         chain=plan.chain,
                         user_data=plan.user_data,
                         ipxe_script_url=plan.ipxe_script_url,
-                        artifacts_directory=plan.directory,
-                        artifacts_files=list(plan.files),
+                        artifacts=list(plan.places),
                         ordered=args.ordered,
                         consent=hostname in args.reprovisioning.consent,
                         max_unavailable=args.reprovisioning.max_unavailable,

@@ -21,10 +21,11 @@ Role = Literal["bootstrap", "control-plane", "worker"]
 class Boot:
     """What a machine boots and what configures it."""
 
-    ipxe_script_url: pulumi.Input[str]
-    """Where the firmware finds the iPXE script, http or https."""
-    user_data: pulumi.Input[str]
-    """The Ignition pointer: plain JSON of URLs and hashes; secret, for who knows the URLs can fetch what is there."""
+    ipxe_script_url: pulumi.Input[str] | None = None
+    """Where the firmware finds the iPXE script, http or https; None where the platform does not tell it."""
+    user_data: pulumi.Input[str] | None = None
+    """The Ignition pointer: plain JSON of URLs and hashes; secret, for who knows the URLs can fetch what is there.
+    None where the platform hands over none."""
     always_pxe: bool
     """True: the network is booted every time (nothing is on disk)."""
     script: pulumi.Input[str] | None = None
