@@ -11,6 +11,7 @@ import pulumi
 from components.boot.ipxe import BootSpec, consoles
 from components.checks import node_check
 from components.checks.node_check import Expectation
+from components.cluster.installation import PoolInstallation
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
 from components.endpoints import kube_vip, machine_config_access
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
@@ -181,12 +182,12 @@ class Cluster:
             self.components,
         )
 
-    def _installed(self, name: str, pool: NodePool) -> list[pulumi.Resource]:
-        """What installs a pool's machines to disk; nothing where they run from memory."""
+    def _installation(self, name: str, pool: NodePool) -> PoolInstallation | None:
+        """What installs a pool's machines to disk; None where they run from memory."""
         if self.boots.installers is None:
-            return []
+            return None
         borrowed = platforms.lent(self.settings)
-        installation = self.boots.installers.install(
+        return self.boots.installers.install(
             name,
             pool,
             self.prepared[pool.role],
@@ -198,9 +199,8 @@ class Cluster:
             after={borrowed: [self.removal.resource]} if pool.role == "worker" and borrowed else {},
             opts=self.components,
         )
-        return installation.installed
 
-    def _checks(self, name: str, pool: NodePool, installed: Sequence[pulumi.Resource]) -> PoolChecks:
+    def _checks(self, name: str, pool: NodePool, installation: PoolInstallation | None) -> PoolChecks:
         return PoolChecks(
             name,
             PoolChecksArgs(
@@ -208,7 +208,7 @@ class Cluster:
                 access=self.access,
                 expectations=self._expectations(pool),
                 timeout=self.settings.timeouts.machines_reachable,
-                after=installed,
+                after=installation.installed if installation else (),
             ),
             self.components,
         )
@@ -273,8 +273,10 @@ class Cluster:
             self.components,
         )
         self.bootstrap_complete = bootstrap.complete
-        installed = self._installed("control-plane-installation", self.control_plane)
-        self.control_plane_checks = self._checks("control-plane-checks", self.control_plane, installed)
+        self.control_plane_installation = self._installation("control-plane-installation", self.control_plane)
+        self.control_plane_checks = self._checks(
+            "control-plane-checks", self.control_plane, self.control_plane_installation
+        )
         self.served = self._served(masters, bootstrap.complete)
         self.removal = BootstrapRemoval(
             "bootstrap-removal",
@@ -291,8 +293,8 @@ class Cluster:
         )
         self.worker_checks = None
         if self.workers.machines:
-            installed = self._installed("worker-installation", self.workers)
-            self.worker_checks = self._checks("worker-checks", self.workers, installed)
+            installation = self._installation("worker-installation", self.workers)
+            self.worker_checks = self._checks("worker-checks", self.workers, installation)
         self._cluster_gates()
 
     def _machine_config_networks(self, machines: Sequence[Machine]) -> pulumi.Output[list[str]]:
@@ -300,7 +302,7 @@ class Cluster:
 
     def _served(self, masters: Mapping[str, Machine], complete: pulumi.Resource) -> list[pulumi.Resource]:
         """What the control plane must do before the bootstrap machine may go."""
-        reachable = self.control_plane_checks.reachable
+        reachable, installation = self.control_plane_checks.reachable, self.control_plane_installation
         gate = machine_config_access.gate(
             "machine-config-access",
             masters,
@@ -308,6 +310,7 @@ class Cluster:
             allowed=self._machine_config_networks([*masters.values(), *self.workers.machines.values()]),
             timeout=self.settings.timeouts.machines_reachable,
             address=self.api_address,
+            triggers=installation.generations if installation else (),
             opts=pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[reachable])),
         )
         api = self.settings.api_address

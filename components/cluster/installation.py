@@ -96,47 +96,49 @@ class PoolInstallation(pulumi.ComponentResource):
         members = list(args.pool.machines)
         self.installed: list[pulumi.Resource] = []
         """What to depend on, to come after all machines were started from their disks."""
+        self.generations: list[pulumi.Output[str]] = []
+        """What each machine runs: changes when it was installed again."""
         for node, machine in args.pool.machines.items():
             hostname = node.split(".", 1)[0]
             plan = args.machines[hostname]
-            self.installed.append(
-                Installation(
-                    f"{hostname}-installation",
-                    InstallationArgs(
-                        platform=args.platform,
-                        machine_id=machine.machine_id,
-                        hostname=hostname,
-                        node=node,
-                        role=args.pool.role,
-                        pool=name,
-                        cluster=args.cluster,
-                        generation=plan.generation,
-                        runs=plan.runs,
-                        address=machine.public_ipv4,
-                        addresses=[machine.public_ipv4, machine.private_ipv4],
-                        host_key=args.access.public_host_key(node),
-                        live_host_key=plan.live_host_key,
-                        private_key=args.access.private_key,
-                        live=plan.live,
-                        mac=plan.mac,
-                        script=plan.script,
-                        chain=plan.chain,
-                        user_data=plan.user_data,
-                        ipxe_script_url=plan.ipxe_script_url,
-                        artifacts=list(plan.places),
-                        ordered=args.ordered,
-                        consent=hostname in args.reprovisioning.consent,
-                        max_unavailable=args.reprovisioning.max_unavailable,
-                        members=members,
-                        credentials=args.credentials,
-                        drain_timeout_seconds=args.reprovisioning.drain_timeout,
-                        pre_reboot_commands=list(args.reprovisioning.pre_reboot_commands),
-                        pxe_commands=list(args.reprovisioning.pxe_commands),
-                        check=plan.check,
-                        log_directory=args.access.log_directory,
-                        timeout_seconds=args.timeout,
-                    ),
-                    pulumi.ResourceOptions(depends_on=[machine.resource, *plan.after], parent=self),
-                )
+            installation = Installation(
+                f"{hostname}-installation",
+                InstallationArgs(
+                    platform=args.platform,
+                    machine_id=machine.machine_id,
+                    hostname=hostname,
+                    node=node,
+                    role=args.pool.role,
+                    pool=name,
+                    cluster=args.cluster,
+                    generation=plan.generation,
+                    runs=plan.runs,
+                    address=machine.public_ipv4,
+                    addresses=[machine.public_ipv4, machine.private_ipv4],
+                    host_key=args.access.public_host_key(node),
+                    live_host_key=plan.live_host_key,
+                    private_key=args.access.private_key,
+                    live=plan.live,
+                    mac=plan.mac,
+                    script=plan.script,
+                    chain=plan.chain,
+                    user_data=plan.user_data,
+                    ipxe_script_url=plan.ipxe_script_url,
+                    artifacts=list(plan.places),
+                    ordered=args.ordered,
+                    consent=hostname in args.reprovisioning.consent,
+                    max_unavailable=args.reprovisioning.max_unavailable,
+                    members=members,
+                    credentials=args.credentials,
+                    drain_timeout_seconds=args.reprovisioning.drain_timeout,
+                    pre_reboot_commands=list(args.reprovisioning.pre_reboot_commands),
+                    pxe_commands=list(args.reprovisioning.pxe_commands),
+                    check=plan.check,
+                    log_directory=args.access.log_directory,
+                    timeout_seconds=args.timeout,
+                ),
+                pulumi.ResourceOptions(depends_on=[machine.resource, *plan.after], parent=self),
             )
+            self.installed.append(installation)
+            self.generations.append(installation.generation)
         self.register_outputs({"nodes": members})

@@ -88,6 +88,9 @@ func (a *agent) member(ctx context.Context) error {
 			registered = true
 			a.log.Printf("node %s is registered", a.name)
 		}
+		if err := a.bury(ctx, client); err != nil {
+			a.log.Printf("pods that are to go stay: %v", err)
+		}
 		sleep(ctx, heartbeatEvery)
 	}
 	return ctx.Err()
