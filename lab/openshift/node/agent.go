@@ -272,7 +272,15 @@ func (a *agent) keep(pair cluster.Pair) error {
 	if err := os.WriteFile(a.path("kubelet-client.key"), pair.Key, 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(a.path("kubelet-client.crt"), pair.Cert, 0o600)
+	if err := os.WriteFile(a.path("kubelet-client.crt"), pair.Cert, 0o600); err != nil {
+		return err
+	}
+	// Where the real kubelet has it, for whoever looks there whether this node was ever a member.
+	current := filepath.Join(a.root, "/var/lib/kubelet/pki/kubelet-client-current.pem")
+	if err := os.MkdirAll(filepath.Dir(current), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(current, append(append([]byte{}, pair.Cert...), pair.Key...), 0o600)
 }
 
 func (a *agent) path(name string) string {
