@@ -1,0 +1,96 @@
+"""See `InstallingDriver`; and what claims a server."""
+
+from __future__ import annotations
+
+from provider.configuration import Settings
+from provider.platforms.redfish import boot, inventory, media, power
+from provider.platforms.redfish.connection import Connection
+from provider.platforms.redfish.ids import MachineId
+from provider.platforms.redfish.inventory import Inventory
+from provider.platforms.redfish.power import Patience, Say
+
+
+async def _silent(text: str) -> None:
+    return
+
+
+class Redfish:
+    """All servers of the section `bmcs`; connects to each when it is first asked something."""
+
+    def __init__(
+        self, settings: Settings, say: Say | None = None, *, patience: Patience | None = None, timeout: float = 180
+    ) -> None:
+        """`say` takes remarks for the user; `timeout` is how long a call may be repeated, in seconds."""
+        self._settings = settings
+        self._say = say or _silent
+        self._patience = patience or Patience()
+        self._timeout = timeout
+        self._connections: dict[tuple[str, str | None], Connection] = {}
+
+    async def __aenter__(self) -> Redfish:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            await connection.close()
+        self._connections.clear()
+
+    async def inventory(self, server: str, claimed: str | None = None) -> Inventory:
+        """What the BMC of a server tells of it; a server other than the claimed one is refused."""
+        return await inventory.take(self._connect(server, claimed))
+
+    async def power_state(self, machine_id: str) -> str:
+        return await power.state(self._of(machine_id))
+
+    async def boot_installer(self, machine_id: str) -> None:
+        connection = self._of(machine_id)
+        mac = MachineId.parse(machine_id).mac
+        # What an earlier attempt left although the server runs: it was passed over, so this time it is for every boot.
+        found = await boot.read(connection)
+        every_time = found.power == "On" and found.enabled == boot.ONCE and found.from_network
+        if every_time:
+            await self._say(f"{connection.where} did not take its one-time boot: it is set for every boot now")
+        if await self._boot_from_network(connection, mac, every_time=every_time):
+            return
+        await self._say(f"{connection.where} passed over its one-time boot: it is set for every boot now")
+        await self._boot_from_network(connection, mac, every_time=True)
+
+    async def _boot_from_network(self, connection: Connection, mac: str | None, *, every_time: bool) -> bool:
+        """Whether the BMC has nothing to say against that it did."""
+        if connection.settings.boot_method == "virtual-media":
+            await media.insert(connection)
+        before = await boot.read(connection)
+        kinds: list[str] = []
+
+        async def arm() -> None:
+            kinds.append(await boot.arm(connection, mac, self._say, every_time=every_time))
+
+        await power.start_over(connection, self._patience, self._say, prepare=arm)
+        return kinds[-1] != boot.ONCE or not await boot.ignored(connection, before, self._patience)
+
+    async def boot_disk(self, machine_id: str) -> None:
+        connection = self._of(machine_id)
+        await boot.withdraw(connection, self._say)
+        if connection.settings.boot_method == "virtual-media":
+            await media.eject(connection)
+
+    async def restart(self, machine_id: str) -> None:
+        async def nothing() -> None:
+            return
+
+        await power.start_over(self._of(machine_id), self._patience, self._say, prepare=nothing)
+
+    async def power_off(self, machine_id: str) -> None:
+        """Shuts it down, or switches it off when it does not listen; returns once it is off."""
+        await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=True)
+
+    def _of(self, machine_id: str) -> Connection:
+        machine = MachineId.parse(machine_id)
+        return self._connect(machine.server, machine.identity)
+
+    def _connect(self, server: str, claimed: str | None) -> Connection:
+        key = (server, claimed)
+        if key not in self._connections:
+            bmc = self._settings.need_bmc(server)
+            self._connections[key] = Connection(server, bmc, claimed=claimed, timeout=self._timeout)
+        return self._connections[key]
