@@ -21,6 +21,7 @@ from provider.ephemeral_machine import EphemeralMachine
 from provider.errors import InitFailed, InvalidInputs
 from provider.fields import Problem
 from provider.gate import Gate
+from provider.installation import Installation
 from provider.removal import Removal
 from provider.resource import Changes, Context, ResourceType, Values
 from provider.status import Log, NoLog, Status
@@ -52,6 +53,7 @@ class MetalIpiProvider(sdk.Provider):
             EphemeralMachine(),
             Gate(),
             Removal(),
+            Installation(),
         ]
         self._types = {item.token: item for item in types}
         self._settings = Settings()
