@@ -40,6 +40,8 @@ class PxeArtifacts:
     """The initramfs; it holds the hash that the rootfs must have."""
     rootfs: Artifact
     """The root file system, fetched by the initramfs."""
+    disk: Artifact | None = None
+    """TEMPORARY"""
 
 
 def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:

@@ -41,6 +41,8 @@ class Expectation:
     """The CoreOS release."""
     kernel_arguments: tuple[str, ...]
     """Arguments that must be on the kernel's command line."""
+    generation: str | None = None
+    """TEMPORARY"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,6 +38,14 @@ class Live:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Place:
+    """Uploaded files of the machine's installer."""
+
+    directory: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """One machine and what is to run on it; fields as `InstallationArgs` explains them."""
 
@@ -62,8 +70,7 @@ class Job:
     chain: str | None
     user_data: str | None
     ipxe_script_url: str | None
-    artifacts_directory: str
-    artifacts_files: tuple[str, ...]
+    artifacts: tuple[Place, ...]
     ordered: bool
     consent: bool
     max_unavailable: int
@@ -113,7 +120,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
     reader = Reader(inputs)
     reader.only("platform", "machineId", "hostname", "node", "role", "pool", "cluster", "generation", "runs",
                 "address", "addresses", "port", "hostKey", "liveHostKey", "user", "privateKey", "live", "mac", "script",
-                "chain", "userData", "ipxeScriptUrl", "artifactsDirectory", "artifactsFiles", "ordered", "consent",
+                "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent",
                 "maxUnavailable", "members", "credentials", "drainTimeoutSeconds", "preRebootCommands", "pxeCommands",
                 "check", "logDirectory", "timeoutSeconds")  # fmt: skip
     runs = reader.section("runs")
@@ -141,10 +148,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
         chain=reader.optional_text("chain", pattern=r"#!ipxe\n.*", what="an iPXE script"),
         user_data=reader.optional_text("userData"),
         ipxe_script_url=reader.optional_text("ipxeScriptUrl", pattern=URL, what="a URL"),
-        artifacts_directory=reader.text(
-            "artifactsDirectory", pattern=r"[A-Za-z0-9_-]{20,}", what="the output `directory` of an Artifacts"
-        ),
-        artifacts_files=reader.texts("artifactsFiles", pattern=FILE_NAME, what="a plain file name"),
+        artifacts=tuple(_place(member) for member in reader.sections("artifacts")),
         ordered=reader.boolean("ordered"),
         consent=reader.boolean("consent"),
         max_unavailable=int(reader.number("maxUnavailable", default=1, minimum=1)),
@@ -165,6 +169,16 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
     if isinstance(members, list) and job.node and len(job.members) == len(members) and job.node not in job.members:
         reader.fail("members", f"must hold {job.node} itself")
     return job, reader
+
+
+def _place(reader: Reader) -> Place:
+    reader.only("directory", "files")
+    return Place(
+        directory=reader.text(
+            "directory", pattern=r"[A-Za-z0-9_-]{20,}", what="the output `directory` of an Artifacts"
+        ),
+        files=reader.texts("files", pattern=FILE_NAME, what="a plain file name"),
+    )
 
 
 def _live(reader: Reader) -> Live:

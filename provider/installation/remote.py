@@ -155,11 +155,15 @@ def open_remote(context: Context, job: Job, opener: Opener = open_driver) -> Rem
 async def missing_files(context: Context, job: Job) -> list[str]:
     """The installer's files which are not on the artifact host."""
     store = open_store(context.settings.need_artifacts())
-    there = await persistently(lambda: store.hashes(job.artifacts_directory, job.artifacts_files), context.status.live)
-    return [name for name in job.artifacts_files if name not in there]
+    missing: list[str] = []
+    for place in job.artifacts:
+        there = await persistently(lambda place=place: store.hashes(place.directory, place.files), context.status.live)
+        missing += [name for name in place.files if name not in there]
+    return missing
 
 
 async def withdraw_files(context: Context, job: Job) -> None:
     """Deletes the installer's files: they hold secrets, and the machine is installed."""
     store = open_store(context.settings.need_artifacts())
-    await persistently(lambda: store.delete(job.artifacts_directory, job.artifacts_files), context.status.live)
+    for place in job.artifacts:
+        await persistently(lambda place=place: store.delete(place.directory, place.files), context.status.live)
