@@ -21,6 +21,7 @@ from provider.ephemeral_machine import EphemeralMachine
 from provider.errors import InitFailed, InvalidInputs
 from provider.fields import Problem
 from provider.gate import Gate
+from provider.redfish_machine import RedfishMachine
 from provider.removal import Removal
 from provider.resource import Changes, Context, ResourceType, Values
 from provider.status import Log, NoLog, Status
@@ -50,6 +51,7 @@ class MetalIpiProvider(sdk.Provider):
             DnsRecords(),
             Artifacts(),
             EphemeralMachine(),
+            RedfishMachine(),
             Gate(),
             Removal(),
         ]
