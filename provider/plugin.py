@@ -22,6 +22,7 @@ from provider.errors import InitFailed, InvalidInputs
 from provider.fields import Problem
 from provider.gate import Gate
 from provider.installation import Installation
+from provider.redfish_machine import RedfishMachine
 from provider.removal import Removal
 from provider.resource import Changes, Context, ResourceType, Values
 from provider.status import Log, NoLog, Status
@@ -51,6 +52,7 @@ class MetalIpiProvider(sdk.Provider):
             DnsRecords(),
             Artifacts(),
             EphemeralMachine(),
+            RedfishMachine(),
             Gate(),
             Removal(),
             Installation(),

@@ -106,14 +106,14 @@ async def _remove(context: Context, inputs: Mapping[str, Any]) -> None:
     machine_id = str(inputs.get("machineId") or "")
     platform = str(inputs.get("platform") or PLATFORMS[0])
     if machine_id:
-        async with open_driver(platform, context.settings) as driver:
+        async with open_driver(platform, context.settings, context.status) as driver:
             await driver.close_bgp(machine_id)
     drain = float(inputs.get("drainSeconds") or 0)
     if records and drain:
         await context.status.live(f"waiting {drain:g} s for resolvers to forget {len(records)} records")
         await asyncio.sleep(drain)
     if machine_id:
-        async with open_driver(platform, context.settings) as driver:
+        async with open_driver(platform, context.settings, context.status) as driver:
             await remove_machine(context, driver, machine_id, timeout=float(inputs.get("timeoutSeconds") or 1800))
     files: Sequence[str] = inputs.get("artifactsFiles") or ()
     if inputs.get("artifactsDirectory") and files:

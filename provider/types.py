@@ -45,6 +45,11 @@ class ProviderArgs:
 
     metal: pulumi.Input[Mapping[str, Any]] | None = None
     """{"authToken", "endpoint"?}: the Equinix Metal API; `endpoint` defaults to https://api.equinix.com/metal/v1."""
+    bmcs: pulumi.Input[Mapping[str, Any]] | None = None
+    """Server name to {"address" (https), "username", "password", "ca" (PEM) or "fingerprint" (`sha256:<hex>` of the
+    certificate) unless the system trusts it, "systemId"? (where there are several), "bootMethod"? (`pxe`, `uefi-http`
+    or `virtual-media`), "bootMode"? (`bios` or `uefi`), "bootImage"? (URL of an iPXE image, for virtual-media),
+    "bootUrl"? (for uefi-http; else what DHCP says)}."""
     dns: pulumi.Input[Mapping[str, Any]] | None = None
     """One of, each with "zone"?, "propagation"? (`service`, or `authoritative`: all the zone's servers are waited for)
     and "propagationTimeout"? (seconds, 60):
@@ -63,7 +68,7 @@ class Provider(pulumi.ProviderResource):
     """An explicit provider. Each section travels as one JSON string, because provider configuration is flat."""
 
     def __init__(self, name: str, args: ProviderArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        sections = {"metal": args.metal, "dns": args.dns, "artifacts": args.artifacts}
+        sections = {"metal": args.metal, "bmcs": args.bmcs, "dns": args.dns, "artifacts": args.artifacts}
         props = {
             key: pulumi.Output.secret(pulumi.Output.from_input(value)).apply(_section)
             for key, value in sections.items()
@@ -259,30 +264,72 @@ class EphemeralMachineArgs:
     timeout_seconds: pulumi.Input[float] = 1800
     """How long it may take to become active, and as long again to be gone."""
 
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "platform": self.platform,
+            "projectId": self.project_id,
+            "hostname": self.hostname,
+            "plan": self.plan,
+            "metro": self.metro,
+            "facilities": self.facilities,
+            "operatingSystem": self.operating_system,
+            "ipxeScriptUrl": self.ipxe_script_url,
+            "alwaysPxe": self.always_pxe,
+            "userData": self.user_data,
+            "tags": self.tags,
+            "projectSshKeyIds": self.project_ssh_key_ids,
+            "timeoutSeconds": self.timeout_seconds,
+            "bgp": self.bgp or None,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LentServerArgs:
+    """Arguments of `EphemeralMachine` for a server with a BMC that is lent, and later installed as something else."""
+
+    server: pulumi.Input[str]
+    """Its name in the provider's section `bmcs`."""
+    hostname: pulumi.Input[str]
+    """Host name."""
+    mac: pulumi.Input[str]
+    """MAC address of the interface it boots from."""
+    public_ipv4: pulumi.Input[str]
+    """The address it has while it is lent."""
+    private_ipv4: pulumi.Input[str] | None = None
+    """Private address; not given: the same."""
+    script: pulumi.Input[str]
+    """The iPXE script it boots, published as `boot/mac-….ipxe`. Secret."""
+    chain: pulumi.Input[str]
+    """Text of `boot/boot.ipxe`, which leads there."""
+    accept: pulumi.Input[str] = "empty"
+    """`empty`: it must be switched off; `wipe`: whatever is on it may be lost."""
+    timeout_seconds: pulumi.Input[float] = 1800
+    """How long it may take to become active, and as long again to be gone."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "platform": "redfish",
+            "server": self.server,
+            "hostname": self.hostname,
+            "mac": self.mac,
+            "publicIpv4": self.public_ipv4,
+            "privateIpv4": self.private_ipv4,
+            "script": pulumi.Output.secret(self.script),
+            "chain": self.chain,
+            "accept": self.accept,
+            "timeoutSeconds": self.timeout_seconds,
+        }
+
 
 class EphemeralMachine(_Resource):
     """A machine that is removed within the same up by a `Removal`, and stays gone."""
 
     _outputs = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state")
 
-    def __init__(self, name: str, args: EphemeralMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        inputs = {
-            "platform": args.platform,
-            "projectId": args.project_id,
-            "hostname": args.hostname,
-            "plan": args.plan,
-            "metro": args.metro,
-            "facilities": args.facilities,
-            "operatingSystem": args.operating_system,
-            "ipxeScriptUrl": args.ipxe_script_url,
-            "alwaysPxe": args.always_pxe,
-            "userData": args.user_data,
-            "tags": args.tags,
-            "projectSshKeyIds": args.project_ssh_key_ids,
-            "timeoutSeconds": args.timeout_seconds,
-            "bgp": args.bgp or None,
-        }
-        super().__init__(name, inputs, opts)
+    def __init__(
+        self, name: str, args: EphemeralMachineArgs | LentServerArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, args.to_wire(), opts)
 
     @property
     def machine_id(self) -> pulumi.Output[str]:
@@ -313,6 +360,111 @@ class EphemeralMachine(_Resource):
     def present(self) -> pulumi.Output[bool]:
         """Whether it was there when last looked at: at its creation, or at the last refresh."""
         return self._output("present")
+
+
+# --- servers with a BMC ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedfishMachineArgs:
+    """Arguments of `RedfishMachine`."""
+
+    server: pulumi.Input[str]
+    """Its name in the provider's section `bmcs`. A change replaces."""
+    hostname: pulumi.Input[str]
+    """Host name."""
+    mac: pulumi.Input[str]
+    """MAC address of the interface it boots from."""
+    public_ipv4: pulumi.Input[str]
+    """Its address."""
+    private_ipv4: pulumi.Input[str] | None = None
+    """Private address; not given: the same."""
+    accept: pulumi.Input[str] = "empty"
+    """`empty`: it must be switched off when it is claimed; `wipe`: whatever is on it may be lost."""
+    minimum_memory_mib: pulumi.Input[float] | None = None
+    """Memory it must have."""
+    timeout_seconds: pulumi.Input[float] = 180
+    """How long its BMC may be busy or out of reach before that is an error."""
+
+
+class RedfishMachine(_Resource):
+    """A server with a BMC, claimed for the cluster. Booting it is left to `Installation`; its end switches it off."""
+
+    _outputs = ("machineId", "serial", "manufacturer", "model", "biosVersion", "memoryMib", "disks", "nics", "bootMode",
+                "console", "publicIpv4", "privateIpv4")  # fmt: skip
+
+    def __init__(self, name: str, args: RedfishMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "server": args.server,
+            "hostname": args.hostname,
+            "mac": args.mac,
+            "publicIpv4": args.public_ipv4,
+            "privateIpv4": args.private_ipv4,
+            "accept": args.accept,
+            "minimumMemoryMib": args.minimum_memory_mib,
+            "timeoutSeconds": args.timeout_seconds,
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def machine_id(self) -> pulumi.Output[str]:
+        """`<server>/<UUID of its System>`."""
+        return self._output("machineId")
+
+    @property
+    def serial(self) -> pulumi.Output[str | None]:
+        """Serial number."""
+        return self._output("serial")
+
+    @property
+    def manufacturer(self) -> pulumi.Output[str | None]:
+        """Who made it."""
+        return self._output("manufacturer")
+
+    @property
+    def model(self) -> pulumi.Output[str | None]:
+        """Model."""
+        return self._output("model")
+
+    @property
+    def bios_version(self) -> pulumi.Output[str | None]:
+        """Version of its firmware."""
+        return self._output("biosVersion")
+
+    @property
+    def memory_mib(self) -> pulumi.Output[float | None]:
+        """Memory, in MiB."""
+        return self._output("memoryMib")
+
+    @property
+    def disks(self) -> pulumi.Output[list[dict[str, Any]]]:
+        """Its disks, {name, sizeBytes, model, serial, mediaType}, as far as its BMC knows them."""
+        return self._output("disks")
+
+    @property
+    def nics(self) -> pulumi.Output[list[str]]:
+        """MAC addresses of its interfaces."""
+        return self._output("nics")
+
+    @property
+    def boot_mode(self) -> pulumi.Output[str | None]:
+        """`bios` or `uefi`."""
+        return self._output("bootMode")
+
+    @property
+    def console(self) -> pulumi.Output[str]:
+        """Where to find its console: the BMC's host, and what it offers there. For people."""
+        return self._output("console")
+
+    @property
+    def public_ipv4(self) -> pulumi.Output[str]:
+        """Its address."""
+        return self._output("publicIpv4")
+
+    @property
+    def private_ipv4(self) -> pulumi.Output[str]:
+        """Its private address."""
+        return self._output("privateIpv4")
 
 
 # --- gates ----------------------------------------------------------------------------------------------------------

@@ -6,13 +6,13 @@ way to look before asking again. TLS is verified; SSL_CERT_FILE and HTTPS_PROXY 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from provider.backoff import Backoff
 from provider.configuration import MetalSettings
 from provider.errors import RemoteError
-from provider.platforms import Event, Machine, MachineSpec, identifying
+from provider.platforms import Event, Machine, identifying
+from provider.platforms.metal_spec import MetalSpec
 
 if TYPE_CHECKING:
     import httpx
@@ -42,22 +42,22 @@ class EquinixMetal:
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
-    async def find(self, project_id: str, tags: Sequence[str]) -> list[Machine]:
-        wanted = identifying(tags) or tuple(tags)
+    async def find(self, spec: MetalSpec) -> list[Machine]:
+        wanted = identifying(spec.tags) or spec.tags
         found: list[Machine] = []
         page = 1
         while True:
             params = (
                 {"tag": wanted[-1], "per_page": _PAGE, "page": page} if wanted else {"per_page": _PAGE, "page": page}
             )
-            answer = await self._repeat("GET", f"/projects/{project_id}/devices", params=params)
+            answer = await self._repeat("GET", f"/projects/{spec.project_id}/devices", params=params)
             found += [_machine(device) for device in answer.get("devices", [])]
             if page >= int((answer.get("meta") or {}).get("last_page") or 1):
                 break
             page += 1
         return [machine for machine in found if set(wanted) <= set(machine.tags) and not machine.leaving]
 
-    async def create(self, spec: MachineSpec) -> Machine:
+    async def create(self, spec: MetalSpec) -> Machine:
         body = _body(spec)
         backoff = Backoff(timeout=self._timeout)
         while True:
@@ -69,9 +69,12 @@ class EquinixMetal:
                     raise RemoteError(f"{self._where()} did not take the order of {spec.hostname}: {error}") from None
                 await backoff.pause(error.wait)
             # The order may have been taken although the answer was lost.
-            made = await self.find(spec.project_id, spec.tags)
+            made = await self.find(spec)
             if made:
                 return made[0]
+
+    async def start(self, machine_id: str) -> None:
+        return  # what is ordered boots by itself
 
     async def get(self, machine_id: str) -> Machine | None:
         answer = await self._repeat("GET", f"/devices/{machine_id}", absent_ok=True)
@@ -197,7 +200,7 @@ def _refusal(answer: httpx.Response) -> str:
     return f"{words} (HTTP {answer.status_code}){'; ' + remedy if remedy else ''}"
 
 
-def _body(spec: MachineSpec) -> dict[str, Any]:
+def _body(spec: MetalSpec) -> dict[str, Any]:
     body: dict[str, Any] = {
         "hostname": spec.hostname,
         "plan": spec.plan,

@@ -18,7 +18,6 @@ from typing import Any
 import trustme
 from sushy_tools import error
 from sushy_tools.emulator import main as emulator
-from sushy_tools.emulator.resources.systems.base import AbstractSystemsDriver
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
@@ -91,12 +90,17 @@ class Machine:
             self.enabled, self.target = "Disabled", "None"
 
 
-class _Systems(AbstractSystemsDriver):
-    """sushy-tools' seam, over the machine."""
+class _Systems:
+    """sushy-tools' seam (AbstractSystemsDriver), over the machine."""
 
     def __init__(self, bmc: FakeBmc) -> None:
-        super().__init__()
         self._bmc = bmc
+
+    def __getattr__(self, name: str) -> Any:
+        def missing(*_: Any) -> None:
+            raise error.NotSupportedError(f"{name} is not emulated")
+
+        return missing
 
     @property
     def driver(self) -> str:
@@ -354,7 +358,7 @@ def running(
 @contextmanager
 def _emulating(bmc: FakeBmc) -> Generator[None, None, None]:
     """Gives sushy-tools' one application our machine. So there can be one BMC at a time."""
-    kind = emulator.Application
+    kind: Any = emulator.Application
     systems, media = kind.systems, kind.vmedia
     driver, drives = _Systems(bmc), _Media(bmc.machine)
     kind.systems = property(lambda _: driver)

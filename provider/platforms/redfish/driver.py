@@ -1,12 +1,16 @@
-"""See `InstallingDriver`; and what claims a server."""
+"""See `MachineDriver`, for servers that are lent, and `InstallingDriver`."""
 
 from __future__ import annotations
 
+from provider import boot_tree
 from provider.configuration import Settings
-from provider.platforms.redfish import boot, inventory, media, power
+from provider.errors import InvalidInputs
+from provider.platforms import Event, Machine
+from provider.platforms.redfish import boot, inventory, lending, media, power
 from provider.platforms.redfish.connection import Connection
 from provider.platforms.redfish.ids import MachineId
 from provider.platforms.redfish.inventory import Inventory
+from provider.platforms.redfish.lending import LentServer
 from provider.platforms.redfish.power import Patience, Say
 
 
@@ -34,6 +38,52 @@ class Redfish:
         for connection in self._connections.values():
             await connection.close()
         self._connections.clear()
+
+    # --- servers that are lent ---------------------------------------------------------------------------------------
+
+    async def find(self, spec: LentServer) -> list[Machine]:
+        return []  # what an earlier run left undone is done again: nothing comes into being twice
+
+    async def create(self, spec: LentServer) -> Machine:
+        found = await self.inventory(spec.server)
+        machine_id = lending.machine_id(spec, found.identity)
+        ours = not await lending.given_back(str(machine_id), self._settings)
+        found.check_mac(spec.mac)
+        found.check_free(accept=spec.accept, ours=ours)
+        await boot_tree.publish(self._settings, spec.mac, spec.script, spec.chain)
+        return lending.machine(machine_id, found.power, found.console)
+
+    async def start(self, machine_id: str) -> None:
+        await self.boot_installer(machine_id)
+
+    async def get(self, machine_id: str) -> Machine | None:
+        if await lending.given_back(machine_id, self._settings):
+            return None
+        parsed = MachineId.parse(machine_id)
+        found = await self.inventory(parsed.server, parsed.identity)
+        return lending.machine(parsed, found.power, found.console)
+
+    async def delete(self, machine_id: str) -> None:
+        machine = MachineId.parse(machine_id)
+        if machine.mac is None:
+            raise InvalidInputs(f"{machine_id} is a server of the cluster: only one that was lent can be given back")
+        if await lending.given_back(machine_id, self._settings):
+            return
+        await self.boot_disk(machine_id)
+        await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=False)
+        # At last: as long as its script is there, a run that was killed is known to have more to do.
+        await boot_tree.withdraw(self._settings, machine.mac)
+
+    async def events(self, machine_id: str) -> list[Event]:
+        return []
+
+    async def open_bgp(self, machine_id: str) -> None:
+        raise InvalidInputs(f"{machine_id}: servers with a BMC have no BGP sessions of a platform's")
+
+    async def close_bgp(self, machine_id: str) -> None:
+        return  # nothing was opened
+
+    # --- all servers -------------------------------------------------------------------------------------------------
 
     async def inventory(self, server: str, claimed: str | None = None) -> Inventory:
         """What the BMC of a server tells of it; a server other than the claimed one is refused."""

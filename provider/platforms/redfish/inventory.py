@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from provider.errors import InvalidInputs, RemoteError
 from provider.platforms.redfish.connection import Connection, identities
 
 T = TypeVar("T")
@@ -35,6 +36,8 @@ class Disk:
 class Inventory:
     """A server."""
 
+    where: str
+    """How messages call it."""
     identity: str
     """Its UUID, or the serial number where the BMC has none."""
     power: str
@@ -54,6 +57,22 @@ class Inventory:
     console: str
     """Where to find its console, for people."""
 
+    def check_mac(self, mac: str) -> None:
+        """Refuses a server without that interface. Of one that tells of none it is not known."""
+        if self.nics and mac.lower() not in self.nics:
+            raise InvalidInputs(
+                f"{self.where} has no network interface with the MAC address {mac}, but "
+                f"{', '.join(self.nics)}: correct its `mac`, or its `address` in `bmcs`"
+            )
+
+    def check_free(self, *, accept: str, ours: bool) -> None:
+        """Refuses a server that may be somebody's: one that is switched on."""
+        if self.power != "Off" and not ours and accept != "wipe":
+            raise InvalidInputs(
+                f"{self.where} is {self.power}, and nothing shows that what runs on it is ours: switch it off, or, "
+                "if it and all its disks may be wiped, set `consent: wipe` of this server"
+            )
+
 
 async def take(connection: Connection) -> Inventory:
     """Asks for all of it."""
@@ -71,8 +90,11 @@ def _take(connection: Connection, system: Any) -> Inventory:
     mode = boot.get("mode")
     last = progress.get("last_state")
     known = identities(system)
+    if not known:
+        raise RemoteError(f"{connection.where} tells neither its UUID nor its serial number: update the BMC's firmware")
     return Inventory(
-        identity=known[0] if known else "",
+        where=connection.where,
+        identity=known[0],
         power=power(system),
         manufacturer=system.manufacturer,
         model=system.model,
