@@ -1,2 +1,304 @@
 #!/bin/bash
-exit 1
+# Installs this machine to its disk. Runs in the live system, from metal-ipi-install.service; installer.py renders what it
+# reads. Then it waits: whoever booted the machine reads the status file over SSH, and reboots it.
+#
+# Nothing is written before every check has passed. It may be killed, or the power lost, at any moment, and run again:
+#   - a finished installation is known by its marker on the boot partition, and is not touched;
+#   - one in progress by a claim in the disk's last MiB, where coreos-installer writes nothing. The claim is believed only
+#     while the first MiB is empty (coreos-installer writes it after all others), or CoreOS without a marker is there.
+set -Eeuo pipefail
+shopt -s nullglob
+umask 022
+
+# shellcheck source=/dev/null
+. /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT NOT_AFTER IMAGE_URL IMAGE_SHA256 FIRST_BOOT_ARGUMENTS
+rules=/etc/metal-ipi/install-rules.json
+state=/run/metal-ipi
+mib=1048576
+device='' stable='' step='looking at the disks'
+
+status() { # state [reason remedy]
+    jq -cn --arg state "$1" --arg generation "$GENERATION" --arg device "$device" --arg stable "$stable" \
+        --arg step "$step" --arg reason "${2-}" --arg remedy "${3-}" \
+        '{$state, $generation, $device, $stable, $step, $reason, $remedy}' >"$state/install.json.new"
+    mv -f "$state/install.json.new" "$state/install.json"
+    echo "$1: $step${2:+: $2}${3:+ -> $3}"
+}
+
+fail() { # reason remedy
+    trap - ERR
+    status failed "$1" "$2"
+    exit 1
+}
+
+# Every disk as JSON: what lsblk and udev say of it, and in `never` why it is no disk to write to (empty: it may be).
+list_disks() {
+    local tree path
+    tree=$(lsblk --json --bytes --output \
+        NAME,PATH,TYPE,SIZE,RO,RM,ROTA,MODEL,VENDOR,SERIAL,HCTL,FSTYPE,PTTYPE,LABEL,MOUNTPOINTS)
+    jq -r '.blockdevices[].path' <<<"$tree" | while read -r path; do
+        udevadm info --query=property --name="$path" | jq -R --arg path "$path" -s '
+            [split("\n")[] | select(contains("=")) | capture("^(?<key>[^=]*)=(?<value>.*)$")] | from_entries
+            | {$path, links: (.DEVLINKS // "" | split(" ")), wwn: .ID_WWN, wwnWithExtension: .ID_WWN_WITH_EXTENSION,
+               wwnVendorExtension: .ID_WWN_VENDOR_EXTENSION, serials: [.ID_SERIAL_SHORT, .ID_SCSI_SERIAL]}'
+    done | jq -cs --argjson tree "$tree" '
+        INDEX(.path) as $udev
+        | [$tree.blockdevices[] | ([.. | objects | .mountpoints? // [] | .[] | strings]) as $mounted
+            | ([(.children // [])[] | .. | objects | .type? // empty | select(. != "part")] | unique) as $above
+            | . + $udev[.path]
+            | .serials += [.serial]
+            | .never = (
+                if .type != "disk" or (.name | test("^(zram|ram|fd)\\d")) then "it is no disk but \(.type)"
+                elif .rm then "it is removable"
+                elif .ro then "it is read-only"
+                elif .size == 0 then "it has no size"
+                elif ($mounted | length) > 0 then "the running system uses it (\($mounted | join(", ")))"
+                elif ($above | any(. == "mpath" or startswith("raid") or . == "md")) or .fstype == "mpath_member" then
+                    "it is part of multipath or RAID (\([$above[], .fstype // empty] | join(", "))), which is not supported"
+                elif ($above | length) > 0 then "a \($above | join(", ")) device is active on it"
+                else "" end)]'
+}
+
+# The disks that meet a set of rules; all rules are to be met.
+matching() { # rules
+    jq -c --argjson rules "$1" '
+        def meets($rule):
+            . as $disk | $rule.value as $wanted | $rule.key
+            | if . == "deviceName" then $disk.links | index([$wanted]) != null
+              elif . == "byId" then $disk.links | index(["/dev/disk/by-id/\($wanted)"]) != null
+              elif . == "serial" then $disk.serials | index([$wanted]) != null
+              elif . == "model" or . == "vendor" then $disk[.] // "" | contains($wanted)
+              elif . == "minSize" then $disk.size >= $wanted * 1073741824
+              elif . == "maxSize" then $disk.size <= $wanted * 1073741824
+              elif . == "rotational" then $disk.rota == $wanted
+              elif . == "wwn" or . == "wwnWithExtension" or . == "wwnVendorExtension" or . == "hctl" then
+                  $disk[.] == $wanted
+              elif . == "smallest" then true
+              else error("there is no rule \(.)") end;
+        [.[] | select(.never == "") | . as $disk | select($rules | to_entries | all(. as $rule | $disk | meets($rule)))]
+        | if $rules.smallest and length > 0 then (map(.size) | min) as $least | map(select(.size == $least)) else . end
+        ' <<<"$disks"
+}
+
+described() { # reads disks
+    jq -r 'map("\(.path) (" + ([
+        "\(.size / 1073741824 * 10 | round / 10) GiB",
+        (if .vendor then "vendor \(.vendor)" else empty end), (if .model then "model \(.model)" else empty end),
+        (.serials | map(strings) | unique | if length > 0 then "serial \(join(" or "))" else empty end),
+        (if .wwn then "wwn \(.wwn)" else empty end),
+        (if .wwnWithExtension then "wwnWithExtension \(.wwnWithExtension)" else empty end),
+        (if .hctl then "hctl \(.hctl)" else empty end),
+        (if .rota then "rotational" else "not rotational" end),
+        (.links | map(select(startswith("/dev/disk/by-id/")) | ltrimstr("/dev/disk/by-id/"))
+            | if length > 0 then "byId \(join(" or "))" else empty end),
+        (if .never != "" then "never: \(.never)" else empty end)] | join(", ")) + ")")
+        | if length > 0 then join("; ") else "none at all" end'
+}
+
+choose_device() {
+    local wanted found waited=0
+    wanted=$(jq -c .device "$rules")
+    while :; do
+        disks=$(list_disks)
+        found=$(matching "$wanted")
+        if [ "$found" != '[]' ] || [ "$waited" -ge "${DISK_WAIT:-30}" ]; then break; fi
+        sleep 1 # a controller may still be starting
+        waited=$((waited + 1))
+    done
+    case $(jq length <<<"$found") in
+    1) ;;
+    0) fail "no disk is $wanted; there are: $(described <<<"$disks")" \
+        'correct boot.install.device (or the installDevice of this server)' ;;
+    *) fail "several disks are $wanted: $(described <<<"$found"); all: $(described <<<"$disks")" \
+        'add a rule to boot.install.device (or to the installDevice of this server) until one is left' ;;
+    esac
+    disk=$(jq -c '.[0]' <<<"$found")
+    device=$(jq -r .path <<<"$disk")
+    size=$(jq .size <<<"$disk")
+    stable=$(jq -r '.path as $path | .links | [(.[] | select(test("/by-id/(wwn-|nvme-eui)"))),
+        (.[] | select(test("/by-id/"))), (.[] | select(test("/by-path/"))), $path][0]' <<<"$disk")
+}
+
+choose_others() { # which other disks are to be wiped
+    local sets set found
+    others=()
+    sets=$(jq -c '.wipe[]' "$rules")
+    [ -n "$sets" ] || return 0
+    while read -r set; do
+        found=$(matching "$set")
+        [ "$found" != '[]' ] || fail "no disk is $set, which is listed to be wiped; there are: $(described <<<"$disks")" \
+            'correct wipeDisks'
+        if jq -e --arg device "$device" 'any(.path == $device)' <<<"$found" >/dev/null; then
+            fail "$set, which is listed to be wiped, is $device, the disk to install to" 'correct wipeDisks'
+        fi
+        mapfile -t -O "${#others[@]}" others < <(jq -r '.[].path' <<<"$found")
+    done <<<"$sets"
+}
+
+boot_partition() { # prints the device of the file system with label boot, if there is one
+    lsblk --json --bytes --output NAME,PATH,TYPE,LABEL "$device" |
+        jq -r '[.blockdevices[].children // [] | .[] | select(.type == "part" and .label == "boot").path][0] // empty'
+}
+
+with_boot() { # ro|rw command...
+    local partition mode=$1 result=0
+    shift
+    partition=$(boot_partition)
+    [ -n "$partition" ] || return 1
+    mkdir -p "$state/boot"
+    mount -o "$mode,nodev,nosuid,noexec" "$partition" "$state/boot" || return 1
+    "$@" || result=$?
+    umount "$state/boot"
+    return "$result"
+}
+
+read_marker() { cat "$state/boot/metal-ipi/installation.json"; }
+unfinished() { [ -d "$state/boot/ostree" ] && [ ! -e "$state/boot/metal-ipi/installation.json" ]; }
+write_marker() {
+    mkdir -p "$state/boot/metal-ipi"
+    jq -cn --arg cluster "$CLUSTER" --arg machine "$MACHINE" --arg generation "$GENERATION" \
+        '{$cluster, $machine, $generation}' >"$state/boot/metal-ipi/installation.json.new"
+    sync "$state/boot/metal-ipi/installation.json.new"
+    mv -f "$state/boot/metal-ipi/installation.json.new" "$state/boot/metal-ipi/installation.json"
+    sync -f "$state/boot"
+}
+
+claim() { printf 'metal-ipi installs %s of %s here\n' "$MACHINE" "$CLUSTER"; }
+claimed() { [ "$(last_mib | tr -d '\0')" = "$(claim)" ]; }
+first_mib() { dd if="$device" bs="$mib" count=1 status=none; }
+last_mib() { dd if="$device" bs="$mib" skip=$((size - mib)) iflag=skip_bytes status=none; }
+empty() { cmp -s -n "$mib" - /dev/zero; }
+write_mib() { # disk offset; reads what stands in front, the rest becomes zero
+    cat >"$state/mib"
+    truncate -s "$mib" "$state/mib"
+    dd if="$state/mib" of="$1" bs="$mib" seek="$2" oflag=seek_bytes conv=notrunc,fsync status=none
+}
+
+# What is on the disk, in words; nothing for an empty one.
+content() {
+    local found
+    found=$({
+        wipefs --noheadings --output TYPE "$device" | sed 's/^ */signature of /'
+        jq -r '(.children // [])[] | .. | objects | select(.path?) |
+            "\(.path) with \(.fstype // "unknown content")\(if .label then " \(.label)" else "" end)"' <<<"$disk"
+    } | paste -sd, | sed 's/,/, /g')
+    if [ -z "$found" ] && ! { first_mib | empty && last_mib | empty; }; then
+        found='data of no known kind'
+    fi
+    printf %s "$found"
+}
+
+# Whether the disk may be overwritten; ends with "done" when that has happened already.
+check_content() {
+    local marker found
+    marker=$(with_boot ro read_marker 2>/dev/null) || marker=''
+    if [ -n "$marker" ] && jq -e --arg cluster "$CLUSTER" --arg machine "$MACHINE" \
+        '.cluster == $cluster and .machine == $machine' <<<"$marker" >/dev/null 2>&1; then
+        if [ "$(jq -r .generation <<<"$marker")" = "$GENERATION" ]; then
+            if claimed; then write_mib "$device" $((size - mib)) </dev/null; fi # power was lost in the very last moment
+            step='it was installed already'
+            status 'done'
+            exit 0
+        fi
+        return
+    fi
+    if [ "$ACCEPT" = wipe ]; then return; fi
+    if claimed && { first_mib | empty || with_boot ro unfinished; }; then return; fi
+    found=$(content)
+    if [ -n "$found" ]; then
+        fail "$device ($stable) is not empty, and not an installation of this machine: $found${marker:+; it says of itself: $marker}" \
+            'look at what is there; if it may go, give consent (consent: wipe) for this server'
+    fi
+}
+
+check_expiry() {
+    local argument now
+    for argument in $(</proc/cmdline); do
+        case $argument in metal-ipi.not-after=*) NOT_AFTER=${argument#*=} ;; esac
+    done
+    [ -n "$NOT_AFTER" ] || return 0
+    [[ $NOT_AFTER =~ ^[0-9]+$ ]] || fail "the installer's end of validity is no number: '$NOT_AFTER'" 'run up again'
+    now=$(date +%s)
+    # A clock that is behind does no harm; one that is ahead is told.
+    [ "$now" -le "$NOT_AFTER" ] || fail \
+        "this installer was valid until $(date -u -d "@$NOT_AFTER" +%FT%TZ), and the machine's clock says $(date -u +%FT%TZ)" \
+        'run up again for a new one; if the clock is wrong, correct it'
+}
+
+fetch_image() {
+    image=()
+    if [ -z "$IMAGE_URL" ]; then
+        image=(--offline) # the image that the live system carries, and never one from elsewhere
+        return
+    fi
+    local file=/var/tmp/metal-ipi-image actual
+    step="downloading $IMAGE_URL"
+    status installing
+    curl --fail --silent --show-error --location --connect-timeout 20 --speed-limit 1000 --speed-time 60 \
+        --retry "${DOWNLOAD_RETRIES:-8}" --retry-all-errors --output "$file" "$IMAGE_URL" 2>"$state/curl.err" ||
+        fail "the disk image cannot be downloaded from $IMAGE_URL: $(tail -n 1 "$state/curl.err")" \
+            "see that the machine reaches the server, and that the stream names what is there"
+    read -r actual _ < <(sha256sum "$file")
+    [ "$actual" = "$IMAGE_SHA256" ] || fail \
+        "the disk image from $IMAGE_URL has SHA-256 $actual, and the stream says $IMAGE_SHA256" \
+        'correct the stream, or what the server has'
+    image=(--image-file "$file" --insecure) # it has no signature file; its hash was checked
+}
+
+wipe_others() {
+    local other bytes part
+    for other in "${others[@]}"; do
+        step="wiping $other"
+        status installing
+        while read -r part; do wipefs --all --quiet "$part"; done < <(jq -r --arg path "$other" \
+            '.[] | select(.path == $path) | (.children // [])[] | .. | objects | .path? // empty' <<<"$disks")
+        wipefs --all --quiet "$other"
+        bytes=$(jq --arg path "$other" '.[] | select(.path == $path).size' <<<"$disks")
+        write_mib "$other" 0 </dev/null
+        write_mib "$other" $((bytes - mib)) </dev/null
+    done
+}
+
+install_system() {
+    local options=() file
+    for file in /etc/coreos/installer.d/*; do options+=(--config-file "$file"); done
+    if [ -n "$FIRST_BOOT_ARGUMENTS" ]; then options+=(--firstboot-args "$FIRST_BOOT_ARGUMENTS"); fi
+    step="coreos-installer writes $device"
+    status installing
+    claim | write_mib "$device" $((size - mib))
+    write_mib "$device" 0 </dev/null
+    coreos-installer install "${options[@]}" "${image[@]}" "$device" 2> >(tee "$state/coreos-installer.err" >&2) ||
+        fail "coreos-installer failed: $(tail -n 3 "$state/coreos-installer.err" | paste -sd' ')" \
+            'correct the cause and run up again; the disk holds no system now'
+}
+
+mark_installation() {
+    local waited=0
+    step='writing the marker'
+    status installing
+    until udevadm settle && [ -n "$(boot_partition)" ]; do
+        [ "$waited" -lt 15 ] || fail "$device has no file system with label boot after the installation" \
+            'this is no CoreOS image, or its partitions are not seen: look at lsblk on the live system'
+        sleep 1
+        waited=$((waited + 1))
+    done
+    with_boot rw write_marker
+    write_mib "$device" $((size - mib)) </dev/null
+}
+
+mkdir -p "$state"
+exec 9>"$state/lock"
+flock 9
+trap 'fail "install.sh failed at line $LINENO: $BASH_COMMAND" "look at journalctl -u metal-ipi-install on the live system"' ERR
+status waiting
+udevadm settle
+choose_device
+check_content
+check_expiry
+choose_others
+fetch_image
+wipe_others
+install_system
+mark_installation
+step='installed'
+status 'done'

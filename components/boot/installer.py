@@ -155,7 +155,7 @@ def installer_options(plan: InstallPlan) -> str:
 
     Keys are those of `coreos-installer install --config-file` (docs/cmd/install.md of 0.24.0).
     """
-    options: dict[str, Any] = {"platform": plan.platform_id, "fetch-retries": "infinite"}
+    options: dict[str, Any] = {"platform": plan.platform_id, "fetch-retries": 10}
     if plan.ignition is not None:
         options["ignition-url"] = plan.ignition.url
         options["ignition-hash"] = plan.ignition.hash
@@ -195,6 +195,7 @@ After=network-online.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
+PrivateMounts=yes
 ExecStart=/bin/bash {PROGRAM}
 StandardOutput=journal+console
 StandardError=journal+console

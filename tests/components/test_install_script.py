@@ -1,0 +1,366 @@
+"""install.sh, run for real on disks that are files: which disk it takes, what it refuses, what it survives."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.boot.installer import marker
+from components.boot.stream import Artifact
+from tests.components.install_machine import GIB, PLAN, Disk, Machine, namespaces
+
+pytestmark = pytest.mark.skipif(not namespaces(), reason="mount namespaces, jq, wipefs or curl are not to be had here")
+
+_SSD = Disk(
+    name="sda",
+    size=2 * GIB,
+    links=("/dev/disk/by-path/pci-0000:00:1f.2-ata-1", "/dev/disk/by-id/ata-SSD_1", "/dev/disk/by-id/wwn-0x5001"),
+    udev={"ID_WWN": "0x5001", "ID_WWN_WITH_EXTENSION": "0x50010002", "ID_WWN_VENDOR_EXTENSION": "0x0002"},
+    lsblk={"model": "Fast SSD 480", "vendor": "ACME    ", "serial": "SSD-1", "hctl": "0:0:0:0"},
+)
+_HDD = Disk(
+    name="sdb",
+    size=8 * GIB,
+    links=("/dev/disk/by-id/ata-HDD_2",),
+    udev={"ID_WWN": "0x5002", "ID_SERIAL_SHORT": "HDD-2"},
+    lsblk={"model": "Slow HDD", "vendor": "Spin", "serial": None, "hctl": "1:0:0:0", "rota": True},
+)
+_NVME = Disk(name="nvme0n1", size=3 * GIB, links=("/dev/disk/by-id/nvme-eui.0025",), lsblk={"model": "NVMe 1"})
+_DISKS = (_SSD, _HDD, _NVME)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path, *_DISKS)
+
+
+def _marker(**changes: str) -> str:
+    return marker(**{"cluster": PLAN.cluster, "machine": PLAN.machine, "generation": "f" * 16, **changes})
+
+
+def _failed(machine: Machine, **changes: Any) -> tuple[str, str]:
+    """Run it, see that it fails and that no disk was written; reason and remedy."""
+    before = {disk.name: machine.read(disk.name, 0, 1 << 20) for disk in _DISKS if machine.disk(disk.name).exists()}
+    result = machine.run(**changes)
+    status = machine.status
+    assert (result.returncode, status["state"]) == (1, "failed"), result.stderr
+    assert {name: machine.read(name, 0, 1 << 20) for name in before} == before
+    assert not machine.arguments
+    return status["reason"], status["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "device"),
+    [
+        ({"deviceName": "/dev/disk/by-path/pci-0000:00:1f.2-ata-1"}, "sda"),
+        ({"byId": "nvme-eui.0025"}, "nvme0n1"),
+        ({"serial": "SSD-1"}, "sda"),
+        ({"serial": "HDD-2"}, "sdb"),
+        ({"wwn": "0x5002"}, "sdb"),
+        ({"wwnWithExtension": "0x50010002"}, "sda"),
+        ({"wwnVendorExtension": "0x0002"}, "sda"),
+        ({"model": "NVMe"}, "nvme0n1"),
+        ({"vendor": "Spin"}, "sdb"),
+        ({"hctl": "1:0:0:0"}, "sdb"),
+        ({"minSize": 4}, "sdb"),
+        ({"maxSize": 2}, "sda"),
+        ({"rotational": True}, "sdb"),
+        ({"rotational": False, "minSize": 3}, "nvme0n1"),
+        ({"smallest": True}, "sda"),
+        ({"smallest": True, "minSize": 3}, "nvme0n1"),
+        ({"smallest": True, "rotational": True}, "sdb"),
+    ],
+    ids=str,
+)
+def test_each_rule_finds_its_disk(machine: Machine, rules: dict[str, Any], device: str) -> None:
+    result = machine.run(device=rules)
+    assert (result.returncode, machine.status["state"]) == (0, "done"), machine.status
+    assert machine.status["device"] == machine.arguments[-1] == f"/disks/{device}"
+
+
+def test_a_whole_installation(machine: Machine) -> None:
+    result = machine.run(first_boot_arguments=("ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none", "rd.neednet=1"))
+    assert result.returncode == 0, result.stderr
+    assert machine.status == {
+        "state": "done",
+        "generation": PLAN.generation,
+        "device": "/disks/sda",
+        "stable": "/dev/disk/by-id/wwn-0x5001",
+        "step": "installed",
+        "reason": "",
+        "remedy": "",
+    }
+    assert machine.arguments == [
+        "install",
+        "--config-file",
+        "/etc/coreos/installer.d/10-metal-ipi.yaml",
+        "--firstboot-args",
+        "ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none rd.neednet=1",
+        "--offline",
+        "/disks/sda",
+    ]
+    assert machine.marker("sda") == json.loads(_marker(generation=PLAN.generation))
+    assert not any(machine.read("sda", 2 * GIB - (1 << 20), 1 << 20)), "the claim is gone"
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (
+            {"serial": "SSD"},
+            'no disk is {"serial":"SSD"}; there are: /disks/sda (2 GiB, vendor ACME    , model Fast SSD',
+        ),
+        ({"serial": "SSD-1", "rotational": True}, "no disk is"),
+        ({"maxSize": 1}, "/disks/sdb (8 GiB, vendor Spin, model Slow HDD, serial HDD-2, wwn 0x5002, hctl 1:0:0:0, rot"),
+        ({"rotational": False}, 'several disks are {"rotational":false}: /disks/sda ('),
+        ({"byPath": "x"}, "install.sh failed at line"),
+    ],
+    ids=str,
+)
+def test_without_exactly_one_disk_nothing_is_written(machine: Machine, rules: dict[str, Any], reason: str) -> None:
+    assert reason in _failed(machine, device=rules)[0]
+
+
+def test_of_two_smallest_none_is_taken(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, _SSD, Disk(name="sdc", size=2 * GIB))
+    reason, remedy = _failed(machine)
+    assert "several disks are" in reason and "/disks/sdc (2 GiB, not rotational)" in reason
+    assert "add a rule" in remedy
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"type": "rom", "name": "sr0"}, "it is no disk but rom"),
+        ({"type": "loop"}, "it is no disk but loop"),
+        ({"name": "zram0"}, "it is no disk"),
+        ({"rm": True}, "it is removable"),
+        ({"ro": True}, "it is read-only"),
+        ({"size": 0}, "it has no size"),
+        ({"mountpoints": ["/run/media/iso"]}, "the running system uses it (/run/media/iso)"),
+        ({"fstype": "mpath_member"}, "it is part of multipath or RAID (mpath_member), which is not supported"),
+        *(
+            ({"children": [{"type": "part", "path": "/disks/sdx3", "children": [child]}]}, why)
+            for child, why in (
+                ({"type": "raid1", "mountpoints": []}, "it is part of multipath or RAID (raid1), which"),
+                ({"type": "lvm", "mountpoints": [None]}, "a lvm device is active on it"),
+                ({"type": "crypt", "mountpoints": ["/var"]}, "the running system uses it (/var)"),
+            )
+        ),
+    ],
+    ids=str,
+)
+def test_some_disks_never_match(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+    machine = Machine(tmp_path, Disk(name="sdx", size=GIB, lsblk=changes))
+    machine.installed("sdx", None)
+    reason, _ = _failed(machine, accept="wipe")
+    assert reason.startswith('no disk is {"smallest":true}; there are: /disks/sdx (') and f"never: {why}" in reason
+
+
+def _foreign(machine: Machine, kind: str) -> str:
+    """Put something onto the disk; what the message must say of it."""
+    if kind == "partitions":
+        machine.installed("sda", None, other={"grub/x": ""})
+        return "signature of dos, /disks/sda3 with ext4 boot"
+    if kind == "CoreOS":
+        machine.installed("sda", None)
+        return "/disks/sda3 with ext4 boot"
+    if kind == "another machine":
+        machine.installed("sda", _marker(machine="rack-worker-1.rack.facility.test"))
+        return '"machine": "rack-worker-1.rack.facility.test"'
+    if kind == "another cluster":
+        machine.installed("sda", _marker(cluster="other.test"))
+        return '"cluster": "other.test"'
+    if kind == "broken marker":
+        machine.installed("sda", "{")
+        return "it says of itself: {"
+    machine.fill("sda", 4096 if kind == "data in front" else 2 * GIB - 4096, b"something")
+    return "data of no known kind"
+
+
+_FOREIGN = (
+    "partitions",
+    "CoreOS",
+    "another machine",
+    "another cluster",
+    "broken marker",
+    "data in front",
+    "data behind",
+)
+
+
+@pytest.mark.parametrize("kind", _FOREIGN)
+def test_what_is_not_ours_is_refused_without_consent(machine: Machine, kind: str) -> None:
+    found = _foreign(machine, kind)
+    reason, remedy = _failed(machine)
+    assert reason.startswith("/disks/sda (/dev/disk/by-id/wwn-0x5001) is not empty, and not an installation of this")
+    assert found in reason
+    assert "consent: wipe" in remedy
+
+
+@pytest.mark.parametrize("kind", ["another machine", "data behind"])
+def test_with_consent_whatever_is_there_goes(machine: Machine, kind: str) -> None:
+    _foreign(machine, kind)
+    assert machine.run(accept="wipe").returncode == 0
+    assert machine.marker("sda") == json.loads(_marker(generation=PLAN.generation))
+
+
+def test_an_older_installation_of_this_machine_needs_no_consent(machine: Machine) -> None:
+    machine.installed("sda", _marker())
+    assert machine.run().returncode == 0
+    assert (machine.runs, machine.marker("sda")["generation"]) == (1, PLAN.generation)
+
+
+def test_the_same_generation_is_not_installed_again(machine: Machine) -> None:
+    machine.installed("sda", _marker(generation=PLAN.generation))
+    before = machine.digest("sda")
+    assert machine.run(not_after=1, wipe_disks=({"rotational": True},)).returncode == 0
+    assert (machine.status["state"], machine.status["step"]) == ("done", "it was installed already")
+    assert (machine.runs, machine.digest("sda")) == (0, before)
+
+
+def test_an_expired_installer_does_nothing(machine: Machine) -> None:
+    reason, remedy = _failed(machine, not_after=1_700_000_000)
+    assert reason.startswith("this installer was valid until 2023-11-14T22:13:20Z, and the machine's clock says 20")
+    assert "run up again" in remedy
+
+
+def test_the_end_of_validity_may_stand_on_the_kernels_command_line(machine: Machine) -> None:
+    reason, _ = _failed(machine, cmdline="metal-ipi.not-after=1700000000", not_after=4_000_000_000)
+    assert "was valid until 2023-11-14T22:13:20Z" in reason
+    reason, _ = _failed(machine, cmdline="metal-ipi.not-after=soon")
+    assert reason == "the installer's end of validity is no number: 'soon'"
+    assert machine.run(cmdline="metal-ipi.not-after=4000000000").returncode == 0
+
+
+def test_listed_disks_are_emptied_and_others_keep_their_content(machine: Machine) -> None:
+    machine.installed("sdb", None)
+    machine.fill("sdb", 8 * GIB - 512, b"the end")
+    machine.fill("nvme0n1", 0, b"precious" * 1000)
+    before = machine.digest("nvme0n1")
+    assert machine.run(wipe_disks=({"rotational": True},)).returncode == 0
+    assert not any(machine.read("sdb", 0, 1 << 20)) and not any(machine.read("sdb", 8 * GIB - (1 << 20), 1 << 20))
+    assert machine.digest("nvme0n1") == before
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ({"serial": "none"}, 'no disk is {"serial":"none"}, which is listed to be wiped; there are: /disks/sda'),
+        ({"rotational": False}, "which is listed to be wiped, is /disks/sda, the disk to install to"),
+    ],
+)
+def test_a_wrong_list_is_told_before_anything_is_wiped(machine: Machine, rules: dict[str, Any], reason: str) -> None:
+    assert reason in _failed(machine, wipe_disks=({"rotational": True}, rules))[0]
+
+
+def test_a_failing_coreos_installer_is_told_and_tried_again(machine: Machine) -> None:
+    machine.installer("fail")
+    assert machine.run().returncode == 1
+    assert machine.status["state"] == "failed"
+    assert machine.status["reason"] == "coreos-installer failed: Error: something is broken"
+    machine.installer("works")
+    assert machine.run().returncode == 0
+    assert (machine.status["state"], machine.runs) == ("done", 2)
+
+
+def test_killed_while_coreos_installer_writes_it_starts_over(machine: Machine) -> None:
+    machine.installer("killed")
+    assert machine.run().returncode == -9
+    assert machine.status["step"] == "coreos-installer writes /disks/sda"
+    assert machine.read("sda", 2 << 20, 4) == b"half"
+    machine.installer("works")
+    assert machine.run().returncode == 0, machine.status
+    assert (machine.status["state"], machine.runs) == ("done", 2)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("write", [1, 2, 3])
+@pytest.mark.parametrize("old", [True, False], ids=["reinstalled", "new"])
+def test_power_loss_at_any_write_is_survived(machine: Machine, moment: str, write: int, old: bool) -> None:
+    """Writes: the claim, the first MiB, and the claim's removal."""
+    if old:
+        machine.installed("sda", _marker())
+    machine.fill("sdb", 0, b"precious")
+    machine.power_loss(f"{moment} {write}")
+    assert machine.run().returncode == -9
+    assert machine.status["state"] == "installing"
+    machine.power_loss("never")
+    assert machine.run().returncode == 0, machine.status
+    assert machine.marker("sda") == json.loads(_marker(generation=PLAN.generation))
+    assert machine.read("sdb", 0, 8) == b"precious"
+    assert not any(machine.read("sda", 2 * GIB - (1 << 20), 1 << 20)), "the claim is gone"
+    assert machine.runs == 1, "what was finished is not installed again, what was not begun is"
+
+
+def test_a_half_installed_system_that_booted_is_ours(machine: Machine) -> None:
+    """Power was lost before the marker, and the machine then booted its disk."""
+    machine.power_loss("before 3")
+    machine.run()
+    machine.disk("sda3").unlink() if machine.disk("sda3").is_file() else None
+    machine.installed("sda", None)
+    machine.power_loss("never")
+    assert machine.run().returncode == 0, machine.status
+
+
+def test_a_claim_does_not_give_away_what_came_after_it(machine: Machine) -> None:
+    machine.installer("killed")
+    machine.run()
+    machine.installed("sda", None, other={"grub/x": "another system, installed by hand"})
+    (machine.disk("sda").parent.parent / "record/arguments").unlink()
+    assert "is not empty" in _failed(machine)[0]
+
+
+class _Server(http.server.BaseHTTPRequestHandler):
+    """Answers 503 so many times, then the image."""
+
+    image, failures = b"image" * 1000, 0
+
+    def do_GET(self) -> None:
+        cls = type(self)
+        ok = cls.failures == 0
+        cls.failures = max(cls.failures - 1, 0)
+        self.send_response(200 if ok else 503)
+        self.end_headers()
+        if ok:
+            self.wfile.write(cls.image)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def image() -> Iterator[Artifact]:
+    _Server.failures = 0
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        digest = hashlib.sha256(_Server.image).hexdigest()
+        yield Artifact(url=f"http://127.0.0.1:{server.server_port}/rhcos.raw.gz", sha256=digest)
+        server.shutdown()
+        thread.join()
+
+
+def test_a_disk_image_is_fetched_with_retries_and_checked(machine: Machine, image: Artifact) -> None:
+    _Server.failures = 1
+    assert machine.run(image=image).returncode == 0, machine.status
+    assert machine.arguments[-4:] == ["--image-file", "/var/tmp/metal-ipi-image", "--insecure", "/disks/sda"]
+
+
+def test_a_disk_image_with_another_hash_is_not_installed(machine: Machine, image: Artifact) -> None:
+    reason, remedy = _failed(machine, image=Artifact(url=image.url, sha256="0" * 64))
+    assert reason.endswith(f"has SHA-256 {image.sha256}, and the stream says {'0' * 64}")
+    assert "correct the stream" in remedy
+
+
+def test_a_disk_image_that_cannot_be_had_is_told(machine: Machine, image: Artifact) -> None:
+    _Server.failures = 1000
+    reason, _ = _failed(machine, image=image, environment={"DOWNLOAD_RETRIES": "1"})
+    assert reason.startswith(f"the disk image cannot be downloaded from {image.url}: ") and "503" in reason
