@@ -1,20 +1,31 @@
-"""Machines that really boot: libvirt domains under software emulation, DHCP, iPXE firmware and all that follows."""
+"""Machines that really boot: libvirt domains under software emulation, DHCP, iPXE firmware and all that follows.
+
+A machine of a rack is asked what to boot at every reset, so QEMU does not reset it: its domain ends, libvirt says why
+(`guest-reset`), and it is started anew with the order of that moment. A guest that powers off (`guest-shutdown`) just
+ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
-from lab.machines.base import BackendError, BootOrder, MachineSpec, network_only
+from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
 from lab.machines.libvirt_daemon import MACHINES, LibvirtDaemon
 from lab.machines.libvirt_dhcp import IPV6_ROUTER, Dhcp
-from lab.machines.libvirt_domain import domain_xml
+from lab.machines.libvirt_domain import OVMF, disk_file, domain_xml, has_uefi
 from lab.network import plan
 
 PROGRAMS = ("dnsmasq", "ip", "libvirtd", "nsenter", "qemu-system-x86_64", "setpriv", "unshare", "virsh")
 """What the back end runs; Debian packages: dnsmasq-base, libvirt-clients, libvirt-daemon, libvirt-daemon-driver-qemu,
-qemu-system-x86, ipxe-qemu."""
+qemu-system-x86, ipxe-qemu; for UEFI also ovmf."""
+
+_log = logging.getLogger(__name__)
+_EVENT = re.compile(r"""event SHUTDOWN at [\d.]+ for domain '(.+?)': {"guest":true,"reason":"(.+?)"}""")
 
 
 class LibvirtBackend:
@@ -29,6 +40,11 @@ class LibvirtBackend:
         self._daemon = LibvirtDaemon(self.machines, logs / "libvirtd.log")
         self._dhcp = Dhcp(logs / "dhcp", logs / "dnsmasq.log", bridge)
         self._specs: dict[str, MachineSpec] = {}
+        self._orders: dict[str, BootOrder] = {}
+        """Of the machines whose resets are ours, as long as they have power."""
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._watch: asyncio.Task[None] | None = None
+        self._reboots: set[asyncio.Task[None]] = set()
         self._logs = logs
 
     async def open(self) -> None:
@@ -50,25 +66,38 @@ class LibvirtBackend:
         await asyncio.gather(self._daemon.start(), self._dhcp.start())
 
     async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
-        """Boot from the network, whatever the machine did before."""
-        if order is not network_only:
-            raise BackendError("libvirt machines have no disk to boot from yet")
-        self._specs[spec.id] = spec
-        await self._gateways("replace", spec)
-        await self._dhcp.add(spec)
-        await self.power_off(spec.id)
-        directory = self.machines / spec.id
-        directory.mkdir(exist_ok=True)
-        xml = domain_xml(spec, bridge=self._bridge, console=f"{MACHINES}/{spec.id}/console.log")
-        await self._daemon.virsh("create", "/proc/self/fd/0", stdin=xml)
+        """(Re)boot, whatever the machine did before. One that boots from the network only just resets when it does."""
+        async with self._locks[spec.id]:
+            self._specs[spec.id] = spec
+            await self._gateways("replace", spec)
+            await self._dhcp.add(spec)
+            await self._cut(spec.id)
+            if order is not network_only:
+                await self._watched()
+                self._orders[spec.id] = order
+            await self._start(spec)
 
     async def power_off(self, machine_id: str) -> None:
         """Cut the power. Domains are transient: one that is off is not there."""
-        if machine_id in (await self._daemon.virsh("list", "--name")).split():
-            await self._daemon.virsh("destroy", machine_id)
+        async with self._locks[machine_id]:
+            await self._cut(machine_id)
+
+    async def power_state(self, machine_id: str) -> Power:
+        """Whether there is a domain. A machine that resets itself has none for a moment, and power still."""
+        return "on" if machine_id in self._orders or machine_id in await self._running() else "off"
+
+    async def shutdown(self, machine_id: str) -> None:
+        """Send the ACPI event of the power button."""
+        async with self._locks[machine_id]:
+            if machine_id in await self._running():
+                await self._daemon.virsh("shutdown", machine_id, "--mode", "acpi")
+
+    def attend(self, machine_id: str, order: BootOrder) -> None:
+        """Never called: machines do not outlive this process."""
+        raise BackendError(f"machine {machine_id} does not run")
 
     async def delete(self, machine_id: str) -> None:
-        """Cut the power and forget the machine, its addresses and its console."""
+        """Cut the power and forget the machine, its addresses, its disks and its console."""
         await self.power_off(machine_id)
         await self._dhcp.remove(machine_id)
         spec = self._specs.pop(machine_id, None)
@@ -85,14 +114,85 @@ class LibvirtBackend:
 
     async def close(self) -> None:
         """Stop all machines, libvirtd and DHCP."""
+        tasks = [*self._reboots, *([self._watch] if self._watch else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._watch = None
         await asyncio.gather(self._daemon.stop(), self._dhcp.stop())
         for spec in self._specs.values():
             await self._gateways("delete", spec)
         self._specs.clear()
 
+    async def _start(self, spec: MachineSpec) -> None:
+        directory = self.machines / spec.id
+        directory.mkdir(exist_ok=True)
+        if spec.firmware == "uefi" and not has_uefi():
+            raise BackendError(f"UEFI firmware needs {' and '.join(OVMF)}: install the package ovmf")
+        for disk in spec.disks:
+            path = directory / disk_file(disk.serial)
+            if not path.exists():
+                with path.open("xb") as file:
+                    file.truncate(disk.size_mib << 20)
+        order = self._orders.get(spec.id)
+        xml = domain_xml(
+            spec,
+            bridge=self._bridge,
+            directory=f"{MACHINES}/{spec.id}",
+            order=(order or network_only)(spec.id),
+            resets=order is None,
+        )
+        await self._daemon.virsh("create", "/proc/self/fd/0", stdin=xml)
+
+    async def _cut(self, machine_id: str) -> None:
+        self._orders.pop(machine_id, None)
+        if machine_id in await self._running():
+            await self._daemon.virsh("destroy", machine_id)
+
+    async def _running(self, *which: str) -> list[str]:
+        return (await self._daemon.virsh("list", "--name", *which)).split()
+
+    async def _watched(self) -> None:
+        """See to it that resets are noticed."""
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._follow(await self._daemon.watch()))
+        if self._watch.done():
+            raise BackendError("resets of machines are not noticed any more: virsh ended; start the lab again")
+
+    async def _follow(self, events: asyncio.StreamReader) -> None:
+        while line := await events.readline():
+            event = _EVENT.search(line.decode(errors="replace"))
+            if event is None or event[1] not in self._orders:
+                continue
+            task = asyncio.create_task(self._ended(event[1], reset=event[2] == "guest-reset"))
+            self._reboots.add(task)
+            task.add_done_callback(self._reboots.discard)
+
+    async def _ended(self, machine_id: str, *, reset: bool) -> None:
+        """Start a machine that has reset itself; not one that has meanwhile lost its power or been started anew."""
+        async with self._locks[machine_id]:
+            while machine_id in await self._running():
+                if machine_id in await self._running("--state-running"):
+                    return
+                await asyncio.sleep(0.05)
+            if not reset:
+                self._orders.pop(machine_id, None)
+            elif machine_id in self._orders:
+                _log.info("%s resets itself", machine_id)
+                try:
+                    await self._start(self._specs[machine_id])
+                except BackendError:
+                    del self._orders[machine_id]
+                    _log.exception("%s stays off", machine_id)
+
     async def _gateways(self, verb: str, spec: MachineSpec) -> None:
-        """The facility's router is the bridge: it has the even side of each of the machine's /31 pairs."""
+        """The facility's router is the bridge: it has the even side of each of the machine's /31 pairs.
+
+        The gateway that a rack's machines share is there before them, and stays.
+        """
         for address in spec.addresses:
+            if address.gateway == plan.GATEWAY:
+                continue
             status, problem = await _ip("address", verb, f"{address.gateway}/{address.prefix}", "dev", self._bridge)
             if status and verb != "delete":
                 raise BackendError(f"gateway {address.gateway} of {spec.hostname}: {problem}")

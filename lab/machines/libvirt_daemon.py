@@ -100,20 +100,38 @@ class LibvirtDaemon:
 
     async def virsh(self, *arguments: str, stdin: str = "") -> str:
         """Run one virsh command; its output, or a BackendError with libvirt's words."""
-        if self._process is None or self._process.returncode is not None:
-            raise BackendError(f"libvirtd does not run; see {self._log}")
-        namespaces = f"/proc/{self._process.pid}/ns"
-        process = await _spawn(
-            *("nsenter", f"--mount={namespaces}/mnt", f"--pid={namespaces}/pid_for_children"),
-            *("virsh", "--quiet", "--connect", "qemu:///system", *arguments),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        pipe = asyncio.subprocess.PIPE
+        process = await _spawn(*self._command(*arguments), stdin=pipe, stdout=pipe, stderr=pipe)
         out, err = await process.communicate(stdin.encode())
         if process.returncode:
             raise BackendError(f"virsh {arguments[0]}: {err.decode(errors='replace').strip()}")
         return out.decode(errors="replace")
+
+    async def watch(self) -> asyncio.StreamReader:
+        """What guests do to their own power: one line per event, until libvirtd ends.
+
+        virsh says `ready` once it is connected; what machines started after that do is not missed.
+        """
+        with self._log.open("ab") as log:
+            process = await _spawn(
+                *self._command("echo ready; qemu-monitor-event --loop --event SHUTDOWN"),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+            )
+        assert process.stdout is not None
+        try:
+            await process.stdout.readuntil(b"ready")
+        except asyncio.IncompleteReadError as error:
+            raise BackendError(f"virsh cannot watch machines; see {self._log}") from error
+        return process.stdout
+
+    def _command(self, *arguments: str) -> tuple[str, ...]:
+        if self._process is None or self._process.returncode is not None:
+            raise BackendError(f"libvirtd does not run; see {self._log}")
+        namespaces = f"/proc/{self._process.pid}/ns"
+        enter = ("nsenter", f"--mount={namespaces}/mnt", f"--pid={namespaces}/pid_for_children")
+        return (*enter, "virsh", "--quiet", "--connect", "qemu:///system", *arguments)
 
     async def stop(self) -> None:
         """End libvirtd and cut the power of every machine."""

@@ -1,8 +1,8 @@
 """DHCP for booting machines: dnsmasq on the facility's bridge, without its DNS half.
 
-As on Metal, a machine gets its first public IPv4 and the way to its iPXE script, nothing else. Each machine has a /31
-of its own, so netmask and router are options per machine. dnsmasq starts anew when machines come or go: told to read
-its files again (SIGHUP), dnsmasq 2.90 sooner or later crashes. Leases are for ever, so nobody else notices.
+As on Metal, a machine gets its first public IPv4 and the way to its iPXE script, nothing else. Each machine of Metal
+has a /31 of its own, so netmask and router are options per machine. dnsmasq starts anew when machines come or go: told
+to read its files again (SIGHUP), dnsmasq 2.90 sooner or later crashes. Leases are for ever, so nobody else notices.
 
 Router advertisements are there for iPXE alone: it waits 16 s for one before it believes that there is no IPv6. They
 name no default router.
@@ -20,8 +20,8 @@ from lab.network import plan
 
 IPXE_URL = f"http://{plan.METADATA}/ipxe"
 """The metadata service hands out a machine's iPXE script at IPXE_URL/<device id>."""
-RANGES = ("198.51.100.0/24", "198.18.0.0/15")
-"""Networks of public addresses: the usual one, and the one that takes over when it is full."""
+RANGES = ("198.51.100.0/24", "198.18.0.0/15", plan.INFRASTRUCTURE)
+"""Networks of public addresses: the usual one, the one that takes over when it is full, and that of a rack."""
 IPV6_NETWORK = "2001:db8::"
 IPV6_ROUTER = f"{IPV6_NETWORK}1/64"
 """The bridge needs an address of the network that is advertised on it."""
@@ -67,9 +67,14 @@ def options(machines: Iterable[MachineSpec]) -> str:
     for machine in machines:
         public = machine.addresses[0]
         netmask = ipaddress.ip_network(f"0.0.0.0/{public.prefix}").netmask
-        values = {"netmask": netmask, "router": public.gateway, "bootfile-name": f"{IPXE_URL}/{machine.id}"}
+        values = {"netmask": netmask, "router": public.gateway, "bootfile-name": boot_file(machine)}
         lines += [f"tag:{_tag(machine)},option:{name},{value}\n" for name, value in values.items()]
     return "".join(lines)
+
+
+def boot_file(machine: MachineSpec) -> str:
+    """The URL of a machine's iPXE script."""
+    return machine.boot_url or f"{IPXE_URL}/{machine.id}"
 
 
 def _tag(machine: MachineSpec) -> str:

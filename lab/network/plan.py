@@ -4,6 +4,7 @@ from __future__ import annotations
 
 BRIDGE = "facility0"
 GATEWAY = "192.0.2.1"
+INFRASTRUCTURE = "192.0.2.0/24"
 INFRASTRUCTURE_PREFIX = 24
 API = "192.0.2.10"
 METADATA = "192.0.2.11"
@@ -12,6 +13,9 @@ SOS = "192.0.2.13"
 KUBERNETES = "192.0.2.14"
 DNS = "192.0.2.53"
 
+BMCS = "192.0.2.64/27"
+"""The BMCs of a rack, from the first address on; SERVERS has those of the servers themselves, in the same order."""
+SERVERS = "192.0.2.96/27"
 ELASTIC = "192.0.2.128/26"
 """Elastic addresses, which projects reserve: routed to whoever they are assigned to or announced by."""
 CLIENTS = "192.0.2.192/26"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from lab.machines import libvirt_dhcp
-from lab.machines.base import Address, MachineSpec
+from lab.machines.base import Address, Disk, MachineSpec
 from lab.machines.libvirt_domain import domain_xml
 
 SPEC = MachineSpec(
@@ -28,13 +29,42 @@ SPEC = MachineSpec(
 
 @pytest.fixture
 def domain() -> ET.Element:
-    return ET.fromstring(domain_xml(SPEC, bridge="facility0", console="/mnt/x/console.log"))
+    return ET.fromstring(domain_xml(SPEC, bridge="facility0", directory="/mnt/x"))
+
+
+def _order(domain: ET.Element) -> list[tuple[str, str | None]]:
+    return [
+        (device.tag, device.findtext("serial"))
+        for rank in ("1", "2")
+        for device in domain.findall(f"devices/*/boot[@order='{rank}']/..")
+    ]
 
 
 def test_a_machine_is_emulated_and_boots_from_the_network_only(domain: ET.Element) -> None:
     assert domain.get("type") == "qemu"
-    assert [boot.get("dev") for boot in domain.iter("boot")] == ["network"]
+    assert _order(domain) == [("interface", None)]
     assert not list(domain.iter("disk"))
+    assert domain.findtext("on_reboot") == "restart"
+
+
+def test_a_machine_of_a_rack_boots_in_the_order_of_the_moment() -> None:
+    spec = replace(
+        SPEC,
+        firmware="uefi",
+        disks=(Disk(serial="A1", size_mib=64), Disk(serial="B2", size_mib=64, rotational=True)),
+    )
+    text = domain_xml(spec, bridge="facility0", directory="/mnt/x", order=("disk", "network"), resets=False)
+    domain = ET.fromstring(text)
+    assert _order(domain) == [("disk", "A1"), ("interface", None)]
+    assert domain.findtext("on_reboot") == "destroy"
+    disks = [(disk.find("source"), disk.find("target")) for disk in domain.iter("disk")]
+    assert [source.get("file") for source, _ in disks if source is not None] == [
+        "/mnt/x/disk-A1.img",
+        "/mnt/x/disk-B2.img",
+    ]
+    assert [target.get("rotation_rate") for _, target in disks if target is not None] == ["1", "7200"]
+    assert domain.findtext("os/nvram") == "/mnt/x/nvram.fd"
+    assert domain.findtext("uuid") == spec.id
 
 
 def test_a_machine_has_the_size_name_and_port_that_were_ordered(domain: ET.Element) -> None:
@@ -46,6 +76,7 @@ def test_a_machine_has_the_size_name_and_port_that_were_ordered(domain: ET.Eleme
         "mac": {"address": SPEC.mac},
         "source": {"bridge": "facility0"},
         "model": {"type": "virtio"},
+        "boot": {"order": "1"},
     }
 
 
@@ -62,6 +93,19 @@ def test_dhcp_gives_the_public_address_alone_and_the_way_to_the_script() -> None
         "tag:m525400aabbcc,option:netmask,255.255.255.254",
         "tag:m525400aabbcc,option:router,198.51.100.2",
         f"tag:m525400aabbcc,option:bootfile-name,http://192.0.2.11/ipxe/{SPEC.id}",
+    ]
+
+
+def test_dhcp_of_a_rack_is_one_network_and_one_script() -> None:
+    rack = replace(
+        SPEC,
+        addresses=(Address(address="192.0.2.97", prefix=24, gateway="192.0.2.1", public=True),),
+        boot_url="http://boot.facility.test/boot/boot.ipxe",
+    )
+    assert libvirt_dhcp.options([rack]).splitlines() == [
+        "tag:m525400aabbcc,option:netmask,255.255.255.0",
+        "tag:m525400aabbcc,option:router,192.0.2.1",
+        "tag:m525400aabbcc,option:bootfile-name,http://boot.facility.test/boot/boot.ipxe",
     ]
 
 

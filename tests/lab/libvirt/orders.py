@@ -1,0 +1,100 @@
+"""A machine of a rack in the namespaces this process was started in: what it boots, reset by reset. Run by test_orders;
+prints what was seen, as JSON.
+
+The network boots a script that resets the machine. The disk prints and, the first time, resets it, too; then it powers
+the machine off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from lab.layout import Layout
+from lab.machines.base import Address, BootDevice, Disk, MachineSpec
+from lab.machines.boot_world import Answer, BootWorld
+from lab.machines.libvirt import LibvirtBackend
+from lab.machines.libvirt_domain import disk_file
+from lab.network import certificates, link, plan
+
+PATIENCE = 60.0
+SCRIPT = b"#!ipxe\necho from network ${net0/ip} ${net0/gateway} ${uuid}\nsleep 1\nreboot\n"
+RESET = b"\xb0\xfe\xe6\x64"  # mov al,0xfe; out 0x64,al: the keyboard controller's reset line
+POWER_OFF = b"\xba\x04\x06\xb8\x00\x20\xef"  # mov dx,0x604; mov ax,0x2000; out dx,ax: the PIIX4's ACPI
+SPEC = MachineSpec(
+    id="7c9e6679-7425-40de-944b-e07fc1f90ae7",
+    hostname="server-0",
+    mac="52:54:00:00:00:01",
+    addresses=(Address(address="192.0.2.97", prefix=24, gateway=plan.GATEWAY, public=True),),
+    memory_mib=256,
+    cpus=1,
+    disks=(Disk(serial="LAB0", size_mib=16), Disk(serial="LAB1", size_mib=16, rotational=True)),
+    boot_url=f"http://{plan.BOOT}/boot/boot.ipxe",
+)
+
+
+def boot_sector(text: str, then: bytes) -> bytes:
+    """A sector that prints to the first serial port, does `then`, and halts."""
+    printed = b"".join(b"\xb0" + bytes([letter]) + b"\xee" for letter in text.encode())
+    return (b"\xba\xf8\x03" + printed + then + b"\xf4\xeb\xfd").ljust(510, b"\0") + b"\x55\xaa"
+
+
+async def main(state: Path) -> dict[str, Any]:
+    """Power on, and see what becomes of it."""
+    layout = Layout.of(state)
+    layout.make()
+    certificates.ensure(layout)
+    link.set_up()
+    world = BootWorld(layout, {f"{plan.BOOT}/boot/boot.ipxe": Answer(SCRIPT)})
+    backend = LibvirtBackend(layout.state)
+    asked: list[tuple[str, ...]] = []
+    disk = backend.machines / SPEC.id / disk_file("LAB0")
+
+    def order(_machine_id: str) -> tuple[BootDevice, ...]:
+        answer: tuple[BootDevice, ...] = ("disk", "network") if asked else ("network", "disk")
+        if len(asked) == 2:  # it has reset itself from disk: let it power off this time
+            disk.write_bytes(boot_sector("last from disk\n", POWER_OFF).ljust(16 << 20, b"\0"))
+        asked.append(answer)
+        return answer
+
+    async def off() -> None:
+        for _ in range(round(PATIENCE / 0.05)):
+            if await backend.power_state(SPEC.id) == "off":
+                return
+            await asyncio.sleep(0.05)
+        raise asyncio.TimeoutError
+
+    try:
+        await world.open()
+        await backend.open()
+        before = await backend.power_state(SPEC.id)
+        disk.parent.mkdir()
+        disk.write_bytes(boot_sector("from disk\n", RESET).ljust(16 << 20, b"\0"))
+        await backend.power_on(SPEC, order)
+        during = await backend.power_state(SPEC.id)
+        await off()
+        files = sorted(path.name for path in disk.parent.iterdir())
+        console = backend.console(SPEC.id).decode(errors="replace")
+        kept = [path.stat().st_size for path in sorted(disk.parent.glob("disk-*"))]
+        await backend.delete(SPEC.id)
+        gateway = await asyncio.create_subprocess_exec(
+            *("ip", "-o", "-4", "address", "show", "to", plan.GATEWAY), stdout=asyncio.subprocess.PIPE
+        )
+        addresses, _ = await gateway.communicate()
+    except asyncio.TimeoutError:
+        print(backend.console(SPEC.id).decode(errors="replace"), file=sys.stderr)
+        raise
+    finally:
+        await backend.close()
+        await world.close()
+    return {
+        **{"before": before, "during": during, "asked": asked, "console": console, "files": files, "kept": kept},
+        **{"left": sorted(path.name for path in backend.machines.iterdir()), "gateway": addresses.decode()},
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(Path(sys.argv[1])))))
