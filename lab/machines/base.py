@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 BootDevice = Literal["network", "disk"]
+Power = Literal["on", "off"]
 BootOrder = Callable[[str], tuple[BootDevice, ...]]
 """What a machine's firmware tries, in order, at the boot that begins now. Asked at every reset, by the machine's id."""
 
@@ -83,6 +84,26 @@ class MachineBackend(Protocol):
 
     async def close(self) -> None:
         """Stop everything `open` and `power_on` started."""
+        ...
+
+
+class RackBackend(MachineBackend, Protocol):
+    """What the BMCs of a rack ask besides. A reset is `power_on`: it reboots a machine that is on.
+
+    A machine that powers itself off stays off. One that resets itself boots again at once, from what its order says
+    then. Disks are blank when the machine is powered on for the first time, and go with `delete`.
+    """
+
+    async def power_state(self, machine_id: str) -> Power:
+        """Whether the machine has power at this moment; an unknown one has none."""
+        ...
+
+    async def shutdown(self, machine_id: str) -> None:
+        """Press the power button and return: an operating system that listens shuts down and powers off, some time."""
+        ...
+
+    def attend(self, machine_id: str, order: BootOrder) -> None:
+        """Ask `order` from now on about a machine that `SurvivesRestart.running` named; it is not rebooted."""
         ...
 
 
