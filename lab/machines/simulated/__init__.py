@@ -17,6 +17,6 @@ merging, files, units' processes, SSH with the keys and host key of the configur
 from __future__ import annotations
 
 from lab.machines.simulated.backend import SimulatedBackend
-from lab.machines.simulated.machine import Surroundings
+from lab.machines.simulated.surroundings import Surroundings
 
 __all__ = ["SimulatedBackend", "Surroundings"]

@@ -1,13 +1,14 @@
-"""All simulated machines: the MachineBackend, in the API's own process."""
+"""All simulated machines: the RackBackend, in the process of the API or of the BMCs that command them."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-from lab.machines.base import BackendError, BootOrder, MachineSpec, network_only
+from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
 from lab.machines.simulated.fetch import Downloads
-from lab.machines.simulated.machine import Machine, Surroundings, saved
+from lab.machines.simulated.machine import Machine, saved
+from lab.machines.simulated.surroundings import Surroundings
 
 RANGES = ("198.51.100.0/24", "203.0.113.0/24", "198.18.0.0/15")
 """Machine addresses; the kernel is told that all of them are this host's (AnyIP)."""
@@ -31,18 +32,12 @@ class SimulatedBackend:
             await _run("ip", "route", "replace", "local", entry, "dev", "lo")
         resumed: set[str] = set()
         for directory in sorted(self._directory.iterdir()):
-            known = saved(directory)
-            if known is None:
-                continue
-            state, spec = known
-            machine = self._machine(spec)
-            if state == "up":
+            spec = saved(directory)
+            if spec is not None:
+                machine = self._machine(spec)
                 await machine.resume()
-            elif state == "booting":
-                await machine.power_on()
-            else:
-                continue
-            resumed.add(spec.id)
+                if machine.power == "on":
+                    resumed.add(spec.id)
         self._running = frozenset(resumed)
 
     def running(self) -> frozenset[str]:
@@ -51,13 +46,30 @@ class SimulatedBackend:
 
     async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
         """Boot, in the background."""
-        if order is not network_only:
-            raise BackendError("simulated machines have no disk to boot from yet")
         known = self._machines.get(spec.id)
         if known is not None and known.spec != spec:
             await known.power_off()
             del self._machines[spec.id]
-        await self._machine(spec).power_on()
+        machine = self._machine(spec)
+        machine.order = order
+        await machine.power_on()
+
+    def attend(self, machine_id: str, order: BootOrder) -> None:
+        """What a machine that `open` brought back boots from, from now on."""
+        machine = self._machines.get(machine_id)
+        if machine is not None:
+            machine.order = order
+
+    async def power_state(self, machine_id: str) -> Power:
+        """Whether it is switched on, booted or not."""
+        machine = self._machines.get(machine_id)
+        return machine.power if machine is not None else "off"
+
+    async def shutdown(self, machine_id: str) -> None:
+        """Ask its operating system to power off; one that is not up does not hear it."""
+        machine = self._machines.get(machine_id)
+        if machine is not None:
+            machine.shutdown()
 
     async def power_off(self, machine_id: str) -> None:
         """Cut off, keep the directory."""

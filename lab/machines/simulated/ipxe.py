@@ -1,7 +1,8 @@
-"""iPXE scripts, as far as boot scripts use them: pure evaluation, the network is the caller's.
+"""iPXE scripts, as far as boot scripts use them: evaluation; the network is the caller's.
 
-Known: comments, `echo`, `set`, `isset`, `kernel`/`imgselect`, `initrd [--name]`, `imgargs`, `imgfree`, `chain`, `boot`,
-`dhcp`/`ifopen`/`ifconf` (done already), `:labels` with `goto`, `&&`, `||`. Anything else fails the boot, as iPXE does.
+Known: comments, `echo`, `set`, `isset`, `kernel`/`imgselect`, `initrd [--name]`, `imgargs`, `imgfree`, `chain
+[--replace]`, `boot`, `exit`, `dhcp`/`ifopen`/`ifconf` (done already), `:labels` with `goto`, `&&`, `||`. Anything else
+fails the boot, as iPXE does.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from urllib.parse import urljoin
 
 _STEPS = 1000
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
@@ -38,67 +40,126 @@ class _Progress:
     initrds: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
 
+@dataclass(frozen=True)
+class _Goto:
+    label: str
+
+
+class _Exit:
+    """The script that says `exit`, or that another one replaced, ends here."""
+
+
+_End = Boot | _Exit
+_Outcome = Boot | _Exit | _Goto | None
 Fetch = Callable[[str], Awaitable[str]]
 
 
-async def run(script: str, variables: dict[str, str], fetch: Fetch, echo: Callable[[str], None]) -> Boot:
-    """Evaluate a script until it boots. `fetch` gets a script to chain to; it raises OSError when it cannot."""
-    progress = _Progress(dict(variables))
-    while True:
-        following = await _one_script(script, progress, echo)
-        if isinstance(following, Boot):
-            return following
+async def run(start: str, variables: dict[str, str], fetch: Fetch, echo: Callable[[str], None]) -> Boot | None:
+    """Evaluate the script at a URL; None when it ended without a boot, and the firmware goes on with its next device.
+
+    `fetch` gets a script; it raises OSError when it cannot.
+    """
+    ended = await _Interpreter(_Progress(dict(variables)), fetch, echo).script(start)
+    return ended if isinstance(ended, Boot) else None
+
+
+class _Interpreter:
+    """Scripts within scripts, which share variables and images."""
+
+    def __init__(self, progress: _Progress, fetch: Fetch, echo: Callable[[str], None]) -> None:
+        self._progress = progress
+        self._fetch = fetch
+        self._echo = echo
+        self._steps = 0
+
+    async def script(self, url: str) -> _End:
+        """Run the script at a URL to its end."""
         try:
-            script = await fetch(following)
+            script = await self._fetch(url)
         except OSError as error:
-            raise IpxeError(f"{following}... {error}") from error
+            raise IpxeError(f"{url}... {error}") from error
+        if not script.startswith("#!ipxe"):
+            raise IpxeError("Exec format error: not an iPXE script")
+        lines = script.replace("\\\n", " ").splitlines()
+        labels = {
+            line.strip()[1:].split()[0]: number for number, line in enumerate(lines) if line.strip().startswith(":")
+        }
+        position = 0
+        while position < len(lines):
+            self._steps += 1
+            if self._steps > _STEPS:
+                raise IpxeError("the script runs in circles")
+            line = lines[position].strip()
+            position += 1
+            if not line or line.startswith(("#", ":")):
+                continue
+            outcome = await self._line(line, url)
+            if isinstance(outcome, _Goto):
+                if outcome.label not in labels:
+                    raise IpxeError(f"goto {outcome.label}: No such label")
+                position = labels[outcome.label]
+            elif outcome is not None:
+                return outcome
+        return _Exit()
 
+    async def _line(self, line: str, url: str) -> _Outcome:
+        """One line: commands joined by && and ||; the last failure stands unless an alternative follows."""
+        succeeded, failure = True, IpxeError("Operation not permitted")
+        for joint, command in _commands(line):
+            if (joint == "&&" and not succeeded) or (joint == "||" and succeeded):
+                continue
+            if not succeeded:
+                self._echo(str(failure))
+            try:
+                outcome = await self._command(command, url)
+            except IpxeError as error:
+                succeeded, failure = False, error
+                continue
+            succeeded = True
+            if outcome is not None:
+                return outcome
+        if not succeeded:
+            raise failure
+        return None
 
-async def _one_script(script: str, progress: _Progress, echo: Callable[[str], None]) -> Boot | str:
-    """Run one script; the result is a boot or the URL of the script to go on with."""
-    if not script.startswith("#!ipxe"):
-        raise IpxeError("Exec format error: not an iPXE script")
-    lines = script.replace("\\\n", " ").splitlines()
-    labels = {line.strip()[1:].split()[0]: number for number, line in enumerate(lines) if line.strip().startswith(":")}
-    position = 0
-    for _ in range(_STEPS):
-        if position >= len(lines):
-            raise IpxeError("end of script without a boot: no more network devices")
-        line = lines[position].strip()
-        position += 1
-        if not line or line.startswith(("#", ":")):
-            continue
-        result = _line(line, progress, echo)
-        if isinstance(result, Boot):
-            return result
-        if result is None:
-            continue
-        verb, target = result
-        if verb == "chain":
-            return target
-        if target not in labels:
-            raise IpxeError(f"goto {target}: No such label")
-        position = labels[target]
-    raise IpxeError("the script runs in circles")
+    async def _command(self, text: str, url: str) -> _Outcome:
+        progress = self._progress
+        words = _VARIABLE.sub(lambda match: _expanded(match.group(1), progress.variables), text).split()
+        if not words:
+            return None
+        verb, rest = words[0], words[1:]
+        plain = _without_options(rest)
+        if verb == "echo":
+            self._echo(" ".join(rest))
+        elif verb == "set":
+            progress.variables[rest[0]] = " ".join(shlex.split(" ".join(rest[1:])))
+        elif verb == "isset":
+            if not plain:
+                raise IpxeError("isset: no such setting")
+        elif verb in ("kernel", "imgselect", "imgargs"):
+            progress.kernel = progress.kernel if verb == "imgargs" else urljoin(url, plain[0])
+            progress.arguments = tuple(plain[1:])
+        elif verb in ("initrd", "module"):
+            name = _option(rest, "--name") or plain[0].rsplit("/", 1)[-1]
+            progress.initrds.append((name, urljoin(url, plain[0])))
+        elif verb == "imgfree":
+            progress.kernel, progress.initrds = "", []
+        elif verb == "chain":
+            return await self._chain(urljoin(url, plain[0]), replace="--replace" in rest or "-r" in rest)
+        elif verb == "goto":
+            return _Goto(plain[0])
+        elif verb == "exit":
+            return _Exit()
+        elif verb == "boot":
+            return _boot(plain, progress)
+        elif verb not in ("dhcp", "ifopen", "ifconf", "imgstat"):
+            raise IpxeError(f"{verb}: command not found")
+        return None
 
-
-def _line(line: str, progress: _Progress, echo: Callable[[str], None]) -> Boot | tuple[str, str] | None:
-    """One line: commands joined by && and ||; the last failure stands unless an alternative follows."""
-    succeeded, failure = True, IpxeError("Operation not permitted")
-    for joint, command in _commands(line):
-        if (joint == "&&" and not succeeded) or (joint == "||" and succeeded):
-            continue
-        try:
-            result = _command(command, progress, echo)
-        except IpxeError as error:
-            succeeded, failure = False, error
-            continue
-        succeeded = True
-        if result is not None:
-            return result
-    if not succeeded:
-        raise failure
-    return None
+    async def _chain(self, url: str, *, replace: bool) -> _Outcome:
+        """Another script: its end is also this one's when it replaces it."""
+        ended = await self.script(url)
+        return ended if replace or isinstance(ended, Boot) else None
 
 
 def _commands(line: str) -> list[tuple[str, str]]:
@@ -106,34 +167,15 @@ def _commands(line: str) -> list[tuple[str, str]]:
     return [("&&", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
 
 
-def _command(text: str, progress: _Progress, echo: Callable[[str], None]) -> Boot | tuple[str, str] | None:
-    expanded = _VARIABLE.sub(lambda match: progress.variables.get(match.group(1).split(":")[0], ""), text)
-    words = expanded.split()
-    if not words:
-        return None
-    verb, rest = words[0], words[1:]
-    plain = _without_options(rest)
-    if verb == "echo":
-        echo(" ".join(rest))
-    elif verb == "set":
-        progress.variables[rest[0]] = " ".join(shlex.split(" ".join(rest[1:])))
-    elif verb == "isset":
-        if not plain:
-            raise IpxeError("isset: no such setting")
-    elif verb in ("kernel", "imgselect", "imgargs"):
-        progress.kernel = progress.kernel if verb == "imgargs" else plain[0]
-        progress.arguments = tuple(plain[1:])
-    elif verb in ("initrd", "module"):
-        progress.initrds.append((_option(rest, "--name") or plain[0].rsplit("/", 1)[-1], plain[0]))
-    elif verb == "imgfree":
-        progress.kernel, progress.initrds = "", []
-    elif verb in ("chain", "goto"):
-        return verb, plain[0]
-    elif verb == "boot":
-        return _boot(plain, progress)
-    elif verb not in ("dhcp", "ifopen", "ifconf", "imgstat"):
-        raise IpxeError(f"{verb}: command not found")
-    return None
+def _expanded(setting: str, variables: dict[str, str]) -> str:
+    """The value of a setting, in the format that its name may end in."""
+    name, _, form = setting.partition(":")
+    value = variables.get(name, "")
+    if form in ("", "string"):
+        return value
+    if form in ("hex", "hexhyp", "hexraw"):
+        return value.replace(":", {"hex": ":", "hexhyp": "-", "hexraw": ""}[form])
+    raise IpxeError(f"{setting}: simulated machines know settings as string, hex, hexhyp and hexraw")
 
 
 def _boot(plain: list[str], progress: _Progress) -> Boot:

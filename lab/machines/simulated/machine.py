@@ -1,4 +1,4 @@
-"""One simulated machine: from power on to a login, and off again."""
+"""One simulated machine: its life from power on to a login, through reboots, to power off."""
 
 from __future__ import annotations
 
@@ -6,138 +6,200 @@ import asyncio
 import json
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal
 from uuid import uuid4
 
 import httpx
 
-from lab.machines.base import Address, BackendError, MachineSpec
-from lab.machines.simulated import afterburn, fetch, ipxe, root, ssh, unitfile
+from lab.machines import base
+from lab.machines.base import Address, BackendError, BootOrder, MachineSpec, Power, network_only
+from lab.machines.simulated import fetch, root, ssh, unitfile
 from lab.machines.simulated.console import Console
+from lab.machines.simulated.disk import Disks
+from lab.machines.simulated.firmware import Firmware, download
+from lab.machines.simulated.hardware import Hardware
 from lab.machines.simulated.ignition import IgnitionError
-from lab.machines.simulated.ignition.apply import Applier
-from lab.machines.simulated.ignition.render import render
-from lab.machines.simulated.ignition.resource import Fetcher
-from lab.machines.simulated.ignition.schema import parse
+from lab.machines.simulated.kernel import BootError, Kernel
+from lab.machines.simulated.programs import Host
+from lab.machines.simulated.provision import Provision
+from lab.machines.simulated.root import System
+from lab.machines.simulated.surroundings import Surroundings
 from lab.machines.simulated.units import Units
 
 _log = logging.getLogger(__name__)
-_METADATA = "https://metadata.packet.net"
-"""Built into Ignition's and Afterburn's packet providers."""
-
-
-class BootError(Exception):
-    """The boot stops here; the text is the console's last line."""
-
-
-class NoNetworkBoot(BootError):
-    """Nothing to boot was found; firmware begins again after a while."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """What a machine finds around itself."""
-
-    ca: Path
-    """The lab CA, which the image trusts."""
-    boot_server: str
-    """Where the firmware asks for /ipxe/<id>."""
-    tools: Mapping[str, Path] = field(default_factory=dict[str, Path])
-    """Programs of the image under /usr/local/bin: name → where the program is here."""
-    ssh_port: int = 22
-    metadata: str = _METADATA
-    boot_delay: float = 0.3
-    """Seconds of firmware self test."""
-    boot_retry: float = 5.0
-    """Seconds until firmware that found nothing to boot begins again."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+_State = Literal["off", "booting", "up"]
+_RECORD = "machine.json"
 
 
 class Machine:
-    """Its directory holds `root/`, `console.log` and `machine.json`, which says what to resume."""
+    """Its directory holds `root/` of live systems, `disks/`, `console.log` and a record of what to resume."""
 
-    def __init__(self, spec: MachineSpec, directory: Path, around: Surroundings, downloads: fetch.Downloads) -> None:
+    def __init__(
+        self,
+        spec: MachineSpec,
+        directory: Path,
+        around: Surroundings,
+        downloads: fetch.Downloads,
+        order: BootOrder = network_only,
+    ) -> None:
         self.spec = spec
+        self.order = order
+        """Asked at every boot."""
         self._directory = directory
-        self._root = directory / "root"
         self._around = around
         self._downloads = downloads
         self._console = Console(directory / "console.log")
+        self._disks = Disks(spec.disks, directory / "disks")
+        self._state: _State = "off"
+        self._boots = 0
+        """Counts boots and power cuts: what a former boot wanted is out of date."""
+        self._changing = asyncio.Lock()
         self._booting: asyncio.Task[None] | None = None
+        self._wishes: set[asyncio.Task[None]] = set()
+        self._system: System | None = None
+        self._hardware: Hardware | None = None
         self._units: Units | None = None
-        self._ssh: Any = None
+        self._ssh: ssh.Listener | None = None
 
     @property
     def address(self) -> str:
         """The public IPv4, where every connection of the machine comes from."""
         return self.spec.addresses[0].address
 
+    @property
+    def power(self) -> Power:
+        """Whether it has power."""
+        return "off" if self._state == "off" else "on"
+
     def printed(self) -> bytes:
         """The console."""
         return self._console.printed()
 
     async def power_on(self) -> None:
-        """Boot from the network, in the background; whatever ran is cut off."""
-        await self.power_off()
-        self._remember("booting")
-        self._booting = asyncio.create_task(self._boot(), name=f"boot {self.spec.hostname}")
+        """Boot, in the background; whatever ran is cut off."""
+        async with self._changing:
+            await self._stop(patient=False)
+            self._start(None)
 
     async def power_off(self) -> None:
-        """End the boot, the processes and the SSH server."""
-        if self._booting is not None:
-            self._booting.cancel()
-            await asyncio.gather(self._booting, return_exceptions=True)
-            self._booting = None
-        await self._halt()
-        self._remember("off")
+        """End the boot, the processes and the SSH server at once."""
+        async with self._changing:
+            await self._stop(patient=False)
+            self._remember("off")
 
     async def detach(self) -> None:
         """Stop what this process runs without switching the machine off: `resume` goes on."""
-        if self._booting is not None:
-            self._booting.cancel()
-            await asyncio.gather(self._booting, return_exceptions=True)
-        await self._halt()
+        for wish in list(self._wishes):
+            wish.cancel()
+        await asyncio.gather(*self._wishes, return_exceptions=True)
+        async with self._changing:
+            await self._stop(patient=True)
 
     async def resume(self) -> None:
-        """After a restart of the lab's API: what was up is served again from its directory."""
-        self._console.line("systemd[1]: resumed")
-        await self._serve()
+        """After a restart of the lab's process: what was up is served again from its directory."""
+        record = json.loads((self._directory / _RECORD).read_text())
+        state, known = record["state"], record.get("system")
+        if state == "up" and known is not None:
+            self._console.line("systemd[1]: resumed")
+            boot = known["boot"] and self._directory / known["boot"]
+            await self._serve(self._described(self._directory / known["root"], boot))
+            self._remember("up")
+        elif state != "off":
+            await self.power_on()
+
+    def shutdown(self) -> None:
+        """The power button: an operating system that is up ends its services and powers off, in the background."""
+        if self._state == "up":
+            self._wish(self._leave("Powering off", None))
+
+    def reboot(self) -> None:
+        """The operating system resets the machine, in the background: the firmware boots again."""
+        self._wish(self._leave("Rebooting", lambda: self._start(None)))
+
+    def kexec(self, kernel: Kernel) -> None:
+        """The operating system starts another kernel, in the background, without the firmware."""
+        self._wish(self._leave("Rebooting with kexec", lambda: self._start(kernel)))
 
     def remove(self) -> None:
         """Delete the machine's directory."""
         shutil.rmtree(self._directory, ignore_errors=False)
 
-    async def _halt(self) -> None:
+    # From one state to another
+
+    def _wish(self, what: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(what, name=f"leave {self.spec.hostname}")
+        self._wishes.add(task)
+        task.add_done_callback(self._wishes.discard)
+
+    async def _leave(self, how: str, then: Callable[[], None] | None) -> None:
+        """End what runs in good order, unless the machine was cut off or rebooted since."""
+        boot = self._boots
+        async with self._changing:
+            if boot != self._boots or self._state != "up":
+                return
+            await self._stop(patient=True)
+            self._console.line(f"systemd-shutdown[1]: {how}.")
+            if then is None:
+                self._remember("off")
+            else:
+                then()
+
+    def _start(self, kernel: Kernel | None) -> None:
+        self._remember("booting")
+        self._booting = asyncio.create_task(self._boot(kernel), name=f"boot {self.spec.hostname}")
+
+    async def _stop(self, *, patient: bool) -> None:
+        self._boots += 1
+        if self._booting is not None:
+            self._booting.cancel()
+            await asyncio.gather(self._booting, return_exceptions=True)
+            self._booting = None
         if self._ssh is not None:
             self._ssh.close()
             self._ssh = None
         if self._units is not None:
-            await self._units.stop()
+            await self._units.stop(patient=patient)
             self._units = None
+        if self._hardware is not None:
+            await self._hardware.close()
+            self._hardware = None
 
-    def _remember(self, state: str) -> None:
-        path = self._directory / "machine.json"
+    def _remember(self, state: _State) -> None:
+        self._state = state
+        path = self._directory / _RECORD
         fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({"state": state, "spec": asdict(self.spec)}))
+        record: dict[str, Any] = {"state": state, "spec": asdict(self.spec)}
+        if state == "up" and self._system is not None:
+            boot = self._system.boot
+            record["system"] = {
+                "root": str(self._system.root.relative_to(self._directory)),
+                "boot": str(boot.relative_to(self._directory)) if boot else "",
+            }
+        fresh.write_text(json.dumps(record))
         fresh.replace(path)
 
     # The boot, step by step
 
-    async def _boot(self) -> None:
+    async def _boot(self, kernel: Kernel | None) -> None:
+        """From power on, or from a kernel that is there already."""
         try:
-            await self._around.sleep(self._around.boot_delay)
-            transport = fetch.client(self.address, fetch.trust_of(self._around.ca))
-            async with transport as http:
-                boot = await self._until_found(http)
-                os_release = await self._initramfs(http, boot)
-            await self._kernel(boot, os_release)
-            await self._serve()
+            async with fetch.client(self.address, fetch.trust_of(self._around.ca)) as http:
+                if kernel is None:
+                    kernel = await self._firmware(http)
+                self._console.line("Linux version 0.0.0-simulated")
+                self._console.line(f"Command line: {' '.join(kernel.arguments)}")
+                kernel.check_network(self.spec.addresses)
+                directory = await self._root(http, kernel)
+            boot_id = self._proc(directory, kernel)
+            await Provision(kernel, directory, self.address, self._around, self._console.line).run(boot_id)
+            system = self._described(directory, kernel.installed and kernel.installed.boot)
+            (directory / "proc/sys/kernel/hostname").write_text(system.hostname + "\n")
+            await self._serve(system)
             self._remember("up")
-            self._console.line(f"{self._hostname()} login: ")
+            self._console.line(f"{system.hostname} login: ")
         except BootError as error:
             self._console.line(str(error))
         except IgnitionError as error:
@@ -146,185 +208,87 @@ class Machine:
         except Exception:
             # A fault of the simulation itself: never silent, never the end of the lab.
             _log.exception("%s: the simulated boot broke", self.spec.hostname)
-            self._console.line("Kernel panic - not syncing: the simulation broke, see the log of the lab's Metal API")
+            self._console.line("Kernel panic - not syncing: the simulation broke, see the log of the lab's service")
 
-    async def _until_found(self, http: httpx.AsyncClient) -> ipxe.Boot:
-        while True:
-            try:
-                return await self._firmware(http)
-            except NoNetworkBoot as error:
-                self._console.line(str(error))
-                await self._around.sleep(self._around.boot_retry)
+    async def _firmware(self, http: httpx.AsyncClient) -> Kernel:
+        await self._around.sleep(self._around.boot_delay)
+        self._disks.make()
+        firmware = Firmware(self.spec, self._around, self._downloads, self._disks, self._console)
+        return await firmware.boot(http, self.order(self.spec.id))
 
-    async def _firmware(self, http: httpx.AsyncClient) -> ipxe.Boot:
-        """DHCP and iPXE, until there is a kernel with its arguments."""
-        first = self.spec.addresses[0]
-        line = self._console.line
-        line("iPXE initialising devices...")
-        line(f"net0: {self.spec.mac} using simulated on {self.spec.hostname} (Ethernet)")
-        line(f"Configuring (net0 {self.spec.mac})...... ok")
-        line(f"net0: {first.address}/{first.prefix} gw {first.gateway}")
+    async def _root(self, http: httpx.AsyncClient, kernel: Kernel) -> Path:
+        """The root file system, as it is when the kernel starts: a fresh one for a live system."""
+        if kernel.installed is not None:
+            directory = kernel.installed.root
+        else:
+            directory = self._directory / "root"
+            root.make(directory, self._around.tools, await self._live_image(http, kernel))
+        root.start(directory, self._disks)
+        return directory
 
-        async def script(url: str) -> str:
-            return await self._script(http, url)
-
-        start = f"{self._around.boot_server}/ipxe/{self.spec.id}"
-        variables = {"net0/mac": self.spec.mac, "mac": self.spec.mac, "ip": first.address, "net0/ip": first.address}
-        variables |= {"platform": "efi", "buildarch": "x86_64", "hostname": self.spec.hostname}
-        try:
-            return await ipxe.run(f"#!ipxe\nchain {start}\n", variables, script, line)
-        except ipxe.IpxeError as error:
-            raise NoNetworkBoot(f"iPXE: {error}\r\nNo more network devices") from error
-
-    async def _script(self, http: httpx.AsyncClient, url: str) -> str:
-        try:
-            answer = await http.get(url)
-        except httpx.HTTPError as error:
-            raise OSError(f"{type(error).__name__}: {error}") from error
-        if answer.status_code != 200:
-            raise OSError(f"{answer.reason_phrase} (HTTP {answer.status_code})")
-        self._console.line(f"{url}... ok")
-        return answer.text
-
-    async def _download(self, http: httpx.AsyncClient, url: str) -> fetch.Download:
-        try:
-            found = await self._downloads.get(http, url)
-        except (fetch.FetchError, httpx.HTTPError) as error:
-            raise BootError(f"{url}... {type(error).__name__}: {error}") from error
-        self._console.line(f"{url}... ok ({found.size} bytes)")
-        return found
-
-    async def _initramfs(self, http: httpx.AsyncClient, boot: ipxe.Boot) -> str:
-        """Load kernel, initramfs and root file system; the result is what that has for /etc/os-release.
-
-        A simulated initramfs is a JSON object {"kind": "simulated-initramfs", "rootfs_sha256": ...}; a simulated root
-        file system is an os-release file. Both are published by the lab's boot server beside the real ones.
-        """
-        await self._download(http, boot.kernel)
-        wanted: str | None = None
-        for _, url in boot.initrds:
-            image = await self._download(http, url)
-            wanted = _embedded_hash(image.head) or wanted
-        if wanted is None:
-            raise BootError("Kernel panic - not syncing: no initramfs made for simulated machines among the initrds")
-        self._console.line("Linux version 0.0.0-simulated")
-        self._console.line(f"Command line: {' '.join(boot.arguments)}")
-        url = _argument(boot, "coreos.live.rootfs_url")
+    async def _live_image(self, http: httpx.AsyncClient, kernel: Kernel) -> str:
+        """What a live system's root file system has for /etc/os-release, which is all that a simulated one is."""
+        wanted = kernel.rootfs_hash()
+        url = kernel.value("coreos.live.rootfs_url")
         if url is None:
             raise BootError("coreos-livepxe-rootfs: no rootfs image found: coreos.live.rootfs_url= is missing")
-        found = await self._download(http, url)
+        found = await download(http, self._downloads, url)
+        self._console.line(f"{url}... ok ({found.size} bytes)")
         if found.sha256 != wanted:
             raise BootError(f"rootfs hash mismatch: expected {wanted} got {found.sha256}")
         return found.head.decode(errors="replace")
 
-    async def _kernel(self, boot: ipxe.Boot, os_release: str) -> None:
-        """A fresh root, and Ignition when the kernel arguments ask for it."""
-        root.make(self._root, self._around.tools, os_release)
-        proc = self._root / "proc"
-        (proc / "cmdline").write_text(" ".join(boot.arguments) + "\n")
+    @staticmethod
+    def _proc(directory: Path, kernel: Kernel) -> str:
+        """What is to be read of the kernel; the result is its boot id."""
         boot_id = str(uuid4())
-        (proc / "sys/kernel/random").mkdir(exist_ok=True)
-        (proc / "sys/kernel/random/boot_id").write_text(boot_id + "\n")
-        platform = _argument(boot, "ignition.platform.id")
-        if "ignition.firstboot" in boot.arguments:
-            if platform != "packet":
-                raise BootError(f"ignition[612]: simulated machines know ignition.platform.id=packet, not {platform}")
-            await self._ignite(boot_id)
-        (proc / "sys/kernel/hostname").write_text(self._hostname() + "\n")
+        (directory / "proc/cmdline").write_text(" ".join(kernel.arguments) + "\n")
+        (directory / "proc/sys/kernel/random/boot_id").write_text(boot_id + "\n")
+        return boot_id
 
-    async def _ignite(self, boot_id: str) -> None:
-        def log(text: str) -> None:
-            self._console.line(f"ignition[612]: {text}")
+    def _described(self, directory: Path, boot: Path | None) -> System:
+        """The system below a directory; its name is what Ignition wrote, else what DHCP gave."""
+        path = directory / "etc/hostname"
+        return System(
+            root=directory,
+            hostname=(path.read_text().strip() if path.exists() else "") or self.spec.hostname,
+            variables={"LAB_ADDRESS": self.address},
+            filesystems=self._disks.filesystems if self.spec.disks else None,
+            boot=boot or None,
+        )
 
-        log("Ignition 2.14.0 (simulated)")
-        fetcher = Fetcher(self.address, self._around.ca, log, self._around.sleep)
-        stage = "fetch"
-        try:
-            provided = await fetcher.get(f"{self._around.metadata}/userdata")
-            config = await render(parse(provided), fetcher, log) if provided.strip() else None
-            await self._report(fetcher, stage, None)
-            stage = "files"
-            if config is not None:
-                await Applier(self._root, fetcher, log).apply(config)
-            self._result(boot_id, provided=config is not None)
-            metadata = json.loads(await fetcher.get(f"{self._around.metadata}/metadata"))
-            await self._report(fetcher, stage, None)
-            log("Ignition finished successfully")
-            if afterburn.required(self._root):
-                afterburn.write(self._root, metadata)
-                self._console.line("systemd[1]: Finished Afterburn (Metadata).")
-            await fetcher.post(metadata["phone_home_url"], None)
-        except IgnitionError as error:
-            await self._report(fetcher, stage, error)
-            raise
-        finally:
-            await fetcher.close()
-
-    async def _report(self, fetcher: Fetcher, stage: str, error: IgnitionError | None) -> None:
-        """What Ignition's packet provider posts after each stage: next to the phone-home URL."""
-        metadata = json.loads(await fetcher.get(f"{self._around.metadata}/metadata"))
-        url = str(metadata["phone_home_url"]).removesuffix("/phone-home") + "/events"
-        if error is None:
-            message = f"[{stage}] Ignition status: finished successfully"
-        else:
-            message = f"[{stage}] Ignition error: {error}"
-        await fetcher.post(url, {"state": "failed" if error else "running", "message": message})
-
-    def _result(self, boot_id: str, *, provided: bool) -> None:
-        """The result file, in the shape Ignition 2.14 writes (internal/exec/stages/files)."""
-        result = {
-            "provisioningBootID": boot_id,
-            "provisioningDate": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "userConfigProvided": provided,
-        }
-        path = self._root / "etc/.ignition-result.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
-        path.chmod(0o600)
-
-    def _hostname(self) -> str:
-        """What Ignition wrote, else what DHCP gave."""
-        path = self._root / "etc/hostname"
-        return (path.read_text().strip() if path.exists() else "") or self.spec.hostname
-
-    async def _serve(self) -> None:
+    async def _serve(self, system: System) -> None:
         """Start units and SSH, unless the configuration masks it."""
-        extra = {"LAB_ADDRESS": self.address}
-        self._units = Units(self._root, self._hostname(), extra, self._console.line)
+        self._system = system
+        host = Host(
+            spec=self.spec,
+            around=self._around,
+            root=system.root,
+            disks=self._disks,
+            power=self,
+            line=self._console.line,
+        )
+        self._hardware = Hardware(host)
+        self._hardware.open()
+        self._units = Units(system, self._console.line)
         self._units.start()
-        if any(unitfile.is_masked(self._root, name) for name in unitfile.SSH_UNITS):
+        if any(unitfile.is_masked(system.root, name) for name in unitfile.SSH_UNITS):
             self._console.line("systemd[1]: sshd.service is masked.")
             return
+        self._ssh = ssh.Listener(system)
         try:
-            self._ssh = await ssh.serve(self._root, self._hostname(), self.address, self._around.ssh_port, extra)
+            await self._ssh.open(self.address, self._around.ssh_port)
         except OSError as error:
             raise BackendError(f"{self.address}:{self._around.ssh_port}: {error}") from error
         self._console.line("systemd[1]: Started OpenSSH server daemon (simulated).")
 
 
-def _embedded_hash(initramfs: bytes) -> str | None:
-    """The hash of the root file system a simulated initramfs insists on; None for any other image."""
-    try:
-        document = json.loads(initramfs)
-    except ValueError:
-        return None
-    if not isinstance(document, dict):
-        return None
-    fields = cast("dict[str, Any]", document)
-    return str(fields.get("rootfs_sha256")) if fields.get("kind") == "simulated-initramfs" else None
-
-
-def _argument(boot: ipxe.Boot, name: str) -> str | None:
-    """The last value of a kernel argument."""
-    values = [entry.partition("=")[2] for entry in boot.arguments if entry.startswith(f"{name}=")]
-    return values[-1] if values else None
-
-
-def saved(directory: Path) -> tuple[str, MachineSpec] | None:
-    """State and spec of a machine that a former process ran; None for a directory without them."""
-    path = directory / "machine.json"
+def saved(directory: Path) -> MachineSpec | None:
+    """The specification of a machine that a former process had; None for a directory without it."""
+    path = directory / _RECORD
     if not path.exists():
         return None
-    document = json.loads(path.read_text())
-    spec = document["spec"]
-    spec["addresses"] = tuple(Address(**entry) for entry in spec["addresses"])
-    return document["state"], MachineSpec(**spec)
+    known = json.loads(path.read_text())["spec"]
+    addresses = tuple(Address(**entry) for entry in known.pop("addresses"))
+    disks = tuple(base.Disk(**entry) for entry in known.pop("disks"))
+    return MachineSpec(**known, addresses=addresses, disks=disks)

@@ -3,6 +3,8 @@
 A command gets a mount namespace of its own in which the host's /usr is bound read-only below the directory; the
 namespace of the lab never sees these mounts, so deleting the directory cannot reach the host. They are recursive
 because a user namespace may not uncover what is below a mount.
+
+A machine with disks has a /dev of its own: its disks are there, as files, beside the host's harmless devices.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from lab.machines.simulated.disk import Disks
 
 _LINKS = {
     "bin": "usr/bin",
@@ -20,15 +25,24 @@ _LINKS = {
     "home": "var/home",
     "root": "var/roothome",
 }
-_DIRECTORIES = ("usr", "dev", "etc/ssh", "run", "tmp", "var/home/core", "var/roothome", "var/log", "var/usrlocal/bin",
-                "var/lib", "proc/sys/kernel", "sys", "opt", "mnt")  # fmt: skip
+_VOLATILE = ("run", "tmp", "proc", "dev")
+_DIRECTORIES = (*_VOLATILE, "usr", "boot", "etc/ssh", "var/home/core", "var/roothome", "var/log", "var/usrlocal/bin",
+                "var/lib", "sys", "opt", "mnt")  # fmt: skip
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENTER = """\
 set -e
-root=$1 name=$2 directory=$3
-shift 3
+root=$1 name=$2 directory=$3 filesystems=$4 boot=$5
+shift 5
 mount --rbind -o ro /usr "$root/usr"
-mount --rbind /dev "$root/dev"
+if [ -d "$root/dev/disk" ]; then
+    for node in "$root"/dev/[!dv]*; do
+        [ ! -e "/dev/${node##*/}" ] || mount --rbind "/dev/${node##*/}" "$node"
+    done
+    mount --bind "$filesystems" "$root/run/simulated/filesystems"
+else
+    mount --rbind /dev "$root/dev"
+fi
+[ -z "$boot" ] || mount --bind "$boot" "$root/boot"
 mount --bind "$root/var/usrlocal" "$root/usr/local"
 # Whoever is root in a user namespace only may call sethostname, but not write the file.
 hostname "$name" 2>/dev/null || echo "$name" > /proc/sys/kernel/hostname
@@ -48,8 +62,31 @@ nobody:x:65534:65534::/:/bin/false
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """What runs on a machine, as far as its processes must know it."""
+
+    root: Path
+    hostname: str
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """In the environment of every process."""
+    filesystems: Path | None = None
+    """What the file systems of its disks hold; None without disks."""
+    boot: Path | None = None
+    """What is mounted at /boot; None for a live system."""
+
+    def command(self, argv: list[str], *, directory: str = "/") -> list[str]:
+        """The command line that runs `argv` on the machine. It stays one process: signals reach the program."""
+        return ["unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c", _ENTER, "sh", str(self.root),
+                self.hostname, directory, str(self.filesystems or ""), str(self.boot or ""), *argv]  # fmt: skip
+
+    def environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a process of the machine: nothing of ours."""
+        return {"PATH": _PATH, "LANG": "C.UTF-8", **self.variables, **more}
+
+
 def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:
-    """A fresh root directory, as a live system has after its kernel started. `os_release` is /etc/os-release."""
+    """A fresh root directory, as an image has it. `os_release` is /etc/os-release."""
     if root.exists():
         shutil.rmtree(root)
     for name in _DIRECTORIES:
@@ -57,22 +94,64 @@ def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:
     for name, target in _LINKS.items():
         if Path("/" + name).exists() or name in ("home", "root"):
             (root / name).symlink_to(target)
-    (root / "tmp").chmod(0o1777)
-    # As container managers mark their containers for systemd: whoever asks knows that the kernel is not theirs alone.
-    (root / "run/systemd").mkdir()
-    (root / "run/systemd/container").write_text("simulated\n")
     (root / "etc/passwd").write_text(_ACCOUNTS)
     (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
     (root / "etc/os-release").write_text(os_release)
-    for name in ("resolv.conf", "hosts", "nsswitch.conf"):
-        source = Path("/etc") / name
-        if source.exists():
-            shutil.copyfile(source, root / "etc" / name)
     sudo = root / "var/usrlocal/bin/sudo"
     sudo.write_text(_SUDO)
     sudo.chmod(0o755)
     for name, program in tools.items():
         _install(program, root / "var/usrlocal/bin" / name)
+
+
+def start(root: Path, disks: Disks) -> None:
+    """What is new at every boot: /run, /tmp, /proc, /dev, and what DHCP writes."""
+    for name in _VOLATILE:
+        shutil.rmtree(root / name, ignore_errors=False)
+        (root / name).mkdir()
+    (root / "tmp").chmod(0o1777)
+    (root / "proc/sys/kernel/random").mkdir(parents=True)
+    # As container managers mark their containers for systemd: whoever asks knows that the kernel is not theirs alone.
+    (root / "run/systemd").mkdir()
+    (root / "run/systemd/container").write_text("simulated\n")
+    for name in ("resolv.conf", "hosts", "nsswitch.conf"):
+        source = Path("/etc") / name
+        if source.exists():
+            shutil.copyfile(source, root / "etc" / name)
+    if disks.all:
+        (root / "run/simulated/filesystems").mkdir(parents=True)
+        for name in ("pts", "shm"):
+            (root / "dev" / name).mkdir()
+        for name in ("null", "zero", "full", "random", "urandom", "tty"):
+            (root / "dev" / name).touch()
+        populate(root, disks)
+
+
+def populate(root: Path, disks: Disks) -> None:
+    """What udev makes of the disks below /dev, as they are now."""
+    devices = root / "dev"
+    for kind in ("by-id", "by-label", "by-partlabel", "by-uuid"):
+        shutil.rmtree(devices / "disk" / kind, ignore_errors=True)
+        (devices / "disk" / kind).mkdir(parents=True)
+    for old in devices.glob("vd?[0-9]*"):
+        old.unlink()
+
+    def link(kind: str, name: str, device: str) -> None:
+        path = devices / "disk" / kind / name
+        if not path.is_symlink():
+            path.symlink_to(f"../../{device}")
+
+    for disk in disks.all:
+        if not (devices / disk.name).exists():
+            (devices / disk.name).hardlink_to(disk.path)
+        link("by-id", f"virtio-{disk.serial[:20]}", disk.name)
+        for partition in disk.partitions():
+            (devices / disk.device(partition)).touch()
+            link("by-id", f"virtio-{disk.serial[:20]}-part{partition.number}", disk.device(partition))
+            link("by-partlabel", partition.name, disk.device(partition))
+        for found in disk.filesystems():
+            link("by-label", found.label, found.device)
+            link("by-uuid", str(found.identity), found.device)
 
 
 def _install(tool: Path, place: Path) -> None:
@@ -91,14 +170,3 @@ def has_executable(root: Path, path: str) -> bool:
     if path.startswith(("/usr/", "/bin/", "/sbin/")):
         return os.access(path, os.X_OK)
     return os.access(root / path.lstrip("/"), os.X_OK)
-
-
-def command(root: Path, hostname: str, argv: list[str], *, directory: str = "/") -> list[str]:
-    """The command line that runs `argv` on the machine. It stays one process: signals reach the program."""
-    return ["unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c", _ENTER, "sh",
-            str(root), hostname, directory, *argv]  # fmt: skip
-
-
-def environment(extra: dict[str, str]) -> dict[str, str]:
-    """The environment of a process of the machine: nothing of ours."""
-    return {"PATH": _PATH, "LANG": "C.UTF-8", **extra}

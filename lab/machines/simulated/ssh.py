@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncssh
 
-from lab.machines.simulated import root as roots
+from lab.machines.simulated.root import System
 
 _HOST_KEY = "etc/ssh/ssh_host_ed25519_key"
 _CHUNK = 1 << 15
@@ -20,8 +20,18 @@ _CHUNK = 1 << 15
 class _Server(asyncssh.SSHServer):
     """Public keys only."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, connections: set[asyncssh.SSHServerConnection]) -> None:
         self._root = root
+        self._connections = connections
+        self._mine: asyncssh.SSHServerConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._mine = conn
+        self._connections.add(conn)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._mine is not None:
+            self._connections.discard(self._mine)
 
     def begin_auth(self, username: str) -> bool:
         return True
@@ -49,27 +59,40 @@ def host_key(root: Path) -> asyncssh.SSHKey:
     return asyncssh.read_private_key(path)
 
 
-async def serve(root: Path, hostname: str, address: str, port: int, extra: dict[str, str]) -> Any:
-    """Listen on the machine's address; the result has `close()` and `wait_closed()`."""
+class Listener:
+    """A machine's SSH server, and who is connected to it."""
 
-    async def session(process: asyncssh.SSHServerProcess[bytes]) -> None:
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._connections: set[asyncssh.SSHServerConnection] = set()
+        self._acceptor: Any = None
+
+    async def open(self, address: str, port: int) -> None:
+        """Listen on the machine's address; raises OSError."""
+        root = self._system.root
+        self._acceptor = await asyncssh.create_server(
+            lambda: _Server(root, self._connections),
+            address,
+            port,
+            server_host_keys=[host_key(root)],
+            process_factory=self._session,
+            sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=os.fsencode(root)),
+            encoding=None,
+            reuse_address=True,
+        )
+
+    def close(self) -> None:
+        """Stop listening, and be gone for those who are connected: as a machine does that goes down."""
+        self._acceptor.close()
+        for connection in list(self._connections):
+            connection.abort()
+
+    async def _session(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         user = str(process.get_extra_info("username"))
         home = "/root" if user == "root" else f"/home/{user}"
         argv = ["/bin/sh", "-c", process.command] if process.command else ["/bin/sh"]
-        await _execute(process, roots.command(root, hostname, argv, directory=home), {
-            **extra, "HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/sh"
-        })  # fmt: skip
-
-    return await asyncssh.create_server(
-        lambda: _Server(root),
-        address,
-        port,
-        server_host_keys=[host_key(root)],
-        process_factory=session,
-        sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=os.fsencode(root)),
-        encoding=None,
-        reuse_address=True,
-    )
+        variables = {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/sh"}
+        await _execute(process, self._system.command(argv, directory=home), self._system.environment(variables))
 
 
 async def _execute(process: asyncssh.SSHServerProcess[bytes], argv: list[str], variables: dict[str, str]) -> None:
@@ -77,7 +100,7 @@ async def _execute(process: asyncssh.SSHServerProcess[bytes], argv: list[str], v
     child = await asyncio.create_subprocess_exec(
         "setpriv", "--pdeathsig", "KILL", *argv,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env=roots.environment(variables), start_new_session=True,
+        env=variables, start_new_session=True,
     )  # fmt: skip
     assert child.stdin is not None
     assert child.stdout is not None

@@ -7,10 +7,10 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 from lab.machines.simulated import root as roots
 from lab.machines.simulated import unitfile
+from lab.machines.simulated.root import System
 from lab.machines.simulated.unitfile import UnitFile
 
 _STOP_SECONDS = 2.0
@@ -20,10 +20,9 @@ _RESTART_ON_FAILURE = ("always", "on-failure", "on-abnormal", "on-abort")
 class Units:
     """Starts what is enabled, in order, restarts what wants it, stops everything."""
 
-    def __init__(self, root: Path, hostname: str, extra: dict[str, str], log: Callable[[str], None]) -> None:
-        self._root = root
-        self._hostname = hostname
-        self._extra = extra
+    def __init__(self, system: System, log: Callable[[str], None]) -> None:
+        self._system = system
+        self._root = system.root
         self._log = log
         self._tasks: list[asyncio.Task[None]] = []
         self._processes: set[asyncio.subprocess.Process] = set()
@@ -36,19 +35,19 @@ class Units:
         self._settled = {name: asyncio.Event() for name in present}
         for name, unit in present.items():
             if name.endswith(".service"):
-                self._tasks.append(asyncio.create_task(self._run(unit), name=f"{self._hostname} {name}"))
+                self._tasks.append(asyncio.create_task(self._run(unit), name=f"{self._system.hostname} {name}"))
             else:
                 self._settled[name].set()
                 if not name.endswith(".target"):
                     self._log(f"systemd[1]: {name}: not run by simulated machines")
 
-    async def stop(self) -> None:
-        """Stop restarting, then end every process, the patient way first."""
+    async def stop(self, *, patient: bool = True) -> None:
+        """Stop restarting, then end every process, the patient way first unless the power is gone."""
         for task in self._tasks:
             task.cancel()
         processes = list(self._processes)
         for process in processes:
-            _signal(process, signal.SIGTERM)
+            _signal(process, signal.SIGTERM if patient else signal.SIGKILL)
         if processes:
             waiting = [asyncio.create_task(process.wait()) for process in processes]
             _, late = await asyncio.wait(waiting, timeout=_STOP_SECONDS)
@@ -84,7 +83,7 @@ class Units:
         oneshot = unit.last("Service", "Type", "simple") == "oneshot"
         restart = unit.last("Service", "Restart", "no")
         pause = _seconds(unit.last("Service", "RestartSec", "100ms"))
-        variables = {**self._extra, **unitfile.environment(unit, self._root)}
+        variables = {**self._system.variables, **unitfile.environment(unit, self._root)}
         while True:
             self._log(f"systemd[1]: Starting {unit.name}...")
             code = await self._once(unit, variables, oneshot)
@@ -116,13 +115,13 @@ class Units:
 
     async def _execute(self, unit: UnitFile, argv: list[str], variables: dict[str, str], *, settle: bool) -> int:
         directory = unit.last("Service", "WorkingDirectory", "/").lstrip("-").replace("~", "/root")
-        line = roots.command(self._root, self._hostname, argv, directory=directory)
+        line = self._system.command(argv, directory=directory)
         process = await asyncio.create_subprocess_exec(
             "setpriv", "--pdeathsig", "KILL", *line,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            env=roots.environment(variables),
+            env=self._system.environment(variables),
             start_new_session=True,
         )  # fmt: skip
         self._processes.add(process)

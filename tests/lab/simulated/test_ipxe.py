@@ -19,16 +19,30 @@ boot || shell
 """
 
 
-def boot(script: str, scripts: dict[str, str] | None = None) -> tuple[Boot, list[str]]:
+START = "http://b/boot/boot.ipxe"
+CHAIN = """#!ipxe
+chain --replace mac-${net0/mac:hexhyp}.ipxe || chain --replace uuid-${uuid}.ipxe || exit
+"""
+
+
+def walk(script: str, scripts: dict[str, str] | None = None) -> tuple[Boot | None, list[str]]:
     """Run a script; scripts it chains to are looked up."""
     said: list[str] = []
+    known = {START: script, **(scripts or {})}
 
     async def fetch(url: str) -> str:
-        if scripts is None or url not in scripts:
+        if url not in known:
             raise OSError("Not found")
-        return scripts[url]
+        return known[url]
 
-    return asyncio.run(run(script, {"net0/mac": "52:54:00:01:02:03"}, fetch, said.append)), said
+    return asyncio.run(run(START, {"net0/mac": "52:54:00:01:02:03", "uuid": "4c4c"}, fetch, said.append)), said
+
+
+def boot(script: str, scripts: dict[str, str] | None = None) -> tuple[Boot, list[str]]:
+    """Run a script that must boot."""
+    result, said = walk(script, scripts)
+    assert result is not None
+    return result, said
 
 
 def test_a_live_pxe_script() -> None:
@@ -54,7 +68,25 @@ def test_chains_are_followed() -> None:
 def test_goto_and_alternatives() -> None:
     script = "#!ipxe\nfrobnicate || goto second\necho never\n:second\nkernel http://b/k\nboot\n"
     result, said = boot(script)
-    assert (result.kernel, said) == ("http://b/k", [])
+    assert (result.kernel, said) == ("http://b/k", ["frobnicate: command not found"])
+
+
+@pytest.mark.parametrize("name", ["mac-52-54-00-01-02-03", "uuid-4c4c"])
+def test_a_site_s_chain_script_finds_what_is_there_for_a_machine(name: str) -> None:
+    result, _ = boot(CHAIN, {f"http://b/boot/{name}.ipxe": "#!ipxe\nkernel ../k a=b\nboot\n"})
+    assert (result.kernel, result.arguments) == ("http://b/k", ("a=b",))
+
+
+@pytest.mark.parametrize(
+    "script", [CHAIN, "#!ipxe\necho done\n", "#!ipxe\nexit\nboot\n", "#!ipxe\nchain --replace ends\nboot\n"]
+)
+def test_a_script_without_a_boot_leaves_it_to_the_next_device(script: str) -> None:
+    assert walk(script, {"http://b/boot/ends": "#!ipxe\nexit\n"})[0] is None
+
+
+def test_a_script_goes_on_after_one_that_it_chained_to_without_replacing_itself() -> None:
+    result, said = boot("#!ipxe\nchain ends\nkernel k\nboot\n", {"http://b/boot/ends": "#!ipxe\necho a\nexit\n"})
+    assert (result.kernel, said) == ("http://b/boot/k", ["a"])
 
 
 @pytest.mark.parametrize(
@@ -63,9 +95,9 @@ def test_goto_and_alternatives() -> None:
         ("kernel http://b/k\nboot", "not an iPXE script"),
         ("#!ipxe\nfrobnicate\n", "frobnicate: command not found"),
         ("#!ipxe\nboot\n", "no kernel was selected"),
-        ("#!ipxe\necho done\n", "end of script without a boot"),
         ("#!ipxe\n:a\ngoto a\n", "runs in circles"),
         ("#!ipxe\ngoto nowhere\n", "No such label"),
+        ("#!ipxe\necho ${net0/mac:uristring}\n", "know settings as"),
         ("#!ipxe\nchain http://b/missing\n", "Not found"),
         ("#!ipxe\nkernel http://b/k\ninitrd http://b/i\nboot\n", "UEFI: no initrd= argument"),
         ("#!ipxe\nkernel http://b/k initrd=main\ninitrd --name other http://b/i\nboot\n", "no image named main"),
@@ -73,4 +105,4 @@ def test_goto_and_alternatives() -> None:
 )
 def test_what_a_real_machine_would_not_boot(script: str, message: str) -> None:
     with pytest.raises(IpxeError, match=message):
-        boot(script)
+        walk(script)

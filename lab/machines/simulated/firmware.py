@@ -1,0 +1,136 @@
+"""A machine's firmware: its boot devices in turn, until one of them gives a kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import httpx
+
+from lab.machines.base import BootDevice, MachineSpec
+from lab.machines.simulated import fetch, ipxe
+from lab.machines.simulated.console import Console
+from lab.machines.simulated.disk import Disk, Disks
+from lab.machines.simulated.kernel import BootError, Installed, Kernel
+from lab.machines.simulated.surroundings import Surroundings
+
+
+class _NothingHere(Exception):
+    """This device has nothing to boot; the text is fit for the console."""
+
+
+class Firmware:
+    """Boots one machine."""
+
+    def __init__(
+        self, spec: MachineSpec, around: Surroundings, downloads: fetch.Downloads, disks: Disks, console: Console
+    ) -> None:
+        self._spec = spec
+        self._around = around
+        self._downloads = downloads
+        self._disks = disks
+        self._line = console.line
+
+    async def boot(self, http: httpx.AsyncClient, order: Sequence[BootDevice]) -> Kernel:
+        """Try one device after the other, again and again; raises BootError when one of them has a broken system."""
+        while True:
+            for device in order:
+                try:
+                    return await self._network(http) if device == "network" else self._disk()
+                except _NothingHere as nothing:
+                    self._line(str(nothing))
+            if list(order) != ["network"]:
+                self._line("No bootable device")
+            await self._around.sleep(self._around.boot_retry)
+
+    async def _network(self, http: httpx.AsyncClient) -> Kernel:
+        """DHCP and iPXE, until there is a kernel with its arguments."""
+        first, mac = self._spec.addresses[0], self._spec.mac
+        line = self._line
+        line("iPXE initialising devices...")
+        line(f"net0: {mac} using simulated on {self._spec.hostname} (Ethernet)")
+        line(f"Configuring (net0 {mac})...... ok")
+        line(f"net0: {first.address}/{first.prefix} gw {first.gateway}")
+
+        async def script(url: str) -> str:
+            return await self._script(http, url)
+
+        start = self._spec.boot_url or f"{self._around.boot_server}/ipxe/{self._spec.id}"
+        variables = {"net0/mac": mac, "mac": mac, "ip": first.address, "net0/ip": first.address}
+        variables |= {"platform": "efi", "buildarch": "x86_64", "hostname": self._spec.hostname}
+        variables["uuid"] = machine_uuid(self._spec.id)
+        try:
+            boot = await ipxe.run(start, variables, script, line)
+        except ipxe.IpxeError as error:
+            raise _NothingHere(f"iPXE: {error}\r\nNo more network devices") from error
+        if boot is None:
+            raise _NothingHere("iPXE: the script is over\r\nNo more network devices")
+        await self._download(http, boot.kernel)
+        images = [(await self._download(http, url)).head for _, url in boot.initrds]
+        return Kernel(arguments=boot.arguments, initrds=tuple(images))
+
+    async def _script(self, http: httpx.AsyncClient, url: str) -> str:
+        try:
+            answer = await http.get(url)
+        except httpx.HTTPError as error:
+            raise OSError(f"{type(error).__name__}: {error}") from error
+        if answer.status_code != 200:
+            raise OSError(f"{answer.reason_phrase} (HTTP {answer.status_code})")
+        self._line(f"{url}... ok")
+        return answer.text
+
+    async def _download(self, http: httpx.AsyncClient, url: str) -> fetch.Download:
+        found = await download(http, self._downloads, url)
+        self._line(f"{url}... ok ({found.size} bytes)")
+        return found
+
+    def _disk(self) -> Kernel:
+        """The first disk with a boot sector, whatever that leads to."""
+        disk = next((entry for entry in self._disks.all if entry.has_boot_sector()), None)
+        if disk is None:
+            raise _NothingHere("Boot failed: not a bootable disk")
+        self._line(f"Booting from Hard Disk ({disk.serial})...")
+        return grub(disk)
+
+
+def grub(disk: Disk) -> Kernel:
+    """What GRUB starts from a disk: the newest entry of the Boot Loader Specification on its boot partition."""
+    boot, root = disk.labelled("boot"), disk.labelled("root")
+    entries = sorted((boot.directory / "loader/entries").glob("*.conf")) if boot is not None else []
+    if boot is None or not entries:
+        raise BootError("error: no such partition.\r\nEntering rescue mode...\r\ngrub rescue> ")
+    if root is None:
+        raise BootError("systemd[1]: Timed out waiting for device /dev/disk/by-label/root.")
+    options = re.search(r"(?m)^options (.*)$", entries[-1].read_text())
+    if options is None:
+        raise BootError(f"error: {entries[-1].name} has no options.\r\ngrub> ")
+    arguments = options.group(1).replace("$ignition_firstboot", _first_boot(boot.directory)).split()
+    image = f"BOOT_IMAGE=(hd0,gpt3)/{entries[-1].stem}/vmlinuz"
+    return Kernel(arguments=(image, *arguments), installed=Installed(root=root.directory, boot=boot.directory))
+
+
+def _first_boot(boot: Path) -> str:
+    """Kernel arguments of the first boot only: as long as the stamp is there, which may name the network."""
+    stamp = boot / "ignition.firstboot"
+    if not stamp.exists():
+        return ""
+    network = re.search(r'ignition_network_kcmdline="([^"]*)"', stamp.read_text())
+    return f"ignition.firstboot {network.group(1) if network else ''}"
+
+
+async def download(http: httpx.AsyncClient, downloads: fetch.Downloads, url: str) -> fetch.Download:
+    """Fetch a boot file; a failure ends the boot."""
+    try:
+        return await downloads.get(http, url)
+    except (fetch.FetchError, httpx.HTTPError) as error:
+        raise BootError(f"{url}... {type(error).__name__}: {error}") from error
+
+
+def machine_uuid(machine_id: str) -> str:
+    """What SMBIOS says: the machine's id where that is a UUID, else one that is made of it."""
+    try:
+        return str(UUID(machine_id))
+    except ValueError:
+        return str(uuid5(NAMESPACE_URL, machine_id))

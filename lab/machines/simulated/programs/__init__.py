@@ -1,0 +1,77 @@
+"""Programs of simulated machines that would talk to a kernel, to systemd or to a disk: what each does instead.
+
+An option that none of our scripts needs is refused, not ignored: a wrong answer would be worse than none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from lab.machines.base import MachineSpec
+from lab.machines.simulated.disk import Disks
+from lab.machines.simulated.kernel import Kernel
+from lab.machines.simulated.surroundings import Surroundings
+
+
+class Refused(Exception):
+    """A program fails; the text is what it says."""
+
+
+class Power(Protocol):
+    """What an operating system can do to the machine that it runs on."""
+
+    def reboot(self) -> None: ...
+
+    def shutdown(self) -> None: ...
+
+    def kexec(self, kernel: Kernel) -> None: ...
+
+
+@dataclass(kw_only=True)
+class Host:
+    """The machine that programs run on."""
+
+    spec: MachineSpec
+    around: Surroundings
+    root: Path
+    disks: Disks
+    power: Power
+    line: Callable[[str], None]
+    """Prints on the console."""
+    loaded: Kernel | None = None
+    """What `kexec --load` left behind."""
+
+    def path(self, call: Call, name: str) -> Path:
+        """Where a file of the machine is on this system; refuses what is not the machine's."""
+        inside = os.path.normpath(os.path.join(call.directory, name))  # noqa: PTH118 - a path of the machine
+        if inside.startswith("/usr/local/"):
+            inside = "/var/usrlocal/" + inside.removeprefix("/usr/local/")
+        found = (self.root / inside.lstrip("/")).resolve()
+        if not found.is_relative_to(self.root.resolve()):
+            raise Refused(f"{name}: simulated machines follow no absolute links")
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One run of a program."""
+
+    name: str
+    directory: str
+    """Where it was started."""
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a program says and how it ends."""
+
+    status: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    then: str = ""
+    """A command line of the shell that does the rest, with the host's programs."""

@@ -1,0 +1,192 @@
+"""coreos-installer 0.24, as far as installations of ours go: checks as the real one, writes a simulated disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from lab.machines.simulated import root as roots
+from lab.machines.simulated.disk import MIB, SMALLEST_MIB, Disk
+from lab.machines.simulated.ignition import IgnitionError
+from lab.machines.simulated.ignition.resource import Fetcher
+from lab.machines.simulated.programs import Answer, Call, Host, Refused
+
+IMAGE_KIND = "simulated-disk-image"
+_FLAGS = ("insecure", "insecure-ignition", "offline", "preserve-on-error")
+_LISTS = ("append-karg", "delete-karg", "console")
+_VALUES = (
+    "image-file",
+    "ignition-url",
+    "ignition-file",
+    "ignition-hash",
+    "platform",
+    "firstboot-args",
+    "fetch-retries",
+)
+_HASHES = {"sha256": hashlib.sha256, "sha512": hashlib.sha512}
+
+
+class _Options:
+    """Options of the command line and of configuration files; the command line comes first in what takes one value."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.lists: dict[str, list[str]] = {name: [] for name in _LISTS}
+        self.flags: set[str] = set()
+        self.device = ""
+
+    def add(self, name: str, value: Any) -> None:
+        """One option, from either."""
+        if name in _LISTS:
+            self.lists[name] += (
+                [str(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else [value]
+            )
+        elif name in _VALUES:
+            self.values.setdefault(name, str(value))
+        elif name in _FLAGS and value is True:
+            self.flags.add(name)
+        elif name == "dest-device":
+            self.device = self.device or str(value)
+        elif value is not False:
+            raise Refused(f"simulated machines do not know the option {name}={value!r} of coreos-installer")
+
+
+async def coreos_installer(call: Call, host: Host) -> Answer:
+    """`coreos-installer install`: an image, kernel arguments and a first boot's configuration on a disk."""
+    if call.arguments[:1] != ("install",):
+        raise Refused("simulated machines know coreos-installer install")
+    options = _read(call, host)
+    disk = _destination(call, host, options)
+    os_release = _image(call, host, options)
+    ignition = await _ignition(call, host, options)
+    for step in disk.write_image():
+        host.line(f"coreos-installer[901]: {disk.serial}: {step}")
+        await host.around.progress(host.spec.id, step)
+    boot, root = disk.labelled("boot"), disk.labelled("root")
+    assert boot is not None
+    assert root is not None
+    roots.make(root.directory, host.around.tools, os_release)
+    await host.around.progress(host.spec.id, "image")
+    _configure(boot.directory, options, ignition)
+    await host.around.progress(host.spec.id, "installed")
+    host.line(f"coreos-installer[901]: {disk.serial}: Install complete.")
+    return Answer(stderr="Install complete.\n")
+
+
+def _read(call: Call, host: Host) -> _Options:
+    options = _Options()
+    files: list[str] = []
+    short = {
+        "-c": "--config-file",
+        "-f": "--image-file",
+        "-i": "--ignition-file",
+        "-I": "--ignition-url",
+        "-p": "--platform",
+    }
+    words = list(call.arguments[1:])
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            options.add("dest-device", word)
+            continue
+        name, equals, value = short.get(word, word).removeprefix("--").partition("=")
+        if name in _FLAGS:
+            options.add(name, True)
+            continue
+        if not equals and not words:
+            raise Refused(f"a value is required for {word}")
+        value = value if equals else words.pop(0)
+        if name == "config-file":
+            files.append(value)
+        else:
+            options.add(name, value)
+    for file in files:
+        _read_file(host.path(call, file), options)
+    return options
+
+
+def _read_file(path: Path, options: _Options) -> None:
+    try:
+        document: Any = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise Refused(f"parsing config file {path.name}: {error}") from error
+    if not isinstance(document, dict):
+        raise Refused(f"parsing config file {path.name}: not a mapping")
+    for name, value in cast("dict[str, Any]", document).items():
+        options.add(name, value)
+
+
+def _destination(call: Call, host: Host, options: _Options) -> Disk:
+    if not options.device:
+        raise Refused("destination device must be specified")
+    path = host.path(call, options.device)
+    disk = next((entry for entry in host.disks.all if entry.name == path.name), None)
+    if disk is None:
+        raise Refused(f"checking if {options.device} is a block device: it is none")
+    if disk.size < SMALLEST_MIB * MIB:
+        raise Refused(f"{options.device}: the image does not fit: it needs {SMALLEST_MIB} MiB")
+    return disk
+
+
+def _image(call: Call, host: Host, options: _Options) -> str:
+    """What the system to be installed has for /etc/os-release: the image file's, else the live system's own."""
+    name = options.values.get("image-file")
+    if name is None:
+        return (host.root / "etc/os-release").read_text()
+    if "insecure" not in options.flags:
+        raise Refused(f"opening signature file {name}.sig: No such file or directory")
+    path = host.path(call, name)
+    try:
+        document = json.loads(path.read_bytes())
+        if document["kind"] != IMAGE_KIND:
+            raise ValueError(document["kind"])
+        return str(document["os_release"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Refused(f"{name}: no disk image for simulated machines: {error!r}") from error
+
+
+async def _ignition(call: Call, host: Host, options: _Options) -> bytes | None:
+    """The configuration to embed, verified."""
+    url, file = options.values.get("ignition-url"), options.values.get("ignition-file")
+    wanted = options.values.get("ignition-hash")
+    if url is not None and file is not None:
+        raise Refused("the argument '--ignition-file' cannot be used with '--ignition-url'")
+    if file is not None:
+        data = host.path(call, file).read_bytes()
+    elif url is not None:
+        if url.startswith("http:") and wanted is None and "insecure-ignition" not in options.flags:
+            raise Refused("refusing to fetch Ignition config over HTTP without --ignition-hash or --insecure-ignition")
+        fetcher = Fetcher(host.spec.addresses[0].address, host.around.ca, host.line, host.around.sleep)
+        try:
+            data = await fetcher.get(url)
+        except IgnitionError as error:
+            raise Refused(f"downloading source Ignition config {url}: {error}") from error
+        finally:
+            await fetcher.close()
+    else:
+        return None
+    if wanted is not None:
+        kind, _, digest = wanted.partition("-")
+        if kind not in _HASHES or _HASHES[kind](data).hexdigest() != digest:
+            raise Refused(f"Ignition config digest mismatch; expected {wanted}")
+    return data
+
+
+def _configure(boot: Path, options: _Options, ignition: bytes | None) -> None:
+    """What coreos-installer writes to the boot partition, in its order."""
+    if ignition is not None:
+        (boot / "ignition").mkdir(mode=0o700)
+        (boot / "ignition/config.ign").write_bytes(ignition)
+    firstboot = options.values.get("firstboot-args")
+    (boot / "ignition.firstboot").write_text(f'set ignition_network_kcmdline="{firstboot}"\n' if firstboot else "")
+    arguments = [f"ignition.platform.id={options.values.get('platform', 'metal')}", "$ignition_firstboot", "rw"]
+    arguments += ["root=LABEL=root", *(f"console={console}" for console in options.lists["console"])]
+    arguments = [entry for entry in arguments if entry not in options.lists["delete-karg"]]
+    arguments += options.lists["append-karg"]
+    entries = boot / "loader/entries"
+    entries.mkdir(parents=True)
+    (entries / "ostree-1.conf").write_text(f"title CoreOS (simulated)\nversion 1\noptions {' '.join(arguments)}\n")

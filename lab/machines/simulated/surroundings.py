@@ -1,0 +1,39 @@
+"""What a simulated machine finds around itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Progress = Callable[[str, str], Awaitable[None]]
+"""Told of each step of an installation: the machine's id, what was written; it may take its time."""
+
+
+async def at_once(_machine_id: str, _step: str) -> None:
+    """An installation that nothing delays."""
+
+
+_METADATA = "https://metadata.packet.net"
+"""Built into Ignition's and Afterburn's packet providers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """The same for all machines of a facility."""
+
+    ca: Path
+    """The lab CA, which the image trusts."""
+    boot_server: str
+    """Where the firmware asks for /ipxe/<id>, unless DHCP tells the machine something else to boot."""
+    tools: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    """Programs of the image under /usr/local/bin: name → where the program is here."""
+    ssh_port: int = 22
+    metadata: str = _METADATA
+    boot_delay: float = 0.3
+    """Seconds of firmware self test."""
+    boot_retry: float = 5.0
+    """Seconds until firmware that found nothing to boot begins again."""
+    progress: Progress = at_once
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
