@@ -13,8 +13,9 @@ from typing import Literal
 
 import pulumi
 
+from components.boot import site
 from components.machines.contract import BgpNeighbour, MachineArgs
-from provider.types import EphemeralMachine, EphemeralMachineArgs, RedfishMachine, RedfishMachineArgs
+from provider.types import EphemeralMachine, LentServerArgs, RedfishMachine, RedfishMachineArgs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,16 +114,17 @@ class LentServer:
         self, name: str, args: MachineArgs, platform: Redfish, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         server = platform.servers[args.hostname]
+        assert args.boot.script is not None, "a lent server is handed nothing else"
         machine = EphemeralMachine(
             name,
-            EphemeralMachineArgs(
-                platform=Redfish.kind,
+            LentServerArgs(
                 server=server.name,
                 hostname=args.hostname,
                 mac=server.mac,
                 public_ipv4=server.address,
                 private_ipv4=server.private_address,
                 script=args.boot.script,
+                chain=site.chain_script(),
                 accept=server.accept,
                 timeout_seconds=args.timeout,
             ),
