@@ -50,13 +50,15 @@ MACHINES = (
 )
 """What libvirt machines use on top."""
 
-AFTERBURN = (
+CARGO = (
     Package("gcc", "/usr/bin/cc"),
     Package("libc6-dev", "/usr/include/stdio.h"),
     Package("pkg-config", "/usr/bin/pkg-config"),
     Package("libssl-dev", "/usr/include/openssl/ssl.h"),
+    Package("libzstd-dev", "/usr/include/zstd.h"),
+    Package("liblzma-dev", "/usr/include/lzma.h"),
 )
-"""What cargo needs on top, to build Afterburn once."""
+"""What cargo needs on top, to build Afterburn and coreos-installer once."""
 
 
 def run(machines: str, report: Report, *, kube_vip: bool = False) -> str:
@@ -75,7 +77,8 @@ def run(machines: str, report: Report, *, kube_vip: bool = False) -> str:
 
         report("building the node image from Debian packages, unless it is built already (minutes)")
         image = ensure()
-        report(f"the node image: {image.directory}" + ("" if image.afterburn else " (without Afterburn)"))
+        absent = [name for name, there in image.programs.items() if not there]
+        report(f"the node image: {image.directory}" + (f" (without {' and '.join(absent)})" if absent else ""))
         if kube_vip:
             from lab.kube_vip import KUBE_VIP
 
@@ -121,9 +124,10 @@ def missing(packages: Sequence[Package]) -> list[Package]:
 def _wanted(machines: str) -> tuple[Package, ...]:
     if machines != "libvirt":
         return NETWORK
-    from lab.node_image import afterburn
+    from lab.node_image import crates
 
-    return (*NETWORK, *MACHINES, *(AFTERBURN if afterburn.to_build() else ()))
+    building = any(crate.to_build() for crate in (crates.AFTERBURN, crates.INSTALLER))
+    return (*NETWORK, *MACHINES, *(CARGO if building else ()))
 
 
 def install(packages: Sequence[Package], report: Report) -> None:

@@ -18,9 +18,9 @@ def main() -> int:
     except LabError as error:
         print(f"node image: {error}", file=sys.stderr)
         return 1
-    sizes = {path.name: path.stat().st_size for path in (image.kernel, image.initramfs, image.rootfs)}
+    sizes = {path.name: path.stat().st_size for path in image.directory.iterdir()}
     seconds = round(time.monotonic() - started, 1)
-    report = {"release": image.release, "directory": str(image.directory), "afterburn": image.afterburn}
+    report = {"release": image.release, "directory": str(image.directory), "programs": image.programs}
     print(json.dumps({**report, "bytes": sizes, "seconds": seconds}))
     return 0
 

@@ -9,15 +9,27 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab.layout import cache_dir
-from lab.node_image import afterburn, contents, initramfs, packages, rootfs
+from lab.node_image import contents, crates, disk, initramfs, packages, rootfs
 from lab.node_image.image import NodeImage
 
 _SOURCES = Path(__file__).parent
 _KEPT = 3
 """Images that stay in the cache; older ones are removed when a new one is built."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What is in the image and is not Debian's."""
+
+    openshift: Path
+    """The static binary that becomes /usr/local/bin/lab-openshift."""
+    afterburn: crates.Built | None
+    installer: crates.Built | None
+    """coreos-installer."""
 
 
 def ensure(openshift: Path | None = None) -> NodeImage:
@@ -29,55 +41,58 @@ def ensure(openshift: Path | None = None) -> NodeImage:
         from lab.openshift.build import ensure as ensure_openshift
 
         openshift = ensure_openshift()
-    built = afterburn.ensure()
-    key = _key(openshift, built)
+    programs = Programs(openshift, crates.AFTERBURN.ensure(), crates.INSTALLER.ensure())
+    key = _key(programs)
     cache = cache_dir() / "node-image"
     cache.mkdir(parents=True, exist_ok=True)
     directory = cache / key
     with _lock(cache / "lock"):
         if not (directory / "image.json").exists():
             with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as work:
-                _build(Path(work), key, openshift, built).rename(directory)
+                _build(Path(work), key, programs).rename(directory)
             _forget_old(cache)
     return NodeImage.load(directory)
 
 
-def _build(work: Path, key: str, openshift: Path, built: afterburn.Afterburn | None) -> Path:
+def _build(work: Path, key: str, programs: Programs) -> Path:
     debian, result = work / "debian", work / "image"
     result.mkdir()
-    packages.unpack(packages.fetch(contents.PACKAGES, work / "packages"), debian)
+    packages.unpack(packages.fetch((*contents.PACKAGES, *contents.TOOLS), work / "packages"), debian)
     release = _release(key)
-    root = rootfs.build(
+    tree = rootfs.build(
         debian,
         release,
-        openshift=openshift,
-        afterburn=built.binary if built else None,
-        units=built.units if built else (),
-    ).tar()
-    (kernel,) = (debian / "boot").glob("vmlinuz-*")
-    contained = {
-        "kernel": kernel.read_bytes(),
-        "initramfs": initramfs.build(debian, release, hashlib.sha512(root).hexdigest()).cpio(),
-        "rootfs": root,
-    }
+        openshift=programs.openshift,
+        afterburn=programs.afterburn,
+        installer=programs.installer,
+    )
+    root = tree.tar()
+    (kernel_path,) = (debian / "boot").glob("vmlinuz-*")
+    kernel = kernel_path.read_bytes()
+    early = initramfs.build(debian, release, hashlib.sha512(root).hexdigest()).cpio()
+    contained = {"kernel": kernel, "initramfs": early, "rootfs": root}
+    contained |= disk.build(packages.Tools(debian), work / "disk", release, kernel=kernel, initramfs=early, root=tree)
     for name, data in contained.items():
         (result / name).write_bytes(data)
     NodeImage(
         directory=result,
         release=release,
-        afterburn=built is not None,
-        kernel_sha256=hashlib.sha256(contained["kernel"]).hexdigest(),
-        initramfs_sha256=hashlib.sha256(contained["initramfs"]).hexdigest(),
+        afterburn=programs.afterburn is not None,
+        installer=programs.installer is not None,
+        kernel_sha256=hashlib.sha256(kernel).hexdigest(),
+        initramfs_sha256=hashlib.sha256(early).hexdigest(),
         rootfs_sha256=hashlib.sha256(root).hexdigest(),
     ).save()
     return result
 
 
-def _key(openshift: Path, built: afterburn.Afterburn | None) -> str:
+def _key(programs: Programs) -> str:
     """A hash of what the image is made of: our own sources, the host's release, and the binaries built elsewhere."""
     total = hashlib.sha256(Path("/etc/os-release").read_bytes())
     sources = sorted(path for path in _SOURCES.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    for path in (*sources, openshift, *((built.binary, *built.units) if built else ())):
+    crates_built = [built for built in (programs.afterburn, programs.installer) if built]
+    binaries = (path for built in crates_built for path in (built.binary, *built.units))
+    for path in (*sources, programs.openshift, *binaries):
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()[:16]
 

@@ -13,9 +13,12 @@ PACKAGES = (
     "bash",
     "busybox-static",
     "curl",
+    "e2fsprogs",
+    "fdisk",
     "ignition",
     "iproute2",
     "jq",
+    "kexec-tools",
     "libnss-myhostname",
     "libpam-modules",
     "nftables",
@@ -24,16 +27,24 @@ PACKAGES = (
     "passwd",
     "sudo",
     "systemd",
+    "udev",
+    "util-linux",
 )
+
+TOOLS = ("e2fsprogs", "grub-efi-amd64-bin", "grub-pc-bin", "mtools", "zstd")
+"""Packages of what builds the disk image; nothing of them but GRUB is in it."""
 
 IGNITION = "usr/lib/dracut/modules.d/30ignition/ignition"
 
 MODULES = ("virtio_pci", "virtio_net", "nf_tables", "nft_reject_inet")
 """Kernel modules that the initramfs loads; what they depend on comes before them."""
 
+DISK_MODULES = ("virtio_blk", "virtio_scsi", "sd_mod")
+"""Those that it loads on a machine that has disks. ext4 is in the kernel."""
+
 INITRAMFS_APPLETS = (
-    *("cat", "chgrp", "chmod", "chroot", "cp", "insmod", "ip", "mkdir", "mount", "rm", "sh", "sha512sum", "sleep"),
-    *("switch_root", "tar", "udhcpc", "wget"),
+    *("cat", "chgrp", "chmod", "chroot", "cp", "grep", "hostname", "insmod", "ip", "ln", "mkdir", "mount", "readlink"),
+    *("rm", "sh", "sha512sum", "sleep", "switch_root", "tar", "udhcpc", "umount", "wget"),
 )
 
 SETUID = ("usr/bin/sudo",)
@@ -45,27 +56,41 @@ PROGRAMS = (
     "usr/bin/ip",
     "usr/bin/journalctl",
     "usr/bin/jq",
+    "usr/bin/lsblk",
+    "usr/bin/partx",
     "usr/bin/ssh-keygen",
     "usr/bin/sudo",
     "usr/bin/systemctl",
+    "usr/bin/systemd-machine-id-setup",
     "usr/bin/systemd-tmpfiles",
+    "usr/bin/udevadm",
     "usr/lib/openssh/sshd-session",
     "usr/lib/openssh/sshd-auth",
     "usr/lib/systemd/systemd",
     "usr/lib/systemd/systemd-executor",
     "usr/lib/systemd/systemd-journald",
     "usr/lib/systemd/systemd-shutdown",
+    "usr/lib/udev/scsi_id",
     "usr/lib/x86_64-linux-gnu/libnss_myhostname.so.2",
     "usr/lib/x86_64-linux-gnu/security/pam_permit.so",
     "usr/libexec/sudo/libsudo_util.so.0",
     "usr/libexec/sudo/sudoers.so",
+    "usr/sbin/blkid",
+    "usr/sbin/blockdev",
     "usr/sbin/groupadd",
+    "usr/sbin/kexec",
     "usr/sbin/nft",
+    "usr/sbin/resize2fs",
+    "usr/sbin/sfdisk",
     "usr/sbin/sshd",
     "usr/sbin/useradd",
     "usr/sbin/usermod",
+    "usr/sbin/wipefs",
 )
-"""Programs of the root file system. Not every Debian release has each of them (sshd-session came with Debian 13)."""
+"""Programs of the root file system."""
+
+NOT_IN_EVERY_RELEASE = ("usr/lib/openssh/sshd-session", "usr/lib/openssh/sshd-auth", "usr/lib/systemd/systemd-executor")
+"""Programs that came with Debian 13."""
 
 UNITS = (
     *("basic.target", "boot-complete.target", "default.target", "emergency.target", "exit.target", "final.target"),
@@ -76,12 +101,19 @@ UNITS = (
     *("timers.target", "umount.target", "user.slice"),
     *("systemd-journald.service", "systemd-journald.socket", "systemd-journald-dev-log.socket"),
     *("systemd-halt.service", "systemd-poweroff.service", "systemd-reboot.service"),
+    *("kexec.target", "systemd-kexec.service", "systemd-machine-id-commit.service"),
+    *("systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket"),
 )
-"""Units of systemd's own. The rest (udev, logind, getty, networkd, ...) would only cost time on these machines."""
+"""Units of systemd's own. The rest (logind, getty, networkd, ...) would only cost time on these machines; udev and what
+keeps the machine's identity start where there are disks: files/initramfs/init sees to it."""
+
+UDEV_RULES = ("60-block.rules", "60-persistent-storage.rules")
+"""What names disks. Without the others network interfaces keep the kernel's names."""
 
 WANTED = {
     "sockets.target": ("systemd-journald.socket", "systemd-journald-dev-log.socket"),
     "sysinit.target": ("systemd-journald.service",),
+    "multi-user.target": ("coreos-ignition-firstboot-complete.service",),
 }
 
 ROOTFS_APPLETS = (

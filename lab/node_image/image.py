@@ -8,25 +8,38 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lab.node_image import disk
 from lab.node_image.initramfs import with_authority
 
-_FILES = ("kernel", "initramfs", "rootfs")
-_SUFFIX = {"kernel": "live-kernel.x86_64", "initramfs": "live-initramfs.x86_64.img", "rootfs": "live-rootfs.x86_64.img"}
+_LIVE = ("kernel", "initramfs", "rootfs")
+_SUFFIX = {
+    "kernel": "live-kernel.x86_64",
+    "initramfs": "live-initramfs.x86_64.img",
+    "rootfs": "live-rootfs.x86_64.img",
+    "disk": f"metal.x86_64.{disk.FORMAT}",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeImage:
-    """A node image in the cache: three files, as live PXE boots them, and what is in them."""
+    """A node image in the cache: three files, as live PXE boots them, the disk image, and what is in them."""
 
     directory: Path
     release: str
     """What the stream calls it, and OSTREE_VERSION on the nodes."""
     afterburn: bool
     """Whether Afterburn is in it."""
+    installer: bool
+    """Whether coreos-installer is in it."""
     kernel_sha256: str
     initramfs_sha256: str
     """Of the cached file, which no machine boots: `publish` adds a lab's CA to it."""
     rootfs_sha256: str
+
+    @property
+    def programs(self) -> dict[str, bool]:
+        """Programs that are in it only where they could be built, and whether they are."""
+        return {"Afterburn": self.afterburn, "coreos-installer": self.installer}
 
     @property
     def kernel(self) -> Path:
@@ -61,23 +74,33 @@ class NodeImage:
         """
         directory = boot_root / "images" / self.release
         directory.mkdir(parents=True, exist_ok=True)
-        served = {name: directory / f"lab-coreos-{self.release}-{_SUFFIX[name]}" for name in _FILES}
+        served = {name: directory / f"lab-coreos-{self.release}-{_SUFFIX[name]}" for name in _SUFFIX}
         shutil.copyfile(self.kernel, served["kernel"])
         shutil.copyfile(self.rootfs, served["rootfs"])
         initramfs = with_authority(self.initramfs.read_bytes(), ca_pem)
         served["initramfs"].write_bytes(initramfs)
+        head, tail = ((self.directory / name).read_bytes() for name in (disk.HEAD, disk.TAIL))
+        installable = disk.publish(head, tail, ca_pem)
+        served["disk"].write_bytes(installable)
         sums = {
             "kernel": self.kernel_sha256,
             "initramfs": hashlib.sha256(initramfs).hexdigest(),
             "rootfs": self.rootfs_sha256,
+            "disk": hashlib.sha256(installable).hexdigest(),
         }
         return stream(self.release, f"{base_url.rstrip('/')}/images/{self.release}", served, sums)
 
 
 def stream(release: str, url: str, files: dict[str, Path], sums: dict[str, str]) -> dict[str, object]:
-    """A CoreOS stream metadata document that knows one artifact: PXE on bare metal (coreos/stream-metadata-go)."""
-    pxe = {name: {"location": f"{url}/{files[name].name}", "sha256": sums[name]} for name in _FILES}
-    metal = {"release": release, "formats": {"pxe": pxe}}
+    """A CoreOS stream metadata document of bare metal's artifacts: PXE, and `disk` if it is among the files.
+
+    coreos/stream-metadata-go has the document's form.
+    """
+    artifacts = {name: {"location": f"{url}/{path.name}", "sha256": sums[name]} for name, path in files.items()}
+    formats = {"pxe": {name: artifacts[name] for name in _LIVE}}
+    if "disk" in artifacts:
+        formats[disk.FORMAT] = {"disk": artifacts["disk"]}
+    metal = {"release": release, "formats": formats}
     return {
         "stream": "lab",
         "metadata": {"last-modified": "2026-01-01T00:00:00Z", "generator": "metal-ipi lab"},

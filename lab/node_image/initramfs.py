@@ -45,18 +45,24 @@ def build(debian: Path, release: str, rootfs_sha512: str) -> Tree:
 
 def with_authority(initramfs: bytes, authority_pem: bytes) -> bytes:
     """The initramfs as one lab serves it: the kernel unpacks archives that follow each other into one tree."""
+    return initramfs + b"\0" * (-len(initramfs) % 4) + authority(authority_pem)
+
+
+def authority(authority_pem: bytes) -> bytes:
+    """The archive that one lab adds to the initramfs."""
     tree = Tree()
     tree.file("etc/lab-ca.pem", authority_pem)
-    return initramfs + b"\0" * (-len(initramfs) % 4) + tree.cpio()
+    return tree.cpio()
 
 
 def _modules(tree: Tree, debian: Path) -> None:
+    """Add the modules, and the order in which to load them: `order` for every machine, `disk` for those with disks."""
     (root,) = (debian / "usr/lib/modules").iterdir()
     available = {path.stem.replace("-", "_"): path for path in root.rglob("*.ko")}
-    order: list[str] = []
+    loaded: list[str] = []
 
     def add(name: str) -> None:
-        if name in order:
+        if name in loaded:
             return
         if name not in available:
             raise ImageError(f"kernel module {name}: {root.name} does not have it")
@@ -65,9 +71,11 @@ def _modules(tree: Tree, debian: Path) -> None:
         match = re.search(rb"\0depends=([^\0]*)\0", data)
         for dependency in filter(None, (match.group(1).decode() if match else "").split(",")):
             add(dependency)
-        order.append(name)
+        loaded.append(name)
         tree.file(f"usr/lib/modules/{name}", data)
 
-    for module in contents.MODULES:
-        add(module)
-    tree.file("usr/lib/modules/order", "".join(f"{name}\n" for name in order).encode())
+    for order, modules in (("order", contents.MODULES), ("disk", contents.DISK_MODULES)):
+        before = len(loaded)
+        for module in modules:
+            add(module)
+        tree.file(f"usr/lib/modules/{order}", "".join(f"{name}\n" for name in loaded[before:]).encode())

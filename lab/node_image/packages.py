@@ -53,6 +53,21 @@ def _unpack(package: Path, directory: Path) -> None:
     )
 
 
+class Tools:
+    """Programs of the unpacked packages, run with their own libraries: nothing has to be installed for them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        """Where the packages are unpacked."""
+        self._libraries = directory / "usr/lib/x86_64-linux-gnu"
+
+    def run(self, program: str, *arguments: str | os.PathLike[str], **environment: str) -> str:
+        """Run a program, named by its path in the packages; its output, errors among it, or an ImageError."""
+        loader = self._libraries / "ld-linux-x86-64.so.2"
+        command = (loader, "--library-path", self._libraries, self.directory / program, *arguments)
+        return run(*command, GCONV_PATH=str(self._libraries / "gconv"), **environment)
+
+
 def run(*command: str | os.PathLike[str], **environment: str) -> str:
     """Run a program of the build; its output, or an ImageError that quotes the end of it."""
     words = [os.fspath(word) for word in command]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from lab.node_image import contents, elf
+from lab.node_image.crates import Built
 from lab.node_image.errors import ImageError
 from lab.node_image.tree import Tree
 
@@ -13,25 +13,33 @@ _FILES = Path(__file__).parent / "files" / "rootfs"
 _LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/systemd", "usr/lib/systemd", "usr/libexec/sudo")
 
 
-def build(debian: Path, release: str, *, openshift: Path, afterburn: Path | None, units: Iterable[Path]) -> Tree:
-    """The tree of the root file system.
+def build(debian: Path, release: str, *, openshift: Path, afterburn: Built | None, installer: Built | None) -> Tree:
+    """The tree of the root file system, of live systems as of installed ones.
 
     `debian` holds the unpacked packages, `openshift` is the static binary that becomes /usr/local/bin/lab-openshift,
-    `afterburn` the built program, if there is one, and `units` the unit files of its source.
+    `afterburn` and `installer` (coreos-installer) are the built programs, if there are any. Units come with Afterburn
+    only: those of coreos-installer belong to a live system that installs by itself.
     """
     tree = Tree()
     _skeleton(tree)
     for program in contents.PROGRAMS:
-        if (debian / program).exists():
-            tree.file(program, (debian / program).read_bytes(), 0o4755 if program in contents.SETUID else 0o755)
+        if program in contents.NOT_IN_EVERY_RELEASE and not (debian / program).exists():
+            continue
+        if not (debian / program).exists():
+            raise ImageError(f"program {program}: none of the packages of the node image has it")
+        tree.file(program, (debian / program).read_bytes(), 0o4755 if program in contents.SETUID else 0o755)
     for applet in contents.ROOTFS_APPLETS:
         tree.link(f"usr/bin/{applet}", "busybox")
     _systemd(tree, debian)
     tree.file("usr/local/bin/lab-openshift", openshift.read_bytes(), 0o755)
     if afterburn is not None:
-        tree.file("usr/bin/afterburn", afterburn.read_bytes(), 0o755)
-        for unit in units:
+        tree.file("usr/bin/afterburn", afterburn.binary.read_bytes(), 0o755)
+        for unit in afterburn.units:
             tree.file(f"usr/lib/systemd/system/{unit.name}", unit.read_bytes())
+    if installer is not None:
+        tree.file("usr/bin/coreos-installer", installer.binary.read_bytes(), 0o755)
+    for rules in contents.UDEV_RULES:
+        tree.file(f"usr/lib/udev/rules.d/{rules}", (debian / "usr/lib/udev/rules.d" / rules).read_bytes())
     tree.overlay(_FILES)
     tree.file("etc/os-release", os_release(release).encode())
     for private in ("etc/shadow", "etc/gshadow", "etc/sudoers"):
@@ -99,4 +107,5 @@ def _systemd(tree: Tree, debian: Path) -> None:
         for unit in units:
             tree.link(f"usr/lib/systemd/system/{target}.wants/{unit}", f"../{unit}")
     tree.link("usr/lib/systemd/system/default.target", "multi-user.target")
+    tree.link("usr/lib/systemd/systemd-udevd", "../../bin/udevadm")
     tree.link("usr/sbin/init", "../lib/systemd/systemd")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.node_image import afterburn, build, packages
+from lab.node_image import build, crates, packages
 from lab.node_image.errors import ImageError
 from lab.node_image.image import NodeImage
 
@@ -16,18 +16,19 @@ def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """A cache of its own, no cargo, and a build that only notes that it was asked for."""
     made: list[str] = []
 
-    def pretend(work: Path, key: str, openshift: Path, built: object) -> Path:
+    def pretend(work: Path, key: str, programs: build.Programs) -> Path:
         made.append(key)
-        if openshift.read_bytes() == b"broken":
+        if programs.openshift.read_bytes() == b"broken":
             raise ImageError("apt-get failed")
         result = work / "image"
         result.mkdir()
         sums = {"kernel_sha256": "k", "initramfs_sha256": "i", "rootfs_sha256": "r"}
-        NodeImage(directory=result, release=key, afterburn=built is not None, **sums).save()
+        built = [program is not None for program in (programs.afterburn, programs.installer)]
+        NodeImage(directory=result, release=key, afterburn=built[0], installer=built[1], **sums).save()
         return result
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(afterburn, "cargo", lambda: None)
+    monkeypatch.setattr(crates, "cargo", lambda: None)
     monkeypatch.setattr(build, "_build", pretend)
     return made
 
@@ -43,7 +44,7 @@ def test_the_same_inputs_are_built_once(builds: list[str], program: Path) -> Non
     first = build.ensure(program)
     assert build.ensure(program) == first
     assert len(builds) == 1
-    assert first.afterburn is False
+    assert first.programs == {"Afterburn": False, "coreos-installer": False}
 
 
 def test_another_program_makes_another_image(builds: list[str], program: Path) -> None:

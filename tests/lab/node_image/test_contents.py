@@ -39,13 +39,15 @@ def debian(tmp_path: Path) -> Path:
     for name in (*contents.PROGRAMS, contents.IGNITION):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("#!/bin/sh\n")
-    for unit in contents.UNITS:
-        path = tmp_path / "usr/lib/systemd/system" / unit
+    texts = [f"usr/lib/systemd/system/{unit}" for unit in contents.UNITS]
+    for name in (*texts, *(f"usr/lib/udev/rules.d/{rules}" for rules in contents.UDEV_RULES)):
+        path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("[Unit]\n")
     depends = {"virtio_net": "net_failover,virtio", "net_failover": "failover", "virtio_pci": "virtio"}
-    depends |= {"nft_reject_inet": "nf_tables"}
-    for name in ("virtio", "failover", "nf_tables", *depends):
+    depends |= {"nft_reject_inet": "nf_tables", "virtio_blk": "virtio", "virtio_scsi": "scsi_mod,virtio"}
+    depends |= {"sd_mod": "scsi_mod"}
+    for name in ("virtio", "failover", "nf_tables", "scsi_mod", *depends):
         path = tmp_path / "usr/lib/modules/6.1/kernel" / f"{name.replace('_', '-')}.ko"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(f"\0license=GPL\0depends={depends.get(name, '')}\0".encode())
@@ -57,7 +59,9 @@ def test_modules_are_loaded_after_what_they_depend_on(debian: Path) -> None:
     order = tree["usr/lib/modules/order"].data.decode().split()
     network = ["virtio", "virtio_pci", "failover", "net_failover", "virtio_net"]
     assert order == [*network, "nf_tables", "nft_reject_inet"]
-    assert all(f"usr/lib/modules/{name}" in tree for name in order)
+    disk = tree["usr/lib/modules/disk"].data.decode().split()
+    assert disk == ["virtio_blk", "scsi_mod", "virtio_scsi", "sd_mod"]
+    assert all(f"usr/lib/modules/{name}" in tree for name in (*order, *disk))
 
 
 def test_the_initramfs_holds_the_hash_of_the_root_file_system(debian: Path) -> None:
@@ -65,11 +69,18 @@ def test_the_initramfs_holds_the_hash_of_the_root_file_system(debian: Path) -> N
 
 
 def test_the_root_file_system_says_its_release_and_hides_its_secrets(debian: Path) -> None:
-    tree = rootfs.build(debian, "12.0.1-0", openshift=Path(sys.argv[0]), afterburn=None, units=())
+    tree = rootfs.build(debian, "12.0.1-0", openshift=Path(sys.argv[0]), afterburn=None, installer=None)
     assert b"OSTREE_VERSION='12.0.1-0'\n" in tree["etc/os-release"].data
     assert tree["etc/shadow"].mode & 0o777 == 0o400
     assert tree["usr/bin/sudo"].mode & 0o7777 == 0o4755
     assert "usr/bin/afterburn" not in tree
+    assert "usr/bin/coreos-installer" not in tree
+
+
+def test_a_program_that_every_release_has_is_missed(debian: Path) -> None:
+    (debian / "usr/bin/lsblk").unlink()
+    with pytest.raises(ImageError, match="program usr/bin/lsblk: none of the packages"):
+        rootfs.build(debian, "12.0.1-0", openshift=Path(sys.argv[0]), afterburn=None, installer=None)
 
 
 @pytest.mark.parametrize("script", ["init", "dhcp", "in_sysroot"])

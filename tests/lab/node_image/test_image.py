@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from lab.node_image import disk
+from lab.node_image.errors import ImageError
 from lab.node_image.image import NodeImage
 from lab.node_image.tree import Tree
 from tests.lab.node_image.newc import read
@@ -25,7 +27,10 @@ def image(tmp_path: Path) -> NodeImage:
     for name, data in contents.items():
         (directory / name).write_bytes(data)
     sums = {f"{name}_sha256": hashlib.sha256(data).hexdigest() for name, data in contents.items()}
-    image = NodeImage(directory=directory, release="12.0.1-0", afterburn=False, **cast("dict[str, Any]", sums))
+    for half in (disk.HEAD, disk.TAIL):
+        (directory / half).write_bytes(half.encode())
+    there = {"afterburn": False, "installer": True}
+    image = NodeImage(directory=directory, release="12.0.1-0", **there, **cast("dict[str, Any]", sums))
     image.save()
     return image
 
@@ -39,7 +44,8 @@ def test_the_stream_names_what_is_served_with_its_hash(image: NodeImage, tmp_pat
     metal = document["architectures"]["x86_64"]["artifacts"]["metal"]
     assert metal["release"] == "12.0.1-0"
     assert set(metal["formats"]["pxe"]) == {"kernel", "initramfs", "rootfs"}
-    for artifact in metal["formats"]["pxe"].values():
+    assert set(metal["formats"]["raw.zst"]) == {"disk"}
+    for artifact in (*metal["formats"]["pxe"].values(), metal["formats"]["raw.zst"]["disk"]):
         served = tmp_path / "boot" / artifact["location"].removeprefix(f"{BASE}/")
         assert hashlib.sha256(served.read_bytes()).hexdigest() == artifact["sha256"]
 
@@ -60,3 +66,20 @@ def test_damage_to_a_served_file_does_not_reach_the_cache(image: NodeImage, tmp_
     assert image.rootfs.read_bytes() == b"tar"
     image.publish(tmp_path / "boot", b"PEM", BASE)
     assert served.read_bytes() == b"tar"
+
+
+def test_the_served_disk_has_the_lab_s_ca_between_its_halves(image: NodeImage, tmp_path: Path) -> None:
+    image.publish(tmp_path / "boot", b"PEM", BASE)
+    (served,) = (tmp_path / "boot").rglob("*.raw.zst")
+    frame = served.read_bytes().removeprefix(disk.HEAD.encode()).removesuffix(disk.TAIL.encode())
+    # A zstd frame: magic number, descriptor (one segment, its size in 4 bytes), size, and one raw last block.
+    assert frame[:5] == b"\x28\xb5\x2f\xfd\xa0"
+    content = frame[12:]
+    assert int.from_bytes(frame[5:9], "little") == len(content)
+    assert int.from_bytes(frame[9:12], "little") == len(content) << 3 | 1
+    assert read(content)["etc/lab-ca.pem"][4] == b"PEM"
+
+
+def test_a_ca_that_has_no_room_on_the_disk_is_refused(image: NodeImage, tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match=r"the lab's CA makes 20\d\d\d bytes, there is room for 16384"):
+        image.publish(tmp_path / "boot", b"P" * 20000, BASE)

@@ -1,0 +1,119 @@
+"""The disk image: what coreos-installer writes to a machine's disk, with GRUB for BIOS and UEFI.
+
+BIOS-BOOT, EFI-SYSTEM, boot and root, as CoreOS has them. The root file system is as small as its content; the first
+boot lets it fill the disk (files/initramfs/init).
+
+One file of it differs from lab to lab: the archive with the lab's CA, which GRUB gives to the kernel beside the
+initramfs. The image is kept in two halves around it, each compressed, so that putting it in costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from pathlib import Path
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from lab.node_image import ext4, gpt, grub
+from lab.node_image.errors import ImageError
+from lab.node_image.initramfs import authority
+from lab.node_image.packages import Tools
+from lab.node_image.tree import Tree
+
+HEAD, TAIL = "disk-head.zst", "disk-tail.zst"
+FORMAT = "raw.zst"
+"""As stream metadata names it. Of what coreos-installer takes, machines decompress zstd the fastest."""
+_LEVEL = "-12"
+
+_AUTHORITY_BYTES = 16384
+_EFI_MIB = 4
+_BOOT_FREE_MIB, _ROOT_FREE_MIB = 24, 16
+
+
+def build(tools: Tools, work: Path, release: str, *, kernel: bytes, initramfs: bytes, root: Tree) -> dict[str, bytes]:
+    """The image's two halves, by the names of their files; `work` is for files on the way."""
+    work.mkdir()
+    place = _placeholder(release)
+    core = grub.loader(tools, "i386-pc", work)
+    boot = grub.boot_partition(
+        tools.directory, release, {"vmlinuz": kernel, "initramfs.img": initramfs, "authority.img": place}
+    )
+    boot_id, root_id = _id(release, "boot file system"), _id(release, "root file system")
+    disk, starts = gpt.build(
+        _id(release, "disk"),
+        [
+            _partition(release, "BIOS-BOOT", gpt.BIOS_BOOT, core),
+            _partition(release, "EFI-SYSTEM", gpt.EFI_SYSTEM, _efi_system(tools, work)),
+            _partition(
+                release,
+                "boot",
+                gpt.LINUX,
+                ext4.build(tools, boot, work / "boot", label="boot", uuid=str(boot_id), free_mib=_BOOT_FREE_MIB),
+            ),
+            _partition(
+                release,
+                "root",
+                gpt.LINUX_ROOT_X86_64,
+                ext4.build(tools, root, work / "root", label="root", uuid=str(root_id), free_mib=_ROOT_FREE_MIB),
+            ),
+        ],
+    )
+    core_at = starts["BIOS-BOOT"]
+    disk[core_at : core_at + len(core)] = grub.at(core, core_at)
+    sector = grub.bios_sector(tools.directory, core_at)
+    disk[: len(sector)] = sector
+    middle = disk.find(place)
+    if middle < 0:
+        raise ImageError("disk image: the archive with the lab's CA is not in one piece on the boot file system")
+    return {
+        HEAD: _compress(tools, disk[:middle], work),
+        TAIL: _compress(tools, disk[middle + len(place) :], work),
+    }
+
+
+def publish(head: bytes, tail: bytes, ca_pem: bytes) -> bytes:
+    """The compressed image of a lab with this CA."""
+    archive = authority(ca_pem)
+    if len(archive) > _AUTHORITY_BYTES:
+        raise ImageError(f"disk image: the lab's CA makes {len(archive)} bytes, there is room for {_AUTHORITY_BYTES}")
+    return head + _raw_frame(archive.ljust(_AUTHORITY_BYTES, b"\0")) + tail
+
+
+def _partition(release: str, name: str, kind: UUID, data: bytes) -> gpt.Partition:
+    return gpt.Partition(name=name, kind=kind, id=_id(release, name), data=data)
+
+
+def _id(release: str, what: str) -> UUID:
+    return uuid5(NAMESPACE_URL, f"https://lab.invalid/{release}/{what}")
+
+
+def _placeholder(release: str) -> bytes:
+    """As long as the archive may be, and unlike anything else on the disk."""
+    digests = (hashlib.sha512(f"{release} {number}".encode()).digest() for number in range(_AUTHORITY_BYTES // 64))
+    return b"".join(digests)
+
+
+def _efi_system(tools: Tools, work: Path) -> bytes:
+    image = work / "efi-system"
+    image.write_bytes(b"\0" * (_EFI_MIB << 20))
+    grub.loader(tools, "x86_64-efi", work)
+    clock = {"SOURCE_DATE_EPOCH": "315532800", "MTOOLS_SKIP_CHECK": "1"}  # FAT's first second
+    tools.run("usr/bin/mformat", "-i", image, "-N", "4c414221", "-v", "EFI-SYSTEM", "::", **clock)
+    tools.run("usr/bin/mmd", "-i", image, "::/EFI", "::/EFI/BOOT", **clock)
+    tools.run("usr/bin/mcopy", "-i", image, work / "x86_64-efi.img", "::/EFI/BOOT/BOOTX64.EFI", **clock)
+    return image.read_bytes()
+
+
+def _compress(tools: Tools, data: bytes | bytearray, work: Path) -> bytes:
+    plain, packed = work / "plain", work / "packed"
+    plain.write_bytes(data)
+    tools.run("usr/bin/zstd", "-q", "-f", _LEVEL, "-T0", "-o", packed, plain)
+    return packed.read_bytes()
+
+
+def _raw_frame(data: bytes) -> bytes:
+    """A zstd frame of one uncompressed block (RFC 8878, 3.1.1): frames that follow each other are one stream."""
+    single_segment_with_4_byte_size = 0xA0
+    block = len(data) << 3 | 1  # the last one, raw
+    header = struct.pack("<IBI", 0xFD2FB528, single_segment_with_4_byte_size, len(data))
+    return header + block.to_bytes(3, "little") + data
