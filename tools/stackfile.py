@@ -89,7 +89,7 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
     dns, artifacts = facts["dns"], facts["artifacts"]
     result = _without_salt(document)
     config = _config(result)
-    platform, secrets = _rack_of(result, facts["rack"]) if rack(result) else _project_of(facts["api"])
+    platform, secrets = _rack_of(result, facts) if rack(result) else _project_of(facts["api"])
     added: Tree = {
         "platform": platform,
         "dns": {
@@ -128,9 +128,9 @@ def _project_of(api: Tree) -> tuple[Tree, dict[str, str]]:
     return {"projectId": api["project_id"]}, {f"{NAMESPACE}:platform.authToken": api["token"]}
 
 
-def _rack_of(document: Tree, known: Tree) -> tuple[Tree, dict[str, str]]:
+def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
     """The same of a lab with a rack, whose servers are the stack's in this order. Takes them out of `document`."""
-    there = cast(list[Tree], known["servers"])
+    there = cast(list[Tree], facts["rack"]["servers"])
     wanted = cast(list[Tree], cast(Tree, _config(document)[f"{NAMESPACE}:platform"]).pop("servers"))
     if len(there) < len(wanted):
         raise StackError(
@@ -144,7 +144,7 @@ def _rack_of(document: Tree, known: Tree) -> tuple[Tree, dict[str, str]]:
         bmc = {"address": real["bmc"]["address"], "username": real["bmc"]["username"]}
         servers.append(_merge({"bmc": bmc, "mac": real["mac"], "address": real["address"]}, server))
         secrets[f"{NAMESPACE}:platform.servers[{number}].bmc.password"] = real["bmc"]["password"]
-    return {"servers": servers, "bmc": {"ca": Path(known["ca_path"]).read_text()}}, secrets
+    return {"servers": servers, "bmc": {"ca": Path(facts["ca_path"]).read_text()}}, secrets
 
 
 def _servers(document: Tree) -> list[Tree]:

@@ -144,7 +144,7 @@ def test_a_rack_fills_in_the_servers_in_their_order(tmp_path: Path) -> None:
         }
         for number in range(3)
     ]
-    facts = {**FACTS, "api": None, "rack": {"servers": known, "ca_path": str(authority)}}
+    facts = {**FACTS, "api": None, "ca_path": str(authority), "rack": {"servers": known}}
     servers = [{"name": "control-plane-0"}, {"name": "worker-0", "address": "192.0.2.120", "consent": "wipe"}]
     document = {"config": {"metal-ipi:platform": {"type": "redfish", "servers": servers}}}
 
@@ -177,4 +177,4 @@ def test_a_rack_fills_in_the_servers_in_their_order(tmp_path: Path) -> None:
 def test_a_rack_that_is_too_small_is_told(tmp_path: Path) -> None:
     document = {"config": {"metal-ipi:platform": {"type": "redfish", "servers": [{"name": "control-plane-0"}]}}}
     with pytest.raises(StackError, match="the lab's rack has 0 servers, and the stack names 1"):
-        stackfile.for_lab(document, {**FACTS, "api": None, "rack": {"servers": [], "ca_path": ""}}, "libvirt")
+        stackfile.for_lab(document, {**FACTS, "api": None, "rack": {"servers": []}}, "libvirt")
