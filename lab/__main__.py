@@ -47,15 +47,63 @@ def _parser() -> argparse.ArgumentParser:
     setup = add("setup", _setup, "install and build what the lab needs, after saying what", state=False)
     add_machines(setup)
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
-    add_machines(add("up", _up, "start the lab; one that runs is left alone"))
+    up = add("up", _up, "start the lab; one that runs is left alone")
+    add_machines(up)
+    rack = "so many servers with BMCs, in the place of the Metal API"
+    up.add_argument("--rack", type=int, default=0, metavar="N", help=rack)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
     add("facts", _facts, "print where everything is and what opens it, as JSON with secrets")
     add("routes", _routes, "print what the facility's router holds, as JSON")
+    _add_rack(add)
     run = add("run", _run, "run a command inside the lab's network")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
     return parser
+
+
+def _add_rack(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """The commands of a lab with a rack."""
+    from lab.bmc import names
+
+    power = add("power", _power, "do something to the power of a server, or of its BMC")
+    power.add_argument("server", help="its name, or all")
+    power.add_argument("to", choices=names.POWERS)
+    power.add_argument("--seconds", type=float, help=f"how long a loss lasts (default: {names.LOSS_SECONDS:g})")
+    fault = add("fault", _fault, "have a server's BMC misbehave (see lab/bmc/faults.py)")
+    fault.add_argument("server", help="its name, or all")
+    fault.add_argument("kind", choices=names.FAULTS)
+    fault.add_argument("--seconds", type=float)
+    fault.add_argument("--count", type=int, help="requests that it strikes")
+    fault.add_argument("--which", choices=names.CERTIFICATES, help="the wrong certificate")
+    fault.add_argument("--days", type=float, help="how far off the clock is")
+    clear = add("clear-faults", _clear, "have a server's BMC behave again")
+    clear.add_argument("server", nargs="?", default="all", help="its name (default: all)")
+    add("rack", _rack, "print the servers of the rack: power, boots, faults, as JSON")
+
+
+def _ask_rack(arguments: argparse.Namespace, **request: object) -> int:
+    from lab.bmc import control
+
+    print(json.dumps(control.ask(Layout.of(arguments.state), request), indent=2))
+    return 0
+
+
+def _rack(arguments: argparse.Namespace) -> int:
+    return _ask_rack(arguments, do="servers")
+
+
+def _power(arguments: argparse.Namespace) -> int:
+    return _ask_rack(arguments, do="power", server=arguments.server, to=arguments.to, seconds=arguments.seconds)
+
+
+def _fault(arguments: argparse.Namespace) -> int:
+    fault = {key: getattr(arguments, key) for key in ("kind", "seconds", "count", "which", "days")}
+    return _ask_rack(arguments, do="fault", server=arguments.server, fault=fault)
+
+
+def _clear(arguments: argparse.Namespace) -> int:
+    return _ask_rack(arguments, do="clear", server=arguments.server)
 
 
 def _say(message: str) -> None:
@@ -74,7 +122,11 @@ def _up(arguments: argparse.Namespace) -> int:
 
     machines = setup.settle(arguments.machines, _say)
     layout = Layout.of(arguments.state)
-    control.up(control.Wanted(layout=layout, machines=machines, installer=setup.installer), _say)
+    services = control.RACK_SERVICES if arguments.rack else control.SERVICES
+    wanted = control.Wanted(
+        layout=layout, machines=machines, installer=setup.installer, services=services, rack=arguments.rack
+    )
+    control.up(wanted, _say)
     return 0
 
 

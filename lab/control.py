@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Report = Callable[[str], None]
 
 SERVICES = ("dns", "boot", "metal-api")
+RACK_SERVICES = ("dns", "boot", "bmc")
 _LOG_TAIL = 20
 
 
@@ -36,6 +37,8 @@ class Wanted:
     machines: str
     """`libvirt` or `simulated`."""
     services: tuple[str, ...] = SERVICES
+    rack: int = 0
+    """Servers with BMCs, in the place of the Metal API (then `services` are RACK_SERVICES)."""
     installer: Callable[[], Path]
     """Finds or builds the stand-in for openshift-install."""
 
@@ -72,7 +75,7 @@ def up(wanted: Wanted, report: Report) -> None:
     layout.make()
     shutil.rmtree(layout.removed, ignore_errors=True)
     with _only_one(layout):
-        _same_machines(layout, wanted.machines)
+        _same_machines(wanted)
         seen = status(layout)
         if seen["state"] == "ready":
             report(f"the lab is running ({wanted.machines} machines, {layout.state})")
@@ -150,14 +153,22 @@ def _only_one(layout: Layout) -> Generator[None, None, None]:
         os.close(descriptor)
 
 
-def _same_machines(layout: Layout, machines: str) -> None:
+def _same_machines(wanted: Wanted) -> None:
     from lab import facts
 
-    known = facts.load(layout)
-    if known is not None and known.machines != machines:
-        raise LabError(
-            f"the lab in {layout.state} has {known.machines} machines, not {machines}: take it down first (`make down`)"
-        )
+    known = facts.load(wanted.layout)
+    if known is None:
+        return
+    rack = len(known.rack.servers) if known.rack else 0
+    for there, asked in ((f"{known.machines} machines", f"{wanted.machines} machines"), (_of(rack), _of(wanted.rack))):
+        if there != asked:
+            raise LabError(
+                f"the lab in {wanted.layout.state} has {there}, not {asked}: take it down first (`make down`)"
+            )
+
+
+def _of(rack: int) -> str:
+    return f"a rack of {rack} servers" if rack else "the Metal API"
 
 
 def _prepare(wanted: Wanted, report: Report) -> None:
@@ -166,8 +177,8 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     from lab.network import certificates, dns, stream
 
     layout = wanted.layout
-    certificates.ensure(layout)
-    known = facts.ensure(layout, wanted.machines, wanted.installer())
+    known = facts.ensure(layout, wanted.machines, wanted.installer(), wanted.rack)
+    certificates.ensure(layout, {each.name: each.host for each in known.rack.servers} if known.rack else None)
     dns.prepare(layout, known)
     stream.publish(layout, wanted.machines)
     api = prepare_kubernetes(layout, known)
@@ -175,7 +186,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
         stale.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
     served = "Knot" if dns.knot() else "the lab's own small server, for Knot is not installed"
-    bgp = "no BGP, for BIRD is not installed"
+    bgp = "no BGP, for BIRD is not installed" if not known.rack else f"BMCs for {len(known.rack.servers)} servers"
     if known.bgp is not None:
         bgp = "BGP by BIRD" + ("" if known.bgp.md5 else " without passwords: this kernel has no TCP MD5 signatures")
     report(

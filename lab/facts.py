@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lab.bmc.identity import Bmc, Server
 from lab.errors import NotRunning
 from lab.layout import Layout, write_private
 from lab.network import plan
@@ -99,12 +100,24 @@ class Kubernetes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rack:
+    """Servers that are there from the start, each with a BMC."""
+
+    servers: list[Server]
+    gateway: str
+    prefix: int
+    """Length of the prefix of their network."""
+    nameserver: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """All of it; facts.json is its JSON form."""
 
     machines: str
     """`libvirt` or `simulated`."""
-    api: Api
+    api: Api | None
+    """None in a lab with a rack."""
     ca_path: str
     dns: Dns
     artifacts: Artifacts
@@ -115,6 +128,8 @@ class Facts:
     """None where no router is installed: elastic addresses can be reserved, and are routed to nobody."""
     kubernetes: Kubernetes | None
     """None where there is no Go or no etcd: machines run a small API server of the lab's own."""
+    rack: Rack | None = None
+    """None in a lab with the Metal API."""
 
     def save(self, layout: Layout) -> None:
         """Write facts.json, for its owner only."""
@@ -130,7 +145,7 @@ def load(layout: Layout) -> Facts | None:
     dns: dict[str, Any] = raw["dns"]
     return Facts(
         machines=raw["machines"],
-        api=Api(**raw["api"]),
+        api=Api(**raw["api"]) if raw.get("api") else None,
         ca_path=raw["ca_path"],
         dns=Dns(server=dns["server"], zone=dns["zone"], tsig=Tsig(**dns["tsig"])),
         artifacts=Artifacts(**raw["artifacts"]),
@@ -138,7 +153,14 @@ def load(layout: Layout) -> Facts | None:
         installer=raw["installer"],
         bgp=Bgp(**raw["bgp"]) if raw.get("bgp") else None,
         kubernetes=Kubernetes(**raw["kubernetes"]) if raw.get("kubernetes") else None,
+        rack=_rack(raw["rack"]) if raw.get("rack") else None,
     )
+
+
+def _rack(raw: dict[str, Any]) -> Rack:
+    documents: list[dict[str, Any]] = raw.pop("servers")
+    servers = [Server(bmc=Bmc(**each.pop("bmc")), **each) for each in documents]
+    return Rack(servers=servers, **raw)
 
 
 def require(layout: Layout) -> Facts:
@@ -149,9 +171,12 @@ def require(layout: Layout) -> Facts:
     return facts
 
 
-def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
-    """The facts of this state directory: made at its first start, the same ever after but for what this system has."""
-    known, bgp, kubernetes = load(layout), _bgp(), _kubernetes()
+def ensure(layout: Layout, machines: str, installer: Path, rack: int = 0) -> Facts:
+    """The facts of this state directory: made at its first start, the same ever after but for what this system has.
+
+    A `rack` of so many servers stands in the place of the Metal API.
+    """
+    known, bgp, kubernetes = load(layout), None if rack else _bgp(), _kubernetes()
     if known is not None:
         now = replace(known, installer=str(installer), bgp=bgp, kubernetes=kubernetes)
         if now != known:
@@ -161,6 +186,7 @@ def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
     import secrets
     import uuid
 
+    from lab.bmc import identity
     from lab.network import upload_keys
 
     facts = Facts(
@@ -172,7 +198,9 @@ def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
             organization_id=str(uuid.uuid4()),
             metro=plan.METRO,
             facility=plan.FACILITY,
-        ),
+        )
+        if not rack
+        else None,
         ca_path=str(layout.ca),
         dns=Dns(
             server=plan.DNS,
@@ -197,6 +225,14 @@ def ensure(layout: Layout, machines: str, installer: Path) -> Facts:
         installer=str(installer),
         bgp=bgp,
         kubernetes=kubernetes,
+        rack=Rack(
+            servers=identity.make(rack, str(layout.ca)),
+            gateway=plan.GATEWAY,
+            prefix=plan.INFRASTRUCTURE_PREFIX,
+            nameserver=plan.DNS,
+        )
+        if rack
+        else None,
     )
     facts.save(layout)
     return facts

@@ -70,6 +70,11 @@ class Layout:
         return self.state / "kubernetes"
 
     @property
+    def rack(self) -> Path:
+        """What the BMCs of a rack keep, and the socket through which the lab's command line reaches them."""
+        return self.state / "bmc"
+
+    @property
     def api_servers(self) -> Path:
         """Where machines have their API servers run: what the stand-in for openshift-install tells them, JSON."""
         return self.state / "kubernetes.json"

@@ -38,8 +38,8 @@ class Service:
 def select(layout: Layout, machines: str, names: Sequence[str] | None = None) -> list[Service]:
     """The services of a lab, all of them or those named. An unknown name is an error.
 
-    The router is the Metal API's, which tells it what to route: it comes with it wherever it is installed. So does what
-    runs the machines' API servers.
+    The router is the Metal API's, which tells it what to route: it comes with it wherever it is installed. What runs
+    the machines' API servers comes with the Metal API and with a rack's BMCs.
     """
     state = str(layout.state)
     python = (sys.executable, "-m")
@@ -85,13 +85,19 @@ def select(layout: Layout, machines: str, names: Sequence[str] | None = None) ->
             probe=_api_answers,
             patience=90,
         ),
+        Service(
+            name="bmc",
+            argv=(*python, "lab.bmc", "--state", state, "--machines", machines),
+            probe=_bmcs_answer,
+            patience=90,
+        ),
     )
     if names is None:
-        return list(known)
+        return [service for service in known if service.name != "bmc"]
     unknown = set(names) - {service.name for service in known}
     if unknown:
         raise LabError(f"no such service: {', '.join(sorted(unknown))}")
-    wanted = {*names, *(["bgp", "kubernetes"] if "metal-api" in names else [])}
+    wanted = {*names, *(["bgp", "kubernetes"] if "metal-api" in names else ["kubernetes"] if "bmc" in names else [])}
     return [service for service in known if service.name in wanted]
 
 
@@ -171,7 +177,16 @@ def _api_answers(layout: Layout) -> None:
     """An authorised request to the API; its metadata service listens from the same moment on."""
     if not (layout.state / "metal_api.ready").exists():
         raise OSError("it has not said that it is ready")
-    headers = {"X-Auth-Token": facts.require(layout).api.token}
+    api = facts.require(layout).api
+    assert api is not None, "the Metal API runs in labs that have one"
+    headers = {"X-Auth-Token": api.token}
     status = _tls(layout, "api.equinix.com", "/metal/v1/facilities", headers).status
     if status != http.client.OK:
         raise OSError(f"the API answers with status {status}")
+
+
+def _bmcs_answer(layout: Layout) -> None:
+    """They do from the moment on that their control socket is there."""
+    from lab.bmc import control
+
+    control.ask(layout, {"do": "servers"})

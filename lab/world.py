@@ -178,7 +178,8 @@ def main() -> int:
     try:
         link.set_up()
         resolver.set_up(layout)
-        _prepare_router(layout)
+        if "metal-api" in arguments.services.split(","):
+            _prepare_router(layout)
         services = select(layout, arguments.machines, arguments.services.split(","))
     except (LabError, OSError) as error:
         say(f"cannot set the sandbox up: {error}")

@@ -71,7 +71,7 @@ class LibvirtBackend:
             self._specs[spec.id] = spec
             await self._gateways("replace", spec)
             await self._dhcp.add(spec)
-            await self._cut(spec.id)
+            await self._end(spec.id)
             if order is not network_only:
                 await self._watched()
                 self._orders[spec.id] = order
@@ -80,7 +80,8 @@ class LibvirtBackend:
     async def power_off(self, machine_id: str) -> None:
         """Cut the power. Domains are transient: one that is off is not there."""
         async with self._locks[machine_id]:
-            await self._cut(machine_id)
+            self._orders.pop(machine_id, None)
+            await self._end(machine_id)
 
     async def power_state(self, machine_id: str) -> Power:
         """Whether there is a domain. A machine that resets itself has none for a moment, and power still."""
@@ -144,8 +145,7 @@ class LibvirtBackend:
         )
         await self._daemon.virsh("create", "/proc/self/fd/0", stdin=xml)
 
-    async def _cut(self, machine_id: str) -> None:
-        self._orders.pop(machine_id, None)
+    async def _end(self, machine_id: str) -> None:
         if machine_id in await self._running():
             await self._daemon.virsh("destroy", machine_id)
 

@@ -77,6 +77,8 @@ async def _serve(options: argparse.Namespace) -> None:
     ready: Path = options.ready_file or layout.state / "metal_api.ready"
     _tell(ready, None)
     facts = require(layout)
+    if facts.api is None:
+        raise BackendError(f"the lab in {layout.state} has a rack, and no Metal API")
     service = Service(
         Identity(token=facts.api.token, organization_id=facts.api.organization_id, project_id=facts.api.project_id),
         Places(api=plan.API, metadata=plan.METADATA, sos=plan.SOS, tls=layout.tls, state=layout.state / "metal_api"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+from collections.abc import Mapping, Sequence
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -23,9 +24,11 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _builder(subject: str, issuer: x509.Name | None, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: str, issuer: x509.Name | None, key: ec.EllipticCurvePublicKey, *, shift: datetime.timedelta | None = None
+) -> x509.CertificateBuilder:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.timezone.utc) + (shift or datetime.timedelta())
     return (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -52,8 +55,44 @@ def _usage(*, authority: bool) -> x509.KeyUsage:
     )
 
 
-def ensure(layout: Layout) -> None:
-    """Make the CA and the servers' certificate, unless they are there: a CA must outlive a power failure."""
+def _server(
+    builder: x509.CertificateBuilder, names: Sequence[x509.GeneralName], authority_key: ec.EllipticCurvePrivateKey
+) -> x509.Certificate:
+    return (
+        builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(authority=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+
+
+def _bmc(layout: Layout, name: str, address: str, issuer: x509.Name, authority_key: ec.EllipticCurvePrivateKey) -> None:
+    """A BMC's certificate, and its wrong ones."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    right = [x509.IPAddress(ipaddress.ip_address(address))]
+    other = [x509.IPAddress(ipaddress.ip_address(plan.SOS))]
+    past = -2 * _LIFETIME
+    variants = {
+        name: (None, right, authority_key),
+        f"{name}.expired": (past, right, authority_key),
+        f"{name}.early": (_LIFETIME, right, authority_key),
+        f"{name}.other-name": (None, other, authority_key),
+        f"{name}.other-ca": (None, right, ec.generate_private_key(ec.SECP256R1())),
+    }
+    for file, (shift, names, signer) in variants.items():
+        made = _server(_builder(name, issuer, key.public_key(), shift=shift), names, signer)
+        write_private(layout.tls / f"{file}.key", _pem(key))
+        write_private(layout.tls / f"{file}.crt", made.public_bytes(serialization.Encoding.PEM))
+
+
+def ensure(layout: Layout, bmcs: Mapping[str, str] | None = None) -> None:
+    """Make the CA and the servers' certificate, unless they are there: a CA must outlive a power failure.
+
+    `bmcs` are names and addresses of a rack's BMCs. Each gets a certificate of its own, `<name>`, and wrong ones for
+    rehearsals: `<name>.expired`, `<name>.early` (not valid yet), `<name>.other-name` and `<name>.other-ca`.
+    """
     last = layout.tls / f"{tuple(plan.TLS_NAMES)[-1]}.crt"
     if layout.ca.exists() and last.exists():
         return
@@ -64,17 +103,13 @@ def ensure(layout: Layout) -> None:
         .add_extension(_usage(authority=True), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
+    for name, address in (bmcs or {}).items():
+        _bmc(layout, name, address, authority.subject, authority_key)
     server_key = ec.generate_private_key(ec.SECP256R1())
     names = [x509.DNSName(name) for name in plan.TLS_NAMES]
     addresses = [x509.IPAddress(ipaddress.ip_address(a)) for a in sorted(set(plan.TLS_NAMES.values()))]
-    server = (
-        _builder("metal-ipi lab", authority.subject, server_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(authority=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([*names, *addresses]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
-        .sign(authority_key, hashes.SHA256())
+    server = _server(
+        _builder("metal-ipi lab", authority.subject, server_key.public_key()), [*names, *addresses], authority_key
     )
     # The CA's key is not kept: nothing else will ever be signed by it.
     write_private(layout.ca, authority.public_bytes(serialization.Encoding.PEM))

@@ -52,6 +52,7 @@ def _records(zone: dns.zone.Zone) -> set[str]:
 
 def api_objects(known: facts.Facts) -> Iterator[str]:
     """Devices, keys, projects, reservations, faults: whatever the API's inventory lists."""
+    assert known.api is not None, "the Metal API runs in labs that have one"
     request = urllib.request.Request("https://api.equinix.com/lab/inventory", headers={"X-Auth-Token": known.api.token})
     context = ssl.create_default_context(cafile=known.ca_path)
     with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as answer:  # noqa: S310
@@ -75,6 +76,17 @@ def routes(layout: Layout) -> Iterator[str]:
         yield f"route {route.prefix} via {', '.join(route.via) or 'nobody'}"
 
 
+def servers(layout: Layout) -> Iterator[str]:
+    """Servers that nobody powered off, and faults that nobody cleared. What is on a disk stays there."""
+    from lab.bmc import control
+
+    for name, server in control.ask(layout, {"do": "servers"}).items():
+        if server["power"] != "off":
+            yield f"server {name} has power"
+        for fault in server["faults"]:
+            yield f"fault {fault['kind']} of {name}"
+
+
 def main() -> None:
     """Print the list."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -87,6 +99,8 @@ def main() -> None:
         held += api_objects(known)
     if "bgp" in services:
         held += routes(layout)
+    if "bmc" in services:
+        held += servers(layout)
     print(json.dumps(held))
 
 

@@ -70,5 +70,5 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 """Every zone that the DNS serves, with the records it is born with: (owner relative to the zone, type, data)."""
 
-UPDATABLE_ZONES = (ZONE, *REVERSE_ZONES)
+UPDATABLE_ZONES = (ZONE, *REVERSE_ZONES, "2.0.192.in-addr.arpa")
 """Zones that take RFC 2136 updates with the lab's TSIG key."""

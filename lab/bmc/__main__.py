@@ -1,0 +1,80 @@
+"""`python -m lab.bmc --state DIR --machines libvirt|simulated`: the service, inside the lab's namespaces."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from lab.bmc.control import Control
+from lab.bmc.rack import Bmc, Rack
+from lab.facts import Facts, require
+from lab.layout import Layout
+from lab.machines.base import BackendError, RackBackend
+from lab.network import plan
+
+
+def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
+    """The chosen back end; the other one's packages need not be installed."""
+    if machines == "simulated":
+        from lab.machines.simulated import SimulatedBackend, Surroundings
+
+        binary = Path(facts.installer).resolve()
+        if not binary.is_file():
+            raise BackendError(f"simulated machines need lab-openshift, and {binary} is no file")
+        around = Surroundings(ca=layout.ca, boot_server=f"http://{plan.METADATA}", tools={"lab-openshift": binary})
+        return SimulatedBackend(layout.state / "machines", around, ranges=(plan.SERVERS,))
+    from lab.machines.libvirt import LibvirtBackend
+
+    return LibvirtBackend(layout.state)
+
+
+async def _serve(layout: Layout, machines: str) -> None:
+    facts = require(layout)
+    if facts.rack is None:
+        raise BackendError(f"the lab in {layout.state} has no rack: take it down, and start one with --rack")
+    layout.rack.mkdir(exist_ok=True, mode=0o700)
+    rack = Rack(facts.rack.servers, _backend(machines, layout, facts), layout.rack, layout.tls)
+    control = Control(rack, layout.rack)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        await rack.open(_listen)
+        await control.open()
+        await stop.wait()
+    finally:
+        await control.close()
+        await rack.close()
+
+
+async def _listen(bmc: Bmc) -> None:
+    """A BMC has its address on the facility's wire."""
+    command = ["ip", "address", "replace", f"{bmc.identity.host}/32", "dev", plan.BRIDGE]
+    await asyncio.to_thread(subprocess.run, command, check=True, timeout=10)
+    bmc.listen(bmc.identity.host, 443)
+
+
+def main() -> int:
+    """Serve until SIGTERM."""
+    parser = argparse.ArgumentParser(prog="lab.bmc", description=__doc__)
+    parser.add_argument("--state", required=True, help="the lab's state directory")
+    parser.add_argument("--machines", choices=("libvirt", "simulated"), required=True, help="the machine back end")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    for name in ("asyncssh", "httpx"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        asyncio.run(_serve(Layout.of(options.state), options.machines))
+    except BackendError as error:
+        print(f"lab.bmc: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

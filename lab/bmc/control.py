@@ -1,0 +1,145 @@
+"""The lab's own door to a rack: a socket in the state directory, one JSON document in and one out.
+
+    {"do": "servers"}                                          power, boots and faults of every server
+    {"do": "power", "server": NAME, "to": TO, "seconds": N}    off, on, cycle, shutdown, loss (N seconds), bmc-reboot
+    {"do": "fault", "server": NAME, "fault": {"kind": ...}}    see lab.bmc.faults
+    {"do": "clear", "server": NAME}                            no faults any more
+`server` may be `all`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lab.bmc.names import LOSS_SECONDS, POWERS
+from lab.errors import LabError
+from lab.layout import Layout
+
+if TYPE_CHECKING:
+    from lab.bmc.rack import Bmc, Rack
+
+_NAME = "control"
+_SECONDS = 60.0
+
+
+@contextmanager
+def _place(directory: Path) -> Generator[str, None, None]:
+    """The socket's path, short whatever the directory's: the kernel takes 107 bytes."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{_NAME}"
+    finally:
+        os.close(descriptor)
+
+
+def ask(layout: Layout, request: dict[str, Any]) -> Any:
+    """Ask a running rack; raises LabError with its refusal, OSError when it does not answer."""
+    try:
+        with _place(layout.rack) as path, socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_SECONDS)
+            connection.connect(path)
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            answer: dict[str, Any] = json.loads(connection.makefile().readline() or "{}")
+    except FileNotFoundError as error:
+        raise LabError(f"no rack runs in {layout.state}: start one with `python -m lab up --rack N`") from error
+    if "error" in answer:
+        raise LabError(answer["error"])
+    return answer["answer"]
+
+
+class Control:
+    """The other side, in the service's event loop."""
+
+    def __init__(self, rack: Rack, directory: Path) -> None:
+        self._rack = rack
+        self._directory = directory
+        self._server: asyncio.AbstractServer | None = None
+
+    async def open(self) -> None:
+        """Listen."""
+        (self._directory / _NAME).unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX)
+        with _place(self._directory) as path:
+            listening.bind(path)
+        self._server = await asyncio.start_unix_server(self._serve, sock=listening)
+
+    async def close(self) -> None:
+        """Stop."""
+        if self._server is not None:
+            self._server.close()
+            (self._directory / _NAME).unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from lab.bmc.faults import Refused
+        from lab.machines.base import BackendError
+
+        try:
+            answer: dict[str, Any] = {"answer": await self.do(json.loads(await reader.readline()))}
+        except (Refused, BackendError, ValueError, TypeError) as error:
+            answer = {"error": str(error)}
+        writer.write(json.dumps(answer).encode() + b"\n")
+        writer.close()
+
+    async def do(self, request: dict[str, Any]) -> Any:
+        """One request; raises Refused and BackendError."""
+        from lab.bmc import faults
+
+        kind = request.get("do")
+        if kind == "servers":
+            return {name: await _shown(bmc) for name, bmc in self._rack.bmcs.items()}
+        chosen = self._chosen(str(request.get("server")))
+        if kind == "fault":
+            for bmc in chosen:
+                bmc.server.faults.active.append(faults.parse(dict(request["fault"])))
+        elif kind == "clear":
+            for bmc in chosen:
+                bmc.server.faults.active.clear()
+        elif kind == "power":
+            seconds = float(request.get("seconds") or LOSS_SECONDS)
+            await asyncio.gather(*(_power(bmc, str(request.get("to")), seconds) for bmc in chosen))
+        else:
+            raise faults.Refused(f"do: {kind!r} is not one of servers, power, fault, clear")
+        return {bmc.identity.name: await _shown(bmc) for bmc in chosen}
+
+    def _chosen(self, name: str) -> list[Bmc]:
+        from lab.bmc.faults import Refused
+
+        bmcs = self._rack.bmcs
+        if name != "all" and name not in bmcs:
+            raise Refused(f"there is no {name}; there are {', '.join(bmcs)}, or all")
+        return list(bmcs.values()) if name == "all" else [bmcs[name]]
+
+
+async def _power(bmc: Bmc, to: str, seconds: float) -> None:
+    from lab.bmc.faults import Refused
+
+    resets = {"off": "ForceOff", "on": "On", "cycle": "ForceRestart", "shutdown": "GracefulShutdown"}
+    if to in resets:
+        await bmc.server.reset(resets[to])
+    elif to == "loss":
+        await bmc.server.lose_power(seconds)
+        bmc.restart()
+    elif to == "bmc-reboot":
+        bmc.restart()
+    else:
+        raise Refused(f"to: {to!r} is not one of {', '.join(POWERS)}")
+
+
+async def _shown(bmc: Bmc) -> dict[str, Any]:
+    from lab.bmc.faults import show
+
+    settings = bmc.server.settings
+    return {
+        "power": await bmc.server.power(),
+        "mains": not bmc.server.lost_power,
+        "override": settings.override.target if settings.override.enabled != "Disabled" else "",
+        "boots": settings.boots,
+        "faults": [show(fault) for fault in bmc.server.faults.active],
+    }

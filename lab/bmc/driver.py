@@ -1,0 +1,166 @@
+"""sushy-tools' systems driver over one server. Its methods run in request threads, the server in the event loop."""
+
+# pyright: reportIncompatibleMethodOverride=false
+# What AbstractSystemsDriver does not implement is taken to return nothing at all.
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import flask
+from sushy_tools import error
+from sushy_tools.emulator.resources.systems.base import AbstractSystemsDriver
+
+from lab.bmc.faults import Refused
+from lab.bmc.server import Override, Server
+from lab.machines.base import BackendError, MachineSpec
+
+_SECONDS = 60.0
+_T = TypeVar("_T")
+
+
+class Loop:
+    """The way from request threads into the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def call(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Have it done there, and wait."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
+
+
+class SystemsDriver(AbstractSystemsDriver):
+    """One system. What it refuses becomes a Redfish error."""
+
+    def __init__(self, server: Server, spec: MachineSpec, loop: Loop) -> None:
+        self._server = server
+        self._spec = spec
+        self._loop = loop
+
+    @property
+    def driver(self) -> str:
+        """For people."""
+        return "<lab>"
+
+    @property
+    def systems(self) -> list[str]:
+        """Its UUID."""
+        return [self._spec.id]
+
+    def uuid(self, identity: str) -> str:
+        """The UUID of what is asked for, if it is this one."""
+        if identity != self._spec.id:
+            raise error.NotFound(f"System {identity} was not found")
+        return identity
+
+    def name(self, identity: str) -> str:
+        """What its owner calls it."""
+        self.uuid(identity)
+        return self._server.identity.name
+
+    def get_power_state(self, identity: str) -> str:
+        """On or Off."""
+        return self._loop.call(self._server.power()).capitalize()
+
+    def set_power_state(self, identity: str, state: str) -> None:
+        """A reset."""
+        self.uuid(identity)
+        self._done(self._server.reset(state))
+
+    def get_boot_device(self, identity: str) -> str:
+        """The override's target; Redfish's rest of it is added around the application."""
+        return self._server.settings.override.target
+
+    def set_boot_device(self, identity: str, boot_source: str) -> None:
+        """An override without saying how long: sushy-tools' own are for ever."""
+        self._done(
+            self._changing(lambda: self._server.set_override(Override(enabled="Continuous", target=boot_source)))
+        )
+
+    def get_boot_mode(self, identity: str) -> str:
+        """Legacy or UEFI."""
+        return self._server.settings.mode
+
+    def set_boot_mode(self, identity: str, boot_mode: str) -> None:
+        """From the next start on."""
+        self._done(self._changing(lambda: self._server.set_mode(boot_mode)))
+
+    def get_secure_boot(self, identity: str) -> bool:
+        """There is none."""
+        if self._server.settings.mode != "UEFI":
+            raise error.NotSupportedError("Legacy boot mode does not support secure boot")
+        return False
+
+    def get_total_memory(self, identity: str) -> float:
+        """GiB."""
+        return self._spec.memory_mib / 1024
+
+    def get_total_cpus(self, identity: str) -> int:
+        """Of them."""
+        return self._spec.cpus
+
+    def get_processors(self, identity: str) -> list[dict[str, Any]]:
+        """One entry per CPU."""
+        cpu = {"model": "QEMU Virtual CPU", "vendor": "Lab", "cores": "1", "threads": "1"}
+        return [{"id": f"CPU{number}", "socket": f"CPU {number}", **cpu} for number in range(self._spec.cpus)]
+
+    def get_bios(self, identity: str) -> dict[str, str]:
+        """Attributes: those of now, or, below Settings, those of the next reset."""
+        settings = self._server.settings
+        pending = settings.pending if flask.request.path.rstrip("/").endswith("Settings") else {}
+        return {**settings.bios, **pending}
+
+    def set_bios(self, identity: str, attributes: dict[str, str]) -> None:
+        """From the next reset on."""
+        self._done(self._changing(lambda: self._server.set_bios(attributes or {})))
+
+    def reset_bios(self, identity: str) -> None:
+        """To what it was when it was new, from the next reset on."""
+        from lab.bmc.server import BIOS
+
+        self.set_bios(identity, dict(BIOS))
+
+    def get_versions(self, identity: str) -> dict[str, str]:
+        """Of the firmware."""
+        return {"BiosVersion": "lab-1.0"}
+
+    def get_nics(self, identity: str) -> list[dict[str, str]]:
+        """Network interfaces, called by their MAC addresses."""
+        self.uuid(identity)
+        return [{"id": self._spec.mac, "mac": self._spec.mac}]
+
+    def get_simple_storage_collection(self, identity: str) -> dict[str, Any]:
+        """One controller with all disks."""
+        devices = [{"Name": disk.serial, "CapacityBytes": disk.size_mib << 20} for disk in self._spec.disks]
+        return {"scsi": {"Id": "scsi", "Name": "scsi", "DeviceList": devices}} if devices else {}
+
+    def get_boot_image(self, identity: str, device: str) -> tuple[str | None, bool, bool]:
+        """What is in the virtual drive."""
+        image = self._server.settings.medium if device == "Cd" else ""
+        return image or None, True, bool(image)
+
+    def set_boot_image(
+        self, identity: str, device: str, boot_image: str | None = None, write_protected: bool = True
+    ) -> None:
+        """Put it in, or take it out."""
+        if device != "Cd":
+            raise error.NotSupportedError(f"there is no virtual {device}, only a Cd")
+        self._done(self._changing(lambda: self._server.set_medium(boot_image or "")))
+
+    def get_http_boot_uri(self, identity: str) -> str:
+        """Of a UefiHttp boot."""
+        return self._server.settings.override.uri
+
+    async def _changing(self, change: Any) -> None:
+        change()
+
+    def _done(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            self._loop.call(work)
+        except Refused as refusal:
+            raise error.BadRequest(str(refusal)) from refusal
+        except BackendError as problem:
+            raise error.FishyError(str(problem)) from problem

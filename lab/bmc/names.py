@@ -1,0 +1,11 @@
+"""What can be asked of a rack, by name; it imports nothing, for the command line reads it at each start."""
+
+POWERS = ("off", "on", "cycle", "shutdown", "loss", "bmc-reboot")
+LOSS_SECONDS = 5.0
+"""How long a power loss lasts unless said."""
+FAULTS = (
+    *("slow", "unavailable", "reset", "session_lost", "certificate", "clock"),
+    *("boot_not_honoured", "boot_dropped", "stale_power", "deaf_shutdown"),
+)
+"""See lab.bmc.faults."""
+CERTIFICATES = ("expired", "early", "other-name", "other-ca")

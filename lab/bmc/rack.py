@@ -1,0 +1,106 @@
+"""All servers of a rack, and their BMCs, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from lab.bmc import application
+from lab.bmc.driver import Loop, SystemsDriver
+from lab.bmc.identity import Server as Identity
+from lab.bmc.redfish import Redfish
+from lab.bmc.server import Server
+from lab.bmc.wire import Https
+from lab.machines.base import Address, Disk, MachineSpec, RackBackend
+from lab.network import plan
+
+MEMORY_MIB = 1536
+DISK_MIB = 4096
+BOOT_URL = f"http://{plan.BOOT}/boot/boot.ipxe"
+
+
+def spec(identity: Identity) -> MachineSpec:
+    """A server's hardware: a disk that rotates, and a smaller one that does not."""
+    return MachineSpec(
+        id=identity.uuid,
+        hostname=identity.name,
+        mac=identity.mac,
+        addresses=(
+            Address(address=identity.address, prefix=plan.INFRASTRUCTURE_PREFIX, gateway=plan.GATEWAY, public=True),
+        ),
+        memory_mib=MEMORY_MIB,
+        cpus=1,
+        disks=(
+            Disk(serial=f"{identity.serial}A", size_mib=DISK_MIB),
+            Disk(serial=f"{identity.serial}B", size_mib=2 * DISK_MIB, rotational=True),
+        ),
+        boot_url=BOOT_URL,
+    )
+
+
+class Bmc:
+    """One BMC with its server."""
+
+    def __init__(self, identity: Identity, backend: RackBackend, directory: Path, tls: Path) -> None:
+        """`directory` is its own; `tls` has the lab's certificates."""
+        self.identity = identity
+        self.spec = spec(identity)
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._directory = directory
+        self._tls = tls
+        self.server = Server(identity, self.spec, backend, directory / "server.json")
+        self._redfish: Redfish | None = None
+        self._https: Https | None = None
+
+    def listen(self, address: str, port: int) -> int:
+        """Serve Redfish; returns the port."""
+        loop = Loop(asyncio.get_running_loop())
+        driver = SystemsDriver(self.server, self.spec, loop)
+        inner = application.load(driver, self.spec, self.identity.name, self._directory)
+        self._redfish = Redfish(inner, self.server, self.spec, loop)
+        self._https = Https(address, port, self._redfish, self._context)
+        self._https.start()
+        return self._https.port
+
+    def restart(self) -> None:
+        """Restart the BMC, not the server."""
+        if self._redfish is not None:
+            self._redfish.restart()
+
+    async def close(self) -> None:
+        """Stop serving."""
+        if self._https is not None:
+            await asyncio.to_thread(self._https.stop)
+        await self.server.close()
+
+    def _context(self) -> ssl.SSLContext | None:
+        """The certificate of this moment."""
+        if self._redfish is None or self._redfish.away:
+            return None
+        fault = self.server.faults.strike("certificate")
+        name = f"{self.identity.name}.{fault.which}" if fault else self.identity.name
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._tls / f"{name}.crt", self._tls / f"{name}.key")
+        return context
+
+
+class Rack:
+    """All of them."""
+
+    def __init__(self, identities: Sequence[Identity], backend: RackBackend, directory: Path, tls: Path) -> None:
+        self._backend = backend
+        self.bmcs = {each.name: Bmc(each, backend, directory / each.name, tls) for each in identities}
+
+    async def open(self, listening: Callable[[Bmc], Awaitable[None]]) -> None:
+        """Open the back end, give servers their power back, and have BMCs listen."""
+        await self._backend.open()
+        await asyncio.gather(*(bmc.server.resume() for bmc in self.bmcs.values()))
+        for bmc in self.bmcs.values():
+            await listening(bmc)
+
+    async def close(self) -> None:
+        """Stop everything."""
+        await asyncio.gather(*(bmc.close() for bmc in self.bmcs.values()))
+        await self._backend.close()

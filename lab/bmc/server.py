@@ -1,0 +1,256 @@
+"""One server behind its BMC: its power, what it boots next, and its firmware's settings. It survives a restart.
+
+What the back end asks at a reset (`order`) and what Redfish says are one state, so a one-time boot is used up exactly
+when the machine's firmware would have used it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lab.bmc.faults import Faults, Refused
+from lab.bmc.identity import Server as Identity
+from lab.layout import write_private
+from lab.machines.base import BackendError, BootDevice, BootOrder, MachineSpec, Power, RackBackend, SurvivesRestart
+
+TARGETS = ("None", "Pxe", "Cd", "Hdd", "UefiHttp")
+ENABLED = ("Disabled", "Once", "Continuous")
+MODES = ("Legacy", "UEFI")
+RESETS = ("On", "ForceOn", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi")
+BIOS = {"BootOrder": "HardDisk,Network", "ProcTurboMode": "Enabled", "SerialConsole": "COM1"}
+_BOOT_ORDERS: dict[str, tuple[BootDevice, ...]] = {
+    "HardDisk,Network": ("disk", "network"),
+    "Network,HardDisk": ("network", "disk"),
+}
+_OFF_SECONDS = 120.0
+"""How long GracefulRestart waits for an operating system to power off."""
+_SELF_TEST_SECONDS = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class Override:
+    """DSP0266's boot source override."""
+
+    enabled: str = "Disabled"
+    target: str = "None"
+    uri: str = ""
+    """Of a UefiHttp boot; empty: the one that DHCP names."""
+
+
+@dataclass(kw_only=True)
+class Settings:
+    """What is kept on disk."""
+
+    powered: bool = False
+    """Whether it is to have power: what it is given again when it comes back after a power loss."""
+    mode: str = "Legacy"
+    override: Override = field(default_factory=Override)
+    bios: dict[str, str] = field(default_factory=lambda: dict(BIOS))
+    pending: dict[str, str] = field(default_factory=dict[str, str])
+    """BIOS attributes that the next reset applies."""
+    medium: str = ""
+    """The image in the virtual drive."""
+    reset_at: float = 0.0
+    boots: list[str] = field(default_factory=list[str])
+    """What was to be booted at each reset, first device first; the last few."""
+
+
+class Server:
+    """All methods that change something run in the service's event loop."""
+
+    def __init__(self, identity: Identity, spec: MachineSpec, backend: RackBackend, path: Path) -> None:
+        """`path` is the file that keeps its settings."""
+        self.identity = identity
+        self.faults = Faults()
+        self.lost_power = False
+        """Mains are gone, for server and BMC."""
+        self._spec = spec
+        self._backend = backend
+        self._path = path
+        self.settings = _load(path)
+        self._reported: tuple[Power, float] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def resume(self) -> None:
+        """After the back end was opened: have what had power go on."""
+        if not self.settings.powered:
+            return
+        backend = self._backend
+        if isinstance(backend, SurvivesRestart) and self._spec.id in backend.running():
+            backend.attend(self._spec.id, self.order)
+        else:
+            await self._boot()
+
+    async def power(self) -> Power:
+        """Whether the server has power, as its BMC sees it."""
+        actual = await self._backend.power_state(self._spec.id)
+        self.settings.powered = actual == "on" or (self.lost_power and self.settings.powered)
+        stale = self.faults.find("stale_power")
+        now = time.monotonic()
+        if stale is not None and self._reported is not None and self._reported[0] != actual:
+            before, since = self._reported
+            if now < since + (stale.seconds or 0):
+                return before
+        self._reported = (actual, now)
+        return actual
+
+    async def reset(self, kind: str) -> None:
+        """Do what a Redfish ResetType says; raises Refused and BackendError."""
+        if kind not in RESETS:
+            raise Refused(f"ResetType {kind!r} is not one of {', '.join(RESETS)}")
+        if self._reported is None:
+            await self.power()
+        on = await self._backend.power_state(self._spec.id) == "on"
+        if kind in {"On", "ForceOn"} and not on:
+            await self._boot()
+        elif kind == "ForceOff":
+            await self._cut()
+        elif kind == "ForceRestart" and on:
+            await self._boot()
+        elif kind in {"GracefulShutdown", "GracefulRestart"} and on and self.faults.strike("deaf_shutdown") is None:
+            await self._backend.shutdown(self._spec.id)
+            if kind == "GracefulRestart":
+                self._spawn(self._restart_when_off())
+
+    async def lose_power(self, seconds: float) -> None:
+        """Cut the mains, of the BMC, too. When they are back, the server has power if it had (LastState)."""
+        powered = await self.power() == "on"
+        self.lost_power = True
+        await self._backend.power_off(self._spec.id)
+        self.settings.powered = powered
+        self._save()
+        self._spawn(self._mains_back(seconds))
+
+    def set_override(self, wanted: Override) -> None:
+        """What to boot from next; raises Refused."""
+        if wanted.enabled not in ENABLED:
+            raise Refused(f"BootSourceOverrideEnabled {wanted.enabled!r} is not one of {', '.join(ENABLED)}")
+        if wanted.target not in TARGETS:
+            raise Refused(f"BootSourceOverrideTarget {wanted.target!r} is not one of {', '.join(TARGETS)}")
+        if wanted.target == "UefiHttp" and self.settings.mode != "UEFI":
+            raise Refused("BootSourceOverrideTarget UefiHttp needs BootSourceOverrideMode UEFI")
+        if wanted.enabled == "Once" and self.faults.strike("boot_dropped"):
+            return
+        if wanted.enabled == "Disabled" or wanted.target == "None":
+            wanted = Override()
+        self.settings.override = wanted
+        self._save()
+
+    def set_mode(self, mode: str) -> None:
+        """Legacy or UEFI, from the next time that the BMC starts the server; raises Refused."""
+        if mode not in MODES:
+            raise Refused(f"BootSourceOverrideMode {mode!r} is not one of {', '.join(MODES)}")
+        self.settings.mode = mode
+        self._save()
+
+    def set_bios(self, attributes: dict[str, str]) -> None:
+        """BIOS attributes from the next reset on; raises Refused."""
+        unknown = attributes.keys() - BIOS.keys()
+        if unknown:
+            raise Refused(f"no such BIOS attribute: {', '.join(sorted(unknown))}; there are {', '.join(BIOS)}")
+        if attributes.get("BootOrder", BIOS["BootOrder"]) not in _BOOT_ORDERS:
+            raise Refused(f"BootOrder {attributes['BootOrder']!r} is not one of {' and '.join(_BOOT_ORDERS)}")
+        self.settings.pending.update(attributes)
+        self._save()
+
+    def set_medium(self, image: str) -> None:
+        """Put an image into the virtual drive, or take it out (empty)."""
+        self.settings.medium = image
+        self._save()
+
+    def order(self, _machine_id: str) -> tuple[BootDevice, ...]:
+        """What to boot at the reset that happens now. A one-time override is used up by it.
+
+        A virtual drive with a medium boots the network: the images that servers are given this way are iPXE's.
+        """
+        settings = self.settings
+        settings.bios.update(settings.pending)
+        settings.pending.clear()
+        usual = _BOOT_ORDERS[settings.bios["BootOrder"]]
+        override = settings.override
+        order = usual
+        if override.enabled != "Disabled" and (override.target != "Cd" or settings.medium):
+            order = _BOOT_ORDERS["HardDisk,Network" if override.target == "Hdd" else "Network,HardDisk"]
+        if override.enabled == "Once":
+            if self.faults.strike("boot_not_honoured"):
+                order = usual
+            settings.override = Override()
+        settings.reset_at = time.time()
+        settings.boots = [*settings.boots[-9:], order[0]]
+        self._save()
+        _log.info("%s resets: %s", self.identity.name, ", ".join(order))
+        return order
+
+    def progress(self, power: Power) -> str:
+        """BootProgress.LastState, as far as a BMC sees it from outside."""
+        if power == "off":
+            return "None"
+        tested = time.time() > self.settings.reset_at + _SELF_TEST_SECONDS
+        return "OSBootStarted" if tested else "PrimaryProcessorInitializationStarted"
+
+    async def close(self) -> None:
+        """Stop what goes on in the background."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _boot(self) -> None:
+        self.settings.powered = True
+        self._save()
+        override = self.settings.override
+        spec = replace(self._spec, firmware="uefi" if self.settings.mode == "UEFI" else "bios")
+        if override.target == "UefiHttp" and override.uri:
+            spec = replace(spec, boot_url=override.uri)
+        order: BootOrder = self.order
+        await self._backend.power_on(spec, order)
+
+    async def _cut(self) -> None:
+        self.settings.powered = False
+        self._save()
+        await self._backend.power_off(self._spec.id)
+
+    async def _restart_when_off(self) -> None:
+        deadline = time.monotonic() + _OFF_SECONDS
+        while await self._backend.power_state(self._spec.id) == "on":
+            if time.monotonic() > deadline:
+                _log.warning("%s: GracefulRestart: it did not power off", self.identity.name)
+                return
+            await asyncio.sleep(0.2)
+        await self._boot()
+
+    async def _mains_back(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self.lost_power = False
+        if self.settings.powered:
+            await self._boot()
+
+    def _spawn(self, work: Any) -> None:
+        async def logged() -> None:
+            try:
+                await work
+            except BackendError:
+                _log.exception("%s", self.identity.name)
+
+        task = asyncio.create_task(logged())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _save(self) -> None:
+        write_private(self._path, json.dumps(asdict(self.settings)))
+
+
+def _load(path: Path) -> Settings:
+    try:
+        raw: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return Settings()
+    override: dict[str, Any] = raw.pop("override")
+    return Settings(**raw, override=Override(**override))

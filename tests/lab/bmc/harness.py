@@ -1,0 +1,159 @@
+"""A rack on loopback, over machines that only say what they were told: real HTTPS, real sushy."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sushy
+import sushy.auth
+
+from lab.bmc import identity
+from lab.bmc.control import Control
+from lab.bmc.rack import Bmc, Rack
+from lab.layout import Layout
+from lab.machines.base import BootDevice, BootOrder, MachineSpec, Power, network_only
+from lab.network import certificates
+
+_T = TypeVar("_T")
+
+
+class FakeMachines:
+    """A RackBackend that keeps a diary."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self.specs: dict[str, MachineSpec] = {}
+        self.orders: dict[str, BootOrder] = {}
+        self.boots: list[tuple[BootDevice, ...]] = []
+        self.listens = True
+        """Whether an operating system hears the power button."""
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
+        self.calls.append(("power_on", spec.hostname))
+        self.specs[spec.id], self.orders[spec.id] = spec, order
+        self.boots.append(order(spec.id))
+
+    def guest_reset(self, machine_id: str) -> None:
+        """The operating system reboots."""
+        self.boots.append(self.orders[machine_id](machine_id))
+
+    async def power_off(self, machine_id: str) -> None:
+        self.calls.append(("power_off", machine_id))
+        self.orders.pop(machine_id, None)
+
+    async def delete(self, machine_id: str) -> None:
+        await self.power_off(machine_id)
+
+    async def power_state(self, machine_id: str) -> Power:
+        return "on" if machine_id in self.orders else "off"
+
+    async def shutdown(self, machine_id: str) -> None:
+        self.calls.append(("shutdown", machine_id))
+        if self.listens:
+            self.orders.pop(machine_id, None)
+
+    def attend(self, machine_id: str, order: BootOrder) -> None:
+        self.orders[machine_id] = order
+
+    def console(self, machine_id: str) -> bytes:
+        return b""
+
+
+class World:
+    """The rack, in an event loop of its own thread: sushy blocks."""
+
+    def __init__(self, directory: Path, count: int = 1) -> None:
+        self.layout = Layout.of(directory)
+        self.layout.make()
+        servers = [
+            replace(each, bmc=replace(each.bmc, address="https://127.0.0.1"))
+            for each in identity.make(count, str(self.layout.ca))
+        ]
+        self.servers = servers
+        certificates.ensure(self.layout, {each.name: each.host for each in servers})
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self.ports: dict[str, int] = {}
+        self.start()
+
+    def start(self) -> None:
+        """Start the service, over machines that are new."""
+        self.machines = FakeMachines()
+        self.layout.rack.mkdir(exist_ok=True)
+        self.rack = Rack(self.servers, self.machines, self.layout.rack, self.layout.tls)
+        self.control = Control(self.rack, self.layout.rack)
+
+        async def listening(bmc: Bmc) -> None:
+            self.ports[bmc.identity.name] = bmc.listen("127.0.0.1", 0)
+
+        self.run(self.rack.open(listening))
+        self.run(self.control.open())
+
+    def stop(self) -> None:
+        """Stop the service."""
+        self.run(self.control.close())
+        self.run(self.rack.close())
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do something in the service's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+    def do(self, **request: Any) -> Any:
+        """A control request, in-process."""
+        return self.run(self.control.do(request))
+
+    def fault(self, kind: str, **options: Any) -> None:
+        """Have the first BMC misbehave."""
+        self.do(do="fault", server="server-0", fault={"kind": kind, **options})
+
+    def url(self, number: int = 0) -> str:
+        """The root of a BMC's Redfish service."""
+        return f"https://127.0.0.1:{self.ports[f'server-{number}']}/redfish/v1/"
+
+    def sushy(self, number: int = 0, *, password: str | None = None) -> Any:
+        """A client of a BMC, logged in by a session."""
+        bmc = self.servers[number].bmc
+        login = sushy.auth.SessionOrBasicAuth(bmc.username, password or bmc.password)
+        client: Any = sushy.Sushy  # `verify` may be a file, which its types do not know
+        return client(self.url(number), auth=login, verify=bmc.ca_path, server_side_retries=0)
+
+    def system(self, number: int = 0) -> Any:
+        """The system of a BMC."""
+        return self.sushy(number).get_system()
+
+    def close(self) -> None:
+        """Stop all."""
+        self.stop()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+@contextmanager
+def world(directory: Path, count: int = 1) -> Generator[World, None, None]:
+    """A rack whose state is in `directory`."""
+    made = World(directory, count)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait until something holds."""
+    import time
+
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to hold"
+        time.sleep(0.02)
