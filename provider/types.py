@@ -483,7 +483,7 @@ class GateNode:
     machine_id: pulumi.Input[str] | None = None
     """The platform's id: its events are watched for an Ignition failure."""
     console: pulumi.Input[str] | None = None
-    """`<machine id>@<serial-over-SSH host>`."""
+    """`<machine id>@<serial-over-SSH host>`; empty where there is none."""
     port: pulumi.Input[int] | None = None
     """SSH port, 22."""
 

@@ -41,7 +41,7 @@ class PxeArtifacts:
     rootfs: Artifact
     """The root file system, fetched by the initramfs."""
     disk: Artifact | None = None
-    """TEMPORARY"""
+    """The disk image, compressed; None where the stream names none."""
 
 
 def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
@@ -60,11 +60,29 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
         kernel=_artifact(tree, f"{formats}.kernel"),
         initramfs=_artifact(tree, f"{formats}.initramfs"),
         rootfs=_artifact(tree, f"{formats}.rootfs"),
+        disk=_disk(tree, f"{base}.formats"),
     )
 
 
+def _disk(tree: Any, path: str) -> Artifact | None:
+    """The disk image for disks of 512-byte sectors: `raw.xz` in real streams; `4k.raw.xz` is another."""
+    formats = tree
+    for part in path.split("."):
+        formats = formats[part]
+    found = [name for name in formats if name == "raw" or name.startswith("raw.")]
+    if len(found) != 1:
+        return None
+    image, name = formats[found[0]].get("disk", {}), f"{path}.{found[0]}.disk"
+    return _checked(image.get("location"), image.get("sha256"), name)
+
+
 def _artifact(tree: Any, path: str) -> Artifact:
-    url, sha256 = _text(tree, f"{path}.location"), _text(tree, f"{path}.sha256")
+    return _checked(_text(tree, f"{path}.location"), _text(tree, f"{path}.sha256"), path)
+
+
+def _checked(url: Any, sha256: Any, path: str) -> Artifact:
+    if not isinstance(url, str) or not isinstance(sha256, str):
+        raise StreamError(f"the stream metadata's {path} is not whole")
     if not re.fullmatch(r"https?://[^/\s]+/\S+", url):
         raise StreamError(f"the stream metadata's {path}.location is no http(s) URL: '{url}'")
     if not _SHA256.fullmatch(sha256):

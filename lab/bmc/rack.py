@@ -18,7 +18,7 @@ from lab.network import plan
 
 MEMORY_MIB = 1536
 DISK_MIB = 4096
-BOOT_URL = f"http://{plan.BOOT}/boot/boot.ipxe"
+BOOT_URL = f"http://{plan.BOOT}/artifacts/boot/boot.ipxe"
 
 
 def spec(identity: Identity) -> MachineSpec:

@@ -59,8 +59,9 @@ class Installation(ResourceType):
         identity = hashlib.sha256(context.urn.encode()).hexdigest()[:16]
         try:
             outputs = await self._install(context, job_of(inputs), again=False)
-        except ProviderError as error:
-            raise InitFailed(str(error), identity, {**dict.fromkeys(_COMPUTED), "generation": ""}) from error
+        except BaseException as error:  # after a cancellation too, what was published is to be found again
+            message = str(error) or f"interrupted while {inputs['hostname']} was being installed"
+            raise InitFailed(message, identity, {**dict.fromkeys(_COMPUTED), "generation": ""}) from error
         return Made(id=identity, outputs=outputs)
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:

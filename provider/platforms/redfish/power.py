@@ -27,7 +27,7 @@ class Patience:
     """Until the power is as asked for."""
     again: float = 30
     """After which it is asked for again."""
-    grace: float = 120
+    grace: float = 30
     """For an operating system to shut down."""
     telling: float = 15
     """For a BMC to tell that a one-time boot was taken."""
