@@ -13,7 +13,7 @@ _REHEARSAL_URL = "https://rehearsal.invalid/boot"
 
 
 def boot_artifacts(settings: Settings) -> PxeArtifacts:
-    """Kernel, initramfs and rootfs of the stack's stream. Raises StreamError naming the setting to look at."""
+    """What the stack's stream names to boot and to install. Raises StreamError naming the setting to look at."""
     boot = settings.boot
     if boot.stream_file is not None:
         path = _PROJECT / boot.stream_file
@@ -25,7 +25,7 @@ def boot_artifacts(settings: Settings) -> PxeArtifacts:
     if boot.stream_url is not None:
         return _parse(_fetch(boot.stream_url), f"boot.streamUrl {boot.stream_url}", settings)
     unknown = Artifact(url=_REHEARSAL_URL, sha256="0" * 64)
-    return PxeArtifacts(release="rehearsal", kernel=unknown, initramfs=unknown, rootfs=unknown)
+    return PxeArtifacts(release="rehearsal", kernel=unknown, initramfs=unknown, rootfs=unknown, disk=unknown)
 
 
 def _fetch(url: str) -> str:
@@ -41,6 +41,13 @@ def _fetch(url: str) -> str:
 
 def _parse(text: str, where: str, settings: Settings) -> PxeArtifacts:
     try:
-        return pxe_artifacts(text, settings.boot.architecture)
+        artifacts = pxe_artifacts(text, settings.boot.architecture)
     except StreamError as error:
         raise StreamError(f"{where}: {error}") from None
+    install = settings.boot.install
+    if install is not None and install.image == "stream" and artifacts.disk is None:
+        raise StreamError(
+            f"{where} names no disk image (artifacts.metal.formats.raw.*), which boot.install.image 'stream' asks for;"
+            " set that to 'live' to install the image that the live system carries"
+        )
+    return artifacts

@@ -30,7 +30,7 @@ class Artifact:
 
 @dataclass(frozen=True, kw_only=True)
 class PxeArtifacts:
-    """What a live PXE boot consists of."""
+    """What a live PXE boot consists of, and what can be installed from it."""
 
     release: str
     """The release's name, e.g. `9.8.20260428-0`."""
@@ -41,7 +41,7 @@ class PxeArtifacts:
     rootfs: Artifact
     """The root file system, fetched by the initramfs."""
     disk: Artifact | None = None
-    """The disk image, compressed; None where the stream names none."""
+    """The disk image for sectors of 512 bytes, which RHCOS's live system carries as well; None: none is named."""
 
 
 def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
@@ -53,47 +53,42 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
         tree: Any = json.loads(document)
     except ValueError as error:
         raise StreamError(f"the stream metadata is no JSON document: {error}") from None
-    base = f"architectures.{architecture}.artifacts.metal"
-    formats = f"{base}.formats.pxe"
+    base = ("architectures", architecture, "artifacts", "metal")
     return PxeArtifacts(
-        release=_text(tree, f"{base}.release"),
-        kernel=_artifact(tree, f"{formats}.kernel"),
-        initramfs=_artifact(tree, f"{formats}.initramfs"),
-        rootfs=_artifact(tree, f"{formats}.rootfs"),
-        disk=_disk(tree, f"{base}.formats"),
+        release=_text(tree, (*base, "release")),
+        kernel=_artifact(tree, (*base, "formats", "pxe", "kernel")),
+        initramfs=_artifact(tree, (*base, "formats", "pxe", "initramfs")),
+        rootfs=_artifact(tree, (*base, "formats", "pxe", "rootfs")),
+        disk=_disk(tree, (*base, "formats")),
     )
 
 
-def _disk(tree: Any, path: str) -> Artifact | None:
-    """The disk image for disks of 512-byte sectors: `raw.xz` in real streams; `4k.raw.xz` is another."""
+_Path = tuple[str, ...]
+"""Keys from the document's root on; formats have names with dots."""
+
+
+def _disk(tree: Any, base: _Path) -> Artifact | None:
+    """`raw.xz`, `raw.gz`...; images for sectors of 4096 bytes are called `4k.raw.*`."""
     formats = tree
-    for part in path.split("."):
+    for part in base:
         formats = formats[part]
-    found = [name for name in formats if name == "raw" or name.startswith("raw.")]
-    if len(found) != 1:
-        return None
-    image, name = formats[found[0]].get("disk", {}), f"{path}.{found[0]}.disk"
-    return _checked(image.get("location"), image.get("sha256"), name)
+    found = sorted(name for name in formats if name.startswith("raw."))
+    return _artifact(tree, (*base, found[-1], "disk")) if found else None
 
 
-def _artifact(tree: Any, path: str) -> Artifact:
-    return _checked(_text(tree, f"{path}.location"), _text(tree, f"{path}.sha256"), path)
-
-
-def _checked(url: Any, sha256: Any, path: str) -> Artifact:
-    if not isinstance(url, str) or not isinstance(sha256, str):
-        raise StreamError(f"the stream metadata's {path} is not whole")
+def _artifact(tree: Any, path: _Path) -> Artifact:
+    url, sha256 = _text(tree, (*path, "location")), _text(tree, (*path, "sha256"))
     if not re.fullmatch(r"https?://[^/\s]+/\S+", url):
-        raise StreamError(f"the stream metadata's {path}.location is no http(s) URL: '{url}'")
+        raise StreamError(f"the stream metadata's {'.'.join(path)}.location is no http(s) URL: '{url}'")
     if not _SHA256.fullmatch(sha256):
-        raise StreamError(f"the stream metadata's {path}.sha256 is no SHA-256: '{sha256}'")
+        raise StreamError(f"the stream metadata's {'.'.join(path)}.sha256 is no SHA-256: '{sha256}'")
     return Artifact(url=url, sha256=sha256)
 
 
-def _text(tree: Any, path: str) -> str:
+def _text(tree: Any, path: _Path) -> str:
     value = tree
     walked: list[str] = []
-    for part in path.split("."):
+    for part in path:
         walked.append(part)
         value = value.get(part) if isinstance(value, dict) else None
         if value is None:
@@ -102,5 +97,5 @@ def _text(tree: Any, path: str) -> str:
                 known = f"; it knows: {', '.join(sorted(tree['architectures']))}"
             raise StreamError(f"the stream metadata has no {'.'.join(walked)}{known}")
     if not isinstance(value, str):
-        raise StreamError(f"the stream metadata's {path} is no text")
+        raise StreamError(f"the stream metadata's {'.'.join(path)} is no text")
     return value

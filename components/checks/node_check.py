@@ -1,7 +1,8 @@
 """Is a node what it should be? One command over SSH per node, all nodes in parallel.
 
 What is read: Ignition's result file, the platform id and consoles on the kernel's command line, Afterburn's attributes
-against the addresses the platform gave, the host name, and the OS version against the stream.
+against the addresses the platform gave, the host name, the OS version against the stream, and what an installed node
+says of its installation.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Expectation:
     kernel_arguments: tuple[str, ...]
     """Arguments that must be on the kernel's command line."""
     generation: str | None = None
-    """TEMPORARY"""
+    """Which generation must be installed on its disk; None for a node that runs from memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +98,7 @@ def script(expectation: Expectation) -> str:
         "EXPECTED_PLATFORM": expectation.platform_id,
         "EXPECTED_RELEASE": expectation.release,
         "EXPECTED_KERNEL_ARGUMENTS": " ".join(expectation.kernel_arguments),
+        "EXPECTED_GENERATION": expectation.generation or "",
         "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]

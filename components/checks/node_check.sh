@@ -51,24 +51,53 @@ for wanted in $EXPECTED_KERNEL_ARGUMENTS; do
 done
 
 # afterburn.service may still be waiting for the metadata service when SSH already answers.
-attributes=/run/metadata/afterburn
-waited=0
-while [ ! -s "$attributes" ] && command -v afterburn >/dev/null && [ "$waited" -lt "$AFTERBURN_WAIT" ]; do
-    sleep 1
-    waited=$((waited + 1))
-done
-if [ -s "$attributes" ] || command -v afterburn >/dev/null; then
-    look_up "$attributes" AFTERBURN_PACKET_IPV4_PUBLIC_0
-    expect afterburn-public-ipv4 "$value" "$EXPECTED_PUBLIC_IPV4"
-    look_up "$attributes" AFTERBURN_PACKET_IPV4_PRIVATE_0
-    expect afterburn-private-ipv4 "$value" "$EXPECTED_PRIVATE_IPV4"
-    look_up "$attributes" AFTERBURN_PACKET_HOSTNAME
-    expect afterburn-hostname "$value" "$EXPECTED_METADATA_HOSTNAME"
-else
+check_afterburn() {
+    attributes=/run/metadata/afterburn
+    waited=0
+    while [ ! -s "$attributes" ] && command -v afterburn >/dev/null && [ "$waited" -lt "$AFTERBURN_WAIT" ]; do
+        sleep 1
+        waited=$((waited + 1))
+    done
+    if [ -s "$attributes" ] || command -v afterburn >/dev/null; then
+        look_up "$attributes" AFTERBURN_PACKET_IPV4_PUBLIC_0
+        expect afterburn-public-ipv4 "$value" "$EXPECTED_PUBLIC_IPV4"
+        look_up "$attributes" AFTERBURN_PACKET_IPV4_PRIVATE_0
+        expect afterburn-private-ipv4 "$value" "$EXPECTED_PRIVATE_IPV4"
+        look_up "$attributes" AFTERBURN_PACKET_HOSTNAME
+        expect afterburn-hostname "$value" "$EXPECTED_METADATA_HOSTNAME"
+        return
+    fi
     look_up /etc/os-release ID
     case $value in
     rhcos | scos | fedora | rhel | centos) report afterburn failed absent "$value comes with Afterburn, this node has none" ;;
     *) report afterburn skipped "the image of this node ($value) was built without Afterburn" ;;
+    esac
+}
+case $EXPECTED_PLATFORM in
+metal) report afterburn skipped 'platform metal has no metadata service for Afterburn to read' ;;
+*) check_afterburn ;;
+esac
+
+if [ -n "$EXPECTED_GENERATION" ]; then
+    marker=/etc/metal-ipi/installation.json
+    installed=
+    if [ -r "$marker" ]; then
+        read -r text <"$marker"
+        case $text in *'"generation": "'*'"'*) installed=${text#*'"generation": "'} installed=${installed%%'"'*} ;; esac
+    fi
+    if [ "$installed" = "$EXPECTED_GENERATION" ]; then
+        report installation passed "$installed"
+    else
+        report installation failed "$installed" "$marker says '$installed', expected generation $EXPECTED_GENERATION"
+    fi
+    source= # of the root file system: CoreOS shows it at /sysroot, its / may be an overlay
+    while read -r device place rest; do
+        case $place in / | /sysroot) if [ -z "$source" ] || [ "$place" = /sysroot ]; then source=$device; fi ;; esac
+    done </proc/mounts
+    case $source in
+    /dev/loop* | /dev/ram* | /dev/zram*) report root-on-disk failed "$source" 'the root file system is in memory' ;;
+    /dev/*) report root-on-disk passed "$source" ;;
+    *) report root-on-disk failed "$source" "the root file system is on no disk but on '$source'" ;;
     esac
 fi
 

@@ -30,6 +30,8 @@ _SIMULATED_FILES = {
         ),
     ),
     "rootfs": ("live-rootfs.x86_64.img", _SIMULATED_ROOTFS),
+    # What the simulated coreos-installer writes: lab/machines/simulated/programs/installer.py.
+    "disk": ("metal.x86_64.raw", json.dumps({"kind": "simulated-disk-image", "os_release": _SIMULATED_ROOTFS})),
 }
 
 

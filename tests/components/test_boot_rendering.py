@@ -130,6 +130,34 @@ def test_a_malformed_document_names_the_first_wrong_path(path: str, value: Any, 
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("formats", "found"),
+    [
+        ({}, None),
+        ({"4k.raw.gz": "4k"}, None),
+        ({"raw.gz": "a", "4k.raw.xz": "4k"}, "a"),
+        ({"raw.gz": "a", "raw.xz": "b"}, "b"),
+    ],
+)
+def test_the_disk_image_is_the_one_for_ordinary_sectors(formats: dict[str, str], found: str | None) -> None:
+    tree: Any = json.loads(_COMMITTED.read_text())
+    section = tree["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]
+    for name in [name for name in section if name != "pxe"]:
+        del section[name]
+    section |= {
+        name: {"disk": {"location": f"https://host/{file}", "sha256": "0" * 64}} for name, file in formats.items()
+    }
+    disk = pxe_artifacts(json.dumps(tree), "x86_64").disk
+    assert (disk and disk.url) == (found and f"https://host/{found}")
+
+
+def test_a_malformed_disk_image_is_named() -> None:
+    tree: Any = json.loads(_COMMITTED.read_text())
+    tree["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]["raw.gz"]["disk"]["sha256"] = "x"
+    with pytest.raises(StreamError, match=r"formats\.raw\.gz\.disk\.sha256 is no SHA-256: 'x'"):
+        pxe_artifacts(json.dumps(tree), "x86_64")
+
+
 def test_an_unknown_architecture_names_the_known_ones() -> None:
     with pytest.raises(StreamError) as caught:
         pxe_artifacts(_COMMITTED.read_text(), "riscv64")

@@ -63,6 +63,17 @@ def test_pointers(node: str) -> None:
     golden.check_json(f"ignition-{node.removesuffix('-0')}.json", _pointer(node))
 
 
+def test_afterburn_runs_only_where_it_knows_the_platform() -> None:
+    def units(platform: str) -> list[str]:
+        text = pointer(
+            hostname="n.test", platform_id=platform, merge=[], certificate_authorities=[], authorized_keys=[]
+        )
+        return [unit["name"] for unit in json.loads(text)["systemd"]["units"]]
+
+    assert units("packet") == ["metal-ipi-metadata.service"]
+    assert units("metal") == []
+
+
 def test_identity() -> None:
     golden.check_json("ignition-identity.json", _identity())
 

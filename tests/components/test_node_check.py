@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from components.boot.installer import marker
 from components.checks import node_check
 from components.checks.node_check import CheckOutputError, Expectation, parse, script
 from tests import golden
@@ -30,6 +31,8 @@ _FILES = {
     "etc/os-release": 'NAME="Lab"\nID="rhcos-lab"\nOSTREE_VERSION=\'9.8.20260428-0\'\n',
     "proc/cmdline": "initrd=main ignition.platform.id=packet console=ttyS1,115200n8 nosmt\n",
     "proc/sys/kernel/hostname": "lab-worker-0.lab.facility.test\n",
+    "proc/mounts": "proc /proc proc rw 0 0\ncomposefs / overlay ro 0 0\n/dev/vda4 /sysroot xfs rw 0 0\n",
+    "etc/metal-ipi/installation.json": marker(cluster="c.test", machine="m.test", generation="0123456789abcdef"),
     "run/metadata/afterburn": (
         "AFTERBURN_PACKET_HOSTNAME=lab-worker-0\n"
         "AFTERBURN_PACKET_IPV4_PUBLIC_0=198.51.100.7\n"
@@ -230,6 +233,60 @@ def test_only_an_image_without_afterburn_skips_it(node: Node, os_id: str, status
         "afterburn": status
     }
     assert (f"failed: afterburn: {os_id} comes with Afterburn, this node has none" in result.stderr) == bool(code)
+
+
+@runs_scripts
+def test_afterburn_is_skipped_where_there_is_no_metadata(node: Node) -> None:
+    node.replace("proc/cmdline", "=packet", "=metal")
+    node.remove("run/metadata/afterburn")
+    result = node.check(dataclasses.replace(_EXPECTATION, platform_id="metal"))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert {name: found for name, found in _statuses(result.stdout).items() if "afterburn" in name} == {
+        "afterburn": ("skipped", "platform metal has no metadata service for Afterburn to read")
+    }
+
+
+_INSTALLED = dataclasses.replace(_EXPECTATION, generation="0123456789abcdef")
+
+
+@runs_scripts
+@pytest.mark.parametrize(
+    ("mounts", "source"),
+    [
+        (_FILES["proc/mounts"], "/dev/vda4"),
+        ("/dev/vda4 /sysroot xfs rw 0 0\n/dev/loop0 / squashfs ro 0 0\n", "/dev/vda4"),
+        ("/dev/mapper/root / ext4 rw 0 0\n", "/dev/mapper/root"),
+    ],
+)
+def test_an_installed_node_says_what_it_is(node: Node, mounts: str, source: str) -> None:
+    node.write("proc/mounts", mounts)
+    result = node.check(_INSTALLED)
+    assert (result.returncode, result.stderr) == (0, "")
+    statuses = _statuses(result.stdout)
+    assert statuses["installation"] == ("passed", "0123456789abcdef")
+    assert statuses["root-on-disk"] == ("passed", source)
+
+
+@runs_scripts
+@pytest.mark.parametrize(
+    ("path", "text", "cause"),
+    [
+        (
+            "etc/metal-ipi/installation.json",
+            marker(cluster="c.test", machine="m.test", generation="f" * 16),
+            f"installation: /etc/metal-ipi/installation.json says '{'f' * 16}', expected generation 0123456789abcdef",
+        ),
+        ("etc/metal-ipi/installation.json", "{}", "installation: /etc/metal-ipi/installation.json says ''"),
+        ("etc/metal-ipi/installation.json", None, "installation: /etc/metal-ipi/installation.json says ''"),
+        ("proc/mounts", "/dev/loop1 /sysroot squashfs ro 0 0\n", "root-on-disk: the root file system is in memory"),
+        ("proc/mounts", "rootfs / rootfs rw 0 0\n", "root-on-disk: the root file system is on no disk but on 'rootfs'"),
+    ],
+)
+def test_an_installed_node_that_is_another_one_fails(node: Node, path: str, text: str | None, cause: str) -> None:
+    node.remove(path) if text is None else node.write(path, text)
+    result = node.check(_INSTALLED)
+    assert result.returncode == 1
+    assert len(result.stderr.splitlines()) == 1 and cause in result.stderr
 
 
 @runs_scripts

@@ -7,7 +7,7 @@ because it was wiped or written anew, nobody finds the directory again.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -22,10 +22,11 @@ _LAYOUT = (
     ("BIOS-BOOT", UUID("21686148-6449-6e6f-744e-656564454649"), 1),
     ("EFI-SYSTEM", UUID("c12a7328-f81f-11d2-ba4b-00a0c93ec93b"), 127),
     ("boot", _LINUX, 384),
-    ("root", _LINUX, 0),
+    ("root", _LINUX, 512),
 )
-"""Partitions of CoreOS: name, type, MiB; the last one takes what is left."""
-SMALLEST_MIB = 2 + sum(size for _, _, size in _LAYOUT) + 512
+"""Partitions of CoreOS's image: name, type, MiB."""
+IMAGE_MIB = 2 + sum(size for _, _, size in _LAYOUT)
+"""The image's size; what a disk has besides is left as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +92,8 @@ class Disk:
         """Name of a partition."""
         return f"{self.name}{partition.number}"
 
-    def write_image(self) -> Iterator[str]:
-        """Partition and format as CoreOS's image does, step by step; says what was written.
+    def write_image(self, fill: Callable[[str, Path], None]) -> Iterator[str]:
+        """Write CoreOS's image, step by step; says how far it is. `fill` gets label and directory of a file system.
 
         The first MiB comes last, as coreos-installer has it, so that half an image never boots.
         """
@@ -101,23 +102,29 @@ class Disk:
         partitions: list[Partition] = []
         start = MIB
         for number, (name, kind, size) in enumerate(_LAYOUT, start=1):
-            bytes_ = size * MIB or self.size - MIB - start
-            partitions.append(Partition(number=number, name=name, kind=kind, start=start, size=bytes_))
-            start += bytes_
+            partitions.append(Partition(number=number, name=name, kind=kind, start=start, size=size * MIB))
+            start += size * MIB
             if kind == _LINUX:
-                self._format(partitions[-1])
+                fill(name, self._format(partitions[-1]))
                 yield f"{number * 25}%"
-        head, tail = gpt.table(self.size, partitions)
-        self._write(self.size - len(tail), tail)
+        head, tail = gpt.table(IMAGE_MIB * MIB, partitions)
+        self._write(IMAGE_MIB * MIB - len(tail), tail)
         self._write(0, head)
-        yield "partition table"
+        yield "image"
 
-    def _format(self, partition: Partition) -> None:
+    def wipe(self, partition: Partition) -> None:
+        """Make a partition's file system unknown."""
+        offset, size = gpt.SUPERBLOCK
+        self._write(partition.start + offset, bytes(size))
+
+    def _format(self, partition: Partition) -> Path:
         former, identity = self.filesystem(partition), uuid4()
         if former is not None and former.directory.is_dir():
             shutil.rmtree(former.directory)
-        (self._filesystems / str(identity)).mkdir()
+        directory = self._filesystems / str(identity)
+        directory.mkdir()
         self._write(partition.start + gpt.SUPERBLOCK[0], gpt.superblock(partition.name, identity, partition.size))
+        return directory
 
     def _read(self, offset: int, size: int) -> bytes:
         with self.path.open("rb") as stream:

@@ -31,6 +31,8 @@ from lab.machines.simulated.units import Units
 
 _log = logging.getLogger(__name__)
 _State = Literal["off", "booting", "up"]
+_FAREWELL = 0.1
+"""Seconds between the wish to reboot and the end of sessions: who wishes it by SSH is told that it was heard."""
 _RECORD = "machine.json"
 
 
@@ -137,6 +139,7 @@ class Machine:
     async def _leave(self, how: str, then: Callable[[], None] | None) -> None:
         """End what runs in good order, unless the machine was cut off or rebooted since."""
         boot = self._boots
+        await asyncio.sleep(_FAREWELL)
         async with self._changing:
             if boot != self._boots or self._state != "up":
                 return

@@ -27,7 +27,7 @@ _LINKS = {
 }
 _VOLATILE = ("run", "tmp", "proc", "dev")
 _DIRECTORIES = (*_VOLATILE, "usr", "boot", "etc/ssh", "var/home/core", "var/roothome", "var/log", "var/usrlocal/bin",
-                "var/lib", "sys", "opt", "mnt")  # fmt: skip
+                "var/lib", "var/tmp", "sys", "opt", "mnt")  # fmt: skip
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENTER = """\
 set -e
@@ -35,10 +35,11 @@ root=$1 name=$2 directory=$3 filesystems=$4 boot=$5
 shift 5
 mount --rbind -o ro /usr "$root/usr"
 if [ -d "$root/dev/disk" ]; then
-    for node in "$root"/dev/[!dv]*; do
-        [ ! -e "/dev/${node##*/}" ] || mount --rbind "/dev/${node##*/}" "$node"
+    for node in pts shm null zero full random urandom tty; do
+        [ ! -e "/dev/$node" ] || mount --rbind "/dev/$node" "$root/dev/$node"
     done
     mount --bind "$filesystems" "$root/run/simulated/filesystems"
+    mount --rbind /proc "$root/run/simulated/proc"
 else
     mount --rbind /dev "$root/dev"
 fi
@@ -94,6 +95,7 @@ def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:
     for name, target in _LINKS.items():
         if Path("/" + name).exists() or name in ("home", "root"):
             (root / name).symlink_to(target)
+    (root / "var/tmp").chmod(0o1777)
     (root / "etc/passwd").write_text(_ACCOUNTS)
     (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
     (root / "etc/os-release").write_text(os_release)
@@ -119,7 +121,10 @@ def start(root: Path, disks: Disks) -> None:
         if source.exists():
             shutil.copyfile(source, root / "etc" / name)
     if disks.all:
-        (root / "run/simulated/filesystems").mkdir(parents=True)
+        for name in ("filesystems", "proc"):
+            (root / "run/simulated" / name).mkdir(parents=True)
+        # The machine's own /proc says what its kernel would say; a shell's /dev/fd needs the real one.
+        (root / "dev/fd").symlink_to("/run/simulated/proc/self/fd")
         for name in ("pts", "shm"):
             (root / "dev" / name).mkdir()
         for name in ("null", "zero", "full", "random", "urandom", "tty"):
@@ -128,7 +133,9 @@ def start(root: Path, disks: Disks) -> None:
 
 
 def populate(root: Path, disks: Disks) -> None:
-    """What udev makes of the disks below /dev, as they are now."""
+    """What udev makes of the disks below /dev, as they are now; without disks it is the host's /dev."""
+    if not disks.all:
+        return
     devices = root / "dev"
     for kind in ("by-id", "by-label", "by-partlabel", "by-uuid"):
         shutil.rmtree(devices / "disk" / kind, ignore_errors=True)

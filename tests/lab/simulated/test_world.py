@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-UNSHARE = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def _enter() -> list[str]:
-    """A user namespace where that is possible, root or not: what works there works for root as well."""
-    complaint = ""
-    for command in ([*UNSHARE, "--user", "--map-root-user"], UNSHARE):
-        tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
-        if tried.returncode == 0:
-            return command
-        complaint = tried.stderr.strip()
-    pytest.skip(f"this system refuses namespaces: {complaint}")
+from tests.lab.simulated.namespaces import observed
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the driver observed; it runs once."""
-    state = tmp_path_factory.mktemp("world")
-    result = subprocess.run(
-        [*_enter(), sys.executable, "-m", "tests.lab.simulated.world_driver", str(state)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return observed("world_driver", tmp_path_factory.mktemp("world"))
 
 
 pytestmark = pytest.mark.lab

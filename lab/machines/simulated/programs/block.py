@@ -81,7 +81,9 @@ _COLUMNS = {
     "fstype": lambda device: "ext4" if device.filesystem else None,
     "partlabel": lambda device: device.partition and device.partition.name,
     "parttype": lambda device: device.partition and str(device.partition.kind),
+    "pttype": lambda device: "gpt" if device.disk.partitions() else None,
     "mountpoint": lambda _: None,
+    "mountpoints": lambda _: [None],
 }
 
 
@@ -103,10 +105,16 @@ async def wipefs(call: Call, host: Host) -> Answer:
     """The host's, which must be forced to touch what is a file here."""
     names = [word for word in call.arguments if word.startswith("/dev/")]
     options = [word for word in call.arguments if word not in names]
+    disks: list[str] = []
     for name in names:
-        if _device(call, host, name).partition is not None:
-            raise Refused(f"{name}: simulated machines wipe whole disks only")
-    return await _probe(call, host, "wipefs", ["--force", *options], names)
+        device = _device(call, host, name)
+        if device.partition is None:
+            disks.append(name)
+        elif {"-a", "--all"} & set(options):
+            device.disk.wipe(device.partition)
+        else:
+            raise Refused(f"{name}: simulated machines list signatures of whole disks only")
+    return await _probe(call, host, "wipefs", ["--force", *options], disks)
 
 
 async def blockdev(call: Call, host: Host) -> Answer:
@@ -123,11 +131,23 @@ async def blockdev(call: Call, host: Host) -> Answer:
     return Answer(stdout="".join(lines))
 
 
-async def udevadm(call: Call, _host: Host) -> Answer:
-    """After every call /dev is as udev would have it."""
-    if call.arguments[:1] not in (("settle",), ("trigger",)):
-        raise Refused("simulated machines know settle and trigger")
-    return Answer()
+async def udevadm(call: Call, host: Host) -> Answer:
+    """What is known of a device; after every call /dev is as udev would have it."""
+    verb, *options = call.arguments
+    if verb in ("settle", "trigger"):
+        return Answer()
+    names = [option.removeprefix("--name=") for option in options if option.startswith("--name=")]
+    if verb != "info" or len(names) != 1 or "--query=property" not in options:
+        raise Refused("simulated machines know settle, trigger and info --query=property --name=DEVICE")
+    device = _device(call, host, names[0])
+    links = sorted(
+        f"/dev/disk/{path.parent.name}/{path.name}"
+        for path in (host.root / "dev/disk").glob("*/*")
+        if path.readlink().name == device.name
+    )
+    serial = device.disk.serial
+    properties = {"DEVNAME": f"/dev/{device.name}", "DEVLINKS": " ".join(links), "ID_SERIAL": serial}
+    return Answer(stdout="".join(f"{name}={value}\n" for name, value in properties.items()))
 
 
 async def partprobe(_call: Call, _host: Host) -> Answer:

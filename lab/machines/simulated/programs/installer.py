@@ -10,12 +10,11 @@ from typing import Any, cast
 import yaml
 
 from lab.machines.simulated import root as roots
-from lab.machines.simulated.disk import MIB, SMALLEST_MIB, Disk
+from lab.machines.simulated.disk import IMAGE_MIB, MIB, Disk
 from lab.machines.simulated.ignition import IgnitionError
 from lab.machines.simulated.ignition.resource import Fetcher
 from lab.machines.simulated.programs import Answer, Call, Host, Refused
 
-IMAGE_KIND = "simulated-disk-image"
 _FLAGS = ("insecure", "insecure-ignition", "offline", "preserve-on-error")
 _LISTS = ("append-karg", "delete-karg", "console")
 _VALUES = (
@@ -27,7 +26,17 @@ _VALUES = (
     "firstboot-args",
     "fetch-retries",
 )
+_ENTRY = "loader/entries/ostree-1.conf"
+_ARGUMENTS = ("$ignition_firstboot", "rw", "root=LABEL=root")
 _HASHES = {"sha256": hashlib.sha256, "sha512": hashlib.sha512}
+
+
+def image_os_release(image: bytes) -> str:
+    """What a simulated disk image has for /etc/os-release. Raises ValueError, KeyError or TypeError for any other."""
+    document = json.loads(image)
+    if document["kind"] != "simulated-disk-image":
+        raise ValueError(f"it is of kind {document['kind']!r}")
+    return str(document["os_release"])
 
 
 class _Options:
@@ -63,17 +72,21 @@ async def coreos_installer(call: Call, host: Host) -> Answer:
     disk = _destination(call, host, options)
     os_release = _image(call, host, options)
     ignition = await _ignition(call, host, options)
-    for step in disk.write_image():
+
+    def fill(label: str, directory: Path) -> None:
+        if label == "root":
+            roots.make(directory, host.around.tools, os_release)
+        else:
+            _boot_of_image(directory)
+
+    for step in disk.write_image(fill):
         host.line(f"coreos-installer[901]: {disk.serial}: {step}")
         await host.around.progress(host.spec.id, step)
-    boot, root = disk.labelled("boot"), disk.labelled("root")
+    boot = disk.labelled("boot")
     assert boot is not None
-    assert root is not None
-    roots.make(root.directory, host.around.tools, os_release)
-    await host.around.progress(host.spec.id, "image")
     _configure(boot.directory, options, ignition)
-    await host.around.progress(host.spec.id, "installed")
     host.line(f"coreos-installer[901]: {disk.serial}: Install complete.")
+    await host.around.progress(host.spec.id, "installed")
     return Answer(stderr="Install complete.\n")
 
 
@@ -127,8 +140,8 @@ def _destination(call: Call, host: Host, options: _Options) -> Disk:
     disk = next((entry for entry in host.disks.all if entry.name == path.name), None)
     if disk is None:
         raise Refused(f"checking if {options.device} is a block device: it is none")
-    if disk.size < SMALLEST_MIB * MIB:
-        raise Refused(f"{options.device}: the image does not fit: it needs {SMALLEST_MIB} MiB")
+    if disk.size < IMAGE_MIB * MIB:
+        raise Refused(f"{options.device}: the image does not fit: it needs {IMAGE_MIB} MiB")
     return disk
 
 
@@ -139,12 +152,8 @@ def _image(call: Call, host: Host, options: _Options) -> str:
         return (host.root / "etc/os-release").read_text()
     if "insecure" not in options.flags:
         raise Refused(f"opening signature file {name}.sig: No such file or directory")
-    path = host.path(call, name)
     try:
-        document = json.loads(path.read_bytes())
-        if document["kind"] != IMAGE_KIND:
-            raise ValueError(document["kind"])
-        return str(document["os_release"])
+        return image_os_release(host.path(call, name).read_bytes())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refused(f"{name}: no disk image for simulated machines: {error!r}") from error
 
@@ -176,17 +185,27 @@ async def _ignition(call: Call, host: Host, options: _Options) -> bytes | None:
     return data
 
 
+def _boot_of_image(boot: Path) -> None:
+    """What the image has on its boot partition: it boots without a configuration as well."""
+    (boot / "ostree").mkdir()
+    (boot / "ignition.firstboot").touch()
+    (boot / _ENTRY).parent.mkdir(parents=True)
+    (boot / _ENTRY).write_text(_entry(["ignition.platform.id=metal", *_ARGUMENTS]))
+
+
 def _configure(boot: Path, options: _Options, ignition: bytes | None) -> None:
-    """What coreos-installer writes to the boot partition, in its order."""
+    """What coreos-installer changes on the boot partition."""
     if ignition is not None:
         (boot / "ignition").mkdir(mode=0o700)
         (boot / "ignition/config.ign").write_bytes(ignition)
     firstboot = options.values.get("firstboot-args")
-    (boot / "ignition.firstboot").write_text(f'set ignition_network_kcmdline="{firstboot}"\n' if firstboot else "")
-    arguments = [f"ignition.platform.id={options.values.get('platform', 'metal')}", "$ignition_firstboot", "rw"]
-    arguments += ["root=LABEL=root", *(f"console={console}" for console in options.lists["console"])]
+    if firstboot:
+        (boot / "ignition.firstboot").write_text(f'set ignition_network_kcmdline="{firstboot}"\n')
+    arguments = [f"ignition.platform.id={options.values.get('platform', 'metal')}", *_ARGUMENTS]
+    arguments += [f"console={console}" for console in options.lists["console"]]
     arguments = [entry for entry in arguments if entry not in options.lists["delete-karg"]]
-    arguments += options.lists["append-karg"]
-    entries = boot / "loader/entries"
-    entries.mkdir(parents=True)
-    (entries / "ostree-1.conf").write_text(f"title CoreOS (simulated)\nversion 1\noptions {' '.join(arguments)}\n")
+    (boot / _ENTRY).write_text(_entry([*arguments, *options.lists["append-karg"]]))
+
+
+def _entry(arguments: list[str]) -> str:
+    return f"title CoreOS (simulated)\nversion 1\noptions {' '.join(arguments)}\n"

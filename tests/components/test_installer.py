@@ -1,0 +1,181 @@
+"""What the live system gets, and what a generation is made of."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import yaml
+
+from components.boot import installer
+from components.boot.host_keys import host_key
+from components.boot.ignition import Source, pointer
+from components.boot.installer import InstallPlan, Runs, live_config
+from components.boot.stream import Artifact
+from tests import golden
+
+_SEED = base64.b64encode(bytes(range(32))).decode()
+_NODE = "rack-worker-0.rack.facility.test"
+_HASH = "sha512-" + "0123456789abcdef" * 8
+_PLAN = InstallPlan(
+    cluster="rack.facility.test",
+    machine=_NODE,
+    generation="0123456789abcdef",
+    platform_id="metal",
+    device={"minSize": 100, "rotational": False, "smallest": True},
+    ignition=Source(url="https://boot.facility.test/x/rack-worker-0.ign", hash=_HASH),
+    wipe_disks=({"rotational": True}, {"byId": "ata-Old_Disk_1"}),
+    image=Artifact(url="http://boot.facility.test/rhcos.raw.gz", sha256="0" * 64),
+    consoles=("tty0", "ttyS0,115200n8"),
+    kernel_arguments=("nosmt", "isolcpus=2-5"),
+    first_boot_arguments=("rd.neednet=1", "ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none"),
+    not_after=1_800_000_000,
+)
+
+
+def _live(plan: InstallPlan = _PLAN) -> dict[str, Any]:
+    key = host_key(_SEED, installer.live_name(_NODE))
+    return json.loads(live_config(plan, authorized_keys=["ssh-ed25519 AAAA cluster"], host_key=key))
+
+
+def _files(config: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
+    found: dict[str, tuple[int, str]] = {}
+    for file in config["storage"]["files"]:
+        head, _, data = file["contents"]["source"].partition(",")
+        text = base64.b64decode(data).decode() if head.endswith(";base64") else unquote(data)
+        found[file["path"]] = (file["mode"], text)
+    return found
+
+
+def test_the_live_systems_files() -> None:
+    files = _files(_live())
+    shown = {path: text for path, (_, text) in files.items() if "ssh_host" not in path and path != installer.PROGRAM}
+    golden.check("installer-files.txt", "".join(f"== {path}\n{text}" for path, text in shown.items()))
+    assert files[installer.PROGRAM] == (
+        0o755,
+        (Path(installer.__file__).with_name("install.sh")).read_text(),
+    )
+    assert {mode for path, (mode, _) in files.items() if path in shown} == {0o600}
+
+
+def test_the_live_system_has_a_host_key_of_its_own() -> None:
+    own = _files(_live())["/etc/ssh/ssh_host_ed25519_key.pub"][1]
+    assert own == host_key(_SEED, f"live.{_NODE}").public_key + "\n" != host_key(_SEED, _NODE).public_key + "\n"
+
+
+def test_coreos_installer_is_not_started_by_its_own_generator() -> None:
+    """Options in installer.d make it start without a device, and the live system ends in emergency mode."""
+    (link,) = _live()["storage"]["links"]
+    assert (link["path"], link["target"]) == (
+        "/etc/systemd/system-generators/coreos-installer-generator",
+        "/dev/null",
+    )
+
+
+def test_the_unit_does_not_reboot() -> None:
+    (unit,) = _live()["systemd"]["units"]
+    assert (unit["name"], unit["enabled"]) == ("metal-ipi-install.service", True)
+    golden.check("metal-ipi-install.service", unit["contents"])
+
+
+def test_nothing_is_said_that_was_not_asked_for() -> None:
+    plan = InstallPlan(
+        cluster="c.test",
+        machine="m.c.test",
+        generation="0" * 16,
+        platform_id="packet",
+        device={"smallest": True},
+        ignition=None,
+    )
+    assert yaml.safe_load(installer.installer_options(plan)) == {"platform": "packet", "fetch-retries": 10}
+    assert "IMAGE_URL=''\n" in installer.install_values(plan) and "NOT_AFTER=''\n" in installer.install_values(plan)
+
+
+def _coreos_installer() -> str | None:
+    built = Path.home() / ".cache/metal-ipi/coreos-installer"
+    return shutil.which("coreos-installer") or next((str(path) for path in built.glob("*/bin/coreos-installer")), None)
+
+
+def test_the_real_coreos_installer_takes_the_options(tmp_path: Path) -> None:
+    program = _coreos_installer()
+    if program is None:
+        pytest.skip("coreos-installer is not installed, and was not built")
+    options, image, device = (tmp_path / name for name in ("options.yaml", "image", "device"))
+    options.write_text(installer.installer_options(dataclasses.replace(_PLAN, ignition=None)))
+    image.touch()
+    command = [program, "install", "--config-file", str(options), "--image-file", str(image), "--insecure"]
+    command += ["--firstboot-args", "rd.neednet=1", str(device)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
+    assert result.returncode != 0
+    assert "parsing config" not in result.stderr and str(device) in result.stderr, result.stderr
+
+
+_POINTER = pointer(
+    hostname=_NODE,
+    platform_id="metal",
+    merge=[
+        Source(url="https://api-int.rack.facility.test:22623/config/worker"),
+        Source(url="https://boot.facility.test/artifacts/x/identity.ign", hash=_HASH),
+    ],
+    certificate_authorities=[],
+    authorized_keys=["ssh-ed25519 AAAA cluster"],
+)
+_RUNS = Runs(
+    release="9.8.20260428-0",
+    kernel_arguments=("nosmt",),
+    consoles=("ttyS0",),
+    platform_id="metal",
+    pointer=_POINTER,
+    install_device={"smallest": True},
+)
+
+
+def test_a_generation_is_what_it_was() -> None:
+    """A change of this value installs every machine of every cluster anew."""
+    assert _RUNS.generation == "2306d11dd46ba0eb"
+    assert _RUNS.shown == {
+        "release": "9.8.20260428-0",
+        "kernelArguments": ["nosmt"],
+        "consoles": ["ttyS0"],
+        "ignition": _RUNS.ignition,
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"release": "9.8.20260428-1"},
+        {"kernel_arguments": ()},
+        {"consoles": ("ttyS1",)},
+        {"platform_id": "packet"},
+        {"install_device": {"byId": "x"}},
+        {"pointer": _POINTER.replace("worker-0", "worker-1")},
+        {"pointer": _POINTER.replace("0123456789abcdef", "0123456789abcdee")},
+        {"pointer": _POINTER.replace("config/worker", "config/master")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_each_part_makes_another_generation(change: dict[str, Any]) -> None:
+    assert dataclasses.replace(_RUNS, **change).generation != _RUNS.generation
+
+
+def test_where_something_with_a_hash_is_fetched_from_does_not_count() -> None:
+    moved = _POINTER.replace("https://boot.facility.test/artifacts/x/", "https://other.facility.test/y/")
+    assert moved != _POINTER
+    assert dataclasses.replace(_RUNS, pointer=moved).generation == _RUNS.generation
+
+
+def test_the_marker_of_a_running_node() -> None:
+    file = installer.marker_file(cluster="rack.facility.test", machine=_NODE, generation="0" * 16)
+    assert (file.path, file.mode) == ("/etc/metal-ipi/installation.json", 0o644)
+    assert json.loads(file.text) == {"cluster": "rack.facility.test", "machine": _NODE, "generation": "0" * 16}
+    assert file.text.count("\n") == 1

@@ -1,0 +1,112 @@
+"""A simulated server with disks and the real install.sh: from the network to the disk, and all that may happen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+import pytest
+
+from tests.lab.simulated.disk_driver import GENERATION, LOST, NEXT_GENERATION, SPEC
+from tests.lab.simulated.namespaces import observed
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(shutil.which("jq") is None, reason="install.sh needs jq, which CoreOS has"),
+]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the driver observed; it runs once."""
+    return observed("disk_driver", tmp_path_factory.mktemp("disks"))
+
+
+def _done(status: dict[str, Any]) -> tuple[str, str, str]:
+    assert (status["device"], status["stable"]) == ("/dev/vda", "/dev/disk/by-id/virtio-first")
+    return status["state"], status["generation"], status["step"]
+
+
+def test_an_installation_leads_to_a_system_that_boots_from_the_disk(seen: dict[str, Any]) -> None:
+    assert _done(seen["installed"]) == ("done", GENERATION, "installed")
+    on_boot, in_etc, release, cmdline, *_ = seen["first boot"]
+    marker = {"cluster": "rack.test", "machine": "server", "generation": GENERATION}
+    assert (json.loads(on_boot), json.loads(in_etc), release) == (marker, marker, "1.2.3")
+    assert cmdline.split()[1:] == [
+        "ignition.platform.id=metal",
+        "ignition.firstboot",
+        "rd.neednet=1",
+        "rw",
+        "root=LABEL=root",
+        "console=ttyS0,115200n8",
+        "quiet",
+    ]
+
+
+def test_programs_see_the_disks(seen: dict[str, Any]) -> None:
+    first, second = seen["disks"]
+    assert (first["serial"], first["size"], first["rota"]) == ("first", 4096 << 20, False)
+    assert [entry["label"] for entry in first["children"]] == [None, None, "boot", "root"]
+    assert second == {"name": "vdb", "serial": "second", "size": 64 << 20, "rota": True, "label": None}
+
+
+def test_what_is_on_the_disk_is_kept_and_the_next_boot_is_not_the_first(seen: dict[str, Any]) -> None:
+    assert seen["second boot"][0] == "kept"
+    assert "gone" not in seen["second boot"]
+    assert not {"ignition.firstboot", "rd.neednet=1"} & set(seen["cmdline"])
+
+
+def test_the_order_is_asked_at_every_reset_but_not_by_kexec(seen: dict[str, Any]) -> None:
+    assert (seen["asked"], seen["asked by kexec"]) == (3, 0)
+
+
+def test_the_installer_does_not_touch_what_it_has_installed(seen: dict[str, Any]) -> None:
+    assert _done(seen["again"]) == ("done", GENERATION, "it was installed already")
+    assert seen["again untouched"]
+
+
+def test_another_generation_is_installed_through_kexec_on_a_fresh_root(seen: dict[str, Any]) -> None:
+    assert _done(seen["kexec"]) == ("done", NEXT_GENERATION, "installed")
+    on_boot, _, release, _, *left = seen["after kexec"]
+    assert (json.loads(on_boot)["generation"], release) == (NEXT_GENERATION, "4.5.6")
+    assert "kept" not in left
+
+
+def test_a_machine_without_a_script_boots_from_its_disk(seen: dict[str, Any]) -> None:
+    lines = seen["withdrawn"].splitlines()
+    assert f"{SPEC.boot_url}... ok" in lines
+    assert lines[-1].startswith("server login:")
+    assert "Booting from Hard Disk (first)..." in lines
+
+
+def test_a_machine_that_is_switched_off_stays_off(seen: dict[str, Any]) -> None:
+    assert seen["power"] == ["on", "off", "off"]
+
+
+@pytest.mark.parametrize("step", LOST)
+def test_power_may_be_lost_at_each_step(seen: dict[str, Any], step: str) -> None:
+    booted = "Booting from Hard Disk" in seen["lost"][step]
+    assert booted == (step in ("image", "installed"))
+
+
+def test_what_was_interrupted_is_finished_without_consent(seen: dict[str, Any]) -> None:
+    assert _done(seen["after power loss"]) == ("done", "3" * 16, "installed")
+
+
+def test_a_disk_without_its_boot_partition_ends_in_rescue_mode(seen: dict[str, Any]) -> None:
+    assert seen["rescue"] == "on"
+
+
+def test_the_other_disk_is_never_written(seen: dict[str, Any]) -> None:
+    before, after = seen["second disk"]
+    assert before == after
+
+
+def test_machines_outlive_the_process_that_runs_them(seen: dict[str, Any]) -> None:
+    assert seen["restart"] == {"running": [SPEC.id], "same boot": True, "asked": 1}
+    assert seen["rebooted"]
+
+
+def test_nothing_is_left(seen: dict[str, Any]) -> None:
+    assert (seen["left"], seen["left mounts"]) == ([], [])

@@ -1,0 +1,28 @@
+"""What the stream document names for simulated machines is what they take."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lab.layout import Layout
+from lab.machines.simulated.programs.installer import image_os_release
+from lab.network import stream
+
+
+def test_the_disk_image_and_the_live_system_are_of_the_same_release(tmp_path: Path) -> None:
+    layout = Layout.of(tmp_path)
+    layout.make()
+    stream.publish(layout, "simulated")
+    document = json.loads((layout.boot / "streams/lab.json").read_text())
+    formats = document["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]
+    [name] = [name for name in formats if name.startswith("raw.")]
+
+    def content(artifact: dict[str, str]) -> bytes:
+        data = (layout.boot / urlsplit(artifact["location"]).path.lstrip("/")).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == artifact["sha256"]
+        return data
+
+    assert image_os_release(content(formats[name]["disk"])).encode() == content(formats["pxe"]["rootfs"])

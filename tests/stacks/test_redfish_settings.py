@@ -1,0 +1,415 @@
+"""Settings of servers with a BMC: every rule of the section, and what they become for the providers."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from components.boot.stream import StreamError
+from stacks import connections
+from stacks.names import Names
+from stacks.problems import Problem, SettingsError
+from stacks.sections.redfish import Redfish
+from stacks.settings import Settings, parse
+from stacks.stream import boot_artifacts
+from tests.mocks import config_text
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SECRET = "hunter2-canary"
+_FINGERPRINT = "sha256:" + "0123456789abcdef" * 4
+
+
+def _server(name: str, place: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "bmc": {"address": f"https://10.0.0.{place}"},
+        "mac": f"52:54:00:00:00:{place:02x}",
+        "address": f"192.0.2.{place}",
+        **changes,
+    }
+
+
+_SERVERS = [
+    _server("worker-4", 14),
+    *(_server(f"control-plane-{number}", 10 + number) for number in (2, 0, 1)),
+    _server("worker-0", 13),
+]
+_RACK: dict[str, Any] = {
+    "clusterName": "rack",
+    "baseDomain": "example.com",
+    "openshiftVersion": "4.21.3",
+    "platform": {
+        "type": "redfish",
+        "gateway": "192.0.2.1",
+        "prefix": 24,
+        "nameservers": ["192.0.2.53"],
+        "bmc": {"username": "ipi", "password": _SECRET},
+        "bootstrap": {"type": "lend", "server": "worker-0"},
+        "servers": _SERVERS,
+    },
+    "boot": {"streamFile": "stacks/rhcos-4.21.json", "install": {"device": {"smallest": True}}},
+    "dns": {"type": "none"},
+    "artifacts": {
+        "type": "s3",
+        "bucket": "b",
+        "region": "r",
+        "baseUrl": "https://b.example.com",
+        "accessKeyId": "a",
+        "secretAccessKey": "b",
+    },
+    "install": {"pullSecret": '{"auths":{}}'},
+}
+
+
+@pytest.fixture(scope="module")
+def certificate() -> str:
+    """An authority's certificate, PEM."""
+    return trustme.CA().cert_pem.bytes().decode()
+
+
+def _with(**changes: Any) -> dict[str, Any]:
+    """`platform__bmc__ca="..."` sets platform.bmc.ca; `platform__servers__0__mac` the first server's; None removes."""
+    tree = copy.deepcopy(_RACK)
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        section: Any = tree
+        for part in parents:
+            section = section[int(part)] if part.isdigit() else section.setdefault(part, {})
+        if value is None:
+            del section[last]
+        else:
+            section[last] = value
+    return tree
+
+
+def _settings(**changes: Any) -> Settings:
+    return parse(config_text(_with(**changes)), "s1")
+
+
+def _problems(**changes: Any) -> tuple[Problem, ...]:
+    with pytest.raises(SettingsError) as caught:
+        _settings(**changes)
+    assert _SECRET not in str(caught.value)
+    return caught.value.problems
+
+
+def test_the_list_says_who_there_is() -> None:
+    settings = _settings()
+    assert (settings.control_plane.count, settings.workers.count) == (3, 2)
+    names = ("control-plane-0", "control-plane-1", "control-plane-2", "worker-0", "worker-4")
+    assert settings.machines == names
+    assert Names.of(settings).all == ("rack-bootstrap", *(f"rack-{name}" for name in names))
+    server = settings.server("worker-4")
+    assert server is not None and (server.address, server.role, server.number) == ("192.0.2.14", "worker", 4)
+
+
+def test_counts_that_agree_may_stand_there() -> None:
+    assert _settings(controlPlane={"count": 3}, workers={"count": 2}).workers.count == 2
+
+
+def test_kernel_arguments_add_up() -> None:
+    settings = _settings(
+        boot__kernelArguments=["a"],
+        controlPlane={"kernelArguments": ["c"]},
+        workers={"kernelArguments": ["w"]},
+        platform__servers__0__kernelArguments=["own"],
+    )
+    assert settings.kernel_arguments("worker-4") == ("a", "w", "own")
+    assert settings.kernel_arguments("worker-0") == ("a", "w")
+    assert settings.kernel_arguments("control-plane-0") == ("a", "c")
+
+
+def test_a_server_may_have_rules_of_its_own() -> None:
+    settings = _settings(
+        boot__install__wipeDisks=[{"rotational": True}],
+        platform__servers__0__installDevice={"byId": "x"},
+        platform__servers__0__wipeDisks=[],
+    )
+    assert settings.install_device("worker-4").rules == {"byId": "x"}
+    assert settings.install_device("worker-0").rules == {"smallest": True}
+    assert settings.wipe_disks("worker-4") == ()
+    assert [rule.rules for rule in settings.wipe_disks("worker-0")] == [{"rotational": True}]
+
+
+_WRONG: list[tuple[dict[str, Any], str, str, str]] = [
+    # changes, where the problem is, why, remedy
+    ({"platform__servers__0__bmc": {"address": "http://10.0.0.1"}}, "servers[0].bmc.address", "no https URL", "give"),
+    (
+        {"platform__servers__0__bmc": {"address": "https://a/redfish/v1"}},
+        "servers[0].bmc.address",
+        "no https",
+        "no path",
+    ),
+    ({"platform__servers__0__bmc": {}}, "servers[0].bmc.address", "it is required", "pulumi config set"),
+    ({"platform__servers__0__mac": "52:54:00:00:00:AA"}, "servers[0].mac", "no MAC address in lower case", "write it"),
+    ({"platform__servers__0__mac": "01:54:00:00:00:0a"}, "servers[0].mac", "a group's address", "inventory"),
+    ({"platform__servers__0__address": "192.0.2.0/24"}, "servers[0].address", "no IPv4 address", "without prefix"),
+    ({"platform__servers__0__consent": "yes"}, "servers[0].consent", "it should be 'wipe'", "wipe: it may be"),
+    ({"platform__servers__0__kernelArguments": ["a b"]}, "servers[0].kernelArguments", "not one argument", "per list"),
+    ({"platform__servers__0__installDevice": {}}, "servers[0].installDevice", "it has no rule", "give one rule"),
+    ({"platform__bmc__ca": "no pem"}, "bmc.ca", "it holds no certificate", "BEGIN CERTIFICATE"),
+    ({"platform__bmc__fingerprint": "AA:BB"}, "bmc.fingerprint", "it is not 'sha256:' and 64", "openssl s_client"),
+    ({"platform__bmc__bootMethod": "tftp"}, "bmc.bootMethod", "it should be 'pxe'", "pxe: the firmware's own"),
+    ({"platform__bmc__bootMode": "legacy"}, "bmc.bootMode", "it should be 'bios' or 'uefi'", "as the server is set"),
+    ({"platform__bmc__bootImage": "nfs://x"}, "bmc.bootImage", "it is no http(s) URL", "fetches it"),
+    ({"platform__gateway": "x"}, "gateway", "it is no IPv4 address", "give one address"),
+    ({"platform__prefix": 32}, "prefix", "less than or equal to 31", "the prefix length"),
+    ({"platform__nameservers": ["ns1"]}, "nameservers[0]", "it is no IPv4 address", "give one address"),
+    ({"platform__networkBoot": "bootp"}, "networkBoot", "it should be 'dhcp' or 'static'", "kernel arguments"),
+    ({"platform__bootstrap": {"type": "vm"}}, "bootstrap.type", "none of the kinds", "'lend', 'local-vm', 'none'"),
+    ({"platform__servers__0__bmc": {"address": "https://a", "ipmi": 1}}, "servers[0].bmc.ipmi", "no such setting", ""),
+]
+_CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
+    ({"boot__install": None}, "boot.install", "no rule says to which", "set boot.install.device"),
+    (
+        {"controlPlane": {"count": 1}, "workers": {"count": 0}},
+        "controlPlane.count workers.count",
+        "platform.servers lists",
+        "remove it",
+    ),
+    ({"workers": {"count": 1}}, "workers.count", "platform.servers lists 2 of this role", "remove it"),
+    ({"platform__servers__0__name": "worker-0"}, "platform.servers[4].name", "servers[0].name is the same", "its own"),
+    (
+        {"platform__servers__1__mac": _SERVERS[0]["mac"]},
+        "platform.servers[1].mac",
+        "servers[0].mac is the same",
+        "each",
+    ),
+    (
+        {"platform__servers__1__address": "192.0.2.14"},
+        "platform.servers[1].address",
+        "servers[0].address",
+        "each its own",
+    ),
+    (
+        {"platform__servers__1__address": "192.0.2.1"},
+        "platform.gateway",
+        "servers[1].address is the same",
+        "each its own",
+    ),
+    (
+        {"platform__servers__1__bmc": {"address": "https://10.0.0.14/"}},
+        "platform.servers[1].bmc.address",
+        "servers[0].bmc.address is the same",
+        "give each its own",
+    ),
+    (
+        {"platform__servers__0__privateAddress": "10.9.0.1", "platform__servers__1__privateAddress": "10.9.0.1"},
+        "platform.servers[1].privateAddress",
+        "servers[0].privateAddress is the same",
+        "give each its own",
+    ),
+    ({"platform__servers__1__address": "192.0.3.9"}, "platform.servers[1].address", "192.0.2.0/24", "correct it"),
+    (
+        {"platform__servers__1__address": "192.0.2.255"},
+        "platform.servers[1].address",
+        "no machine of the network",
+        "it",
+    ),
+    ({"platform__interface": "eno1"}, "platform.interface", "nothing reads it", "remove it"),
+    (
+        {"platform__networkBoot": "static", "platform__gateway": None, "platform__nameservers": None},
+        "platform.gateway platform.interface platform.nameservers",
+        "nothing else tells the machines",
+        "or networkBoot to dhcp",
+    ),
+    (
+        {"platform__servers__2__bmc": {"address": "https://10.0.0.9", "bootMethod": "virtual-media"}},
+        "platform.servers[2].bmc.bootImage",
+        "none is named",
+        "set platform.bmc.bootImage",
+    ),
+    (
+        {
+            "platform__bmc__bootMode": "bios",
+            "platform__servers__2__bmc": {"address": "https://10.0.0.9", "bootMethod": "uefi-http"},
+        },
+        "platform.servers[2].bmc.bootMethod",
+        "only UEFI firmware boots over HTTP",
+        "set bootMode to uefi",
+    ),
+    ({"platform__bootstrap": {"type": "none"}}, "platform.bootstrap.type", "it is not built yet", "set it to lend"),
+    (
+        {
+            "platform__bootstrap": {
+                "type": "local-vm",
+                "address": "192.0.3.9",
+                "mac": _SERVERS[0]["mac"],
+                "bridge": "br0",
+            }
+        },
+        "platform.bootstrap.address platform.bootstrap.mac platform.bootstrap.type",
+        "",
+        "",
+    ),
+    (
+        {"platform__bootstrap": {"type": "lend", "server": "control-plane-0"}},
+        "platform.bootstrap.server",
+        "it is no worker of platform.servers",
+        "name one of: worker-0, worker-4",
+    ),
+    ({"platform__servers": _SERVERS[1:4]}, "platform.bootstrap.type", "no worker whose server could be lent", "list a"),
+    ({"apiAddress": {"type": "kube-vip"}}, "apiAddress.mode", "no BGP peers", "set it to arp"),
+    ({"serviceAddresses": {"type": "cloud-controller"}}, "serviceAddresses.type", "no cloud controller", "metallb-l2"),
+    (
+        {"serviceAddresses": {"type": "metallb-bgp", "pools": [{"name": "p", "reserve": 4}]}},
+        "serviceAddresses.type",
+        "no addresses to reserve",
+        "pools of addresses of your own",
+    ),
+    (
+        {"reprovision": {"consent": ["control-plane-7"]}},
+        "reprovision.consent[0]",
+        "no such control plane",
+        "name one of",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "why", "remedy"), _WRONG, ids=[f"{row[1]}-{i}" for i, row in enumerate(_WRONG)]
+)
+def test_a_wrong_value_is_one_problem(changes: dict[str, Any], path: str, why: str, remedy: str) -> None:
+    (problem,) = _problems(**changes)
+    assert problem.path == f"metal-ipi:platform.{path}"
+    assert why in problem.why and remedy in problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("changes", "paths", "why", "remedy"), _CONFLICTS, ids=[f"{row[1]}-{i}" for i, row in enumerate(_CONFLICTS)]
+)
+def test_what_cannot_go_together_is_told(changes: dict[str, Any], paths: str, why: str, remedy: str) -> None:
+    problems = _problems(**changes)
+    assert [problem.path for problem in problems] == [f"metal-ipi:{path}" for path in paths.split()]
+    assert all(why in problem.why and remedy in problem.remedy for problem in problems)
+
+
+def test_all_conflicts_are_told_at_once() -> None:
+    problems = _problems(
+        boot__install=None,
+        apiAddress={"type": "kube-vip"},
+        platform__servers__1__mac=_SERVERS[0]["mac"],
+        platform__servers__1__address="192.0.3.9",
+        platform__bootstrap={"type": "none"},
+    )
+    assert len(problems) == 5
+
+
+def test_two_systems_may_share_a_bmc() -> None:
+    shared = {"address": "https://10.0.0.14"}
+    _settings(
+        platform__servers__0__bmc={**shared, "systemId": "1"}, platform__servers__1__bmc={**shared, "systemId": "2"}
+    )
+
+
+def test_ca_and_fingerprint_exclude_each_other(certificate: str) -> None:
+    (problem,) = _problems(platform__bmc__ca=certificate, platform__bmc__fingerprint=_FINGERPRINT)
+    assert (problem.path, problem.why) == ("metal-ipi:platform.bmc", "ca and fingerprint are both set")
+
+
+@pytest.mark.parametrize("key", ["username", "password"])
+def test_only_a_rehearsal_does_without_credentials(key: str) -> None:
+    (problem,) = _problems(**{f"platform__bmc__{key}": None})
+    assert (problem.path, problem.value) == (f"metal-ipi:platform.bmc.{key}", "(not set)")
+    assert ("--secret" in problem.remedy) == (key == "password")
+    assert _settings(**{f"platform__bmc__{key}": None}, rehearsal=True).rehearsal
+    own = {f"platform__servers__{place}__bmc__{key}": "own" for place in range(len(_SERVERS))}
+    _settings(**{f"platform__bmc__{key}": None}, **own)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"platform__bmc__password": [_SECRET]},
+        {"platform__bmc__passwords": _SECRET},
+        {"platform__servers__0__bmc__password": {"value": _SECRET}},
+        {"platform__servers__0__bmc__adress": "x"},
+        {"platform__servers__0__password": _SECRET},
+        {"platform__servers__0__bmc": _SECRET},
+        {"platform__servers": [_SECRET]},
+        {"platform__servers": {"password": _SECRET}},
+        {"platform__type": "redfsh"},
+        {"platform__servers__1__mac": _SERVERS[0]["mac"]},
+    ],
+    ids=str,
+)
+def test_no_message_shows_a_password(changes: dict[str, Any]) -> None:
+    _problems(**changes)
+
+
+def test_the_password_is_not_in_the_settings_repr() -> None:
+    assert _SECRET not in repr(_settings())
+
+
+def test_the_provider_gets_each_servers_bmc(certificate: str) -> None:
+    settings = _settings(
+        platform__bmc__ca=certificate,
+        platform__bmc__bootMethod="uefi-http",
+        platform__servers__0__bmc={
+            "address": "https://10.0.0.14",
+            "username": "own",
+            "password": "other",
+            "fingerprint": _FINGERPRINT,
+            "systemId": "1",
+            "bootMethod": "virtual-media",
+            "bootImage": "http://boot.example.com/ipxe.iso",
+            "bootMode": "uefi",
+        },
+    )
+    sections = connections.provider_sections(settings)
+    assert set(sections) == {"bmcs", "artifacts"}
+    assert list(sections["bmcs"]) == [server["name"] for server in _SERVERS]
+    assert sections["bmcs"]["worker-4"] == {
+        "address": "https://10.0.0.14",
+        "username": "own",
+        "password": "other",
+        "fingerprint": _FINGERPRINT,
+        "systemId": "1",
+        "bootMethod": "virtual-media",
+        "bootMode": "uefi",
+        "bootImage": "http://boot.example.com/ipxe.iso",
+    }
+    assert sections["bmcs"]["worker-0"] == {
+        "address": "https://10.0.0.13",
+        "username": "ipi",
+        "password": _SECRET,
+        "ca": certificate,
+        "bootMethod": "uefi-http",
+    }
+
+
+def test_a_rehearsal_stands_in_for_credentials() -> None:
+    settings = _settings(platform__bmc=None, rehearsal=True)
+    bmc = connections.provider_sections(settings)["bmcs"]["worker-0"]
+    assert (bmc["username"], bmc["password"], bmc["bootMethod"]) == ("rehearsal", "rehearsal", "pxe")
+
+
+def test_defaults() -> None:
+    settings = _settings()
+    assert isinstance(settings.platform, Redfish) and settings.boot.install is not None
+    assert settings.platform.network_boot == "dhcp"
+    install = settings.boot.install
+    assert (install.image, install.valid_hours, install.wipe_disks) == ("live", 24, ())
+    assert settings.reprovision.model_dump() == {
+        "max_unavailable": 1,
+        "consent": (),
+        "pre_reboot_commands": (),
+        "pxe_commands": (),
+        "drain_timeout": 600,
+    }
+
+
+def test_a_stream_without_a_disk_image_cannot_give_one(tmp_path: Path) -> None:
+    tree = json.loads((_ROOT / "stacks/rhcos-4.21.json").read_text())
+    del tree["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]["raw.gz"]
+    stream = tmp_path / "stream.json"
+    stream.write_text(json.dumps(tree))
+    assert boot_artifacts(_settings(boot__streamFile=str(stream))).disk is None
+    with pytest.raises(StreamError, match=r"names no disk image .* set that to 'live'"):
+        boot_artifacts(_settings(boot__streamFile=str(stream), boot__install__image="stream"))
+    assert boot_artifacts(_settings(boot__install__image="stream")).disk is not None
