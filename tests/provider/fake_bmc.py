@@ -97,7 +97,7 @@ class _Systems:
         self._bmc = bmc
 
     def __getattr__(self, name: str) -> Any:
-        def missing(*_: Any) -> None:
+        def missing(*_: Any, **__: Any) -> None:
             raise error.NotSupportedError(f"{name} is not emulated")
 
         return missing
@@ -135,6 +135,9 @@ class _Systems:
 
     def set_boot_mode(self, identity: str, boot_mode: str) -> None:
         self._bmc.machine.mode = boot_mode
+
+    def set_boot_image(self, identity: str, *_: Any, **__: Any) -> None:
+        return
 
     def get_total_memory(self, identity: str) -> int:
         return 16
@@ -190,6 +193,7 @@ class FakeBmc:
     faults: list[Fault] = field(default_factory=list[Fault])
     """Each is asked once, in order; one that answers None is left for a later request."""
     date: str | None = None
+    """What its clock shows; not given: the time."""
     address: str = ""
     ca: str = ""
     certificate: bytes = b""
@@ -209,13 +213,8 @@ class FakeBmc:
             answer = fault(request)
             if answer is not None:
                 self.faults.remove(fault)
-                return self._dated(answer)(environment, start)
-        return self._dated(self._answer(request))(environment, start)
-
-    def _dated(self, answer: Response) -> Response:
-        if self.date:
-            answer.headers["Date"] = self.date
-        return answer
+                return answer(environment, start)
+        return self._answer(request)(environment, start)
 
     def _answer(self, request: Request) -> Response:
         path = request.path.rstrip("/")
@@ -312,6 +311,15 @@ def once(method: str, end: str, status: int, headers: dict[str, str] | None = No
     return fault
 
 
+def moved(end: str, location: str) -> Fault:
+    """A fault: sends one request elsewhere."""
+
+    def fault(request: Request) -> Response | None:
+        return Response(status=308, headers={"Location": location}) if request.path.endswith(end) else None
+
+    return fault
+
+
 def lost(method: str, end: str, bmc: FakeBmc, *, before: bool) -> Fault:
     """A fault: the connection breaks, before the request was worked on, or after."""
 
@@ -326,9 +334,15 @@ def lost(method: str, end: str, bmc: FakeBmc, *, before: bool) -> Fault:
     return fault
 
 
-class _Quiet(WSGIRequestHandler):
-    def log(self, type: str, message: str, *args: Any) -> None:
-        return
+def _handler(bmc: FakeBmc) -> type[WSGIRequestHandler]:
+    class Handler(WSGIRequestHandler):
+        def log(self, type: str, message: str, *args: Any) -> None:
+            return
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return bmc.date or super().date_time_string()
+
+    return Handler
 
 
 @contextmanager
@@ -342,7 +356,7 @@ def running(
     bmc.certificate = ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode())
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     issued.configure_cert(context)
-    server = make_server("127.0.0.1", 0, bmc, threaded=True, request_handler=_Quiet, ssl_context=context)
+    server = make_server("127.0.0.1", 0, bmc, threaded=True, request_handler=_handler(bmc), ssl_context=context)
     bmc.address = f"https://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()

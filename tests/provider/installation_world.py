@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from provider import configuration
 from provider.configuration import Settings
 from provider.errors import InitFailed
 from provider.installation import Installation, Pace
+from provider.installation.remote import Opener
 from provider.resource import Context, Values
 from provider.status import Status
 from tests.provider import ssh_servers as ssh
@@ -22,7 +23,9 @@ from tests.provider.harness import RecordedLog
 
 OLD, NEW = "0" * 16, "1" * 16
 DIRECTORY = "an-unguessable-directory"
-PACE = Pace(look=0.05, patience=0.3, entry=1.5, leave=1.0, vanished=0.5, power=0.2, commands=5.0)
+PACE = Pace(
+    look=0.05, gather=0.1, patience=0.3, entry=1.5, leave=1.0, vanished=0.5, power=0.2, cluster=0.5, commands=5.0
+)
 UPLOAD_HOST = ssh.key()
 
 
@@ -41,6 +44,7 @@ class World:
     """Outputs by machine, as the engine would keep them."""
 
     def __post_init__(self) -> None:
+        self.opener: Opener = lambda platform, settings, status: self.driver
         self.nodes = FakeNodes(self.log)
         self.cluster.respond = self.nodes.respond
         self.cluster.answers.clear()
@@ -48,7 +52,7 @@ class World:
 
     def another_run(self) -> Installation:
         """The plugin of the next update: it remembers nothing."""
-        self.item = Installation(PACE, lambda platform, settings: self.driver)
+        self.item = Installation(PACE, self.opener)
         return self.item
 
     async def machine(self, name: str, *, installed: str | None = None, ready: bool = True) -> FakeMachine:
@@ -108,7 +112,7 @@ class World:
             "members": [node_of(each.name) for each in self.machines],
             "credentials": self.cluster.spec(),
             "drainTimeoutSeconds": 2,
-            "check": "test -e /",
+            "check": "look-around",
             "timeoutSeconds": 15,
             **more,
         }
@@ -131,6 +135,10 @@ class World:
             self.states[name] = error.outputs
             raise
         return self.states[name]
+
+
+Run = Callable[[Callable[[World], Awaitable[None]]], None]
+"""The fixture `run`: runs a test in a world of its own."""
 
 
 def node_of(name: str) -> str:

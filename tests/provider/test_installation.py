@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+import re
 from typing import Any
 
 import pytest
 
 from provider.errors import InitFailed, ProviderError
 from provider.values import UNKNOWN, has_unknown
-from tests.provider import fake_cluster
-from tests.provider.fake_cluster import FakeCluster
-from tests.provider.installation_world import NEW, OLD, World, world
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[FakeCluster]:
-    with fake_cluster.running() as server:
-        yield server
-
-
-Run = Callable[[Callable[[World], Awaitable[None]]], None]
-
-
-@pytest.fixture
-def run(tmp_path: Path, cluster: FakeCluster) -> Run:
-    def runner(test: Callable[[World], Awaitable[None]]) -> None:
-        async def inside() -> None:
-            async with world(tmp_path, cluster) as it:
-                await test(it)
-
-        asyncio.run(asyncio.wait_for(inside(), 60))
-
-    return runner
+from tests.provider.installation_world import NEW, OLD, Run, World
 
 
 def test_a_new_machine_is_booted_from_the_network_and_restarted_from_its_disk(run: Run) -> None:
@@ -113,18 +89,30 @@ def test_a_bmc_that_ignores_the_one_time_boot(run: Run) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")
         machine.disk = OLD
-        it.driver.ignores_one_time = True
+        it.driver.ignores = 2
         machine.fails["kexec"] = "no kexec"
         with pytest.raises(InitFailed, match=r"network boot: it came up from its disk instead.*Try another `bootMe"):
             await it.up(machine)
         # What the user has at hand comes last.
         it.another_run()
+        it.driver.ignores = 2
         with pytest.raises(ProviderError, match=r"kexec: .*no kexec.*pxe-commands: command 1 of .* ended with 3"):
             await it.up(machine, pxeCommands=["exit 3"])
         # What came up from the disk can send itself.
         it.another_run()
         machine.fails.clear()
         assert (await it.up(machine))["via"] == "kexec"
+
+    run(test)
+
+
+def test_a_bmc_is_asked_twice(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.disk = OLD
+        machine.fails["kexec"] = "no kexec"
+        it.driver.ignores = 1
+        assert (await it.up(machine))["via"] == "network boot"
 
     run(test)
 
@@ -172,7 +160,9 @@ def test_files_that_are_gone_are_named(run: Run) -> None:
     run(test)
 
 
-@pytest.mark.parametrize("step", range(14))
+# httpcore and asyncssh leave a socket open where they are cancelled just after they got it: a real kill closes it.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("step", range(12))
 def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")
@@ -254,6 +244,6 @@ def test_problems_of_inputs(run: Run, wrong: dict[str, Any], problem: str) -> No
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")
         found = [f"{each.path} {each.reason}" for each in it.item.check({**it.inputs(machine), **wrong})]
-        assert [text for text in found if __import__("re").search(problem, text)], found
+        assert [text for text in found if re.search(problem, text)], found
 
     run(test)

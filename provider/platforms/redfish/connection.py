@@ -119,7 +119,6 @@ class Connection:
         from sushy.connector import Connector
 
         # What sushy logs, requests and refusals, is in our errors; on standard error nobody would blot it out.
-        logging.getLogger("sushy").addHandler(logging.NullHandler())
         logging.getLogger("sushy").propagate = False
 
         class OneTry(Connector):

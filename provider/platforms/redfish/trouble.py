@@ -99,10 +99,14 @@ def _http(error: Any, response: Any) -> Trouble:
 
 
 def _connection(causes: list[BaseException]) -> Trouble:
+    import requests
+
     texts = " ".join(str(cause) for cause in causes)
-    if "wrong version number" in texts.lower() or "WRONG_VERSION_NUMBER" in texts:
+    if "wrong version number" in texts.lower():
         return Trouble(seen="it does not speak TLS there", remedy="correct `address`")
     for cause in causes:
+        if isinstance(cause, requests.exceptions.InvalidSchema):
+            return Trouble(seen="it sends us to an address without TLS", remedy="correct `address`")
         if isinstance(cause, socket.gaierror):
             return Trouble(seen=f"its name cannot be resolved ({cause.strerror})", remedy="correct `address`")
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
