@@ -229,6 +229,14 @@ def test_a_boot_method_that_is_not_offered(bmc: FakeBmc) -> None:
     assert bmc.machine.resets == []
 
 
+def test_an_override_that_cannot_be_withdrawn_is_told(bmc: FakeBmc) -> None:
+    bmc.machine.enabled, bmc.machine.target, bmc.machine.forgets = "Continuous", "Pxe", ("Disabled",)
+    bmc.machine.targets_offered = ("Pxe",)
+    message = refusal(bmc, from_disk)
+    assert "still boots from the network" in message and bmc.machine.resets == []
+    assert "took Disabled, but then said Pxe (Continuous)" in message and "it does not offer that" in message
+
+
 def test_a_lost_answer_to_a_reset_does_not_lead_to_the_disk(bmc: FakeBmc) -> None:
     bmc.machine.power = "On"
     bmc.faults = [lost("POST", "ComputerSystem.Reset", bmc, before=False)]
