@@ -87,11 +87,11 @@ def test_inventory(bmc: FakeBmc) -> None:
 
 
 def test_the_installer_is_booted_once_whether_the_server_is_on_or_off(bmc: FakeBmc) -> None:
-    assert drive(bmc, install) == []
-    assert drive(bmc, install) == []
-    assert drive(bmc, from_disk) == []
-    assert bmc.machine.boots == ["Pxe", "Pxe", "Hdd"]
-    assert bmc.machine.resets == ["On", "ForceRestart", "ForceRestart"]
+    for _ in range(2):
+        assert drive(bmc, install) == []
+        assert drive(bmc, from_disk) == []
+    assert bmc.machine.boots == ["Pxe", "Hdd", "Pxe", "Hdd"]
+    assert bmc.machine.resets == ["On", "ForceRestart", "ForceRestart", "ForceRestart"]
     assert bmc.bodies[0]["Boot"]["BootSourceOverrideEnabled"] == "Once"
 
 
@@ -121,6 +121,7 @@ def test_virtual_media_and_uefi_http(bmc: FakeBmc) -> None:
 def test_the_boot_mode_is_sent_where_it_changes(bmc: FakeBmc) -> None:
     drive(bmc, install, bootMode="uefi")
     assert "BootSourceOverrideMode" not in bmc.bodies[-1]["Boot"]
+    drive(bmc, from_disk)
     drive(bmc, install, bootMode="bios")
     assert bmc.bodies[-1]["Boot"]["BootSourceOverrideMode"] == "Legacy"
 
@@ -219,6 +220,14 @@ def test_a_one_time_boot_an_earlier_attempt_left_is_set_for_every_boot(bmc: Fake
     assert drive(bmc, install) == [], "this BMC does not tell"
     assert "did not take its one-time boot" in drive(bmc, install)[0]
     assert bmc.machine.boots == ["Hdd", "Pxe"]
+
+
+def test_a_one_time_boot_that_is_used_up_and_not_taken_is_set_for_every_boot(bmc: FakeBmc) -> None:
+    bmc.machine.uses_up = True
+    assert drive(bmc, install) == [] and bmc.machine.boots == ["Hdd"], "this BMC lies"
+    assert "did not take its one-time boot" in drive(bmc, install)[0]
+    drive(bmc, from_disk)
+    assert bmc.machine.boots == ["Hdd", "Pxe", "Hdd"] and bmc.machine.enabled == "Disabled"
 
 
 def test_a_boot_method_that_is_not_offered(bmc: FakeBmc) -> None:
