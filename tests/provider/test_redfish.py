@@ -230,6 +230,14 @@ def test_a_one_time_boot_that_is_used_up_and_not_taken_is_set_for_every_boot(bmc
     assert bmc.machine.boots == ["Hdd", "Pxe", "Hdd"] and bmc.machine.enabled == "Disabled"
 
 
+def test_a_bmc_that_knows_one_time_boots_only(bmc: FakeBmc) -> None:
+    bmc.machine.uses_up, bmc.machine.refuses = True, ("Continuous",)
+    drive(bmc, install)
+    bmc.machine.uses_up = False
+    drive(bmc, install)
+    assert bmc.machine.boots == ["Hdd", "Pxe"]
+
+
 def test_a_boot_method_that_is_not_offered(bmc: FakeBmc) -> None:
     bmc.machine.targets_offered = ("None", "Hdd", "UefiHttp", "Cd")
     message = refusal(bmc, install)

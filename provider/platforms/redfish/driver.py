@@ -103,13 +103,12 @@ class Redfish:
         found = await boot.read(connection)
         left = found.power == "On" and found.enabled == boot.ONCE and found.from_network
         every_time = left or (connection.settings.address, machine_id) in _asked
-        _asked.add((connection.settings.address, machine_id))
         if every_time:
-            await self._say(f"{connection.where} did not take its one-time boot: it is set for every boot now")
-        if await self._boot_from_network(connection, mac, every_time=every_time):
-            return
-        await self._say(f"{connection.where} passed over its one-time boot: it is set for every boot now")
-        await self._boot_from_network(connection, mac, every_time=True)
+            await self._say(f"{connection.where} did not take its one-time boot: now it is to be for every boot")
+        if not await self._boot_from_network(connection, mac, every_time=every_time):
+            await self._say(f"{connection.where} passed over its one-time boot: now it is to be for every boot")
+            await self._boot_from_network(connection, mac, every_time=True)
+        _asked.add((connection.settings.address, machine_id))
 
     async def _boot_from_network(self, connection: Connection, mac: str | None, *, every_time: bool) -> bool:
         """Whether the BMC has nothing to say against that it did."""
