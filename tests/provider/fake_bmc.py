@@ -48,7 +48,9 @@ class Machine:
     shuts_down: bool = True
     """Whether its operating system listens."""
     passes_over: bool = False
-    """Whether one-time boots are ignored."""
+    """Whether one-time boots are ignored, and stay listed."""
+    uses_up: bool = False
+    """Whether one-time boots are ignored, and look as if they were not."""
     forgets: tuple[str, ...] = ()
     """Kinds of overrides that are taken and dropped."""
     refuses: tuple[str, ...] = ()
@@ -85,7 +87,8 @@ class Machine:
             self.boots.append("Hdd")
             return
         usual = (self.order or ["Hdd"])[0]
-        self.boots.append(self.target if self.enabled in ("Once", "Continuous") else usual)
+        taken = self.enabled == "Continuous" or (self.enabled == "Once" and not self.uses_up)
+        self.boots.append(self.target if taken else usual)
         if self.enabled == "Once":
             self.enabled, self.target = "Disabled", "None"
 

@@ -87,11 +87,11 @@ def test_inventory(bmc: FakeBmc) -> None:
 
 
 def test_the_installer_is_booted_once_whether_the_server_is_on_or_off(bmc: FakeBmc) -> None:
-    assert drive(bmc, install) == []
-    assert drive(bmc, install) == []
-    assert drive(bmc, from_disk) == []
-    assert bmc.machine.boots == ["Pxe", "Pxe", "Hdd"]
-    assert bmc.machine.resets == ["On", "ForceRestart", "ForceRestart"]
+    for _ in range(2):
+        assert drive(bmc, install) == []
+        assert drive(bmc, from_disk) == []
+    assert bmc.machine.boots == ["Pxe", "Hdd", "Pxe", "Hdd"]
+    assert bmc.machine.resets == ["On", "ForceRestart", "ForceRestart", "ForceRestart"]
     assert bmc.bodies[0]["Boot"]["BootSourceOverrideEnabled"] == "Once"
 
 
@@ -121,6 +121,7 @@ def test_virtual_media_and_uefi_http(bmc: FakeBmc) -> None:
 def test_the_boot_mode_is_sent_where_it_changes(bmc: FakeBmc) -> None:
     drive(bmc, install, bootMode="uefi")
     assert "BootSourceOverrideMode" not in bmc.bodies[-1]["Boot"]
+    drive(bmc, from_disk)
     drive(bmc, install, bootMode="bios")
     assert bmc.bodies[-1]["Boot"]["BootSourceOverrideMode"] == "Legacy"
 
@@ -221,12 +222,36 @@ def test_a_one_time_boot_an_earlier_attempt_left_is_set_for_every_boot(bmc: Fake
     assert bmc.machine.boots == ["Hdd", "Pxe"]
 
 
+def test_a_one_time_boot_that_is_used_up_and_not_taken_is_set_for_every_boot(bmc: FakeBmc) -> None:
+    bmc.machine.uses_up = True
+    assert drive(bmc, install) == [] and bmc.machine.boots == ["Hdd"], "this BMC lies"
+    assert "did not take its one-time boot" in drive(bmc, install)[0]
+    drive(bmc, from_disk)
+    assert bmc.machine.boots == ["Hdd", "Pxe", "Hdd"] and bmc.machine.enabled == "Disabled"
+
+
+def test_a_bmc_that_knows_one_time_boots_only(bmc: FakeBmc) -> None:
+    bmc.machine.uses_up, bmc.machine.refuses = True, ("Continuous",)
+    drive(bmc, install)
+    bmc.machine.uses_up = False
+    drive(bmc, install)
+    assert bmc.machine.boots == ["Hdd", "Pxe"]
+
+
 def test_a_boot_method_that_is_not_offered(bmc: FakeBmc) -> None:
     bmc.machine.targets_offered = ("None", "Hdd", "UefiHttp", "Cd")
     message = refusal(bmc, install)
     assert "does not offer Pxe, which `bootMethod: pxe` needs, but None, Hdd, UefiHttp, Cd" in message
     assert message.endswith("set `bootMethod` to uefi-http or virtual-media")
     assert bmc.machine.resets == []
+
+
+def test_an_override_that_cannot_be_withdrawn_is_told(bmc: FakeBmc) -> None:
+    bmc.machine.enabled, bmc.machine.target, bmc.machine.forgets = "Continuous", "Pxe", ("Disabled",)
+    bmc.machine.targets_offered = ("Pxe",)
+    message = refusal(bmc, from_disk)
+    assert "still boots from the network" in message and bmc.machine.resets == []
+    assert "took Disabled, but then said Pxe (Continuous)" in message and "it does not offer that" in message
 
 
 def test_a_lost_answer_to_a_reset_does_not_lead_to_the_disk(bmc: FakeBmc) -> None:

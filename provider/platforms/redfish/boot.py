@@ -70,11 +70,14 @@ def _value(member: Any) -> str | None:
 
 
 async def arm(connection: Connection, mac: str | None, say: Say, *, every_time: bool = False) -> str:
-    """Has the next boot come from the network. Answers how that was reached: ONCE, EVERY_TIME or ORDER."""
+    """Has the next boot come from the network. Answers how that was reached: ONCE, EVERY_TIME or ORDER.
+
+    `every_time` prefers that to once; not all BMCs have both.
+    """
     settings = connection.settings
     target = await connection.call("which boots it offers", lambda system: _offered(connection, system))
     refusals: list[str] = []
-    for kind in (EVERY_TIME,) if every_time else (ONCE, EVERY_TIME):
+    for kind in (EVERY_TIME, ONCE) if every_time else (ONCE, EVERY_TIME):
         try:
             await connection.call(f"to boot {target} ({kind})", _setting(settings, target, kind))
         except Refused as error:

@@ -13,6 +13,9 @@ from provider.platforms.redfish.inventory import Inventory
 from provider.platforms.redfish.lending import LentServer
 from provider.platforms.redfish.power import Patience, Say
 
+_asked: set[tuple[str, str]] = set()
+"""Addresses and machines which this process sent to the network, and not back to their disks yet."""
+
 
 async def _silent(text: str) -> None:
     return
@@ -95,15 +98,17 @@ class Redfish:
     async def boot_installer(self, machine_id: str) -> None:
         connection = self._of(machine_id)
         mac = MachineId.parse(machine_id).mac
-        # What an earlier attempt left although the server runs: it was passed over, so this time it is for every boot.
+        # A one-time boot that is still listed although the server runs was passed over. One that is not listed, and did
+        # not lead to the installer either, nobody sees but who asks again without having come to `boot_disk`.
         found = await boot.read(connection)
-        every_time = found.power == "On" and found.enabled == boot.ONCE and found.from_network
+        left = found.power == "On" and found.enabled == boot.ONCE and found.from_network
+        every_time = left or (connection.settings.address, machine_id) in _asked
         if every_time:
-            await self._say(f"{connection.where} did not take its one-time boot: it is set for every boot now")
-        if await self._boot_from_network(connection, mac, every_time=every_time):
-            return
-        await self._say(f"{connection.where} passed over its one-time boot: it is set for every boot now")
-        await self._boot_from_network(connection, mac, every_time=True)
+            await self._say(f"{connection.where} did not take its one-time boot: now it is to be for every boot")
+        if not await self._boot_from_network(connection, mac, every_time=every_time):
+            await self._say(f"{connection.where} passed over its one-time boot: now it is to be for every boot")
+            await self._boot_from_network(connection, mac, every_time=True)
+        _asked.add((connection.settings.address, machine_id))
 
     async def _boot_from_network(self, connection: Connection, mac: str | None, *, every_time: bool) -> bool:
         """Whether the BMC has nothing to say against that it did."""
@@ -121,6 +126,7 @@ class Redfish:
     async def boot_disk(self, machine_id: str) -> None:
         connection = self._of(machine_id)
         await boot.withdraw(connection, self._say)
+        _asked.discard((connection.settings.address, machine_id))
         if connection.settings.boot_method == "virtual-media":
             await media.eject(connection)
 

@@ -65,7 +65,10 @@ def diagnose(error: Exception, address: str, response: Any) -> Trouble:
         return Trouble(seen="it gave half an answer, not JSON", passing=True)
     if isinstance(error, exceptions.ConnectionError | requests.RequestException | OSError):
         return _connection(causes)
-    return Trouble(seen=f"its answer is not what Redfish wants: {error}", remedy="update the BMC's firmware")
+    # sushy refuses by itself what the BMC does not list, as the BMC would.
+    listed = isinstance(error, exceptions.InvalidParameterValueError | exceptions.MissingAttributeError)
+    seen = f"it does not offer that: {error}" if listed else f"its answer is not what Redfish wants: {error}"
+    return Trouble(seen=seen, remedy="update the BMC's firmware", status=400 if listed else None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
