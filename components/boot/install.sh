@@ -48,7 +48,8 @@ list_disks() {
             | . + $udev[.path]
             | .serials += [.serial]
             | .never = (
-                if .type != "disk" or (.name | test("^(zram|ram|fd)\\d")) then "it is no disk but \(.type)"
+                if .type != "disk" then "it is no disk but \(.type)"
+                elif .name | test("^z?ram\\d") then "it is memory"
                 elif .rm then "it is removable"
                 elif .ro then "it is read-only"
                 elif .size == 0 then "it has no size"

@@ -140,7 +140,7 @@ def test_of_two_smallest_none_is_taken(tmp_path: Path) -> None:
     [
         ({"type": "rom", "name": "sr0"}, "it is no disk but rom"),
         ({"type": "loop"}, "it is no disk but loop"),
-        ({"name": "zram0"}, "it is no disk"),
+        ({"name": "zram0"}, "it is memory"),
         ({"rm": True}, "it is removable"),
         ({"ro": True}, "it is read-only"),
         ({"size": 0}, "it has no size"),
