@@ -117,7 +117,7 @@ WANTED = {
 }
 
 ROOTFS_APPLETS = (
-    *("awk", "base64", "basename", "cat", "chgrp", "chmod", "chown", "cp", "cut", "date", "dd", "df", "dirname"),
+    *("awk", "base64", "basename", "cat", "chgrp", "chmod", "chown", "cmp", "cp", "cut", "date", "dd", "df", "dirname"),
     *(
         "dmesg",
         "du",
@@ -126,6 +126,7 @@ ROOTFS_APPLETS = (
         "expr",
         "false",
         "find",
+        "flock",
         "free",
         "grep",
         "gunzip",
@@ -134,13 +135,14 @@ ROOTFS_APPLETS = (
         "hostname",
         "id",
     ),
-    *("kill", "less", "ln", "ls", "md5sum", "mkdir", "mktemp", "mount", "mv", "nslookup", "ping", "poweroff"),
+    *("kill", "less", "ln", "ls", "md5sum", "mkdir", "mktemp", "mount", "mv", "nslookup", "paste", "ping", "poweroff"),
     *("printenv", "printf", "ps", "pwd", "readlink", "realpath", "reboot", "rm", "rmdir", "sed", "seq", "sh"),
     *("sha256sum", "sha512sum", "sleep", "sort", "stat", "stty", "sync", "tail", "tar", "tee", "test", "timeout"),
     *(
         "touch",
         "tr",
         "true",
+        "truncate",
         "tty",
         "umount",
         "uname",
