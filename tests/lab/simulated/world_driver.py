@@ -68,6 +68,7 @@ class Facility:
         self._without_router()
         self.user = asyncssh.generate_private_key("ssh-ed25519")
         self.host = asyncssh.generate_private_key("ssh-ed25519")
+        assert self.facts.api is not None
         self.api = httpx.Client(
             base_url=self.facts.api.url,
             headers={"X-Auth-Token": self.facts.api.token},
