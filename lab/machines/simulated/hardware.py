@@ -19,7 +19,7 @@ from lab.machines.simulated.programs import Answer, Call, Host, Refused, block, 
 
 _log = logging.getLogger(__name__)
 _CLIENT = Path(__file__).with_name("programs") / "client.sh"
-_PATIENCE, _PAUSE = 1000, 0.002
+_PATIENCE, _PAUSE = 6000, 0.005
 """How often, and how many seconds apart, it is tried to give an answer."""
 _PROGRAMS: dict[str, Callable[[Call, Host], Awaitable[Answer]]] = {
     "blkid": block.blkid,

@@ -83,7 +83,8 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening, and be gone for those who are connected: as a machine does that goes down."""
-        self._acceptor.close()
+        if self._acceptor is not None:  # the power may have gone while it was being opened
+            self._acceptor.close()
         for connection in list(self._connections):
             connection.abort()
 
