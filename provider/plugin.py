@@ -22,6 +22,7 @@ from provider.errors import InitFailed, InvalidInputs
 from provider.fields import Problem
 from provider.gate import Gate
 from provider.redfish_machine import RedfishMachine
+from provider.installation import Installation
 from provider.removal import Removal
 from provider.resource import Changes, Context, ResourceType, Values
 from provider.status import Log, NoLog, Status
@@ -54,6 +55,7 @@ class MetalIpiProvider(sdk.Provider):
             RedfishMachine(),
             Gate(),
             Removal(),
+            Installation(),
         ]
         self._types = {item.token: item for item in types}
         self._settings = Settings()
