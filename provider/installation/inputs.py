@@ -24,6 +24,10 @@ class LiveFile:
     sha256: str
 
 
+_NO_FILE = LiveFile(url="", sha256="")
+"""Of a file that is not known yet."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Live:
     """The live system, as kexec starts it."""
@@ -131,7 +135,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
         live_host_key=reader.text("liveHostKey", pattern=SSH_KEY, what="an SSH public key"),
         user=reader.text("user", default="core"),
         private_key=reader.text("privateKey"),
-        live=_live(reader.section("live")),
+        live=_live(reader),
         mac=reader.optional_text("mac", pattern=MAC, what="a MAC address"),
         script=reader.optional_text("script", pattern=r"#!ipxe\n.*", what="an iPXE script"),
         chain=reader.optional_text("chain", pattern=r"#!ipxe\n.*", what="an iPXE script"),
@@ -164,15 +168,17 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
 
 
 def _live(reader: Reader) -> Live:
-    reader.only("kernel", "initramfs", "arguments")
-    return Live(
-        kernel=_file(reader.section("kernel")),
-        initramfs=_file(reader.section("initramfs")),
-        arguments=reader.texts("arguments"),
-    )
+    if reader.unknown("live"):
+        return Live(kernel=_NO_FILE, initramfs=_NO_FILE, arguments=())
+    live = reader.section("live")
+    live.only("kernel", "initramfs", "arguments")
+    return Live(kernel=_file(live, "kernel"), initramfs=_file(live, "initramfs"), arguments=live.texts("arguments"))
 
 
-def _file(reader: Reader) -> LiveFile:
+def _file(live: Reader, key: str) -> LiveFile:
+    if live.unknown(key):
+        return _NO_FILE
+    reader = live.section(key)
     reader.only("url", "sha256")
     return LiveFile(
         url=reader.text("url", pattern=URL, what="a URL"),

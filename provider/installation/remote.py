@@ -93,7 +93,7 @@ class _Redfish:
         return f"BMC {self.environment()['BMC_ADDRESS']}"
 
     def environment(self) -> dict[str, str]:
-        bmc: Any = self._settings.need_bmc(self._job.machine_id.partition("/")[0])  # type: ignore[attr-defined]
+        bmc = self._settings.need_bmc(self._job.machine_id.partition("/")[0])
         return {"BMC_ADDRESS": bmc.address, "BMC_USERNAME": bmc.username, "BMC_PASSWORD": bmc.password}
 
     def _driver(self) -> AbstractAsyncContextManager[Any]:

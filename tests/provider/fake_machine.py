@@ -134,7 +134,8 @@ class FakeMachine:
             self.log.append(f"power loss {self.name}")
             self.later("off")
         if self._left:
-            return {"generation": self.wanted, **self._left.pop(0)}
+            said = self._left[0] if self._left[0]["state"] == "failed" else self._left.pop(0)
+            return {"generation": self.wanted, **said}
         if self.disk != self.wanted:
             self.installs += 1
             self.log.append(f"install {self.name}")

@@ -142,7 +142,9 @@ def node_of(name: str) -> str:
 async def world(folder: Path, cluster: FakeCluster) -> AsyncGenerator[World, None]:
     """A world of its own; its machines end with it."""
     async with ssh.artifact_host(folder, UPLOAD_HOST, CLIENT) as section:
-        settings, problems = configuration.parse({"artifacts": json.dumps(section)})
+        bmc = {"address": "https://10.0.0.1", "username": "operator", "password": "pass"}
+        bmcs = {f"{role}-{number}": bmc for role in ("worker", "control-plane") for number in range(4)}
+        settings, problems = configuration.parse({"artifacts": json.dumps(section), "bmcs": json.dumps(bmcs)})
         assert problems == []
         it = World(artifacts=folder / "artifacts", settings=settings, cluster=cluster)
         try:
