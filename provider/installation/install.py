@@ -35,6 +35,8 @@ class Pace:
     """A live system that is silent for so long is gone."""
     power: float = 15.0
     """A machine that is silent for so long may have no power: that is asked for."""
+    cluster: float = 60.0
+    """A cluster that does not answer for so long is unreachable."""
     commands: float = 900.0
     """One command of the user, or the check of a node."""
 

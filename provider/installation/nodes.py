@@ -12,8 +12,6 @@ from provider.gates.https import Answer, Api
 _NODES = "/api/v1/nodes"
 CORDONED = "metal-ipi/cordoned"
 """Annotation of nodes that were cordoned here: others stay cordoned when their machine is installed again."""
-_TRY_FOR = 30.0
-"""Seconds: what does not answer for so long is unreachable."""
 
 
 class Unreachable(RemoteError):
@@ -23,10 +21,10 @@ class Unreachable(RemoteError):
 class Cluster:
     """The API of the cluster whose machines are installed. What may pass by itself is tried again."""
 
-    def __init__(self, credentials: Mapping[str, Any], *, try_for: float = _TRY_FOR) -> None:
+    def __init__(self, credentials: Mapping[str, Any], *, patience: float) -> None:
         self._url = str(credentials["url"])
         self._api = Api(credentials)
-        self._try_for = try_for
+        self._patience = patience
 
     async def node(self, name: str) -> Mapping[str, Any] | None:
         """The node, or None where it has not joined."""
@@ -73,7 +71,7 @@ class Cluster:
 
     async def ask(self, request: Any, what: str, *, fine: tuple[int, ...] = ()) -> Answer:
         """An answer that is good, or one of the statuses that are fine."""
-        backoff = Backoff(timeout=self._try_for, longest=2.0)
+        backoff = Backoff(timeout=self._patience, longest=2.0)
         while True:
             answer: Answer = await request()
             if not answer.problem or answer.status in fine:

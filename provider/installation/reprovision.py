@@ -49,7 +49,7 @@ class Reprovisioning:
         job = self._job
         refuse_unconsented(job)
         seen = await self._installer.settled()
-        cluster = Cluster(job.credentials) if job.credentials else None
+        cluster = Cluster(job.credentials, patience=self._pace.cluster) if job.credentials else None
         try:
             node = await cluster.node(job.node) if cluster else None
         except Unreachable as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.provider.harness import RecordedLog
 
 OLD, NEW = "0" * 16, "1" * 16
 DIRECTORY = "an-unguessable-directory"
-PACE = Pace(look=0.05, patience=0.3, entry=1.5, leave=1.0, vanished=0.5, power=0.2, commands=5.0)
+PACE = Pace(look=0.05, patience=0.3, entry=1.5, leave=1.0, vanished=0.5, power=0.2, cluster=0.5, commands=5.0)
 UPLOAD_HOST = ssh.key()
 
 
@@ -109,7 +109,7 @@ class World:
             "members": [node_of(each.name) for each in self.machines],
             "credentials": self.cluster.spec(),
             "drainTimeoutSeconds": 2,
-            "check": "test -e /",
+            "check": "look-around",
             "timeoutSeconds": 15,
             **more,
         }
@@ -132,6 +132,10 @@ class World:
             self.states[name] = error.outputs
             raise
         return self.states[name]
+
+
+Run = Callable[[Callable[[World], Awaitable[None]]], None]
+"""The fixture `run`: runs a test in a world of its own."""
 
 
 def node_of(name: str) -> str:

@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+import re
 from typing import Any
 
 import pytest
 
 from provider.errors import InitFailed, ProviderError
 from provider.values import UNKNOWN, has_unknown
-from tests.provider import fake_cluster
-from tests.provider.fake_cluster import FakeCluster
-from tests.provider.installation_world import NEW, OLD, World, world
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[FakeCluster]:
-    with fake_cluster.running() as server:
-        yield server
-
-
-Run = Callable[[Callable[[World], Awaitable[None]]], None]
-
-
-@pytest.fixture
-def run(tmp_path: Path, cluster: FakeCluster) -> Run:
-    def runner(test: Callable[[World], Awaitable[None]]) -> None:
-        async def inside() -> None:
-            async with world(tmp_path, cluster) as it:
-                await test(it)
-
-        asyncio.run(asyncio.wait_for(inside(), 60))
-
-    return runner
+from tests.provider.installation_world import NEW, OLD, Run, World
 
 
 def test_a_new_machine_is_booted_from_the_network_and_restarted_from_its_disk(run: Run) -> None:
@@ -254,6 +230,6 @@ def test_problems_of_inputs(run: Run, wrong: dict[str, Any], problem: str) -> No
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")
         found = [f"{each.path} {each.reason}" for each in it.item.check({**it.inputs(machine), **wrong})]
-        assert [text for text in found if __import__("re").search(problem, text)], found
+        assert [text for text in found if re.search(problem, text)], found
 
     run(test)
