@@ -21,8 +21,8 @@ from provider.ephemeral_machine import EphemeralMachine
 from provider.errors import InitFailed, InvalidInputs
 from provider.fields import Problem
 from provider.gate import Gate
-from provider.redfish_machine import RedfishMachine
 from provider.installation import Installation
+from provider.redfish_machine import RedfishMachine
 from provider.removal import Removal
 from provider.resource import Changes, Context, ResourceType, Values
 from provider.status import Log, NoLog, Status

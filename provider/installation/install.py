@@ -25,6 +25,8 @@ class Pace:
 
     look: float = 3.0
     """Between two looks at a machine."""
+    gather: float = 0.5
+    """For the machines of a pool to come together before the first one has its turn."""
     patience: float = 120.0
     """A machine that is silent for less may be starting."""
     entry: float = 900.0
@@ -68,7 +70,9 @@ class Installer:
         self._context, self._status, self._job, self._remote, self._pace = context, context.status, job, remote, pace
         self._started = time.monotonic()
         self._unusable: dict[str, str] = {}
-        """Ways into the installer that did not work, and why."""
+        """Ways into the installer that are not to be taken any more, and why."""
+        self._tried: dict[str, int] = {}
+        """How often one that was taken did not lead there."""
 
     async def settled(self) -> Seen:
         """Which system answers; a silent one may be starting and is given time, unless it has no power."""
@@ -100,7 +104,10 @@ class Installer:
             if isinstance(end, Outcome):
                 return end
             if end.by_the_way:
-                self._unusable[via] = end.why
+                # A driver that finds its one-time boot passed over does more the next time.
+                self._tried[via] = self._tried.get(via, 0) + 1
+                if via != self._remote.via or self._tried[via] > 1:
+                    self._unusable[via] = end.why
             else:
                 losses.append(f"{via}: {end.why}")
             if len(losses) > _AGAIN:

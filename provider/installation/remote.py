@@ -13,8 +13,9 @@ from provider.errors import ProviderError
 from provider.installation.inputs import Job
 from provider.platforms import open_driver
 from provider.resource import Context
+from provider.status import Status
 
-Opener = Callable[[str, Settings], AbstractAsyncContextManager[Any]]
+Opener = Callable[[str, Settings, Status], AbstractAsyncContextManager[Any]]
 
 
 class Remote(Protocol):
@@ -63,7 +64,7 @@ class _Redfish:
     via = "network boot"
 
     def __init__(self, context: Context, job: Job, opener: Opener) -> None:
-        self._settings, self._job, self._opener = context.settings, job, opener
+        self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
 
     async def prepare(self) -> None:
         job = self._job
@@ -97,14 +98,14 @@ class _Redfish:
         return {"BMC_ADDRESS": bmc.address, "BMC_USERNAME": bmc.username, "BMC_PASSWORD": bmc.password}
 
     def _driver(self) -> AbstractAsyncContextManager[Any]:
-        return self._opener("redfish", self._settings)
+        return self._opener("redfish", self._settings, self._status)
 
 
 class _EquinixMetal:
     via = "reinstall"
 
     def __init__(self, context: Context, job: Job, opener: Opener) -> None:
-        self._settings, self._job, self._opener = context.settings, job, opener
+        self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
 
     async def prepare(self) -> None:
         job = self._job
@@ -142,7 +143,7 @@ class _EquinixMetal:
         return {}
 
     def _driver(self) -> AbstractAsyncContextManager[Any]:
-        return self._opener("equinix-metal", self._settings)
+        return self._opener("equinix-metal", self._settings, self._status)
 
 
 def open_remote(context: Context, job: Job, opener: Opener = open_driver) -> Remote:

@@ -32,7 +32,9 @@ class Installation(ResourceType):
 
     def __init__(self, pace: Pace | None = None, opener: Opener = open_driver) -> None:
         self._pace, self._opener = pace or Pace(), opener
-        self._rolls: dict[tuple[str, str], Roll] = defaultdict(Roll)
+        self._rolls: dict[tuple[str, str], Roll] = defaultdict(
+            lambda: Roll(gather=self._pace.gather, look=self._pace.look)
+        )
         """The turns of each cluster's pools; a plugin lives as long as one update."""
 
     def check(self, inputs: Values) -> list[Problem]:

@@ -12,10 +12,6 @@ from contextlib import asynccontextmanager
 
 from provider.errors import ProviderError
 
-_GATHER = 0.5
-"""The engine begins with the machines of a pool at nearly the same time, in any order: so long the first one waits."""
-_LOOK_EVERY = 3.0
-
 Others = Callable[[], Awaitable[dict[str, str]]]
 """Members of the pool that are away now, and why, without the one who asks."""
 
@@ -23,7 +19,10 @@ Others = Callable[[], Awaitable[dict[str, str]]]
 class Roll:
     """The turns of one pool."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, gather: float, look: float) -> None:
+        """The engine begins with all machines of a pool nearly at once, in any order: the first one waits `gather`
+        seconds for the others. `look` is the time between two looks at the cluster."""
+        self._gather, self._look = gather, look
         self._away: set[str] = set()
         self._waiting: dict[str, tuple[bool, str]] = {}
         """Who waits, and its place: those that are away anyway go first, then by name."""
@@ -67,14 +66,14 @@ class Roll:
     ) -> None:
         loop = asyncio.get_running_loop()
         hindered_since: float | None = None
-        pause = _GATHER
+        pause = self._gather
         while True:
             await asyncio.sleep(pause)
             if self._failed is not None:
                 raise ProviderError(
                     f"{node} is not begun with, because {self._failed} failed: see there; the same command goes on"
                 )
-            pause = _GATHER
+            pause = self._gather
             if len(self._away) >= at_once or min(self._waiting.values()) != self._waiting[node]:
                 await tell(f"waiting for its turn after {', '.join(sorted(self._away) or sorted(self._waiting))}")
                 hindered_since = None
@@ -92,4 +91,4 @@ class Roll:
                     f"{at_once}. Bring them back, or raise `reprovision.maxUnavailable`"
                 )
             await tell(f"waiting with {node}: away already: {text}")
-            pause = _LOOK_EVERY
+            pause = self._look

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import httpx
 
 _PAGE = 250
+_INSTALLING = frozenset({"queued", "provisioning", "reinstalling"})
 _PASSING_STATUS = frozenset({429, 500, 502, 503, 504})
 
 
@@ -95,6 +96,47 @@ class EquinixMetal:
                 await backoff.pause()
             else:
                 return
+
+    async def describe(self, machine_id: str, *, user_data: str | None, ipxe_script_url: str | None) -> None:
+        """Sets what the device boots when it is installed again, and what its system reads then."""
+        body = {"userdata": user_data, "ipxe_script_url": ipxe_script_url, "always_pxe": False}
+        given = {key: value for key, value in body.items() if value is not None}
+        await self._repeat("PUT", f"/devices/{machine_id}", json=given)
+
+    async def reinstall(self, machine_id: str) -> None:
+        """Boots the device into its installer, never twice: one that is on its way there already is left alone.
+
+        Only the disk with the operating system is given up, and not wiped: its installer chooses what to wipe.
+        """
+        body = {"type": "reinstall", "preserve_data": True, "deprovision_fast": True}
+        known = await self._reinstallations(machine_id)
+        backoff = Backoff(timeout=self._timeout)
+        while True:
+            machine = await self.get(machine_id)
+            if machine is None or machine.leaving:
+                raise RemoteError(f"{self._where()}: device {machine_id} does not exist any more: run `pulumi refresh`")
+            # The order may have been taken although the answer was lost; it may be carried out already.
+            if machine.state in _INSTALLING or await self._reinstallations(machine_id) - known:
+                return
+            try:
+                await self._once("POST", f"/devices/{machine_id}/actions", json=body)
+            except _Passing as error:
+                if backoff.over:
+                    raise RemoteError(f"{self._where()} did not reinstall device {machine_id}: {error}") from None
+                await backoff.pause(error.wait)
+            else:
+                return
+
+    async def _reinstallations(self, machine_id: str) -> set[str]:
+        """Ids of the events that tell of one."""
+        answer = await self._repeat("GET", f"/devices/{machine_id}/events", params={"per_page": 100}, absent_ok=True)
+        return {str(event.get("id")) for event in answer.get("events") or [] if "reinstall" in str(event.get("type"))}
+
+    async def restart(self, machine_id: str) -> None:
+        """Restarts the device, or switches it on."""
+        machine = await self.get(machine_id)
+        kind = "power_on" if machine is not None and machine.state == "inactive" else "reboot"
+        await self._repeat("POST", f"/devices/{machine_id}/actions", json={"type": kind})
 
     async def events(self, machine_id: str) -> list[Event]:
         answer = await self._repeat("GET", f"/devices/{machine_id}/events", params={"per_page": 100}, absent_ok=True)

@@ -149,7 +149,8 @@ class FakeDriver:
 
     machines: dict[str, FakeMachine] = field(default_factory=dict[str, FakeMachine])
     silent: bool = False
-    ignores_one_time: bool = False
+    ignores: int = 0
+    """How often it passes over its one-time boot."""
 
     async def __aenter__(self) -> FakeDriver:
         return self
@@ -165,7 +166,8 @@ class FakeDriver:
     async def boot_installer(self, machine_id: str) -> None:
         machine = self._machine(machine_id)
         machine.log.append(f"network boot {machine.name}")
-        machine.later("live" if machine.published and not self.ignores_one_time else "disk")
+        self.ignores -= 1
+        machine.later("live" if machine.published and self.ignores < 0 else "disk")
 
     async def boot_disk(self, machine_id: str) -> None:
         self._machine(machine_id).log.append(f"boot disk {self._machine(machine_id).name}")

@@ -13,6 +13,7 @@ from provider import configuration
 from provider.configuration import Settings
 from provider.errors import InitFailed
 from provider.installation import Installation, Pace
+from provider.installation.remote import Opener
 from provider.resource import Context, Values
 from provider.status import Status
 from tests.provider import ssh_servers as ssh
@@ -22,7 +23,9 @@ from tests.provider.harness import RecordedLog
 
 OLD, NEW = "0" * 16, "1" * 16
 DIRECTORY = "an-unguessable-directory"
-PACE = Pace(look=0.05, patience=0.3, entry=1.5, leave=1.0, vanished=0.5, power=0.2, cluster=0.5, commands=5.0)
+PACE = Pace(
+    look=0.05, gather=0.1, patience=0.3, entry=1.5, leave=1.0, vanished=0.5, power=0.2, cluster=0.5, commands=5.0
+)
 UPLOAD_HOST = ssh.key()
 
 
@@ -41,6 +44,7 @@ class World:
     """Outputs by machine, as the engine would keep them."""
 
     def __post_init__(self) -> None:
+        self.opener: Opener = lambda platform, settings, status: self.driver
         self.nodes = FakeNodes(self.log)
         self.cluster.respond = self.nodes.respond
         self.cluster.answers.clear()
@@ -48,7 +52,7 @@ class World:
 
     def another_run(self) -> Installation:
         """The plugin of the next update: it remembers nothing."""
-        self.item = Installation(PACE, lambda platform, settings: self.driver)
+        self.item = Installation(PACE, self.opener)
         return self.item
 
     async def machine(self, name: str, *, installed: str | None = None, ready: bool = True) -> FakeMachine:

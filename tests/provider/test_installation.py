@@ -89,18 +89,30 @@ def test_a_bmc_that_ignores_the_one_time_boot(run: Run) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")
         machine.disk = OLD
-        it.driver.ignores_one_time = True
+        it.driver.ignores = 2
         machine.fails["kexec"] = "no kexec"
         with pytest.raises(InitFailed, match=r"network boot: it came up from its disk instead.*Try another `bootMe"):
             await it.up(machine)
         # What the user has at hand comes last.
         it.another_run()
+        it.driver.ignores = 2
         with pytest.raises(ProviderError, match=r"kexec: .*no kexec.*pxe-commands: command 1 of .* ended with 3"):
             await it.up(machine, pxeCommands=["exit 3"])
         # What came up from the disk can send itself.
         it.another_run()
         machine.fails.clear()
         assert (await it.up(machine))["via"] == "kexec"
+
+    run(test)
+
+
+def test_a_bmc_is_asked_twice(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.disk = OLD
+        machine.fails["kexec"] = "no kexec"
+        it.driver.ignores = 1
+        assert (await it.up(machine))["via"] == "network boot"
 
     run(test)
 
@@ -148,7 +160,9 @@ def test_files_that_are_gone_are_named(run: Run) -> None:
     run(test)
 
 
-@pytest.mark.parametrize("step", range(14))
+# httpcore and asyncssh leave a socket open where they are cancelled just after they got it: a real kill closes it.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("step", range(12))
 def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")

@@ -265,13 +265,15 @@ def test_never_beyond_quorum(run: Run) -> None:
     run(test)
 
 
-@pytest.mark.parametrize("step", range(20))
+# httpcore and asyncssh leave a socket open where they are cancelled just after they got it: a real kill closes it.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("step", range(12))
 def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> None:
     async def test(it: World) -> None:
         machine, other = await it.machine("worker-0", installed=OLD), await it.machine("worker-1", installed=OLD)
         it.nodes.pod("web", node_of("worker-0"))
         task = asyncio.ensure_future(it.up(machine))
-        await asyncio.wait([task], timeout=0.5 + step * 0.04)
+        await asyncio.wait([task], timeout=0.05 + step * 0.1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         it.another_run()
