@@ -795,7 +795,7 @@ class InstallationArgs:
     hostname: pulumi.Input[str]
     """Short name, in messages and in the settings that consent."""
     node: pulumi.Input[str]
-    """Name of its Kubernetes node."""
+    """Its full name, which its node and its marker have."""
     role: str
     """`control-plane` or `worker`."""
     pool: pulumi.Input[str]

@@ -22,6 +22,11 @@ CLUSTER = "lab.facility.test"
 _BOOT_SECONDS = 0.05
 
 
+def node_of(name: str) -> str:
+    """A machine's full name."""
+    return f"{name}.{CLUSTER}"
+
+
 @dataclass
 class FakeMachine:
     """What it does is in `log`, which tests share among machines and cluster to see the order of things."""
@@ -127,7 +132,7 @@ class FakeMachine:
 
     def _document(self) -> Json:
         if self.running != "live":
-            return {"cluster": CLUSTER, "machine": self.name, "generation": self.disk} if self.disk else {}
+            return {"cluster": CLUSTER, "machine": node_of(self.name), "generation": self.disk} if self.disk else {}
         if self.power_losses and len(self._left) == 1:
             self.power_losses -= 1
             self.disk = None

@@ -18,7 +18,7 @@ from provider.resource import Context, Values
 from provider.status import Status
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_cluster import FakeCluster
-from tests.provider.fake_machine import CLIENT, CLUSTER, DISK, LIVE, FakeDriver, FakeMachine, FakeNodes
+from tests.provider.fake_machine import CLIENT, CLUSTER, DISK, LIVE, FakeDriver, FakeMachine, FakeNodes, node_of
 from tests.provider.harness import RecordedLog
 
 OLD, NEW = "0" * 16, "1" * 16
@@ -140,10 +140,6 @@ class World:
 
 Run = Callable[[Callable[[World], Awaitable[None]]], None]
 """The fixture `run`: runs a test in a world of its own."""
-
-
-def node_of(name: str) -> str:
-    return f"{name}.{CLUSTER}"
 
 
 @asynccontextmanager

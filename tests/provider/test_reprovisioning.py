@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from provider.errors import InvalidInputs, ProviderError
-from tests.provider.fake_machine import FakeMachine
-from tests.provider.installation_world import NEW, OLD, Run, World, node_of
+from tests.provider.fake_machine import FakeMachine, node_of
+from tests.provider.installation_world import NEW, OLD, Run, World
 
 
 def ours(log: list[str], *names: str) -> list[str]:
