@@ -37,6 +37,8 @@ class Pace:
     """A live system that is silent for so long is gone."""
     power: float = 15.0
     """A machine that is silent for so long may have no power: that is asked for."""
+    answer: float = 20.0
+    """Until a BMC tells of the power: a slow one must not keep us from looking at the machine."""
     cluster: float = 60.0
     """A cluster that does not answer for so long is unreachable."""
     commands: float = 900.0
@@ -73,6 +75,7 @@ class Installer:
         """Ways into the installer that are not to be taken any more, and why."""
         self._tried: dict[str, int] = {}
         """How often one that was taken did not lead there."""
+        self._ask_power_at = 0.0
 
     async def settled(self) -> Seen:
         """Which system answers; a silent one may be starting and is given time, unless it has no power."""
@@ -234,11 +237,14 @@ class Installer:
             await asyncio.sleep(self._pace.look)
 
     async def _is_off(self) -> bool:
-        """Whether it surely has no power; what cannot be asked is not known."""
+        """Whether it surely has no power; what cannot be told soon is not known, and not asked again for a while."""
+        if time.monotonic() < self._ask_power_at:
+            return False
         try:
-            return await self._remote.is_off()
-        except RemoteError as error:
-            await self._status.live(f"{self._job.hostname}: {error}")
+            return await asyncio.wait_for(self._remote.is_off(), self._pace.answer)
+        except (RemoteError, asyncio.TimeoutError, TimeoutError) as error:
+            self._ask_power_at = time.monotonic() + self._pace.vanished
+            await self._status.live(f"{self._job.hostname} ({self._remote.where}): {error or 'no answer'}")
             return False
 
     def _gave_up(self, what: str) -> ProviderError:

@@ -154,6 +154,8 @@ class FakeDriver:
 
     machines: dict[str, FakeMachine] = field(default_factory=dict[str, FakeMachine])
     silent: bool = False
+    slow: bool = False
+    """Whether it takes a minute to tell of the power."""
     ignores: int = 0
     """How often it passes over its one-time boot."""
 
@@ -178,6 +180,7 @@ class FakeDriver:
         self._machine(machine_id).log.append(f"boot disk {self._machine(machine_id).name}")
 
     async def power_state(self, machine_id: str) -> str:
+        await asyncio.sleep(60 if self.slow else 0)
         return "Off" if self._machine(machine_id).running == "off" else "On"
 
     async def restart(self, machine_id: str) -> None:

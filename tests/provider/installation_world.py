@@ -24,7 +24,16 @@ from tests.provider.harness import RecordedLog
 OLD, NEW = "0" * 16, "1" * 16
 DIRECTORY = "an-unguessable-directory"
 PACE = Pace(
-    look=0.05, gather=0.1, patience=0.3, entry=1.5, leave=1.0, vanished=0.5, power=0.2, cluster=0.5, commands=5.0
+    look=0.05,
+    gather=0.1,
+    patience=0.3,
+    entry=1.5,
+    leave=1.0,
+    vanished=0.5,
+    power=0.2,
+    answer=0.2,
+    cluster=0.5,
+    commands=5.0,
 )
 UPLOAD_HOST = ssh.key()
 
