@@ -849,7 +849,7 @@ class InstallationArgs:
     drain_timeout_seconds: pulumi.Input[float] = 600
     """How long disruption budgets and terminating pods are waited for."""
     pre_reboot_commands: Sequence[pulumi.Input[str]] = ()
-    """Shell commands run on the drained node before it goes."""
+    """Shell commands run on the drained node before it goes; run again by an update that follows a killed one."""
     pxe_commands: Sequence[pulumi.Input[str]] = ()
     """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
     has MACHINE, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""

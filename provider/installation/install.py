@@ -70,7 +70,6 @@ class Installer:
 
     def __init__(self, context: Context, job: Job, remote: Remote, pace: Pace) -> None:
         self._context, self._status, self._job, self._remote, self._pace = context, context.status, job, remote, pace
-        self._started = time.monotonic()
         self._unusable: dict[str, str] = {}
         """Ways into the installer that are not to be taken any more, and why."""
         self._tried: dict[str, int] = {}
@@ -96,6 +95,7 @@ class Installer:
         `underway` tells that somebody sent it into its installer already, `again` that a live system which failed did
         so in an earlier run: what it stumbled over may be set right.
         """
+        deadline = time.monotonic() + self._job.timeout
         via = "order" if underway else "found"
         inside = underway if isinstance(seen, Silent) else self._is_ours(seen, again=again)
         before = ""
@@ -103,7 +103,7 @@ class Installer:
         while True:
             if not inside:
                 via, before = await self._enter(seen)
-            end = await self._follow(before, via)
+            end = await self._follow(before, via, deadline)
             if isinstance(end, Outcome):
                 return end
             if end.by_the_way:
@@ -171,7 +171,7 @@ class Installer:
         self._unusable[way] = why
         await self._status.remark(f"{self._job.hostname} could not be sent into its installer by {way}: {why}")
 
-    async def _follow(self, before: str, via: str) -> Outcome | _Lost:
+    async def _follow(self, before: str, via: str, deadline: float) -> Outcome | _Lost:
         """Watches until the machine is installed, or is not in its installer. Raises ProviderError when it failed."""
         job, pace = self._job, self._pace
         begun = sign = time.monotonic()
@@ -207,7 +207,7 @@ class Installer:
                 await self._status.live(
                     f"waiting for the installer of {job.hostname} ({seen.why}), {now - begun:.0f} s"
                 )
-            if now - self._started >= job.timeout:
+            if now >= deadline:
                 raise self._gave_up(f"was not installed within {job.timeout:g} s (last seen: {machine.told(seen)})")
             await asyncio.sleep(pace.look)
 
