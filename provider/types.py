@@ -808,7 +808,7 @@ class InstallationArgs:
     hostname: pulumi.Input[str]
     """Short name, in messages and in the settings that consent."""
     node: pulumi.Input[str]
-    """Name of its Kubernetes node."""
+    """Its full name, which its node and its marker have."""
     role: str
     """`control-plane` or `worker`."""
     pool: pulumi.Input[str]
@@ -860,7 +860,7 @@ class InstallationArgs:
     drain_timeout_seconds: pulumi.Input[float] = 600
     """How long disruption budgets and terminating pods are waited for."""
     pre_reboot_commands: Sequence[pulumi.Input[str]] = ()
-    """Shell commands run on the drained node before it goes."""
+    """Shell commands run on the drained node before it goes; run again by an update that follows a killed one."""
     pxe_commands: Sequence[pulumi.Input[str]] = ()
     """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
     has MACHINE, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""

@@ -37,6 +37,8 @@ class Pace:
     """A live system that is silent for so long is gone."""
     power: float = 15.0
     """A machine that is silent for so long may have no power: that is asked for."""
+    answer: float = 20.0
+    """Until a BMC tells of the power: a slow one must not keep us from looking at the machine."""
     cluster: float = 60.0
     """A cluster that does not answer for so long is unreachable."""
     commands: float = 900.0
@@ -68,11 +70,11 @@ class Installer:
 
     def __init__(self, context: Context, job: Job, remote: Remote, pace: Pace) -> None:
         self._context, self._status, self._job, self._remote, self._pace = context, context.status, job, remote, pace
-        self._started = time.monotonic()
         self._unusable: dict[str, str] = {}
         """Ways into the installer that are not to be taken any more, and why."""
         self._tried: dict[str, int] = {}
         """How often one that was taken did not lead there."""
+        self._ask_power_at = 0.0
 
     async def settled(self) -> Seen:
         """Which system answers; a silent one may be starting and is given time, unless it has no power."""
@@ -93,6 +95,7 @@ class Installer:
         `underway` tells that somebody sent it into its installer already, `again` that a live system which failed did
         so in an earlier run: what it stumbled over may be set right.
         """
+        deadline = time.monotonic() + self._job.timeout
         via = "order" if underway else "found"
         inside = underway if isinstance(seen, Silent) else self._is_ours(seen, again=again)
         before = ""
@@ -100,7 +103,7 @@ class Installer:
         while True:
             if not inside:
                 via, before = await self._enter(seen)
-            end = await self._follow(before, via)
+            end = await self._follow(before, via, deadline)
             if isinstance(end, Outcome):
                 return end
             if end.by_the_way:
@@ -168,7 +171,7 @@ class Installer:
         self._unusable[way] = why
         await self._status.remark(f"{self._job.hostname} could not be sent into its installer by {way}: {why}")
 
-    async def _follow(self, before: str, via: str) -> Outcome | _Lost:
+    async def _follow(self, before: str, via: str, deadline: float) -> Outcome | _Lost:
         """Watches until the machine is installed, or is not in its installer. Raises ProviderError when it failed."""
         job, pace = self._job, self._pace
         begun = sign = time.monotonic()
@@ -204,7 +207,7 @@ class Installer:
                 await self._status.live(
                     f"waiting for the installer of {job.hostname} ({seen.why}), {now - begun:.0f} s"
                 )
-            if now - self._started >= job.timeout:
+            if now >= deadline:
                 raise self._gave_up(f"was not installed within {job.timeout:g} s (last seen: {machine.told(seen)})")
             await asyncio.sleep(pace.look)
 
@@ -234,11 +237,14 @@ class Installer:
             await asyncio.sleep(self._pace.look)
 
     async def _is_off(self) -> bool:
-        """Whether it surely has no power; what cannot be asked is not known."""
+        """Whether it surely has no power; what cannot be told soon is not known, and not asked again for a while."""
+        if time.monotonic() < self._ask_power_at:
+            return False
         try:
-            return await self._remote.is_off()
-        except RemoteError as error:
-            await self._status.live(f"{self._job.hostname}: {error}")
+            return await asyncio.wait_for(self._remote.is_off(), self._pace.answer)
+        except (RemoteError, asyncio.TimeoutError, TimeoutError) as error:
+            self._ask_power_at = time.monotonic() + self._pace.vanished
+            await self._status.live(f"{self._job.hostname} ({self._remote.where}): {error or 'no answer'}")
             return False
 
     def _gave_up(self, what: str) -> ProviderError:

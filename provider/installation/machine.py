@@ -105,7 +105,7 @@ def _installing(answer: tuple[Mapping[str, Any], str, bool]) -> Installing:
 
 def _installed(job: Job, answer: tuple[Mapping[str, Any], str, bool]) -> Installed:
     marker, boot_id, joined = answer
-    ours = marker.get("cluster") == job.cluster and marker.get("machine") == job.hostname
+    ours = marker.get("cluster") == job.cluster and marker.get("machine") == job.node
     return Installed(generation=str(marker.get("generation") or "") if ours else "", boot_id=boot_id, joined=joined)
 
 
@@ -132,9 +132,7 @@ def kexec_script(job: Job) -> str:
     arguments = shlex.quote(f"--command-line={' '.join(job.live.arguments)}")
     return f"""set -euo pipefail
 command -v kexec >/dev/null || {{ echo "the node has no kexec" >&2; exit 1; }}
-directory=/var/tmp/metal-ipi-kexec
-rm -rf "$directory"
-mkdir -m 0700 "$directory"
+directory=$(TMPDIR=${{TMPDIR:-/var/tmp}} mktemp -d -t metal-ipi-kexec.XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 cd "$directory"
 fetch() {{

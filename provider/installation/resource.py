@@ -18,7 +18,7 @@ from provider.installation.reprovision import Reprovisioning, refuse_unconsented
 from provider.installation.roll import Roll
 from provider.platforms import open_driver
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes
-from provider.values import UNKNOWN, Unknown
+from provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("generation", "installedAt", "device", "via")
 _ANOTHER = frozenset({"platform", "machineId", "hostname", "cluster"})
@@ -53,7 +53,8 @@ class Installation(ResourceType):
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         if old is not None and old.get("generation") == new.get("generation"):
             return {key: old.get(key) for key in _COMPUTED}
-        if old is not None and old.get("generation") and not isinstance(new.get("generation"), Unknown):
+        known = not has_unknown([new.get(key) for key in ("generation", "role", "consent", "members")])
+        if old is not None and old.get("generation") and known:
             refuse_unconsented(parse(new)[0])
         return {**dict.fromkeys(_COMPUTED, UNKNOWN), "generation": new.get("generation")}
 

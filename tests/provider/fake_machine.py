@@ -22,6 +22,11 @@ CLUSTER = "lab.facility.test"
 _BOOT_SECONDS = 0.05
 
 
+def node_of(name: str) -> str:
+    """A machine's full name."""
+    return f"{name}.{CLUSTER}"
+
+
 @dataclass
 class FakeMachine:
     """What it does is in `log`, which tests share among machines and cluster to see the order of things."""
@@ -127,7 +132,7 @@ class FakeMachine:
 
     def _document(self) -> Json:
         if self.running != "live":
-            return {"cluster": CLUSTER, "machine": self.name, "generation": self.disk} if self.disk else {}
+            return {"cluster": CLUSTER, "machine": node_of(self.name), "generation": self.disk} if self.disk else {}
         if self.power_losses and len(self._left) == 1:
             self.power_losses -= 1
             self.disk = None
@@ -149,6 +154,8 @@ class FakeDriver:
 
     machines: dict[str, FakeMachine] = field(default_factory=dict[str, FakeMachine])
     silent: bool = False
+    slow: bool = False
+    """Whether it takes a minute to tell of the power."""
     ignores: int = 0
     """How often it passes over its one-time boot."""
 
@@ -173,6 +180,7 @@ class FakeDriver:
         self._machine(machine_id).log.append(f"boot disk {self._machine(machine_id).name}")
 
     async def power_state(self, machine_id: str) -> str:
+        await asyncio.sleep(60 if self.slow else 0)
         return "Off" if self._machine(machine_id).running == "off" else "On"
 
     async def restart(self, machine_id: str) -> None:

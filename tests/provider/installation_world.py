@@ -18,13 +18,22 @@ from provider.resource import Context, Values
 from provider.status import Status
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_cluster import FakeCluster
-from tests.provider.fake_machine import CLIENT, CLUSTER, DISK, LIVE, FakeDriver, FakeMachine, FakeNodes
+from tests.provider.fake_machine import CLIENT, CLUSTER, DISK, LIVE, FakeDriver, FakeMachine, FakeNodes, node_of
 from tests.provider.harness import RecordedLog
 
 OLD, NEW = "0" * 16, "1" * 16
 DIRECTORY = "an-unguessable-directory"
 PACE = Pace(
-    look=0.05, gather=0.1, patience=0.3, entry=1.5, leave=1.0, vanished=0.5, power=0.2, cluster=0.5, commands=5.0
+    look=0.05,
+    gather=0.1,
+    patience=0.3,
+    entry=1.5,
+    leave=1.0,
+    vanished=0.5,
+    power=0.2,
+    answer=0.2,
+    cluster=0.5,
+    commands=5.0,
 )
 UPLOAD_HOST = ssh.key()
 
@@ -139,10 +148,6 @@ class World:
 
 Run = Callable[[Callable[[World], Awaitable[None]]], None]
 """The fixture `run`: runs a test in a world of its own."""
-
-
-def node_of(name: str) -> str:
-    return f"{name}.{CLUSTER}"
 
 
 @asynccontextmanager

@@ -127,6 +127,15 @@ def test_a_bmc_that_does_not_answer(run: Run) -> None:
     run(test)
 
 
+def test_a_bmc_that_is_slow_to_tell_of_the_power(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        it.driver.slow = True
+        assert (await it.up(machine))["via"] == "network boot"
+
+    run(test)
+
+
 def test_a_live_system_that_never_comes(run: Run) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")

@@ -12,8 +12,9 @@ from provider.configuration import MetalSettings
 from provider.errors import RemoteError
 from provider.platforms.equinix_metal import EquinixMetal
 from tests.provider import fake_metal
+from tests.provider.fake_machine import node_of
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.installation_world import NEW, OLD, Run, World, node_of
+from tests.provider.installation_world import NEW, OLD, Run, World
 
 ACTION = {"type": "reinstall", "preserve_data": True, "deprovision_fast": True}
 

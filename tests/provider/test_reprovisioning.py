@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from provider.errors import InvalidInputs, ProviderError
-from tests.provider.fake_machine import FakeMachine
-from tests.provider.installation_world import NEW, OLD, Run, World, node_of
+from provider.values import UNKNOWN
+from tests.provider.fake_machine import FakeMachine, node_of
+from tests.provider.installation_world import NEW, OLD, Run, World
 
 
 def ours(log: list[str], *names: str) -> list[str]:
@@ -228,6 +229,7 @@ def test_a_control_plane_machine_needs_consent(run: Run) -> None:
         it.item.preview(it.context(machine.name), {**state, "generation": ""}, inputs)
         it.item.preview(it.context(machine.name), {**state, "generation": NEW}, inputs)
         it.item.preview(it.context(machine.name), state, {**inputs, "consent": True})
+        it.item.preview(it.context(machine.name), state, {**inputs, "members": [UNKNOWN]})
         assert it.log == []
 
     run(test)
