@@ -40,16 +40,33 @@ async def _serve(layout: Layout, machines: str) -> None:
     layout.rack.mkdir(exist_ok=True, mode=0o700)
     rack = Rack(facts.rack.servers, _backend(machines, layout, facts), layout.rack, layout.tls)
     control = Control(rack, layout.rack)
+    ipmi: asyncio.subprocess.Process | None = None
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         await rack.open(_listen)
         await control.open()
-        await stop.wait()
+        ipmi = await _start_ipmi(layout)
+        ended = asyncio.create_task(ipmi.wait())
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            raise BackendError(f"IPMI ended with status {ended.result()}")
+        ended.cancel()
     finally:
+        if ipmi is not None and ipmi.returncode is None:
+            ipmi.kill()
+            await ipmi.wait()
         await control.close()
         await rack.close()
+
+
+async def _start_ipmi(layout: Layout) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *("setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "lab.bmc.ipmi", "--state", str(layout.state)),
+        stdin=asyncio.subprocess.DEVNULL,
+    )
 
 
 async def _listen(bmc: Bmc) -> None:

@@ -2,6 +2,7 @@
 
     {"do": "servers"}                                          power, boots and faults of every server
     {"do": "power", "server": NAME, "to": TO, "seconds": N}    off, on, cycle, shutdown, loss (N seconds), bmc-reboot
+    {"do": "boot", "server": NAME, "target": T, "enabled": E}  the boot source override, in Redfish's words
     {"do": "fault", "server": NAME, "fault": {"kind": ...}}    see lab.bmc.faults
     {"do": "clear", "server": NAME}                            no faults any more
 `server` may be `all`.
@@ -90,6 +91,7 @@ class Control:
     async def do(self, request: dict[str, Any]) -> Any:
         """One request; raises Refused and BackendError."""
         from lab.bmc import faults
+        from lab.bmc.server import Override
 
         kind = request.get("do")
         if kind == "servers":
@@ -101,11 +103,15 @@ class Control:
         elif kind == "clear":
             for bmc in chosen:
                 bmc.server.faults.active.clear()
+        elif kind == "boot":
+            wanted = Override(enabled=str(request.get("enabled")), target=str(request.get("target")))
+            for bmc in chosen:
+                bmc.server.set_override(wanted)
         elif kind == "power":
             seconds = float(request.get("seconds") or LOSS_SECONDS)
             await asyncio.gather(*(_power(bmc, str(request.get("to")), seconds) for bmc in chosen))
         else:
-            raise faults.Refused(f"do: {kind!r} is not one of servers, power, fault, clear")
+            raise faults.Refused(f"do: {kind!r} is not one of servers, power, boot, fault, clear")
         return {bmc.identity.name: await _shown(bmc) for bmc in chosen}
 
     def _chosen(self, name: str) -> list[Bmc]:

@@ -16,9 +16,10 @@ from lab.bmc.wire import Https
 from lab.machines.base import Address, Disk, MachineSpec, RackBackend
 from lab.network import plan
 
-MEMORY_MIB = 1536
+MEMORY_MIB = 2048
 DISK_MIB = 4096
-BOOT_URL = f"http://{plan.BOOT}/artifacts/boot/boot.ipxe"
+BOOT_URL = f"http://{plan.BOOT_NAME}/artifacts/boot/boot.ipxe"
+"""The script that DHCP names: the stable one of the site's boot tree, which whoever installs machines uploads."""
 
 
 def spec(identity: Identity) -> MachineSpec:

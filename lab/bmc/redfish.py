@@ -141,16 +141,13 @@ class Redfish:
 
     def _boot(self) -> Json:
         settings = self._server.settings
-        uefi = settings.mode == "UEFI"
-        boot: Json = {
+        return {
             "BootSourceOverrideEnabled": settings.override.enabled,
             "BootSourceOverrideTarget": settings.override.target,
-            "BootSourceOverrideTarget@Redfish.AllowableValues": [t for t in TARGETS if uefi or t != "UefiHttp"],
+            "BootSourceOverrideTarget@Redfish.AllowableValues": list(TARGETS),
             "BootSourceOverrideMode": settings.mode,
+            "HttpBootUri": settings.override.uri,
         }
-        if uefi:
-            boot["HttpBootUri"] = settings.override.uri
-        return boot
 
     def _etag(self) -> str:
         """Of what can be written, so that a change of the power state does not make a writer start again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import struct
@@ -21,14 +22,11 @@ class Cut(ConnectionResetError):
 
 def cut(environ: dict[str, Any]) -> NoReturn:
     """End the connection of a request without an answer, with a reset."""
-    _reset(environ["werkzeug.socket"])
-    raise Cut
-
-
-def _reset(connection: socket.socket) -> None:
+    connection: socket.socket = environ["werkzeug.socket"]
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()
+        os.close(connection.detach())  # close() would wait for the files that the request handler made of it
+    raise Cut
 
 
 class _Handler(WSGIRequestHandler):
@@ -64,7 +62,6 @@ class Https(ThreadedWSGIServer):
         """One connection, in its thread."""
         context = self._context()
         if context is None:
-            _reset(request)
             return
         request.settimeout(_IDLE_SECONDS)
         try:

@@ -222,6 +222,7 @@ func (a *agent) node() (kube.Node, error) {
 			}},
 			NodeInfo: map[string]string{
 				"kubeletVersion": KubernetesVersion, "osImage": a.release(), "operatingSystem": "linux",
+				"bootID":        strings.TrimSpace(readOr("/proc/sys/kernel/random/boot_id", "")),
 				"kernelVersion": strings.TrimSpace(readOr("/proc/sys/kernel/osrelease", "unknown")),
 			},
 		},

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sushy
 import sushy.auth
+import sushy.exceptions
 
 from lab.bmc import identity
 from lab.bmc.control import Control
@@ -84,7 +85,9 @@ class World:
         self.servers = servers
         certificates.ensure(self.layout, {each.name: each.host for each in servers})
         self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+        self._clients: list[Any] = []
         self.ports: dict[str, int] = {}
         self.start()
 
@@ -102,7 +105,12 @@ class World:
         self.run(self.control.open())
 
     def stop(self) -> None:
-        """Stop the service."""
+        """Stop the service. Clients log out, for sushy would try for long to do so later."""
+        for client in self._clients:
+            with suppress(sushy.exceptions.ResourceNotFoundError):  # a BMC that restarted forgot it
+                client._auth.close()
+            client._conn._session.close()
+        self._clients.clear()
         self.run(self.control.close())
         self.run(self.rack.close())
 
@@ -127,7 +135,9 @@ class World:
         bmc = self.servers[number].bmc
         login = sushy.auth.SessionOrBasicAuth(bmc.username, password or bmc.password)
         client: Any = sushy.Sushy  # `verify` may be a file, which its types do not know
-        return client(self.url(number), auth=login, verify=bmc.ca_path, server_side_retries=0)
+        made = client(self.url(number), auth=login, verify=bmc.ca_path, server_side_retries=0)
+        self._clients.append(made)
+        return made
 
     def system(self, number: int = 0) -> Any:
         """The system of a BMC."""
@@ -137,6 +147,8 @@ class World:
         """Stop all."""
         self.stop()
         self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
 
 
 @contextmanager
