@@ -8,6 +8,7 @@ from typing import Any
 
 import pulumi
 
+from components.boot import installer
 from components.boot.ipxe import BootSpec, consoles
 from components.checks import node_check
 from components.checks.node_check import Expectation
@@ -220,7 +221,9 @@ class Cluster:
         def expected(node: str) -> Callable[[list[Any]], Expectation]:
             hostname = node.split(".", 1)[0]
             kargs = self.settings.kernel_arguments(hostname.removeprefix(f"{self.settings.cluster_name}-"))
-            wanted = (*(f"console={console}" for console in consoles(self.boot)), *(kargs if prepared else ()))
+            wanted = tuple(f"console={console}" for console in consoles(self.boot))
+            if prepared:
+                wanted = (*(f"console={installer.persisted_console(each)}" for each in consoles(self.boot)), *kargs)
             return lambda found: Expectation(
                 hostname=node,
                 metadata_hostname=hostname,
@@ -291,10 +294,10 @@ class Cluster:
             ),
             self.components,
         )
-        self.worker_checks = None
+        self.worker_checks = self.worker_installation = None
         if self.workers.machines:
-            installation = self._installation("worker-installation", self.workers)
-            self.worker_checks = self._checks("worker-checks", self.workers, installation)
+            self.worker_installation = self._installation("worker-installation", self.workers)
+            self.worker_checks = self._checks("worker-checks", self.workers, self.worker_installation)
         self._cluster_gates()
 
     def _machine_config_networks(self, machines: Sequence[Machine]) -> pulumi.Output[list[str]]:
@@ -351,7 +354,16 @@ class Cluster:
                 gives_up_with=[self.worker_checks.reachable_gate] if self.worker_checks else [],
             ),
             # From here on the API is the control plane's: nodes join while others are checked, bootstrap's goes away.
-            pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[self.bootstrap_complete])),
+            pulumi.ResourceOptions.merge(
+                self.ours,
+                pulumi.ResourceOptions(
+                    depends_on=[
+                        self.bootstrap_complete,
+                        # One may be installed only when the bootstrap machine has given its server back.
+                        *(self.worker_installation.installed if self.worker_installation else ()),
+                    ]
+                ),
+            ),
         )
         checked = self.worker_checks.passed if self.worker_checks else []
         complete = Gate(

@@ -35,7 +35,7 @@ def test_all_of_it_is_known_there() -> None:
         chain="#!ipxe\nchain\n",
         user_data="{}",
         ipxe_script_url="http://boot.test/x",
-        artifacts=[ArtifactsPlace(directory="an-unguessable-directory", files=["worker-0.ign"])],
+        artifacts=[types.ArtifactsPlace(directory="an-unguessable-directory", files=["worker-0.ign"])],
         members=["worker-0.lab.facility.test"],
         credentials=types.ClusterCredentials(
             url="https://api:6443", ca_pem=PEM, client_cert_pem=PEM, client_key_pem=PEM
