@@ -43,6 +43,7 @@ Kubernetes API is not the real one; without the others there is no lab."""
 MACHINES = (
     Package("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     Package("ipxe-qemu", "/usr/lib/ipxe/qemu/pxe-virtio.rom"),
+    Package("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd"),
     Package("libvirt-daemon", "/usr/sbin/libvirtd"),
     Package("libvirt-daemon-driver-qemu", "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so"),
     Package("libvirt-clients", "/usr/bin/virsh"),

@@ -19,14 +19,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from provider.artifact_stores import open_store
-from provider.backoff import Backoff
-from provider.errors import InitFailed, ProviderError, RemoteError
+from provider.artifact_stores import open_store, persistently
+from provider.errors import InitFailed, ProviderError
 from provider.fields import FILE_NAME, Problem, Reader
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
 from provider.values import UNKNOWN, Secret, Unknown
 
-_UPLOAD_TIMEOUT = 60
 _PLACE = frozenset({"directory", "urls", "bootUrls"})
 
 
@@ -114,18 +112,10 @@ class Artifacts(ResourceType):
 
 
 async def _put(context: Context, directory: str, files: Mapping[str, str]) -> None:
-    store = open_store(context.settings.need_artifacts())
-    backoff = Backoff(timeout=_UPLOAD_TIMEOUT)
-    while files:
-        try:
-            await store.put(directory, {name: text.encode() for name, text in files.items()})
-        except RemoteError as error:
-            if backoff.over or not error.passing:
-                raise
-            await context.status.live(f"{error}; trying again")
-        else:
-            return
-        await backoff.pause()
+    if files:
+        store = open_store(context.settings.need_artifacts())
+        contents = {name: text.encode() for name, text in files.items()}
+        await persistently(lambda: store.put(directory, contents), context.status.live)
 
 
 def _directory(seed: str, urn: str) -> str:

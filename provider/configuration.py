@@ -1,4 +1,4 @@
-"""The provider's configuration: three sections, each one JSON string, because provider configuration is flat.
+"""The provider's configuration: four sections, each one JSON string, because provider configuration is flat.
 
 Only the form is checked, and nothing is contacted: a preview without credentials gives `rehearsal` for each of them.
 Every section is optional; a resource that needs a missing one says so by name when it works.
@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provider import dns_settings
+from provider import bmc_settings, dns_settings
+from provider.bmc_settings import BmcSettings
 from provider.dns_settings import DnsSettings
 from provider.errors import InvalidInputs
 from provider.fields import PEM, PLACEHOLDER, SSH_KEY, URL, Problem, Reader
 from provider.values import Unknown
 
 METAL_ENDPOINT = "https://api.equinix.com/metal/v1"
-SECTIONS = ("metal", "dns", "artifacts")
+SECTIONS = ("metal", "bmcs", "dns", "artifacts")
 _ENGINE_KEYS = frozenset({"version", "pluginDownloadURL", "parameterization"})
 
 
@@ -66,6 +67,8 @@ class Settings:
     """The whole configuration."""
 
     metal: MetalSettings | None = None
+    bmcs: Mapping[str, BmcSettings] | None = None
+    """By server name."""
     dns: DnsSettings | None = None
     artifacts: ArtifactSettings | None = None
 
@@ -74,6 +77,15 @@ class Settings:
         if self.metal is None:
             raise _missing("metal", "the Equinix Metal API")
         return self.metal
+
+    def need_bmc(self, server: str) -> BmcSettings:
+        """A server's BMC, or an error that names what is missing."""
+        if self.bmcs is None:
+            raise _missing("bmcs", "the servers' BMCs")
+        if server not in self.bmcs:
+            known = ", ".join(sorted(self.bmcs)) or "none"
+            raise InvalidInputs(f"server {server} is not in `bmcs` of the metal-ipi provider; known are {known}")
+        return self.bmcs[server]
 
     def need_dns(self) -> DnsSettings:
         """The section, or an error that names it."""
@@ -97,9 +109,10 @@ def parse(values: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     problems: list[Problem] = []
     root = Reader({key: value for key, value in values.items() if key not in _ENGINE_KEYS}, problems=problems)
     root.only(*SECTIONS)
-    metal, dns, artifacts = (_section(root, key) for key in SECTIONS)
+    metal, bmcs, dns, artifacts = (_section(root, key) for key in SECTIONS)
     settings = Settings(
         metal=None if metal is None else _metal(metal),
+        bmcs=None if bmcs is None else bmc_settings.read(bmcs),
         dns=None if dns is None else dns_settings.read(dns),
         artifacts=None if artifacts is None else _artifacts(artifacts),
     )

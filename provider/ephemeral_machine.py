@@ -1,20 +1,26 @@
 """EphemeralMachine: the bootstrap machine, which a `Removal` deletes within the same up.
 
-Life cycle: create looks for a machine with the same stack and name tags and takes it over, else orders one, and waits
-until it is active. Later changes of the inputs change nothing: they take effect on the next installation. read
-reports a machine that is gone as still ours and absent, so a later up has nothing to do. delete is content with a
-machine that is gone, and else waits until it is.
-Killed before the order: nothing is there. Killed between order and state: the next create finds the machine by its
-tags. A machine that did not become active in time stays in the state, and the next up waits on; one that failed is
-kept for a look at it, and the next up deletes it and orders another.
+What a machine is, and how it is found again after a crash, is the platform's: one that is ordered carries tags; a
+server that is lent is known by the script it boots, and giving it back withdraws that.
+
+Life cycle: create looks for a machine of an earlier run and takes it over, else makes one, and waits until it is
+active. Later changes of the inputs change nothing: they take effect on the next installation. read reports a machine
+that is gone as still ours and absent, so a later up has nothing to do. delete is content with a machine that is gone,
+and else waits until it is.
+Killed before the order: nothing is there. Killed between order and state: the next create finds the machine, or does
+again what can be done again. A machine that did not become active in time stays in the state, and the next up waits
+on; one that failed is kept for a look at it, and the next up deletes it and orders another.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from provider.backoff import Backoff
 from provider.errors import InitFailed, ProviderError
-from provider.fields import URL, Problem, Reader
-from provider.platforms import PLATFORMS, Machine, MachineDriver, MachineSpec, identifying, open_driver
+from provider.fields import Problem, Reader
+from provider.platforms import PLATFORMS, Machine, MachineDriver, MachineSpec, open_driver, spec_of
 from provider.resource import Changes, Context, Made, ResourceType, Values
 from provider.values import UNKNOWN
 
@@ -42,7 +48,7 @@ class EphemeralMachine(ResourceType):
     async def create(self, context: Context, inputs: Values) -> Made:
         spec, reader = _parse(inputs)
         reader.raise_problems()
-        async with open_driver(inputs.get("platform", PLATFORMS[0]), context.settings) as driver:
+        async with _open(context, inputs) as driver:
             machine = await _take_over(context, driver, spec, timeout=_timeout(inputs))
             if machine is None:
                 await context.status.live(f"ordering {spec.hostname}")
@@ -54,7 +60,7 @@ class EphemeralMachine(ResourceType):
             return {key: old.get(key) for key in _COMPUTED}
         spec, reader = _parse(new)
         reader.raise_problems()
-        async with open_driver(new.get("platform", PLATFORMS[0]), context.settings) as driver:
+        async with _open(context, new) as driver:
             machine = await driver.get(old["machineId"])
             if machine is None or machine.leaving or machine.state == "failed":
                 if machine is not None:
@@ -63,18 +69,18 @@ class EphemeralMachine(ResourceType):
             return await _finish(context, driver, machine, new)
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
-        async with open_driver(old.get("platform", PLATFORMS[0]), context.settings) as driver:
+        async with _open(context, old) as driver:
             machine = await driver.get(old["machineId"])
         if machine is None or machine.leaving:
             return {"present": False}
-        return _outputs(machine, announces=bool(old.get("announces")))
+        return _outputs(_addressed(machine, old), announces=bool(old.get("announces")))
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        async with open_driver(old.get("platform", PLATFORMS[0]), context.settings) as driver:
+        async with _open(context, old) as driver:
             await remove_machine(context, driver, old["machineId"], timeout=_timeout(old))
 
 
-async def remove_machine(context: Context, driver: MachineDriver, machine_id: str, *, timeout: float) -> None:
+async def remove_machine(context: Context, driver: MachineDriver[Any], machine_id: str, *, timeout: float) -> None:
     """Deletes a machine and waits until the platform no longer knows it."""
     machine = await driver.get(machine_id)
     if machine is None:
@@ -94,10 +100,12 @@ async def remove_machine(context: Context, driver: MachineDriver, machine_id: st
         await backoff.pause()
 
 
-async def _take_over(context: Context, driver: MachineDriver, spec: MachineSpec, *, timeout: float) -> Machine | None:
+async def _take_over(
+    context: Context, driver: MachineDriver[Any], spec: MachineSpec, *, timeout: float
+) -> Machine | None:
     """A machine that an earlier, killed run ordered. Failed ones are deleted: they will not become anything."""
     usable: Machine | None = None
-    for machine in await driver.find(spec.project_id, spec.tags):
+    for machine in await driver.find(spec):
         if machine.state == "failed" or usable is not None:
             await remove_machine(context, driver, machine.id, timeout=timeout)
         else:
@@ -107,16 +115,17 @@ async def _take_over(context: Context, driver: MachineDriver, spec: MachineSpec,
     return usable
 
 
-async def _finish(context: Context, driver: MachineDriver, machine: Machine, inputs: Values) -> Values:
-    """Lets it announce, where it is to, and waits until it is active.
+async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine, inputs: Values) -> Values:
+    """Gets it going, lets it announce, where it is to, and waits until it is active.
 
     Whatever goes wrong from here on, the machine stays in the state.
     """
     timeout = _timeout(inputs)
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
-    last = machine
+    last = _addressed(machine, inputs)
     announces = False
     try:
+        await driver.start(machine.id)
         if inputs.get("bgp"):
             await driver.open_bgp(machine.id)
             announces = True
@@ -139,7 +148,7 @@ async def _finish(context: Context, driver: MachineDriver, machine: Machine, inp
             found = await driver.get(machine.id)
             if found is None:
                 raise ProviderError(f"machine {last.hostname} ({last.id}) disappeared while it was being provisioned")
-            last = found
+            last = _addressed(found, inputs)
     except BaseException as error:  # a cancellation too must not lose the machine
         message = str(error) or f"interrupted while {last.hostname} ({last.id}) was {last.state}"
         raise InitFailed(message, last.id, dict(_outputs(last, announces=announces))) from error
@@ -172,33 +181,26 @@ def _timeout(inputs: Values) -> float:
     return float(inputs.get("timeoutSeconds") or 1800)
 
 
+def _platform(inputs: Values) -> str:
+    return str(inputs.get("platform") or PLATFORMS[0])
+
+
+def _open(context: Context, inputs: Values) -> MachineDriver[Any]:
+    return open_driver(_platform(inputs), context.settings, context.status)
+
+
+def _addressed(machine: Machine, inputs: Values) -> Machine:
+    """With the addresses that are given: a server that is lent has those it is told."""
+    if not inputs.get("server"):
+        return machine
+    public = str(inputs["publicIpv4"])
+    return replace(machine, public_ipv4=public, private_ipv4=str(inputs.get("privateIpv4") or public))
+
+
 def _parse(inputs: Values) -> tuple[MachineSpec, Reader]:
     reader = Reader(inputs)
-    reader.only("platform", "projectId", "hostname", "plan", "metro", "facilities", "operatingSystem", "ipxeScriptUrl",
-                "alwaysPxe", "userData", "tags", "projectSshKeyIds", "timeoutSeconds", "bgp")  # fmt: skip
-    reader.boolean("bgp")
-    reader.text("platform", default=PLATFORMS[0], pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS))
-    reader.number("timeoutSeconds", default=1800, minimum=1)
-    spec = MachineSpec(
-        project_id=reader.text("projectId"),
-        hostname=reader.text("hostname", pattern=r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", what="a host name"),
-        plan=reader.text("plan"),
-        metro=reader.optional_text("metro"),
-        facilities=reader.texts("facilities", required=False),
-        operating_system=reader.text("operatingSystem", default="custom_ipxe"),
-        ipxe_script_url=reader.optional_text("ipxeScriptUrl", pattern=URL, what="a URL"),
-        always_pxe=reader.boolean("alwaysPxe"),
-        user_data=reader.optional_text("userData"),
-        tags=reader.texts("tags"),
-        project_ssh_key_ids=reader.texts("projectSshKeyIds", required=False),
+    platform = reader.text(
+        "platform", default=PLATFORMS[0], pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS)
     )
-    places = [key for key in ("metro", "facilities") if inputs.get(key) is not None]
-    if len(places) != 1:
-        reader.fail("metro", "or `facilities` must be given, and not both")
-    tags = inputs.get("tags")
-    if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(identifying(spec.tags)) != 3:
-        reader.fail(
-            "tags",
-            "must hold metal-ipi:stack=…, metal-ipi:cluster=… and metal-ipi:name=…: it is found by them after a crash",
-        )
-    return spec, reader
+    reader.number("timeoutSeconds", default=1800, minimum=1)
+    return spec_of(platform, reader), reader

@@ -166,6 +166,10 @@ def _shown(value: Any) -> str:
 
 HOST_NAME = r"[A-Za-z0-9_*]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?)*"
 """A DNS name without trailing dot; a leading `*` label is allowed."""
+SHORT_NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+"""A machine's name: one label."""
+IPV4 = r"(\d{1,3}\.){3}\d{1,3}"
+"""Looks like an IPv4 address."""
 URL = r"https?://[^\s/]+(/\S*)?"
 """An http or https URL."""
 PEM = r"\s*-----BEGIN [A-Z0-9 ]+-----.*"

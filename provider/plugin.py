@@ -21,6 +21,8 @@ from provider.ephemeral_machine import EphemeralMachine
 from provider.errors import InitFailed, InvalidInputs
 from provider.fields import Problem
 from provider.gate import Gate
+from provider.installation import Installation
+from provider.redfish_machine import RedfishMachine
 from provider.removal import Removal
 from provider.resource import Changes, Context, ResourceType, Values
 from provider.status import Log, NoLog, Status
@@ -50,8 +52,10 @@ class MetalIpiProvider(sdk.Provider):
             DnsRecords(),
             Artifacts(),
             EphemeralMachine(),
+            RedfishMachine(),
             Gate(),
             Removal(),
+            Installation(),
         ]
         self._types = {item.token: item for item in types}
         self._settings = Settings()

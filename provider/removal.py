@@ -17,11 +17,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from provider.artifact_stores import open_store
-from provider.backoff import Backoff
+from provider.artifact_stores import open_store, persistently
 from provider.dns_records import parse_record, records_of, withdraw
 from provider.ephemeral_machine import remove_machine
-from provider.errors import RemoteError
 from provider.fields import FILE_NAME, HOST_NAME, Problem, Reader
 from provider.platforms import PLATFORMS, open_driver
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
@@ -29,7 +27,6 @@ from provider.values import UNKNOWN
 
 _WHAT = ("machineId", "platform", "records", "artifactsDirectory", "artifactsFiles")
 _INPUTS = (*_WHAT, "drainSeconds", "triggers", "timeoutSeconds")
-_STORE_TIMEOUT = 60
 
 
 class Removal(ResourceType):
@@ -109,28 +106,16 @@ async def _remove(context: Context, inputs: Mapping[str, Any]) -> None:
     machine_id = str(inputs.get("machineId") or "")
     platform = str(inputs.get("platform") or PLATFORMS[0])
     if machine_id:
-        async with open_driver(platform, context.settings) as driver:
+        async with open_driver(platform, context.settings, context.status) as driver:
             await driver.close_bgp(machine_id)
     drain = float(inputs.get("drainSeconds") or 0)
     if records and drain:
         await context.status.live(f"waiting {drain:g} s for resolvers to forget {len(records)} records")
         await asyncio.sleep(drain)
     if machine_id:
-        async with open_driver(platform, context.settings) as driver:
+        async with open_driver(platform, context.settings, context.status) as driver:
             await remove_machine(context, driver, machine_id, timeout=float(inputs.get("timeoutSeconds") or 1800))
     files: Sequence[str] = inputs.get("artifactsFiles") or ()
     if inputs.get("artifactsDirectory") and files:
-        await _delete_files(context, str(inputs["artifactsDirectory"]), files)
-
-
-async def _delete_files(context: Context, directory: str, files: Sequence[str]) -> None:
-    store = open_store(context.settings.need_artifacts())
-    backoff = Backoff(timeout=_STORE_TIMEOUT)
-    while True:
-        try:
-            return await store.delete(directory, files)
-        except RemoteError as error:
-            if backoff.over or not error.passing:
-                raise
-            await context.status.live(f"{error}; trying again")
-        await backoff.pause()
+        store, directory = open_store(context.settings.need_artifacts()), str(inputs["artifactsDirectory"])
+        await persistently(lambda: store.delete(directory, files), context.status.live)

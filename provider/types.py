@@ -45,6 +45,11 @@ class ProviderArgs:
 
     metal: pulumi.Input[Mapping[str, Any]] | None = None
     """{"authToken", "endpoint"?}: the Equinix Metal API; `endpoint` defaults to https://api.equinix.com/metal/v1."""
+    bmcs: pulumi.Input[Mapping[str, Any]] | None = None
+    """Server name to {"address" (https), "username", "password", "ca" (PEM) or "fingerprint" (`sha256:<hex>` of the
+    certificate) unless the system trusts it, "systemId"? (where there are several), "bootMethod"? (`pxe`, `uefi-http`
+    or `virtual-media`), "bootMode"? (`bios` or `uefi`), "bootImage"? (URL of an iPXE image, for virtual-media),
+    "bootUrl"? (for uefi-http; else what DHCP says)}."""
     dns: pulumi.Input[Mapping[str, Any]] | None = None
     """One of, each with "zone"?, "propagation"? (`service`, or `authoritative`: all the zone's servers are waited for)
     and "propagationTimeout"? (seconds, 60):
@@ -63,7 +68,7 @@ class Provider(pulumi.ProviderResource):
     """An explicit provider. Each section travels as one JSON string, because provider configuration is flat."""
 
     def __init__(self, name: str, args: ProviderArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        sections = {"metal": args.metal, "dns": args.dns, "artifacts": args.artifacts}
+        sections = {"metal": args.metal, "bmcs": args.bmcs, "dns": args.dns, "artifacts": args.artifacts}
         props = {
             key: pulumi.Output.secret(pulumi.Output.from_input(value)).apply(_section)
             for key, value in sections.items()
@@ -259,30 +264,72 @@ class EphemeralMachineArgs:
     timeout_seconds: pulumi.Input[float] = 1800
     """How long it may take to become active, and as long again to be gone."""
 
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "platform": self.platform,
+            "projectId": self.project_id,
+            "hostname": self.hostname,
+            "plan": self.plan,
+            "metro": self.metro,
+            "facilities": self.facilities,
+            "operatingSystem": self.operating_system,
+            "ipxeScriptUrl": self.ipxe_script_url,
+            "alwaysPxe": self.always_pxe,
+            "userData": self.user_data,
+            "tags": self.tags,
+            "projectSshKeyIds": self.project_ssh_key_ids,
+            "timeoutSeconds": self.timeout_seconds,
+            "bgp": self.bgp or None,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LentServerArgs:
+    """Arguments of `EphemeralMachine` for a server with a BMC that is lent, and later installed as something else."""
+
+    server: pulumi.Input[str]
+    """Its name in the provider's section `bmcs`."""
+    hostname: pulumi.Input[str]
+    """Host name."""
+    mac: pulumi.Input[str]
+    """MAC address of the interface it boots from."""
+    public_ipv4: pulumi.Input[str]
+    """The address it has while it is lent."""
+    private_ipv4: pulumi.Input[str] | None = None
+    """Private address; not given: the same."""
+    script: pulumi.Input[str]
+    """The iPXE script it boots, published as `boot/mac-….ipxe`. Secret."""
+    chain: pulumi.Input[str]
+    """Text of `boot/boot.ipxe`, which leads there."""
+    accept: pulumi.Input[str] = "empty"
+    """`empty`: it must be switched off; `wipe`: whatever is on it may be lost."""
+    timeout_seconds: pulumi.Input[float] = 1800
+    """How long it may take to become active, and as long again to be gone."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "platform": "redfish",
+            "server": self.server,
+            "hostname": self.hostname,
+            "mac": self.mac,
+            "publicIpv4": self.public_ipv4,
+            "privateIpv4": self.private_ipv4,
+            "script": pulumi.Output.secret(self.script),
+            "chain": self.chain,
+            "accept": self.accept,
+            "timeoutSeconds": self.timeout_seconds,
+        }
+
 
 class EphemeralMachine(_Resource):
     """A machine that is removed within the same up by a `Removal`, and stays gone."""
 
     _outputs = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state")
 
-    def __init__(self, name: str, args: EphemeralMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        inputs = {
-            "platform": args.platform,
-            "projectId": args.project_id,
-            "hostname": args.hostname,
-            "plan": args.plan,
-            "metro": args.metro,
-            "facilities": args.facilities,
-            "operatingSystem": args.operating_system,
-            "ipxeScriptUrl": args.ipxe_script_url,
-            "alwaysPxe": args.always_pxe,
-            "userData": args.user_data,
-            "tags": args.tags,
-            "projectSshKeyIds": args.project_ssh_key_ids,
-            "timeoutSeconds": args.timeout_seconds,
-            "bgp": args.bgp or None,
-        }
-        super().__init__(name, inputs, opts)
+    def __init__(
+        self, name: str, args: EphemeralMachineArgs | LentServerArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, args.to_wire(), opts)
 
     @property
     def machine_id(self) -> pulumi.Output[str]:
@@ -315,6 +362,111 @@ class EphemeralMachine(_Resource):
         return self._output("present")
 
 
+# --- servers with a BMC ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedfishMachineArgs:
+    """Arguments of `RedfishMachine`."""
+
+    server: pulumi.Input[str]
+    """Its name in the provider's section `bmcs`. A change replaces."""
+    hostname: pulumi.Input[str]
+    """Host name."""
+    mac: pulumi.Input[str]
+    """MAC address of the interface it boots from."""
+    public_ipv4: pulumi.Input[str]
+    """Its address."""
+    private_ipv4: pulumi.Input[str] | None = None
+    """Private address; not given: the same."""
+    accept: pulumi.Input[str] = "empty"
+    """`empty`: it must be switched off when it is claimed; `wipe`: whatever is on it may be lost."""
+    minimum_memory_mib: pulumi.Input[float] | None = None
+    """Memory it must have."""
+    timeout_seconds: pulumi.Input[float] = 180
+    """How long its BMC may be busy or out of reach before that is an error."""
+
+
+class RedfishMachine(_Resource):
+    """A server with a BMC, claimed for the cluster. Booting it is left to `Installation`; its end switches it off."""
+
+    _outputs = ("machineId", "serial", "manufacturer", "model", "biosVersion", "memoryMib", "disks", "nics", "bootMode",
+                "console", "publicIpv4", "privateIpv4")  # fmt: skip
+
+    def __init__(self, name: str, args: RedfishMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "server": args.server,
+            "hostname": args.hostname,
+            "mac": args.mac,
+            "publicIpv4": args.public_ipv4,
+            "privateIpv4": args.private_ipv4,
+            "accept": args.accept,
+            "minimumMemoryMib": args.minimum_memory_mib,
+            "timeoutSeconds": args.timeout_seconds,
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def machine_id(self) -> pulumi.Output[str]:
+        """`<server>/<UUID of its System>`."""
+        return self._output("machineId")
+
+    @property
+    def serial(self) -> pulumi.Output[str | None]:
+        """Serial number."""
+        return self._output("serial")
+
+    @property
+    def manufacturer(self) -> pulumi.Output[str | None]:
+        """Who made it."""
+        return self._output("manufacturer")
+
+    @property
+    def model(self) -> pulumi.Output[str | None]:
+        """Model."""
+        return self._output("model")
+
+    @property
+    def bios_version(self) -> pulumi.Output[str | None]:
+        """Version of its firmware."""
+        return self._output("biosVersion")
+
+    @property
+    def memory_mib(self) -> pulumi.Output[float | None]:
+        """Memory, in MiB."""
+        return self._output("memoryMib")
+
+    @property
+    def disks(self) -> pulumi.Output[list[dict[str, Any]]]:
+        """Its disks, {name, sizeBytes, model, serial, mediaType}, as far as its BMC knows them."""
+        return self._output("disks")
+
+    @property
+    def nics(self) -> pulumi.Output[list[str]]:
+        """MAC addresses of its interfaces."""
+        return self._output("nics")
+
+    @property
+    def boot_mode(self) -> pulumi.Output[str | None]:
+        """`bios` or `uefi`."""
+        return self._output("bootMode")
+
+    @property
+    def console(self) -> pulumi.Output[str]:
+        """Where to find its console: the BMC's host, and what it offers there. For people."""
+        return self._output("console")
+
+    @property
+    def public_ipv4(self) -> pulumi.Output[str]:
+        """Its address."""
+        return self._output("publicIpv4")
+
+    @property
+    def private_ipv4(self) -> pulumi.Output[str]:
+        """Its private address."""
+        return self._output("privateIpv4")
+
+
 # --- gates ----------------------------------------------------------------------------------------------------------
 
 
@@ -331,7 +483,7 @@ class GateNode:
     machine_id: pulumi.Input[str] | None = None
     """The platform's id: its events are watched for an Ignition failure."""
     console: pulumi.Input[str] | None = None
-    """`<machine id>@<serial-over-SSH host>`."""
+    """`<machine id>@<serial-over-SSH host>`; empty where there is none."""
     port: pulumi.Input[int] | None = None
     """SSH port, 22."""
 
@@ -573,6 +725,217 @@ class Gate(_Resource):
     def waited_seconds(self) -> pulumi.Output[float]:
         """How long it took."""
         return self._output("waitedSeconds")
+
+
+# --- installation ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArtifactsPlace:
+    """Some files of an `Artifacts`."""
+
+    directory: pulumi.Input[str]
+    """Its `directory`."""
+    files: Sequence[str]
+    """Their names."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"directory": pulumi.Output.secret(self.directory), "files": list(self.files)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveFileArgs:
+    """A file of the live system which installs, as a running node fetches it."""
+
+    url: pulumi.Input[str]
+    """Where it is."""
+    sha256: pulumi.Input[str]
+    """Its digest in hex."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"url": self.url, "sha256": self.sha256}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveSystemArgs:
+    """The live system which installs, for a running node that is to go over to it by kexec."""
+
+    kernel: LiveFileArgs
+    """Its kernel."""
+    initramfs: LiveFileArgs
+    """Its initramfs."""
+    arguments: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Its kernel command line. Secret: it names where its Ignition lies."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "kernel": self.kernel.to_wire(),
+            "initramfs": self.initramfs.to_wire(),
+            "arguments": pulumi.Output.secret(self.arguments),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstalledSystemArgs:
+    """What a machine runs: told in previews when it changes. What counts is `InstallationArgs.generation`."""
+
+    release: pulumi.Input[str]
+    """Release of the operating system."""
+    kernel_arguments: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Kernel arguments beside the image's own."""
+    consoles: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Consoles, `ttyS0,115200n8`."""
+    ignition: pulumi.Input[str]
+    """Digest of its Ignition."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "release": self.release,
+            "kernelArguments": self.kernel_arguments,
+            "consoles": self.consoles,
+            "ignition": self.ignition,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallationArgs:
+    """Arguments of `Installation`. A changed `generation` installs the machine again; no other change does anything."""
+
+    platform: pulumi.Input[str]
+    """`redfish` or `equinix-metal`."""
+    machine_id: pulumi.Input[str]
+    """The platform's id. A change replaces: it is another machine."""
+    hostname: pulumi.Input[str]
+    """Short name, in messages and in the settings that consent."""
+    node: pulumi.Input[str]
+    """Its full name, which its node and its marker have."""
+    role: str
+    """`control-plane` or `worker`."""
+    pool: pulumi.Input[str]
+    """Machines which are installed again in turn, `max_unavailable` at once."""
+    cluster: pulumi.Input[str]
+    """`<cluster>.<domain>`; the marker on the machine names it."""
+    generation: pulumi.Input[str]
+    """16 hex digits that stand for all the machine runs."""
+    runs: InstalledSystemArgs
+    """The same, for people."""
+    address: pulumi.Input[str]
+    """IPv4 address SSH answers on, of the installed system and of the one that installs."""
+    addresses: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
+    """All IP addresses which the node's serving certificate may name; not given: `address`."""
+    port: pulumi.Input[int] | None = None
+    """SSH port, 22."""
+    host_key: pulumi.Input[str]
+    """Pinned SSH host key of the installed system."""
+    live_host_key: pulumi.Input[str]
+    """Pinned SSH host key of the live system which installs."""
+    user: pulumi.Input[str] = "core"
+    """SSH user of both, who may become root."""
+    private_key: pulumi.Input[str]
+    """SSH key, OpenSSH PEM. Secret."""
+    live: LiveSystemArgs
+    """What a running node goes over to in order to be installed again."""
+    mac: pulumi.Input[str] | None = None
+    """MAC address of the interface that boots; with `redfish`."""
+    script: pulumi.Input[str] | None = None
+    """iPXE script that boots the live system; with `redfish`. Secret."""
+    chain: pulumi.Input[str] | None = None
+    """Text of the site's `boot.ipxe`; with `redfish`."""
+    user_data: pulumi.Input[str] | None = None
+    """User data of the installed system; with `equinix-metal`. Secret."""
+    ipxe_script_url: pulumi.Input[str] | None = None
+    """The iPXE script that boots the live system; with `equinix-metal`. Secret."""
+    artifacts: Sequence[ArtifactsPlace]
+    """This machine's uploaded files, deleted once it is installed: their `Artifacts` are `ephemeral`."""
+    ordered: pulumi.Input[bool] = False
+    """Whether making the machine has booted the live system already."""
+    consent: pulumi.Input[bool] = False
+    """Whether a control plane machine may be installed again."""
+    max_unavailable: pulumi.Input[int] = 1
+    """How many machines of the pool may be away at once."""
+    members: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Node names of all machines of the role, this one included."""
+    credentials: ClusterCredentials | None = None
+    """The cluster, to drain the node and to see it join again. A first installation needs none."""
+    drain_timeout_seconds: pulumi.Input[float] = 600
+    """How long disruption budgets and terminating pods are waited for."""
+    pre_reboot_commands: Sequence[pulumi.Input[str]] = ()
+    """Shell commands run on the drained node before it goes; run again by an update that follows a killed one."""
+    pxe_commands: Sequence[pulumi.Input[str]] = ()
+    """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
+    has MACHINE, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
+    check: pulumi.Input[str] | None = None
+    """Shell script run on the node once it is installed again, before it takes pods; anything but 0 ends the roll."""
+    log_directory: pulumi.Input[str] | None = None
+    """Absolute directory; logs of a failed installation go to `<directory>/installation-<hostname>/`."""
+    timeout_seconds: pulumi.Input[float] = 3600
+    """How long the installation may take, and as long again until the node has joined."""
+
+
+class Installation(_Resource):
+    """A machine's operating system on its disk, installed again when what it is to run changes."""
+
+    _outputs = ("generation", "installedAt", "device", "via")
+
+    def __init__(self, name: str, args: InstallationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "platform": args.platform,
+            "machineId": args.machine_id,
+            "hostname": args.hostname,
+            "node": args.node,
+            "role": args.role,
+            "pool": args.pool,
+            "cluster": args.cluster,
+            "generation": args.generation,
+            "runs": args.runs.to_wire(),
+            "address": args.address,
+            "addresses": args.addresses,
+            "port": args.port,
+            "hostKey": args.host_key,
+            "liveHostKey": args.live_host_key,
+            "user": args.user,
+            "privateKey": _secret(args.private_key),
+            "live": args.live.to_wire(),
+            "mac": args.mac,
+            "script": _secret(args.script),
+            "chain": args.chain,
+            "userData": _secret(args.user_data),
+            "ipxeScriptUrl": _secret(args.ipxe_script_url),
+            "artifacts": [place.to_wire() for place in args.artifacts],
+            "ordered": args.ordered,
+            "consent": args.consent,
+            "maxUnavailable": args.max_unavailable,
+            "members": args.members,
+            "credentials": args.credentials.to_wire() if args.credentials else None,
+            "drainTimeoutSeconds": args.drain_timeout_seconds,
+            "preRebootCommands": list(args.pre_reboot_commands),
+            "pxeCommands": list(args.pxe_commands),
+            "check": args.check,
+            "logDirectory": args.log_directory,
+            "timeoutSeconds": args.timeout_seconds,
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def generation(self) -> pulumi.Output[str]:
+        """What it runs, as last seen; empty where its installation failed."""
+        return self._output("generation")
+
+    @property
+    def installed_at(self) -> pulumi.Output[str]:
+        """When it was installed, ISO 8601 in UTC."""
+        return self._output("installedAt")
+
+    @property
+    def device(self) -> pulumi.Output[str]:
+        """The disk it was installed to, by a stable path."""
+        return self._output("device")
+
+    @property
+    def via(self) -> pulumi.Output[str]:
+        """How it got into its installer: `order`, `network boot`, `kexec`, `reinstall`, `pxe-commands`; `found` where
+        an interrupted run had installed it."""
+        return self._output("via")
 
 
 # --- removal --------------------------------------------------------------------------------------------------------

@@ -26,38 +26,37 @@ _SMALLEST_WITH_ENDS = 31
 
 def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
-    found = [*_service_addresses(settings), *_consent(settings)]
-    if isinstance(settings.platform, Redfish):
-        found += [
-            Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
-            for path, value, why, remedy in (
-                *_counts(settings, settings.platform),
-                *_unique(settings.platform),
-                *_network(settings.platform),
-                *_boot_methods(settings.platform),
-                *_bootstrap(settings.platform),
-                *_without_bgp(settings),
-            )
-        ]
-    return found
+    return [
+        Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
+        for path, value, why, remedy in (*_service_addresses(settings), *_consent(settings), *_redfish(settings))
+    ]
 
 
 _Found = Iterator[tuple[str, str, str, str]]
 """Path, value, why and remedy of each problem."""
 
 
-def _consent(settings: Settings) -> list[Problem]:
+def _consent(settings: Settings) -> _Found:
     known = [name for name in settings.machines if not name.startswith("worker-")]
-    return [
-        Problem(
-            path=f"{NAMESPACE}:reprovision.consent[{index}]",
-            value=name,
-            why="there is no such control plane machine",
-            remedy=f"name one of: {', '.join(known)} (workers need no consent)",
-        )
-        for index, name in enumerate(settings.reprovision.consent)
-        if name not in known
-    ]
+    for index, name in enumerate(settings.reprovision.consent):
+        if name not in known:
+            yield (
+                f"reprovision.consent[{index}]",
+                name,
+                "there is no such control plane machine",
+                f"name one of: {', '.join(known)} (workers need no consent)",
+            )
+
+
+def _redfish(settings: Settings) -> _Found:
+    platform = settings.platform
+    if isinstance(platform, Redfish):
+        yield from _counts(settings, platform)
+        yield from _unique(platform)
+        yield from _network(platform)
+        yield from _boot_methods(platform)
+        yield from _bootstrap(platform)
+        yield from _without_bgp(settings)
 
 
 def _counts(settings: Settings, platform: Redfish) -> _Found:
@@ -218,56 +217,42 @@ def _without_bgp(settings: Settings) -> _Found:
         )
 
 
-def _service_addresses(settings: Settings) -> list[Problem]:
-    """What service addresses cannot go with. All are told, not only the first."""
+def _service_addresses(settings: Settings) -> _Found:
     services, api = settings.service_addresses, settings.api_address
     if not isinstance(services, MetalLbBgp | MetalLbL2):
-        return []
-    found: list[tuple[str, str, str, str]] = []
+        return
     if (
         isinstance(services, MetalLbBgp)
         and isinstance(api, KubeVip)
         and api.mode == "bgp"
         and settings.workers.count == 0
     ):
-        found.append(
-            (
-                "type",
-                services.type,
-                "without workers the control plane would announce service addresses, and it announces the API's address"
-                " already (kube-vip): a peer takes one session from a machine, not two",
-                "set workers.count to 1 or more, or apiAddress.type to dns-round-robin or external",
-            )
+        yield (
+            "serviceAddresses.type",
+            services.type,
+            "without workers the control plane would announce service addresses, and it announces the API's address"
+            " already (kube-vip): a peer takes one session from a machine, not two",
+            "set workers.count to 1 or more, or apiAddress.type to dns-round-robin or external",
         )
     address = None if isinstance(api, DnsRoundRobin) else api.address
     for path, value in pools_that_hold(services.pools, address):
-        found.append(
-            (
-                path,
-                value,
-                f"it holds {address}, the API's address (apiAddress.address): a service could be given it",
-                "leave it out, for instance by giving ranges before and after it",
-            )
+        yield (
+            f"serviceAddresses.{path}",
+            value,
+            f"it holds {address}, the API's address (apiAddress.address): a service could be given it",
+            "leave it out, for instance by giving ranges before and after it",
         )
     if services.install and settings.lab is not None:
-        found.append(
-            (
-                "install",
-                "true",
-                "nothing runs on the lab's nodes, so no operator would ever be ready; its API has MetalLB's types",
-                "set it to false",
-            )
+        yield (
+            "serviceAddresses.install",
+            "true",
+            "nothing runs on the lab's nodes, so no operator would ever be ready; its API has MetalLB's types",
+            "set it to false",
         )
     elif services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
-        found.append(
-            (
-                "catalog",
-                services.catalog,
-                "OKD has no such catalogue, and the operator would be waited for in vain",
-                "set it to community-operators, or install to false where MetalLB is there already",
-            )
+        yield (
+            "serviceAddresses.catalog",
+            services.catalog,
+            "OKD has no such catalogue, and the operator would be waited for in vain",
+            "set it to community-operators, or install to false where MetalLB is there already",
         )
-    return [
-        Problem(path=f"{NAMESPACE}:serviceAddresses.{path}", value=value, why=why, remedy=remedy)
-        for path, value, why, remedy in found
-    ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pulumi
 
-from components.boot import ignition
-from components.boot.ipxe import BootSpec, consoles, script
+from components.boot import installer
+from components.boot.ipxe import BootSpec, consoles
+from components.checks import node_check
+from components.checks.node_check import Expectation
+from components.cluster.installation import PoolInstallation
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
 from components.endpoints import kube_vip, machine_config_access
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
@@ -21,12 +25,9 @@ from components.install.bootstrap import (
     cluster_credentials,
 )
 from components.install.install_config import install_config
-from components.machines.contract import Boot, Machine, MachineArgs, Platform, Role
-from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs
+from components.machines.contract import Machine, MachineArgs, Platform, Role
 from provider.types import (
     AddressAnnounced,
-    Artifacts,
-    ArtifactsArgs,
     ClusterKeys,
     Gate,
     GateArgs,
@@ -35,19 +36,19 @@ from provider.types import (
     Provider,
     ProviderArgs,
 )
-from stacks import connections
+from stacks import connections, platforms
+from stacks.boots import BOOTSTRAP_IGNITION, Boots
+from stacks.installers import Prepared
 from stacks.names import Names
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.base import REHEARSAL
 from stacks.sections.dns import NoDns
-from stacks.sections.machines import EquinixMetal as EquinixMetalSettings
 from stacks.service_addresses import announcing_role, service_addresses
 from stacks.settings import OKD_PULL_SECRET, Settings, load
 from stacks.stream import boot_artifacts
 from stacks.user_data import UserData
 
 _PROJECT = Path(__file__).resolve().parents[1]
-_BOOTSTRAP_IGNITION = "bootstrap.ign"
 _STABILITY_SECONDS = 30
 
 
@@ -62,7 +63,7 @@ def _boot_spec(settings: Settings) -> BootSpec:
     return BootSpec(
         artifacts=boot_artifacts(settings),
         architecture=settings.boot.architecture,
-        platform_id=EquinixMetal.ignition_platform,
+        platform_id=platforms.ignition_platform(settings),
         installs=settings.boot.install is not None,
         consoles=settings.boot.consoles,
         extra=settings.boot.kernel_arguments,
@@ -85,29 +86,25 @@ class Cluster:
             log_directory=str(_PROJECT / settings.install.log_directory / pulumi.get_stack()),
         )
         self.assets = self._assets()
-        self.platform: Platform = self._platform()
-        self.scripts = Artifacts(
-            "boot-scripts",
-            ArtifactsArgs(files={"node.ipxe": script(boot)}, path_seed=self.keys.host_key_seed),
-            self.ours,
-        )
+        self.platform: Platform = platforms.platform(settings, self.keys.public_key, self.components)
         self.api_address = self._api_address()
         self.user_data = UserData(
             settings,
             keys=self.keys,
             assets=self.assets,
             api_address=self.api_address,
-            metadata_url=self.platform.metadata_url,
+            platform=self.platform,
             opts=self.ours,
         )
-        self.bootstrap_ignition = Artifacts(
-            "bootstrap-ignition",
-            ArtifactsArgs(
-                files={_BOOTSTRAP_IGNITION: self.assets.bootstrap},
-                path_seed=self.keys.host_key_seed,
-                ephemeral=True,
-            ),
-            self.ours,
+        self.boots = Boots(
+            settings,
+            boot,
+            platform=self.platform,
+            keys=self.keys,
+            access=self.access,
+            assets=self.assets,
+            user_data=self.user_data,
+            opts=self.ours,
         )
         self._machines()
         self._gates()
@@ -136,29 +133,6 @@ class Cluster:
             ),
         )
 
-    def _platform(self) -> EquinixMetal:
-        metal = self.settings.platform
-        assert isinstance(metal, EquinixMetalSettings)
-        return EquinixMetal(
-            "platform",
-            EquinixMetalArgs(
-                stack=pulumi.get_stack(),
-                cluster=self.settings.domain,
-                auth_token=connections.auth_token(metal),
-                project_id=connections.project_id(self.settings, metal),
-                project_name=metal.project_name,
-                organization_id=metal.organization_id,
-                metro=metal.metro,
-                facility=metal.facility,
-                plans={
-                    "bootstrap": metal.bootstrap_plan,
-                    "control-plane": metal.control_plane_plan,
-                    "worker": metal.worker_plan,
-                },
-                ssh_public_key=self.keys.public_key,
-            ),
-        )
-
     def _api_address(self) -> pulumi.Output[str] | None:
         """The API's own address; None where its names resolve to the machines that serve it."""
         api = self.settings.api_address
@@ -176,64 +150,97 @@ class Cluster:
 
     def _machines(self) -> None:
         settings, names = self.settings, self.names
-        bootstrap_source = pulumi.Output.all(self.bootstrap_ignition.urls, self.bootstrap_ignition.hashes).apply(
-            lambda found: ignition.Source(url=found[0][_BOOTSTRAP_IGNITION], hash=found[1][_BOOTSTRAP_IGNITION])
-        )
-        # The script holds no secret, and neither do URLs of its directory: previews may show it.
-        script_url = pulumi.Output.unsecret(self.scripts.boot_urls.apply(lambda urls: urls["node.ipxe"]))
+        self.prepared: dict[Role, Mapping[str, Prepared]] = {}
         self.bootstrap: Machine = self.platform.ephemeral_machine(
             names.bootstrap,
             MachineArgs(
                 hostname=names.bootstrap,
                 role="bootstrap",
-                boot=Boot(
-                    ipxe_script_url=script_url,
-                    user_data=self.user_data.of(names.bootstrap, bootstrap_source, serves=True),
-                    always_pxe=self.boot.always_pxe,
-                ),
+                boot=self.boots.bootstrap(),
                 timeout=settings.timeouts.machines_active,
                 announces=self._speaks_bgp,
             ),
             self.ours,
         )
-        self.control_plane = self._pool("control-plane", names.control_plane, "master", script_url)
-        self.workers = self._pool("worker", names.workers, "worker", script_url)
+        self.control_plane = self._pool("control-plane", "control-plane", names.control_plane)
+        self.workers = self._pool("worker", "workers", names.workers)
 
-    def _pool(self, role: Role, hostnames: tuple[str, ...], config: str, script_url: pulumi.Output[str]) -> NodePool:
-        source = ignition.Source(url=f"https://api-int.{self.settings.domain}:22623/config/{config}")
-        serves, routes = role == "control-plane", role == announcing_role(self.settings)
+    def _pool(self, role: Role, name: str, hostnames: tuple[str, ...]) -> NodePool:
+        boots = self.boots.pool(role, name, hostnames)
+        self.prepared[role] = boots.prepared
+        announces = (role == "control-plane" and self._speaks_bgp) or role == announcing_role(self.settings)
         return NodePool(
-            "control-plane" if role == "control-plane" else "workers",
+            name,
             NodePoolArgs(
                 platform=self.platform,
                 role=role,
                 hostnames=hostnames,
                 domain=self.settings.domain,
-                ipxe_script_url=script_url,
-                user_data={
-                    hostname: self.user_data.of(hostname, source, serves=serves, routes=routes)
-                    for hostname in hostnames
-                },
-                announces=(serves and self._speaks_bgp) or routes,
-                always_pxe=self.boot.always_pxe,
+                boots=boots.boots,
+                announces=announces,
                 active_timeout=self.settings.timeouts.machines_active,
             ),
             self.components,
         )
 
-    def _checks(self, name: str, pool: NodePool) -> PoolChecks:
+    def _installation(self, name: str, pool: NodePool) -> PoolInstallation | None:
+        """What installs a pool's machines to disk; None where they run from memory."""
+        if self.boots.installers is None:
+            return None
+        borrowed = platforms.lent(self.settings)
+        return self.boots.installers.install(
+            name,
+            pool,
+            self.prepared[pool.role],
+            credentials=cluster_credentials(self.dns, self.assets),
+            checks={
+                node.split(".", 1)[0]: expected.apply(node_check.script)
+                for node, expected in self._expectations(pool).items()
+            },
+            after={borrowed: [self.removal.resource]} if pool.role == "worker" and borrowed else {},
+            opts=self.components,
+        )
+
+    def _checks(self, name: str, pool: NodePool, installation: PoolInstallation | None) -> PoolChecks:
         return PoolChecks(
             name,
             PoolChecksArgs(
                 pool=pool,
                 access=self.access,
-                platform_id=self.boot.platform_id,
-                release=self.boot.artifacts.release,
-                kernel_arguments=tuple(f"console={console}" for console in consoles(self.boot)),
+                expectations=self._expectations(pool),
                 timeout=self.settings.timeouts.machines_reachable,
+                after=installation.installed if installation else (),
             ),
             self.components,
         )
+
+    def _expectations(self, pool: NodePool) -> dict[str, pulumi.Output[Expectation]]:
+        """What the nodes of a pool must be, by full name."""
+        prepared = self.prepared[pool.role]
+
+        def expected(node: str) -> Callable[[list[Any]], Expectation]:
+            hostname = node.split(".", 1)[0]
+            kargs = self.settings.kernel_arguments(hostname.removeprefix(f"{self.settings.cluster_name}-"))
+            wanted = tuple(f"console={console}" for console in consoles(self.boot))
+            if prepared:
+                wanted = (*(f"console={installer.persisted_console(each)}" for each in consoles(self.boot)), *kargs)
+            return lambda found: Expectation(
+                hostname=node,
+                metadata_hostname=hostname,
+                public_ipv4=found[0],
+                private_ipv4=found[1],
+                platform_id=self.boot.platform_id,
+                release=self.boot.artifacts.release,
+                kernel_arguments=wanted,
+                generation=found[2],
+            )
+
+        def outputs(node: str, machine: Machine) -> pulumi.Output[list[Any]]:
+            installed = prepared.get(node.split(".", 1)[0])
+            generation = installed.system.generation if installed else None
+            return pulumi.Output.all(machine.public_ipv4, machine.private_ipv4, generation)
+
+        return {node: outputs(node, machine).apply(expected(node)) for node, machine in pool.machines.items()}
 
     def _gates(self) -> None:
         settings, timeouts = self.settings, self.settings.timeouts
@@ -269,21 +276,28 @@ class Cluster:
             self.components,
         )
         self.bootstrap_complete = bootstrap.complete
-        self.control_plane_checks = self._checks("control-plane-checks", self.control_plane)
+        self.control_plane_installation = self._installation("control-plane-installation", self.control_plane)
+        self.control_plane_checks = self._checks(
+            "control-plane-checks", self.control_plane, self.control_plane_installation
+        )
         self.served = self._served(masters, bootstrap.complete)
         self.removal = BootstrapRemoval(
             "bootstrap-removal",
             BootstrapRemovalArgs(
                 machine=self.bootstrap,
+                platform=self.platform.kind,
                 dns=self.dns,
                 drain_seconds=settings.dns.ttl,
-                ignition=self.bootstrap_ignition,
-                ignition_files=[_BOOTSTRAP_IGNITION],
+                ignition=self.boots.bootstrap_ignition,
+                ignition_files=[BOOTSTRAP_IGNITION],
                 after=[bootstrap.complete, *self.control_plane_checks.passed, *self.served],
             ),
             self.components,
         )
-        self.worker_checks = self._checks("worker-checks", self.workers) if self.workers.machines else None
+        self.worker_checks = self.worker_installation = None
+        if self.workers.machines:
+            self.worker_installation = self._installation("worker-installation", self.workers)
+            self.worker_checks = self._checks("worker-checks", self.workers, self.worker_installation)
         self._cluster_gates()
 
     def _machine_config_networks(self, machines: Sequence[Machine]) -> pulumi.Output[list[str]]:
@@ -291,7 +305,7 @@ class Cluster:
 
     def _served(self, masters: Mapping[str, Machine], complete: pulumi.Resource) -> list[pulumi.Resource]:
         """What the control plane must do before the bootstrap machine may go."""
-        reachable = self.control_plane_checks.reachable
+        reachable, installation = self.control_plane_checks.reachable, self.control_plane_installation
         gate = machine_config_access.gate(
             "machine-config-access",
             masters,
@@ -299,6 +313,7 @@ class Cluster:
             allowed=self._machine_config_networks([*masters.values(), *self.workers.machines.values()]),
             timeout=self.settings.timeouts.machines_reachable,
             address=self.api_address,
+            triggers=installation.generations if installation else (),
             opts=pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[reachable])),
         )
         api = self.settings.api_address
@@ -339,7 +354,16 @@ class Cluster:
                 gives_up_with=[self.worker_checks.reachable_gate] if self.worker_checks else [],
             ),
             # From here on the API is the control plane's: nodes join while others are checked, bootstrap's goes away.
-            pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[self.bootstrap_complete])),
+            pulumi.ResourceOptions.merge(
+                self.ours,
+                pulumi.ResourceOptions(
+                    depends_on=[
+                        self.bootstrap_complete,
+                        # One may be installed only when the bootstrap machine has given its server back.
+                        *(self.worker_installation.installed if self.worker_installation else ()),
+                    ]
+                ),
+            ),
         )
         checked = self.worker_checks.passed if self.worker_checks else []
         complete = Gate(

@@ -10,10 +10,10 @@ from components.boot import ignition
 from components.boot.host_keys import host_key, unguessable
 from components.endpoints import bgp_routes, kube_vip, machine_config_access
 from components.install.assets import Credentials, InstallAssets
+from components.machines.contract import Platform
 from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
 from stacks.names import Names
 from stacks.sections.api_address import KubeVip
-from stacks.sections.redfish import Redfish
 from stacks.settings import Settings
 
 
@@ -27,12 +27,13 @@ class UserData:
         keys: ClusterKeys,
         assets: InstallAssets,
         api_address: pulumi.Output[str] | None,
-        metadata_url: str,
+        platform: Platform,
         opts: pulumi.ResourceOptions,
     ) -> None:
         self._settings, self._keys, self._assets = settings, keys, assets
-        self._api_address, self._metadata_url = api_address, metadata_url
-        self._uploaded = self._identities(opts)
+        self._api_address, self._platform = api_address, platform
+        # Userdata is readable by whoever reaches the metadata service; where there is none, identities are part of it.
+        self._uploaded = None if platform.metadata_url is None else self._identities(opts)
 
     def of(
         self, hostname: str, source: pulumi.Input[ignition.Source], *, serves: bool = False, routes: bool = False
@@ -46,11 +47,16 @@ class UserData:
         announces = serves and isinstance(self._settings.api_address, KubeVip)
 
         def render(found: list[object]) -> str:
-            pointer_source, urls, hashes, worker_pointer, key, seed, api_address, credentials = found
-            assert isinstance(pointer_source, ignition.Source) and isinstance(urls, dict) and isinstance(hashes, dict)
-            name = _identity_file(str(seed), hostname)
+            pointer_source, uploaded, worker_pointer, key, seed, api_address, credentials = found
+            assert isinstance(pointer_source, ignition.Source)
             authorities = ignition.certificate_authorities(str(worker_pointer))
-            files = machine_config_access.files() if serves else []
+            merge, files = [pointer_source], list[ignition.NodeFile]()
+            if uploaded is None:
+                files += ignition.host_key_files(host_key(str(seed), self._settings.full(hostname)))
+            else:
+                assert isinstance(uploaded, dict)
+                merge.append(ignition.Source(**uploaded[_identity_file(str(seed), hostname)]))
+            files += machine_config_access.files() if serves else []
             units = [machine_config_access.unit()] if serves else []
             if announces:
                 assert isinstance(credentials, Credentials)
@@ -58,19 +64,18 @@ class UserData:
                 files, units = [*files, *kube_vip.files(vip)], [*units, kube_vip.unit()]
             return ignition.pointer(
                 hostname=self._settings.full(hostname),
-                platform_id="metal" if isinstance(self._settings.platform, Redfish) else "packet",
-                merge=[pointer_source, ignition.Source(url=str(urls[name]), hash=str(hashes[name]))],
+                platform_id=self._platform.ignition_platform,
+                merge=merge,
                 certificate_authorities=authorities,
                 authorized_keys=[str(key), *self._settings.ssh.authorized_keys],
-                files=[*files, *(bgp_routes.files(self._metadata_url) if routes else ())],
+                files=[*files, *(bgp_routes.files(self._platform.metadata_url or "") if routes else ())],
                 units=[*units, *([bgp_routes.unit()] if routes else ())],
             )
 
         # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
         return pulumi.Output.all(
             source,
-            self._uploaded.urls,
-            self._uploaded.hashes,
+            None if self._uploaded is None else sources(self._uploaded),
             self._assets.worker_pointer,
             self._keys.public_key,
             self._keys.host_key_seed,
@@ -108,10 +113,17 @@ class UserData:
             keepalive_seconds=api.keepalive_seconds,
             domain=self._settings.domain,
             ca_pem="".join(f"{authority.strip()}\n" for authority in authorities),
-            metadata_url=self._metadata_url,
+            metadata_url=self._platform.metadata_url or "",
             mode=api.mode,
             interface=api.interface,
         )
+
+
+def sources(uploaded: Artifacts) -> pulumi.Output[dict[str, dict[str, str]]]:
+    """URL and hash of each file."""
+    return pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(
+        lambda found: {name: {"url": url, "hash": found[1][name]} for name, url in found[0].items()}
+    )
 
 
 def _identity_file(seed: str, hostname: str) -> str:

@@ -161,7 +161,7 @@ def _with_lab(operation: str, layout: Layout, machines: str | None) -> None:
         facility = Facility(layout=layout)
         kind = _machines(layout, wanted, machines, document)
         facility.setup(kind, kube_vip=stackfile.announces(document))
-        facts = facility.up(kind)
+        facts = facility.up(kind, rack=stackfile.rack(document))
         write_private(layout.machines, facts["machines"])
     _inner(layout, operation, is_lab=wanted is not None)
 

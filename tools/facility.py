@@ -28,9 +28,10 @@ class Facility:
         more = ["--kube-vip"] if kube_vip else []
         self._call("setup", "--machines", machines, *more, what="the lab could not be set up")
 
-    def up(self, machines: str) -> dict[str, Any]:
-        """Start the lab, or find it running; returns its facts."""
-        self._call("up", *self._state, "--machines", machines, what="the lab could not be started")
+    def up(self, machines: str, *, rack: int) -> dict[str, Any]:
+        """Start the lab, or find it running; returns its facts. `rack`: so many servers with a BMC, 0: ordered ones."""
+        more = ["--rack", str(rack)] if rack else []
+        self._call("up", *self._state, "--machines", machines, *more, what="the lab could not be started")
         return self.facts()
 
     def down(self) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tools.errors import StackError
-from tools.state import EPHEMERAL, REMOVAL, Deployment
+from tools.state import EPHEMERAL, REMOVAL, SERVER, Deployment
 
 _CONTROL_PLANE = re.compile(r"-control-plane-\d+$")
 """How the names of control plane machines end, and no others do."""
@@ -21,6 +21,13 @@ def urns(state: Deployment, stack: str, names: Sequence[str]) -> list[str]:
             f"there is no machine {', '.join(unknown)} to replace",
             why=f"the state of stack '{stack}' has: {', '.join(state.machines()) or 'none'}",
             remedy="name one of these: make up REPLACE=<name>",
+        )
+    servers = [name for name, urn in found.items() if urn and f"{SERVER}::" in urn]
+    if servers:
+        raise StackError(
+            f"{', '.join(servers)} cannot be ordered anew",
+            why="they are servers of yours: there is one of each",
+            remedy="to have one installed again, raise its `installation` number in metal-ipi:platform.servers",
         )
     if state.has(REMOVAL):
         _keep_what_formed_the_cluster({name: urn for name, urn in found.items() if urn})

@@ -196,6 +196,8 @@ class Session:
         """The platform's token and project; None when the stack has no platform."""
         if self._facts is not None:
             api = self._facts["api"]
+            if api is None:
+                return None
             return Credentials(token=api["token"], project=api["project_id"])
         text = self._command.text(
             ["config", "--show-secrets", "--json", "--stack", self._layout.stack], self._layout.project

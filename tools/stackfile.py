@@ -74,6 +74,11 @@ def announces(document: Tree) -> bool:
     return isinstance(address, dict) and cast(Tree, address).get("type") == "kube-vip"
 
 
+def rack(document: Tree) -> int:
+    """How many servers with a BMC the stack has; 0 when its machines are ordered."""
+    return len(_servers(document))
+
+
 def has_secrets(document: Tree) -> bool:
     """Whether the file holds values that only its own passphrase decrypts."""
     return _holds_secure(document.get("config"))
@@ -81,9 +86,12 @@ def has_secrets(document: Tree) -> bool:
 
 def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
     """Add what the running lab tells about itself; the committed file's own values win where both have one."""
-    api, dns, artifacts = facts["api"], facts["dns"], facts["artifacts"]
+    dns, artifacts = facts["dns"], facts["artifacts"]
+    result = _without_salt(document)
+    config = _config(result)
+    platform, secrets = _rack_of(result, facts) if rack(result) else _project_of(facts["api"])
     added: Tree = {
-        "platform": {"projectId": api["project_id"]},
+        "platform": platform,
         "dns": {
             "server": dns["server"],
             "zone": dns["zone"],
@@ -102,18 +110,50 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
         "boot": {"streamUrl": facts["boot"]["stream_url"]},
         "install": {"installer": facts["installer"]},
     }
-    result = _without_salt(document)
-    config = _config(result)
     config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": machines}
     for key, values in added.items():
         config[f"{NAMESPACE}:{key}"] = _merge(values, config.get(f"{NAMESPACE}:{key}") or {})
     return Config(
         document=result,
         secrets={
-            f"{NAMESPACE}:platform.authToken": api["token"],
+            **secrets,
             f"{NAMESPACE}:dns.tsig.secret": dns["tsig"]["secret"],
             f"{NAMESPACE}:artifacts.privateKey": artifacts["private_key"],
         },
+    )
+
+
+def _project_of(api: Tree) -> tuple[Tree, dict[str, str]]:
+    """The platform section and the secrets of a lab that orders machines."""
+    return {"projectId": api["project_id"]}, {f"{NAMESPACE}:platform.authToken": api["token"]}
+
+
+def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
+    """The same of a lab with a rack, whose servers are the stack's in this order. Takes them out of `document`."""
+    there = cast(list[Tree], facts["rack"]["servers"])
+    wanted = cast(list[Tree], cast(Tree, _config(document)[f"{NAMESPACE}:platform"]).pop("servers"))
+    if len(there) < len(wanted):
+        raise StackError(
+            f"the lab's rack has {len(there)} servers, and the stack names {len(wanted)}",
+            why="the rack was made before the stack file was changed",
+            remedy="take the lab down first (`make down`)",
+        )
+    servers: list[Tree] = []
+    secrets: dict[str, str] = {}
+    for number, (server, real) in enumerate(zip(wanted, there, strict=False)):
+        bmc = {"address": real["bmc"]["address"], "username": real["bmc"]["username"]}
+        servers.append(_merge({"bmc": bmc, "mac": real["mac"], "address": real["address"]}, server))
+        secrets[f"{NAMESPACE}:platform.servers[{number}].bmc.password"] = real["bmc"]["password"]
+    return {"servers": servers, "bmc": {"ca": Path(facts["ca_path"]).read_text()}}, secrets
+
+
+def _servers(document: Tree) -> list[Tree]:
+    platform = _config(document).get(f"{NAMESPACE}:platform")
+    if not isinstance(platform, dict) or cast(Tree, platform).get("type") != "redfish":
+        return []
+    servers = cast(Tree, platform).get("servers")
+    return (
+        [server for server in cast(list[Any], servers) if isinstance(server, dict)] if isinstance(servers, list) else []
     )
 
 

@@ -11,8 +11,10 @@ Tree = dict[str, Any]
 STACK_TYPE = "pulumi:pulumi:Stack"
 EPHEMERAL = "metal-ipi:index:EphemeralMachine"
 REMOVAL = "metal-ipi:index:Removal"
-UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts"})
+INSTALLATION = "metal-ipi:index:Installation"
+UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts", INSTALLATION})
 """What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files."""
+SERVER = "metal-ipi:index:RedfishMachine"
 DEVICE = "equinix-metal:index/device:Device"
 PROJECT = "equinix-metal:index/project:Project"
 _CLUSTER_TAG = "metal-ipi:cluster="
@@ -67,8 +69,10 @@ class Deployment:
         return frozenset(str((r.get("inputs") or {}).get("name")) for r in pending if r.get("type") == PROJECT)
 
     def cluster(self) -> str | None:
-        """The domain of the cluster whose machines are in the state, as their tags say; None without machines."""
+        """The domain of the cluster whose machines are in the state, as their tags or installations say; else None."""
         for resource in self.resources:
+            if resource.get("type") == INSTALLATION:
+                return str((resource.get("inputs") or {})["cluster"])
             if resource.get("type") in (DEVICE, EPHEMERAL):
                 for tag in (resource.get("inputs") or {}).get("tags") or ():
                     if str(tag).startswith(_CLUSTER_TAG):
@@ -79,14 +83,15 @@ class Deployment:
         """The URN of the machine with this name (`lab-worker-0`); None when the state has none."""
         for resource in self.resources:
             type_, name = describe(resource)
-            if (type_, name) in ((EPHEMERAL, hostname), (DEVICE, f"{hostname}-device")):
+            if (type_, name) in ((EPHEMERAL, hostname), (DEVICE, f"{hostname}-device"), (SERVER, f"{hostname}-server")):
                 return str(resource["urn"])
         return None
 
     def machines(self) -> list[str]:
         """The names of all machines in the state."""
         found = [describe(resource) for resource in self.resources]
-        return sorted(name.removesuffix("-device") for type_, name in found if type_ in (EPHEMERAL, DEVICE))
+        endings = {EPHEMERAL: "", DEVICE: "-device", SERVER: "-server"}
+        return sorted(name.removesuffix(endings[type_]) for type_, name in found if type_ in endings)
 
     def without_pending(self) -> Tree:
         """The document without pending operations, to be imported again: the next `up` makes these anew."""

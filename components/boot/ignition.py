@@ -94,7 +94,7 @@ def pointer(
     files: Sequence[NodeFile] = (),
     units: Sequence[NodeUnit] = (),
 ) -> str:
-    """The userdata of a node: its name, who may log in, and where the rest is.
+    """The first config of a node, its userdata where it is given some: its name, who may log in, where the rest is.
 
     Args:
         hostname: the node's full name.
@@ -134,9 +134,16 @@ def pointer(
             },
         }
     )
-    if len(document) > USERDATA_LIMIT:
+    if platform_id in AFTERBURN_PLATFORMS and len(document) > USERDATA_LIMIT:
         raise IgnitionError(f"the userdata of {hostname} has {len(document)} bytes, more than {USERDATA_LIMIT}")
     return document
+
+
+def with_file(document: str, file: NodeFile) -> str:
+    """A config that we rendered, with one more file."""
+    tree = json.loads(document)
+    tree["storage"]["files"].append(_file(file.path, file.text, file.mode))
+    return _document(tree)
 
 
 def config(
@@ -153,10 +160,7 @@ def config(
             "ignition": {},
             "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": list(authorized_keys)}]},
             "storage": {
-                "files": [
-                    *_host_key_files(host_key),
-                    *(_file(file.path, file.text, file.mode) for file in files),
-                ],
+                "files": [_file(file.path, file.text, file.mode) for file in (*host_key_files(host_key), *files)],
                 "links": [{"path": link.path, "target": link.target} for link in links],
             },
             "systemd": {"units": _units(units)},
@@ -169,9 +173,22 @@ def identity(*, private_key: str, public_key: str) -> str:
     return _document(
         {
             "ignition": {},
-            "storage": {"files": _host_key_files(HostKey(private_key=private_key, public_key=public_key))},
+            "storage": {
+                "files": [
+                    _file(file.path, file.text, file.mode)
+                    for file in host_key_files(HostKey(private_key=private_key, public_key=public_key))
+                ]
+            },
         }
     )
+
+
+def host_key_files(key: HostKey) -> list[NodeFile]:
+    """A system's SSH host key."""
+    return [
+        NodeFile(path="/etc/ssh/ssh_host_ed25519_key", text=key.private_key, mode=0o600),
+        NodeFile(path="/etc/ssh/ssh_host_ed25519_key.pub", text=f"{key.public_key}\n", mode=0o644),
+    ]
 
 
 def certificate_authorities(installer_pointer: str) -> tuple[str, ...]:
@@ -207,13 +224,6 @@ def _resource(source: Source) -> dict[str, Any]:
 def _file(path: str, text: str, mode: int) -> dict[str, Any]:
     url = data_url(text) if "\n" in text.rstrip("\n") else "data:," + quote(text)
     return {"path": path, "mode": mode, "overwrite": True, "contents": {"source": url}}
-
-
-def _host_key_files(key: HostKey) -> list[dict[str, Any]]:
-    return [
-        _file("/etc/ssh/ssh_host_ed25519_key", key.private_key, 0o600),
-        _file("/etc/ssh/ssh_host_ed25519_key.pub", f"{key.public_key}\n", 0o644),
-    ]
 
 
 def _units(units: Sequence[NodeUnit]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@
 #   - one in progress by a claim in the disk's last MiB, where coreos-installer writes nothing. The claim is believed only
 #     while the first MiB is empty (coreos-installer writes it after all others), or CoreOS without a marker is there.
 set -Eeuo pipefail
-shopt -s nullglob
+shopt -s nullglob inherit_errexit
 umask 022
 
 # shellcheck source=/dev/null
@@ -48,7 +48,8 @@ list_disks() {
             | . + $udev[.path]
             | .serials += [.serial]
             | .never = (
-                if .type != "disk" or (.name | test("^(zram|ram|fd)\\d")) then "it is no disk but \(.type)"
+                if .type != "disk" then "it is no disk but \(.type)"
+                elif .name | test("^z?ram\\d") then "it is memory"
                 elif .rm then "it is removable"
                 elif .ro then "it is read-only"
                 elif .size == 0 then "it has no size"
@@ -133,6 +134,7 @@ choose_others() { # which other disks are to be wiped
         fi
         mapfile -t -O "${#others[@]}" others < <(jq -r '.[].path' <<<"$found")
     done <<<"$sets"
+    mapfile -t others < <(printf '%s\n' "${others[@]}" | sort -u)
 }
 
 boot_partition() { # prints the device of the file system with label boot, if there is one
@@ -140,13 +142,13 @@ boot_partition() { # prints the device of the file system with label boot, if th
         jq -r '[.blockdevices[].children // [] | .[] | select(.type == "part" and .label == "boot").path][0] // empty'
 }
 
-with_boot() { # ro|rw command...
-    local partition mode=$1 result=0
+with_boot() { # mount options, command...
+    local partition options=$1 result=0
     shift
     partition=$(boot_partition)
     [ -n "$partition" ] || return 1
     mkdir -p "$state/boot"
-    mount -o "$mode,nodev,nosuid,noexec" "$partition" "$state/boot" || return 1
+    mount -o "$options,nodev,nosuid,noexec" "$partition" "$state/boot" || return 1
     "$@" || result=$?
     umount "$state/boot"
     return "$result"
@@ -155,12 +157,11 @@ with_boot() { # ro|rw command...
 read_marker() { cat "$state/boot/metal-ipi/installation.json"; }
 unfinished() { [ -d "$state/boot/ostree" ] && [ ! -e "$state/boot/metal-ipi/installation.json" ]; }
 write_marker() {
-    mkdir -p "$state/boot/metal-ipi"
-    jq -cn --arg cluster "$CLUSTER" --arg machine "$MACHINE" --arg generation "$GENERATION" \
-        '{$cluster, $machine, $generation}' >"$state/boot/metal-ipi/installation.json.new"
-    sync "$state/boot/metal-ipi/installation.json.new"
-    mv -f "$state/boot/metal-ipi/installation.json.new" "$state/boot/metal-ipi/installation.json"
-    sync -f "$state/boot"
+    local marker=$state/boot/metal-ipi/installation.json
+    mkdir -p "${marker%/*}" &&
+        jq -cn --arg cluster "$CLUSTER" --arg machine "$MACHINE" --arg generation "$GENERATION" \
+            '{$cluster, $machine, $generation}' >"$marker.new" &&
+        sync "$marker.new" && mv -f "$marker.new" "$marker" && sync -f "$marker"
 }
 
 claim() { printf 'metal-ipi installs %s of %s here\n' "$MACHINE" "$CLUSTER"; }
@@ -191,7 +192,9 @@ content() {
 # Whether the disk may be overwritten; ends with "done" when that has happened already.
 check_content() {
     local marker found
-    marker=$(with_boot ro read_marker 2>/dev/null) || marker=''
+    # Without its journal's replay nothing is written; what is claimed is ours, and may be repaired.
+    marker=$(with_boot ro,norecovery read_marker 2>/dev/null) ||
+        { claimed && marker=$(with_boot ro read_marker 2>/dev/null); } || marker=''
     if [ -n "$marker" ] && jq -e --arg cluster "$CLUSTER" --arg machine "$MACHINE" \
         '.cluster == $cluster and .machine == $machine' <<<"$marker" >/dev/null 2>&1; then
         if [ "$(jq -r .generation <<<"$marker")" = "$GENERATION" ]; then
@@ -267,8 +270,8 @@ install_system() {
     status installing
     claim | write_mib "$device" $((size - mib))
     write_mib "$device" 0 </dev/null
-    coreos-installer install "${options[@]}" "${image[@]}" "$device" 2> >(tee "$state/coreos-installer.err" >&2) ||
-        fail "coreos-installer failed: $(tail -n 3 "$state/coreos-installer.err" | paste -sd' ')" \
+    coreos-installer install "${options[@]}" "${image[@]}" "$device" >"$state/coreos-installer.log" 2>&1 ||
+        fail "coreos-installer failed: $(tr '\r' '\n' <"$state/coreos-installer.log" | tail -n 3 | paste -sd' ')" \
             'correct the cause and run up again; the disk holds no system now'
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ _RULES = "/etc/metal-ipi/install-rules.json"
 # With options in installer.d this generator would start coreos-installer by itself, without a device, and then end in
 # emergency mode (coreos-installer, systemd/coreos-installer-generator).
 _GENERATOR = "/etc/systemd/system-generators/coreos-installer-generator"
+_SERIAL = re.compile(r"(ttyS\d+|ttyAMA\d+)(?:,(\d+)(?:([noe])([5-8])?)?)?")
 _SCRIPT = Path(__file__).with_name("install.sh")
 
 
@@ -133,6 +135,17 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
         links=[NodeLink(path=_GENERATOR, target="/dev/null")],
         units=[NodeUnit(name=SERVICE, text=_UNIT)],
     )
+
+
+def persisted_console(console: str) -> str:
+    """A console as coreos-installer writes it down for the installed system: it spells serial ones out.
+
+    Source: coreos-installer 0.24.0, src/cmdline/console.rs; without a speed it takes 9600.
+    """
+    found = _SERIAL.fullmatch(console)
+    if found is None:
+        return console
+    return f"{found[1]},{found[2] or 9600}{found[3] or 'n'}{found[4] or 8}"
 
 
 def live_name(node: str) -> str:

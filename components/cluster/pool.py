@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -59,12 +59,8 @@ class NodePoolArgs:
     """Short names, one per machine."""
     domain: str
     """The cluster's domain; full names end in it."""
-    ipxe_script_url: pulumi.Input[str]
-    """What they boot."""
-    user_data: Mapping[str, pulumi.Input[str]]
-    """Ignition pointer by short name."""
-    always_pxe: bool
-    """True for machines without a disk."""
+    boots: Mapping[str, Boot]
+    """What they boot and what configures them, by short name."""
     active_timeout: int
     """Seconds until the platform must call a machine active."""
     announces: bool = False
@@ -83,11 +79,7 @@ class NodePool(pulumi.ComponentResource):
                 MachineArgs(
                     hostname=hostname,
                     role=args.role,
-                    boot=Boot(
-                        ipxe_script_url=args.ipxe_script_url,
-                        user_data=args.user_data[hostname],
-                        always_pxe=args.always_pxe,
-                    ),
+                    boot=args.boots[hostname],
                     timeout=args.active_timeout,
                     announces=args.announces,
                 ),
@@ -112,14 +104,12 @@ class PoolChecksArgs:
     """The nodes."""
     access: Access
     """How they are reached."""
-    platform_id: str
-    """Ignition's platform id."""
-    release: str
-    """The CoreOS release."""
-    kernel_arguments: tuple[str, ...]
-    """What must be on the kernel's command line."""
+    expectations: Mapping[str, pulumi.Input[Expectation]]
+    """What they must be, by full name."""
     timeout: int
     """Seconds until every node must answer SSH."""
+    after: Sequence[pulumi.Resource] = ()
+    """What comes before they can answer: their installation to disk."""
 
 
 class PoolChecks(pulumi.ComponentResource):
@@ -140,13 +130,13 @@ class PoolChecks(pulumi.ComponentResource):
                 timeout_seconds=args.timeout,
                 aborts=args.pool.role == "control-plane",
             ),
-            pulumi.ResourceOptions(parent=self),
+            pulumi.ResourceOptions(depends_on=list(args.after), parent=self),
         )
         checks = {
             node: NodeCheck(
                 f"{node.split('.', 1)[0]}-check",
                 NodeCheckArgs(
-                    expectation=_expectation(node, machine, args),
+                    expectation=args.expectations[node],
                     machine_id=machine.machine_id,
                     address=machine.public_ipv4,
                     host_key=args.access.public_host_key(node),
@@ -162,20 +152,6 @@ class PoolChecks(pulumi.ComponentResource):
             *(_summary(node, args.pool.role, machines[node], checks[node]) for node in machines)
         ).apply(list)
         self.register_outputs({"nodes": self.nodes})
-
-
-def _expectation(node: str, machine: Machine, args: PoolChecksArgs) -> pulumi.Output[Expectation]:
-    return pulumi.Output.all(machine.public_ipv4, machine.private_ipv4).apply(
-        lambda addresses: Expectation(
-            hostname=node,
-            metadata_hostname=node.split(".", 1)[0],
-            public_ipv4=addresses[0],
-            private_ipv4=addresses[1],
-            platform_id=args.platform_id,
-            release=args.release,
-            kernel_arguments=args.kernel_arguments,
-        )
-    )
 
 
 def _summary(node: str, role: Role, machine: Machine, check: NodeCheck) -> pulumi.Output[dict[str, object]]:

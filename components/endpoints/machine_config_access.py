@@ -65,6 +65,7 @@ def gate(
     allowed: pulumi.Input[Sequence[str]],
     timeout: int,
     address: pulumi.Input[str] | None = None,
+    triggers: Sequence[pulumi.Input[str]] = (),
     opts: pulumi.ResourceOptions,
 ) -> Gate:
     """Hand the networks over to nodes, and see from here that nobody else gets through.
@@ -74,11 +75,12 @@ def gate(
         allowed: CIDRs and addresses to let in.
         timeout: seconds.
         address: the API's own address, if there is one: nobody else may get through there, either.
+        triggers: what changes when a node was installed again, and has forgotten whom it lets in.
     """
     spec = MachineConfigAccess(
         logs=access.logs(nodes), program=PROGRAM, networks=allowed, addresses=[] if address is None else [address]
     )
-    return Gate(name, GateArgs(spec=spec, timeout_seconds=timeout, aborts=True), opts)
+    return Gate(name, GateArgs(spec=spec, timeout_seconds=timeout, triggers=triggers, aborts=True), opts)
 
 
 @cache

@@ -111,6 +111,8 @@ class BootstrapRemovalArgs:
 
     machine: Machine
     """The bootstrap machine."""
+    platform: str
+    """What our provider calls its platform."""
     dns: ClusterDns
     """Whose bootstrap records are withdrawn first."""
     drain_seconds: int
@@ -135,6 +137,7 @@ class BootstrapRemoval(pulumi.ComponentResource):
             f"{name}-removed",
             RemovalArgs(
                 machine_id=args.machine.machine_id,
+                platform=args.platform,
                 records=args.dns.to_withdraw,
                 drain_seconds=args.drain_seconds,
                 artifacts_directory=args.ignition.directory,

@@ -21,12 +21,15 @@ Role = Literal["bootstrap", "control-plane", "worker"]
 class Boot:
     """What a machine boots and what configures it."""
 
-    ipxe_script_url: pulumi.Input[str]
-    """Where the firmware finds the iPXE script, http or https."""
-    user_data: pulumi.Input[str]
-    """The Ignition pointer: plain JSON of URLs and hashes; secret, for who knows the URLs can fetch what is there."""
+    ipxe_script_url: pulumi.Input[str] | None = None
+    """Where the firmware finds the iPXE script, http or https; None where the platform does not tell it."""
+    user_data: pulumi.Input[str] | None = None
+    """The Ignition pointer: plain JSON of URLs and hashes; secret, for who knows the URLs can fetch what is there.
+    None where the platform hands over none."""
     always_pxe: bool
     """True: the network is booted every time (nothing is on disk)."""
+    script: pulumi.Input[str] | None = None
+    """The iPXE script itself, for a machine whose platform does not hand out URLs; secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +97,12 @@ class LastingMachine(Machine, Protocol):
 class Platform(Protocol):
     """Where machines come from."""
 
+    kind: str
+    """What our own provider calls it: `equinix-metal`, `redfish`."""
     ignition_platform: str
     """Ignition's platform id of its machines."""
-    metadata_url: str
-    """Where a machine reads what the platform says of it, BGP neighbours included."""
+    metadata_url: str | None
+    """Where a machine reads what the platform says of it, BGP neighbours included; None where nobody tells it."""
 
     def reserve_address(self, name: str) -> pulumi.Output[str]:
         """Reserve an IPv4 address that is routed to whichever machines announce it."""

@@ -60,8 +60,9 @@ class EquinixMetalArgs:
 class EquinixMetal(pulumi.ComponentResource):
     """The platform: project, SSH key, and the machines ordered from it."""
 
+    kind = "equinix-metal"
     ignition_platform = "packet"
-    metadata_url = "https://metadata.packet.net/metadata"
+    metadata_url: str | None = "https://metadata.packet.net/metadata"
     project_id: pulumi.Output[str]
     """The project's id."""
 
@@ -228,7 +229,7 @@ class EphemeralMetalMachine:
         machine = EphemeralMachine(
             name,
             EphemeralMachineArgs(
-                platform="equinix-metal",
+                platform=EquinixMetal.kind,
                 hostname=args.hostname,
                 plan=platform.plan(args.role),
                 metro=metro,

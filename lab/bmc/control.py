@@ -41,7 +41,7 @@ def _place(directory: Path) -> Generator[str, None, None]:
 
 
 def ask(layout: Layout, request: dict[str, Any]) -> Any:
-    """Ask a running rack; raises LabError with its refusal, OSError when it does not answer."""
+    """Ask a running rack; raises LabError with its refusal, or because it does not answer."""
     try:
         with _place(layout.rack) as path, socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_SECONDS)
@@ -50,6 +50,8 @@ def ask(layout: Layout, request: dict[str, Any]) -> Any:
             answer: dict[str, Any] = json.loads(connection.makefile().readline() or "{}")
     except FileNotFoundError as error:
         raise LabError(f"no rack runs in {layout.state}: start one with `python -m lab up --rack N`") from error
+    except OSError as error:
+        raise LabError(f"the rack in {layout.state} does not answer: {error}") from error
     if "error" in answer:
         raise LabError(answer["error"])
     return answer["answer"]

@@ -52,7 +52,7 @@ def make(count: int, ca_path: str) -> list[Server]:
             name=f"server-{number}",
             uuid=str(uuid.uuid4()),
             serial=f"LAB{secrets.token_hex(4).upper()}",
-            mac=f"52:54:00:{secrets.token_hex(1)}:{secrets.token_hex(1)}:{number:02x}",
+            mac=f"52:54:00:72:61:{number:02x}",
             address=str(ipaddress.ip_network(plan.SERVERS)[1 + number]),
             bmc=Bmc(
                 address=f"https://{bmc_address(number)}",

@@ -77,6 +77,7 @@ class Server:
         self._path = path
         self.settings = _load(path)
         self._reported: tuple[Power, float] | None = None
+        self._restarting = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def resume(self) -> None:
@@ -92,7 +93,9 @@ class Server:
     async def power(self) -> Power:
         """Whether the server has power, as its BMC sees it."""
         actual = await self._backend.power_state(self._spec.id)
-        self.settings.powered = actual == "on" or (self.lost_power and self.settings.powered)
+        if not self.lost_power and self.settings.powered != (actual == "on"):
+            self.settings.powered = actual == "on"
+            self._save()
         stale = self.faults.find("stale_power")
         now = time.monotonic()
         if stale is not None and self._reported is not None and self._reported[0] != actual:
@@ -108,6 +111,9 @@ class Server:
             raise Refused(f"ResetType {kind!r} is not one of {', '.join(RESETS)}")
         if self._reported is None:
             await self.power()
+        if self.lost_power:
+            raise Refused(f"{self.identity.name} has no mains")
+        self._restarting = False
         on = await self._backend.power_state(self._spec.id) == "on"
         if kind in {"On", "ForceOn"} and not on:
             await self._boot()
@@ -118,12 +124,13 @@ class Server:
         elif kind in {"GracefulShutdown", "GracefulRestart"} and on and self.faults.strike("deaf_shutdown") is None:
             await self._backend.shutdown(self._spec.id)
             if kind == "GracefulRestart":
+                self._restarting = True
                 self._spawn(self._restart_when_off())
 
     async def lose_power(self, seconds: float) -> None:
         """Cut the mains, of the BMC, too. When they are back, the server has power if it had (LastState)."""
         powered = await self.power() == "on"
-        self.lost_power = True
+        self.lost_power, self._restarting = True, False
         await self._backend.power_off(self._spec.id)
         self.settings.powered = powered
         self._save()
@@ -224,7 +231,8 @@ class Server:
                 _log.warning("%s: GracefulRestart: it did not power off", self.identity.name)
                 return
             await asyncio.sleep(0.2)
-        await self._boot()
+        if self._restarting:  # nobody wanted anything else meanwhile
+            await self._boot()
 
     async def _mains_back(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -49,9 +49,12 @@ def machine(number: int, memory_mib: int) -> MachineSpec:
     )
 
 
-def ignition(hostname: str, host_key: str, authorized_key: str) -> dict[str, object]:
-    """What a machine of the bench is told: its name, its SSH identity, and who may log in."""
+def ignition(
+    hostname: str, host_key: str, authorized_key: str, more: Mapping[str, tuple[str, int]] | None = None
+) -> dict[str, object]:
+    """What a machine of the bench is told: its name, its SSH identity, who may log in, and `more` files with modes."""
     files = {"/etc/hostname": (f"{hostname}\n", 0o644), "/etc/ssh/ssh_host_ed25519_key": (host_key, 0o600)}
+    files |= more or {}
     return {
         "ignition": {"version": "3.3.0"},
         "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": [authorized_key]}]},

@@ -44,6 +44,7 @@ class LibvirtBackend:
         """Of the machines whose resets are ours, as long as they have power."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._watch: asyncio.Task[None] | None = None
+        self._watching = asyncio.Lock()
         self._reboots: set[asyncio.Task[None]] = set()
         self._logs = logs
 
@@ -154,8 +155,9 @@ class LibvirtBackend:
 
     async def _watched(self) -> None:
         """See to it that resets are noticed."""
-        if self._watch is None:
-            self._watch = asyncio.create_task(self._follow(await self._daemon.watch()))
+        async with self._watching:
+            if self._watch is None:
+                self._watch = asyncio.create_task(self._follow(await self._daemon.watch()))
         if self._watch.done():
             raise BackendError("resets of machines are not noticed any more: virsh ended; start the lab again")
 

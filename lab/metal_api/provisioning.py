@@ -38,6 +38,8 @@ class Provisioner:
         for device in list(self._account.devices.values()):
             if device.state == GONE:
                 self._start(device, self._deprovision)
+            elif device.state == "reinstalling":
+                self._start(device, self._reinstall)
             elif device.state == "queued":
                 self._start(device, self._provision)
             elif device.state == "powering_off":
@@ -85,9 +87,17 @@ class Provisioner:
         self._account.add_event(device, "power.reboot", f"{device.hostname} rebooted")
         self._start(device, self._boot)
 
+    def reinstall(self, device: Device) -> None:
+        """Only an active or an inactive device can be reinstalled. Its disks stay as they are, as on fast ones."""
+        if device.state != "inactive":
+            self._require(device, "active")
+        self._account.set_state(device, "reinstalling", powered=False)
+        self._account.add_event(device, "instance.reinstalling", f"{device.hostname} is being reinstalled")
+        self._start(device, self._reinstall)
+
     def script_served(self, device: Device) -> None:
         """The iPXE script was fetched: for a custom_ipxe device that is all provisioning means."""
-        if device.state == "provisioning":
+        if device.state in ("provisioning", "reinstalling"):
             self._account.add_event(device, "provisioning.109", "Installation finished, rebooting server")
             self._account.set_state(device, "active")
             self._account.add_event(device, "provisioning.110", "Provision complete! Your device is ready to go.")
@@ -133,6 +143,12 @@ class Provisioner:
         await account.clock.sleep(self._pace.provisioning)
         account.add_event(device, "provisioning.103", "Configuration written, restarting device")
         account.set_state(device, "provisioning", powered=True)
+        await self._boot(device)
+
+    async def _reinstall(self, device: Device) -> None:
+        await self._machines.power_off(device.id)
+        await self._account.clock.sleep(self._pace.provisioning)
+        self._account.set_state(device, "reinstalling", powered=True)
         await self._boot(device)
 
     async def _boot(self, device: Device) -> None:

@@ -157,9 +157,14 @@ class Views(Operations):
             "power_on": self._provisioner.power_on,
             "power_off": self._provisioner.power_off,
             "reboot": self._provisioner.reboot,
+            "reinstall": self._provisioner.reinstall,
         }
-        if kind in ("reinstall", "rescue"):
-            raise NotImplementedInLab(f"device action {kind}")
+        if kind == "rescue":
+            raise NotImplementedInLab("device action rescue")
+        if kind == "reinstall" and not (body.get("preserve_data") and body.get("deprovision_fast")):
+            raise NotImplementedInLab("device action reinstall that wipes disks")
+        if kind == "reinstall" and {"operating_system", "ipxe_script_url"} & body.keys():
+            raise NotImplementedInLab("device action reinstall with another system")
         if kind not in actions:
             raise Unprocessable(f"{kind} is not a valid action")
         actions[kind](device)

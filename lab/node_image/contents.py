@@ -12,7 +12,9 @@ PACKAGES = (
     KERNEL_PACKAGE,
     "bash",
     "busybox-static",
+    "coreutils",
     "curl",
+    "diffutils",
     "e2fsprogs",
     "fdisk",
     "ignition",
@@ -52,17 +54,23 @@ SETUID = ("usr/bin/sudo",)
 PROGRAMS = (
     "usr/bin/bash",
     "usr/bin/busybox",
+    "usr/bin/cmp",
     "usr/bin/curl",
+    "usr/bin/dd",
+    "usr/bin/flock",
     "usr/bin/ip",
     "usr/bin/journalctl",
     "usr/bin/jq",
     "usr/bin/lsblk",
     "usr/bin/partx",
+    "usr/bin/paste",
     "usr/bin/ssh-keygen",
     "usr/bin/sudo",
+    "usr/bin/sync",
     "usr/bin/systemctl",
     "usr/bin/systemd-machine-id-setup",
     "usr/bin/systemd-tmpfiles",
+    "usr/bin/truncate",
     "usr/bin/udevadm",
     "usr/lib/openssh/sshd-session",
     "usr/lib/openssh/sshd-auth",
@@ -117,7 +125,7 @@ WANTED = {
 }
 
 ROOTFS_APPLETS = (
-    *("awk", "base64", "basename", "cat", "chgrp", "chmod", "chown", "cp", "cut", "date", "dd", "df", "dirname"),
+    *("awk", "base64", "basename", "cat", "chgrp", "chmod", "chown", "cp", "cut", "date", "df", "dirname"),
     *(
         "dmesg",
         "du",
@@ -136,7 +144,7 @@ ROOTFS_APPLETS = (
     ),
     *("kill", "less", "ln", "ls", "md5sum", "mkdir", "mktemp", "mount", "mv", "nslookup", "ping", "poweroff"),
     *("printenv", "printf", "ps", "pwd", "readlink", "realpath", "reboot", "rm", "rmdir", "sed", "seq", "sh"),
-    *("sha256sum", "sha512sum", "sleep", "sort", "stat", "stty", "sync", "tail", "tar", "tee", "test", "timeout"),
+    *("sha256sum", "sha512sum", "sleep", "sort", "stat", "stty", "tail", "tar", "tee", "test", "timeout"),
     *(
         "touch",
         "tr",

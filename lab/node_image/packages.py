@@ -62,14 +62,14 @@ class Tools:
         self._libraries = directory / "usr/lib/x86_64-linux-gnu"
 
     def run(self, program: str, *arguments: str | os.PathLike[str], **environment: str) -> str:
-        """Run a program, named by its path in the packages; its output, errors among it, or an ImageError."""
+        """Run a program, named by its path in the packages, as `run` does."""
         loader = self._libraries / "ld-linux-x86-64.so.2"
         command = (loader, "--library-path", self._libraries, self.directory / program, *arguments)
         return run(*command, GCONV_PATH=str(self._libraries / "gconv"), **environment)
 
 
 def run(*command: str | os.PathLike[str], **environment: str) -> str:
-    """Run a program of the build; its output, or an ImageError that quotes the end of it."""
+    """Run a program of the build; what it printed, errors last, or an ImageError that quotes the end of it."""
     words = [os.fspath(word) for word in command]
     try:
         done = subprocess.run(
@@ -80,4 +80,4 @@ def run(*command: str | os.PathLike[str], **environment: str) -> str:
     if done.returncode:
         detail = "\n".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-15:])
         raise ImageError(f"{' '.join(words[:2])} failed with status {done.returncode}:\n{detail}")
-    return done.stdout
+    return done.stdout + done.stderr

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
+from provider.backoff import Backoff
 from provider.configuration import ArtifactSettings, S3ArtifactSettings
+from provider.errors import RemoteError
+
+_TIMEOUT = 60
+"""How long a store may be tried again, in seconds."""
+_T = TypeVar("_T")
 
 
 class ArtifactStore(Protocol):
@@ -17,6 +23,10 @@ class ArtifactStore(Protocol):
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:
         """`sha512-<hex>` of the files that are there."""
+        ...
+
+    async def names(self, directory: str) -> list[str]:
+        """The files of a directory; none where there is no such directory. Machines cannot list, its owner can."""
         ...
 
     async def delete(self, directory: str, names: Sequence[str]) -> None:
@@ -35,4 +45,18 @@ def open_store(settings: ArtifactSettings) -> ArtifactStore:
     return SshStore(settings)
 
 
-__all__ = ["ArtifactStore", "open_store"]
+async def persistently(work: Callable[[], Awaitable[_T]], tell: Callable[[str], Awaitable[None]] | None = None) -> _T:
+    """What `work` answers, which may be done twice; tries again what may pass by itself, and tells why."""
+    backoff = Backoff(timeout=_TIMEOUT)
+    while True:
+        try:
+            return await work()
+        except RemoteError as error:
+            if backoff.over or not error.passing:
+                raise
+            if tell is not None:
+                await tell(f"{error}; trying again")
+        await backoff.pause()
+
+
+__all__ = ["ArtifactStore", "open_store", "persistently"]

@@ -38,6 +38,17 @@ class S3Store:
         await asyncio.to_thread(self._with_client, work)
         return found
 
+    async def names(self, directory: str) -> list[str]:
+        found: list[str] = []
+        start = f"{self._key(directory, '')}/"
+
+        def work(client: Any) -> None:
+            for page in client.get_paginator("list_objects_v2").paginate(Bucket=self._settings.bucket, Prefix=start):
+                found.extend(str(item["Key"])[len(start) :] for item in page.get("Contents", []))
+
+        await asyncio.to_thread(self._with_client, work)
+        return found
+
     async def delete(self, directory: str, names: Sequence[str]) -> None:
         def work(client: Any) -> None:
             for name in names:

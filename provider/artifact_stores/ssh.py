@@ -47,6 +47,16 @@ class SshStore:
                         found[name] = f"sha512-{hashlib.sha512(await file.read()).hexdigest()}"
         return found
 
+    async def names(self, directory: str) -> list[str]:
+        import asyncssh
+
+        async with self._open() as sftp:
+            try:
+                found = await sftp.listdir(self._path(directory))
+            except asyncssh.SFTPNoSuchFile:
+                return []
+        return [str(name) for name in found if not str(name).startswith(".")]
+
     async def delete(self, directory: str, names: Sequence[str]) -> None:
         import asyncssh
 

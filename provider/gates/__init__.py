@@ -163,6 +163,8 @@ def _node(reader: Reader) -> Node:
         address=reader.text("address"),
         host_key=reader.text("hostKey", pattern=SSH_KEY, what="an SSH public key"),
         machine_id=reader.optional_text("machineId"),
-        console=reader.optional_text("console", pattern=r"[^@\s]+@[^@\s]+", what="`<user>@<host>`"),
+        console=reader.optional_text("console", pattern=r"[^@\s]+@[^@\s]+", what="`<user>@<host>`")
+        if reader.values.get("console") != ""
+        else None,
         port=int(reader.number("port", default=22, minimum=1, maximum=65535)),
     )

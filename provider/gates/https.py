@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import ssl
@@ -51,6 +52,15 @@ class Api:
     async def put(self, path: str, body: Mapping[str, Any]) -> Answer:
         """One PUT."""
         return await self._request("PUT", path, json=body)
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
+        """One POST."""
+        return await self._request("POST", path, json=body)
+
+    async def merge(self, path: str, body: Mapping[str, Any]) -> Answer:
+        """One PATCH that merges: members that are null go."""
+        content, headers = json.dumps(body).encode(), {"Content-Type": "application/merge-patch+json"}
+        return await self._request("PATCH", path, content=content, headers=headers)
 
     async def _request(self, method: str, path: str, **options: Any) -> Answer:
         import httpx

@@ -29,6 +29,10 @@ class NotYet(Exception):
     """It did not work this time; the message says why."""
 
 
+class CommandFailed(NotYet):
+    """A command ran to its end, and ended with something else than 0."""
+
+
 @contextlib.asynccontextmanager
 async def login(node: Node, user: str, private_key: str) -> AsyncGenerator[Any, None]:
     """A connection to a node, its host key verified."""
@@ -46,20 +50,22 @@ async def login(node: Node, user: str, private_key: str) -> AsyncGenerator[Any, 
         yield connection
 
 
-async def run(node: Node, access: Access, command: str, given: str = "") -> str:
+async def run(node: Node, access: Access, command: str, given: str = "", *, timeout: float = _COMMAND_TIMEOUT) -> str:
     """What a command prints on a node, with `given` as its standard input. NotYet where it fails."""
     import asyncssh
 
     async with login(node, access.user, access.private_key or "") as connection:
         try:
-            done = await connection.run(command, input=given, timeout=_COMMAND_TIMEOUT, errors="replace")
+            done = await connection.run(command, input=given, timeout=timeout, errors="replace")
         except asyncssh.Error as error:
             raise NotYet(f"SSH: {error.reason}") from None
         except BrokenPipeError:
             raise NotYet("SSH: it ended before it was told everything") from None
+    if done.exit_status is None:
+        raise NotYet("SSH: the connection ended before the command did")
     if done.exit_status != 0:
         said = str(done.stderr or done.stdout).strip()[-300:]
-        raise NotYet(f"`{command.partition(' &&')[0]}` ended with {done.exit_status}: {said}")
+        raise CommandFailed(f"`{command.partition(' &&')[0]}` ended with {done.exit_status}: {said}")
     return str(done.stdout)
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from provider.errors import ProviderError
 from provider.gates import Access, Check, Node, Observation, Spec, access_of
 from provider.gates.causes import recognise
 from provider.gates.ssh import NotYet, WrongHostKey, login, read_console
-from provider.platforms import Event, MachineDriver, open_driver
+from provider.platforms import Event, MachineDriver, open_driver, platform_of
 from provider.resource import Context
 
+_METAL = "equinix-metal"
 _EVENTS_EVERY = 5.0
 _CONSOLES_EVERY = 20.0
 _CONSOLE_SECONDS = 2.0
@@ -39,7 +41,7 @@ class SshReachable:
         self._access = access
         self._pending = list(nodes)
         self._passed: dict[str, float] = {}
-        self._driver: MachineDriver | None = None
+        self._driver: MachineDriver[Any] | None = None
         self._next_events = 0.0
         self._next_consoles = _CONSOLES_EVERY
         self._logins = asyncio.Semaphore(_LOGINS_AT_ONCE)
@@ -91,10 +93,11 @@ class SshReachable:
         return None
 
     async def _events_of(self, node: Node) -> str | None:
-        if not node.machine_id or self._context.settings.metal is None:
+        # Only Metal tells of events.
+        if not node.machine_id or platform_of(node.machine_id) != _METAL or self._context.settings.metal is None:
             return None
         if self._driver is None:
-            self._driver = open_driver("equinix-metal", self._context.settings)
+            self._driver = open_driver(_METAL, self._context.settings)
         try:
             failed = ignition_failure(await self._driver.events(node.machine_id))
             if failed is None and await self._driver.get(node.machine_id) is None:

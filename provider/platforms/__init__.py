@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
+from provider.fields import Reader
+from provider.status import Status
 
-PLATFORMS = ("equinix-metal",)
+if TYPE_CHECKING:
+    from provider.platforms.redfish import Redfish
+
+PLATFORMS = ("equinix-metal", "redfish")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MachineSpec:
-    """A machine to make."""
+    """A machine to make; each platform adds what it needs to know."""
 
-    project_id: str
     hostname: str
-    plan: str
-    metro: str | None
-    facilities: tuple[str, ...]
-    operating_system: str
-    ipxe_script_url: str | None
-    always_pxe: bool
-    user_data: str | None
-    tags: tuple[str, ...]
-    project_ssh_key_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,19 +62,26 @@ class Event:
     """Of a state the machine itself posted (Ignition does); empty otherwise."""
 
 
-class MachineDriver(Protocol):
+Spec_contra = TypeVar("Spec_contra", bound=MachineSpec, contravariant=True)
+
+
+class MachineDriver(Protocol[Spec_contra]):
     """A platform. Every call retries what may pass by itself, and raises RemoteError for the rest."""
 
-    async def __aenter__(self) -> MachineDriver: ...
+    async def __aenter__(self) -> MachineDriver[Spec_contra]: ...
 
     async def __aexit__(self, *_: object) -> None: ...
 
-    async def find(self, project_id: str, tags: Sequence[str]) -> list[Machine]:
-        """Machines of a project that carry all the tags, without those that are on their way out."""
+    async def find(self, spec: Spec_contra) -> list[Machine]:
+        """What an earlier run that was killed made of it, without machines that are on their way out."""
         ...
 
-    async def create(self, spec: MachineSpec) -> Machine:
+    async def create(self, spec: Spec_contra) -> Machine:
         """Orders a machine, never two: after an unclear answer it looks for the machine before it asks again."""
+        ...
+
+    async def start(self, machine_id: str) -> None:
+        """Boots a machine that was made, where making it does not; may be asked again."""
         ...
 
     async def get(self, machine_id: str) -> Machine | None:
@@ -103,20 +105,80 @@ class MachineDriver(Protocol):
         ...
 
 
-def open_driver(platform: str, settings: Settings) -> MachineDriver:
-    """The driver of a platform; contacts nothing yet."""
+class InstallingDriver(Protocol):
+    """A platform that can send its machines into their installer, and from there to their disks."""
+
+    async def boot_installer(self, machine_id: str) -> None:
+        """Boots it from the network, once, whatever it does just now."""
+        ...
+
+    async def boot_disk(self, machine_id: str) -> None:
+        """Has its following boots come from the disk; resets nothing."""
+        ...
+
+    async def power_state(self, machine_id: str) -> str:
+        """`On`, `Off`, `PoweringOn`, `PoweringOff` or `Unknown`."""
+        ...
+
+    async def restart(self, machine_id: str) -> None:
+        """Resets it, or switches it on; what runs on it is not asked. Returns once it is on."""
+        ...
+
+
+@overload
+def open_driver(platform: Literal["redfish"], settings: Settings, status: Status | None = None) -> Redfish: ...
+
+
+@overload
+def open_driver(platform: str, settings: Settings, status: Status | None = None) -> MachineDriver[Any]: ...
+
+
+def open_driver(platform: str, settings: Settings, status: Status | None = None) -> MachineDriver[Any]:
+    """The driver of a platform; contacts nothing yet. What is worth a remark, it says through the status."""
     if platform == "equinix-metal":
         from provider.platforms.equinix_metal import EquinixMetal
 
         return EquinixMetal(settings.need_metal())
+    if platform == "redfish":
+        from provider.platforms.redfish import Redfish
+
+        return Redfish(settings, status.remark if status else None)
     raise InvalidInputs(f"platform {platform} is not known; known are {', '.join(PLATFORMS)}")
 
 
+def spec_of(platform: str, reader: Reader) -> MachineSpec:
+    """Reads what a platform is to make, and notes what is wrong with it."""
+    if platform == "redfish":
+        from provider.platforms.redfish import lending
+
+        reader.only("platform", "timeoutSeconds", *lending.KEYS)
+        return lending.read(reader)
+    from provider.platforms import metal_spec
+
+    reader.only("platform", "timeoutSeconds", *metal_spec.KEYS)
+    return metal_spec.read(reader)
+
+
+def platform_of(machine_id: str) -> str:
+    """Whose id it is: Metal's are UUIDs, those of servers with a BMC begin with the server's name and a slash."""
+    return "redfish" if "/" in machine_id else "equinix-metal"
+
+
 async def is_gone(machine_id: str | None, settings: Settings) -> bool:
-    """Whether a machine does not exist any more; False where no platform can be asked. Raises ProviderError."""
-    if not machine_id or settings.metal is None:
+    """Whether a machine does not exist any more; False where no platform can be asked. Raises ProviderError.
+
+    Servers with a BMC do not go: of these, only one that was lent is gone once it was given back.
+    """
+    if not machine_id:
         return False
-    async with open_driver("equinix-metal", settings) as driver:
+    platform = platform_of(machine_id)
+    if platform == "equinix-metal" and settings.metal is None:
+        return False
+    if platform == "redfish":
+        from provider.platforms.redfish import lending
+
+        return await lending.given_back(machine_id, settings)
+    async with open_driver(platform, settings) as driver:
         return await driver.get(machine_id) is None
 
 
@@ -125,4 +187,16 @@ def identifying(tags: Sequence[str]) -> tuple[str, ...]:
     return tuple(tag for tag in tags if tag.startswith(("metal-ipi:stack=", "metal-ipi:cluster=", "metal-ipi:name=")))
 
 
-__all__ = ["PLATFORMS", "Event", "Machine", "MachineDriver", "MachineSpec", "identifying", "is_gone", "open_driver"]
+__all__ = [
+    "PLATFORMS",
+    "Event",
+    "InstallingDriver",
+    "Machine",
+    "MachineDriver",
+    "MachineSpec",
+    "identifying",
+    "is_gone",
+    "open_driver",
+    "platform_of",
+    "spec_of",
+]

@@ -6,18 +6,19 @@ way to look before asking again. TLS is verified; SSL_CERT_FILE and HTTPS_PROXY 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from provider.backoff import Backoff
 from provider.configuration import MetalSettings
 from provider.errors import RemoteError
-from provider.platforms import Event, Machine, MachineSpec, identifying
+from provider.platforms import Event, Machine, identifying
+from provider.platforms.metal_spec import MetalSpec
 
 if TYPE_CHECKING:
     import httpx
 
 _PAGE = 250
+_INSTALLING = frozenset({"queued", "provisioning", "reinstalling"})
 _PASSING_STATUS = frozenset({429, 500, 502, 503, 504})
 
 
@@ -42,22 +43,22 @@ class EquinixMetal:
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
-    async def find(self, project_id: str, tags: Sequence[str]) -> list[Machine]:
-        wanted = identifying(tags) or tuple(tags)
+    async def find(self, spec: MetalSpec) -> list[Machine]:
+        wanted = identifying(spec.tags) or spec.tags
         found: list[Machine] = []
         page = 1
         while True:
             params = (
                 {"tag": wanted[-1], "per_page": _PAGE, "page": page} if wanted else {"per_page": _PAGE, "page": page}
             )
-            answer = await self._repeat("GET", f"/projects/{project_id}/devices", params=params)
+            answer = await self._repeat("GET", f"/projects/{spec.project_id}/devices", params=params)
             found += [_machine(device) for device in answer.get("devices", [])]
             if page >= int((answer.get("meta") or {}).get("last_page") or 1):
                 break
             page += 1
         return [machine for machine in found if set(wanted) <= set(machine.tags) and not machine.leaving]
 
-    async def create(self, spec: MachineSpec) -> Machine:
+    async def create(self, spec: MetalSpec) -> Machine:
         body = _body(spec)
         backoff = Backoff(timeout=self._timeout)
         while True:
@@ -69,9 +70,12 @@ class EquinixMetal:
                     raise RemoteError(f"{self._where()} did not take the order of {spec.hostname}: {error}") from None
                 await backoff.pause(error.wait)
             # The order may have been taken although the answer was lost.
-            made = await self.find(spec.project_id, spec.tags)
+            made = await self.find(spec)
             if made:
                 return made[0]
+
+    async def start(self, machine_id: str) -> None:
+        return  # what is ordered boots by itself
 
     async def get(self, machine_id: str) -> Machine | None:
         answer = await self._repeat("GET", f"/devices/{machine_id}", absent_ok=True)
@@ -92,6 +96,47 @@ class EquinixMetal:
                 await backoff.pause()
             else:
                 return
+
+    async def describe(self, machine_id: str, *, user_data: str | None, ipxe_script_url: str | None) -> None:
+        """Sets what the device boots when it is installed again, and what its system reads then."""
+        body = {"userdata": user_data, "ipxe_script_url": ipxe_script_url, "always_pxe": False}
+        given = {key: value for key, value in body.items() if value is not None}
+        await self._repeat("PUT", f"/devices/{machine_id}", json=given)
+
+    async def reinstall(self, machine_id: str) -> None:
+        """Boots the device into its installer, never twice: one that is on its way there already is left alone.
+
+        Only the disk with the operating system is given up, and not wiped: its installer chooses what to wipe.
+        """
+        body = {"type": "reinstall", "preserve_data": True, "deprovision_fast": True}
+        known = await self._reinstallations(machine_id)
+        backoff = Backoff(timeout=self._timeout)
+        while True:
+            machine = await self.get(machine_id)
+            if machine is None or machine.leaving:
+                raise RemoteError(f"{self._where()}: device {machine_id} does not exist any more: run `pulumi refresh`")
+            # The order may have been taken although the answer was lost; it may be carried out already.
+            if machine.state in _INSTALLING or await self._reinstallations(machine_id) - known:
+                return
+            try:
+                await self._once("POST", f"/devices/{machine_id}/actions", json=body)
+            except _Passing as error:
+                if backoff.over:
+                    raise RemoteError(f"{self._where()} did not reinstall device {machine_id}: {error}") from None
+                await backoff.pause(error.wait)
+            else:
+                return
+
+    async def _reinstallations(self, machine_id: str) -> set[str]:
+        """Ids of the events that tell of one."""
+        answer = await self._repeat("GET", f"/devices/{machine_id}/events", params={"per_page": 100}, absent_ok=True)
+        return {str(event.get("id")) for event in answer.get("events") or [] if "reinstall" in str(event.get("type"))}
+
+    async def restart(self, machine_id: str) -> None:
+        """Restarts the device, or switches it on."""
+        machine = await self.get(machine_id)
+        kind = "power_on" if machine is not None and machine.state == "inactive" else "reboot"
+        await self._repeat("POST", f"/devices/{machine_id}/actions", json={"type": kind})
 
     async def events(self, machine_id: str) -> list[Event]:
         answer = await self._repeat("GET", f"/devices/{machine_id}/events", params={"per_page": 100}, absent_ok=True)
@@ -197,7 +242,7 @@ def _refusal(answer: httpx.Response) -> str:
     return f"{words} (HTTP {answer.status_code}){'; ' + remedy if remedy else ''}"
 
 
-def _body(spec: MachineSpec) -> dict[str, Any]:
+def _body(spec: MetalSpec) -> dict[str, Any]:
     body: dict[str, Any] = {
         "hostname": spec.hostname,
         "plan": spec.plan,

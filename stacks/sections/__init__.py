@@ -1,8 +1,10 @@
 """The sections of a stack's settings, a module each: pydantic models that validate what stands in them, and do no I/O.
 
 base         what all sections share
-machines     where the machines come from, and how many
+machines     where the machines come from, how many, and how they are installed anew
+redfish      servers of your own, with their BMCs
 boot         what they boot
+devices      which disk they are installed to
 dns          where the cluster's names are kept
 api_address  how the API is reached
 artifacts    where Ignition and boot scripts are uploaded

@@ -140,7 +140,7 @@ def test_of_two_smallest_none_is_taken(tmp_path: Path) -> None:
     [
         ({"type": "rom", "name": "sr0"}, "it is no disk but rom"),
         ({"type": "loop"}, "it is no disk but loop"),
-        ({"name": "zram0"}, "it is no disk"),
+        ({"name": "zram0"}, "it is memory"),
         ({"rm": True}, "it is removable"),
         ({"ro": True}, "it is read-only"),
         ({"size": 0}, "it has no size"),
@@ -245,7 +245,8 @@ def test_listed_disks_are_emptied_and_others_keep_their_content(machine: Machine
     machine.fill("sdb", 8 * GIB - 512, b"the end")
     machine.fill("nvme0n1", 0, b"precious" * 1000)
     before = machine.digest("nvme0n1")
-    assert machine.run(wipe_disks=({"rotational": True},)).returncode == 0
+    result = machine.run(wipe_disks=({"rotational": True}, {"serial": "HDD-2"}))
+    assert (result.returncode, result.stdout.count("wiping /disks/sdb")) == (0, 1)
     assert not any(machine.read("sdb", 0, 1 << 20)) and not any(machine.read("sdb", 8 * GIB - (1 << 20), 1 << 20))
     assert machine.digest("nvme0n1") == before
 

@@ -179,3 +179,18 @@ def test_the_marker_of_a_running_node() -> None:
     assert (file.path, file.mode) == ("/etc/metal-ipi/installation.json", 0o644)
     assert json.loads(file.text) == {"cluster": "rack.facility.test", "machine": _NODE, "generation": "0" * 16}
     assert file.text.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "persisted"),
+    [
+        ("ttyS0", "ttyS0,9600n8"),
+        ("ttyS1,115200n8", "ttyS1,115200n8"),
+        ("ttyAMA0,115200", "ttyAMA0,115200n8"),
+        ("ttyS0,57600e7", "ttyS0,57600e7"),
+        ("tty0", "tty0"),
+        ("hvc0", "hvc0"),
+    ],
+)
+def test_consoles_are_expected_as_coreos_installer_writes_them(given: str, persisted: str) -> None:
+    assert installer.persisted_console(given) == persisted

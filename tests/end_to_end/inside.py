@@ -22,6 +22,7 @@ from lab.network.inventory import dns_records
 def main() -> None:
     """One command."""
     known = facts.require(Layout.of(sys.argv[1]))
+    assert known.api is not None, "a lab with the Metal API"
     client = httpx.Client(headers={"X-Auth-Token": known.api.token}, verify=known.ca_path, timeout=20)
     control = "https://api.equinix.com/lab"
     match sys.argv[2:]:

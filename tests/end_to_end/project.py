@@ -85,12 +85,13 @@ class Run:
 class Project:
     """The copy."""
 
-    def __init__(self, root: Path, machines: str = "simulated") -> None:
+    def __init__(self, root: Path, machines: str = "simulated", stack: str = "lab") -> None:
         self.root = root
         self.machines = machines
+        self.stack = stack
         self.layout = Layout.of(root / ".state" / "lab")
         _copy(root)
-        self._own = self.root / "stacks" / "Pulumi.lab.yaml"
+        self._own = self.root / "stacks" / f"Pulumi.{stack}.yaml"
         self._original = self._own.read_text()
         self.configure()
 
@@ -102,7 +103,8 @@ class Project:
 
     def start(self, target: str) -> Run:
         """Start a make target."""
-        return Run(self.root, ["make", "-s", target, f"MACHINES={self.machines}"], self.environment())
+        options = [f"STACK={self.stack}", f"MACHINES={self.machines}"]
+        return Run(self.root, ["make", "-s", target, *options], self.environment())
 
     def make(self, target: str, *, fails: bool = False, seconds: float = _LONGEST) -> Done:
         """Run a make target to its end, which must be good (or, with `fails`, bad)."""
@@ -163,12 +165,12 @@ class Project:
     @property
     def state(self) -> Path:
         """The directory of the stack's state."""
-        return self.root / ".state" / "stacks" / "lab"
+        return self.root / ".state" / "stacks" / self.stack
 
     @property
     def checkpoint(self) -> Path:
         """The engine's own file."""
-        return self.state / "backend" / ".pulumi" / "stacks" / "metal-ipi" / "lab.json"
+        return self.state / "backend" / ".pulumi" / "stacks" / "metal-ipi" / f"{self.stack}.json"
 
     @property
     def account(self) -> Path:

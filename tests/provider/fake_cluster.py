@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,12 +18,14 @@ Json = dict[str, Any]
 
 @dataclass
 class FakeCluster:
-    """Answers by path: a status and a document. PUTs are kept."""
+    """Answers GETs by path: a status and a document. PUTs are kept. For all else there is `respond`."""
 
     ca: trustme.CA
     answers: dict[str, tuple[int, Json]] = field(default_factory=dict[str, tuple[int, Json]])
     puts: list[tuple[str, Json]] = field(default_factory=list[tuple[str, Json]])
     looks: int = 0
+    respond: Callable[[str, str, Json], tuple[int, Json] | None] = lambda method, path, body: None
+    """Answers what has no answer above; None for what it does not know, either."""
     url: str = ""
 
     def spec(self, **more: Any) -> Json:
@@ -53,7 +55,18 @@ def running() -> Generator[FakeCluster, None, None]:
 
         def do_GET(self) -> None:
             cluster.looks += 1
-            self._send(*cluster.answers.get(self.path, (501, {"message": f"{self.path} is not implemented"})))
+            self._send(*(cluster.answers.get(self.path) or self._respond()))
+
+        def do_POST(self) -> None:
+            self._send(*self._respond())
+
+        do_PATCH = do_POST
+
+        def _respond(self) -> tuple[int, Json]:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else {}
+            answer = cluster.respond(self.command, self.path, body)
+            return answer or (501, {"message": f"{self.command} {self.path} is not implemented"})
 
         def do_PUT(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 Json = dict[str, Any]
+_ACTIONABLE = ("active", "inactive")
 Fault = tuple[int, Json, dict[str, str]]
 
 
@@ -72,6 +73,18 @@ class FakeMetal:
             case ("DELETE", ["devices", device_id]) if device_id in self.devices:
                 self.devices[device_id]["state"] = "deprovisioning"
                 return 204, {}, {}
+            case ("PUT", ["devices", device_id]) if device_id in self.devices:
+                self.devices[device_id] |= body
+                return 200, self._document(device_id), {}
+            case ("POST", ["devices", device_id, "actions"]) if self.devices[device_id]["state"] in _ACTIONABLE:
+                self.bodies.append(body)
+                if body["type"] == "reinstall":
+                    self.devices[device_id] |= {"state": "reinstalling", "walk": ["reinstalling"] * 4 + ["active"]}
+                    event = {"id": str(uuid.uuid4()), "type": "instance.reinstalling", "body": "is being reinstalled"}
+                    self.events.setdefault(device_id, []).insert(0, event)
+                return 202, {}, {}
+            case ("POST", ["devices", device_id, "actions"]):
+                return 422, {"errors": [f"Device is {self.devices[device_id]['state']}"]}, {}
             case ("GET", ["devices", device_id, "events"]) if device_id in self.devices:
                 return 200, {"events": self.events.get(device_id, [])}, {}
             case (_, ["devices", *_]):

@@ -18,6 +18,9 @@ from tests.provider.harness import Harness, Resource
 R = "rehearsal"
 REHEARSAL = {
     "metal": {"authToken": R},
+    "bmcs": {
+        "worker-0": dict.fromkeys(("address", "username", "password", "fingerprint", "bootMethod", "bootMode"), R)
+    },
     "dns": {"service": "rfc2136", "server": R, "port": 53, "zone": R, "tsig": {"name": R, "algorithm": R, "secret": R}},
     "artifacts": {
         "type": "ssh",
@@ -83,6 +86,36 @@ def test_all_problems_at_once_and_no_secret_in_them() -> None:
     ]
     assert "did you mean `authToken`?" in found[2] and "did you mean `metal`?" in found[0]
     assert "very-secret" not in "".join(found) and "not base64!" not in "".join(found)
+
+
+def test_bmcs() -> None:
+    entry = {"address": "https://192.0.2.65/", "username": "u", "password": "secret-of-the-bmc"}
+    settings, found = configuration.parse({"bmcs": json.dumps({"worker-0": entry})})
+    assert found == []
+    bmc = settings.need_bmc("worker-0")
+    assert (bmc.address, bmc.boot_method, bmc.boot_mode) == ("https://192.0.2.65", "pxe", None)
+    assert "secret-of-the-bmc" not in repr(settings)
+    wrong = {
+        "a": {**entry, "address": "http://192.0.2.65", "bootMethod": "ftp", "pasword": "x"},
+        "b": {**entry, "ca": "-----BEGIN CERTIFICATE-----", "fingerprint": "sha256:00"},
+        "c": {**entry, "bootMethod": "virtual-media"},
+        "d": {**entry, "bootMethod": "uefi-http", "bootMode": "bios"},
+        "e": "x",
+    }
+    found = problems({"bmcs": wrong})
+    assert sorted({problem.split(" ")[0] for problem in found}) == [
+        "bmcs.a.address",
+        "bmcs.a.bootMethod",
+        "bmcs.a.pasword",
+        "bmcs.b.fingerprint",
+        "bmcs.c.bootImage",
+        "bmcs.d.bootMode",
+        "bmcs.e",
+        "bmcs.e.address",
+        "bmcs.e.password",
+        "bmcs.e.username",
+    ]
+    assert "did you mean `password`?" in "".join(found) and "secret-of" not in "".join(found)
 
 
 def test_a_missing_section_is_named_when_it_is_needed() -> None:

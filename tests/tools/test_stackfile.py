@@ -130,3 +130,51 @@ def test_a_file_that_is_no_stack_file_is_refused(tmp_path: Path, text: str) -> N
     file.write_text(text)
     with pytest.raises(StackError, match=r"stacks/Pulumi\.x\.yaml is n"):
         stackfile.read(file)
+
+
+def test_a_rack_fills_in_the_servers_in_their_order(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.write_text("PEM")
+    known = [
+        {
+            "name": f"server-{number}",
+            "bmc": {"address": f"https://192.0.2.{65 + number}", "username": "admin", "password": f"password-{number}"},
+            "mac": f"52:54:00:00:00:0{number}",
+            "address": f"192.0.2.{97 + number}",
+        }
+        for number in range(3)
+    ]
+    facts = {**FACTS, "api": None, "ca_path": str(authority), "rack": {"servers": known}}
+    servers = [{"name": "control-plane-0"}, {"name": "worker-0", "address": "192.0.2.120", "consent": "wipe"}]
+    document = {"config": {"metal-ipi:platform": {"type": "redfish", "servers": servers}}}
+
+    config = stackfile.for_lab(document, facts, "libvirt")
+
+    assert stackfile.rack(document) == 2
+    platform = config.document["config"]["metal-ipi:platform"]
+    assert platform["bmc"] == {"ca": "PEM"}
+    assert platform["servers"] == [
+        {
+            "name": "control-plane-0",
+            "bmc": {"address": "https://192.0.2.65", "username": "admin"},
+            "mac": "52:54:00:00:00:00",
+            "address": "192.0.2.97",
+        },
+        {
+            "name": "worker-0",
+            "bmc": {"address": "https://192.0.2.66", "username": "admin"},
+            "mac": "52:54:00:00:00:01",
+            "address": "192.0.2.120",
+            "consent": "wipe",
+        },
+    ]
+    assert config.secrets["metal-ipi:platform.servers[1].bmc.password"] == "password-1"
+    assert "metal-ipi:platform.authToken" not in config.secrets
+    assert "password" not in str(config.document)
+    assert document["config"]["metal-ipi:platform"]["servers"] == servers
+
+
+def test_a_rack_that_is_too_small_is_told(tmp_path: Path) -> None:
+    document = {"config": {"metal-ipi:platform": {"type": "redfish", "servers": [{"name": "control-plane-0"}]}}}
+    with pytest.raises(StackError, match="the lab's rack has 0 servers, and the stack names 1"):
+        stackfile.for_lab(document, {**FACTS, "api": None, "rack": {"servers": []}}, "libvirt")

@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 _State = Literal["off", "booting", "up"]
 _FAREWELL = 0.1
 """Seconds between the wish to reboot and the end of sessions: who wishes it by SSH is told that it was heard."""
+_MARK = "LAB_ADDRESS"
+"""In the environment of a machine's processes."""
 _RECORD = "machine.json"
 
 
@@ -169,6 +171,7 @@ class Machine:
         if self._hardware is not None:
             await self._hardware.close()
             self._hardware = None
+        root.end_processes(_MARK, self.address)
 
     def _remember(self, state: _State) -> None:
         self._state = state
@@ -255,7 +258,7 @@ class Machine:
         return System(
             root=directory,
             hostname=(path.read_text().strip() if path.exists() else "") or self.spec.hostname,
-            variables={"LAB_ADDRESS": self.address},
+            variables={_MARK: self.address},
             filesystems=self._disks.filesystems if self.spec.disks else None,
             boot=boot or None,
         )

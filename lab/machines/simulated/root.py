@@ -9,8 +9,10 @@ A machine with disks has a /dev of its own: its disks are there, as files, besid
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,6 +170,15 @@ def _install(tool: Path, place: Path) -> None:
     except OSError:
         shutil.copyfile(tool, place)
         place.chmod(0o755)
+
+
+def end_processes(name: str, value: str) -> None:
+    """Kill what has a variable in its environment: whatever runs on a machine, also outside of any session of ours."""
+    wanted = f"{name}={value}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile, or is none of ours
+            if wanted in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def has_executable(root: Path, path: str) -> bool:

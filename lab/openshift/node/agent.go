@@ -88,6 +88,9 @@ func (a *agent) member(ctx context.Context) error {
 			registered = true
 			a.log.Printf("node %s is registered", a.name)
 		}
+		if err := a.bury(ctx, client); err != nil {
+			a.log.Printf("pods that are to go stay: %v", err)
+		}
 		sleep(ctx, heartbeatEvery)
 	}
 	return ctx.Err()
@@ -219,6 +222,7 @@ func (a *agent) node() (kube.Node, error) {
 			}},
 			NodeInfo: map[string]string{
 				"kubeletVersion": KubernetesVersion, "osImage": a.release(), "operatingSystem": "linux",
+				"bootID":        strings.TrimSpace(readOr("/proc/sys/kernel/random/boot_id", "")),
 				"kernelVersion": strings.TrimSpace(readOr("/proc/sys/kernel/osrelease", "unknown")),
 			},
 		},
@@ -269,7 +273,15 @@ func (a *agent) keep(pair cluster.Pair) error {
 	if err := os.WriteFile(a.path("kubelet-client.key"), pair.Key, 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(a.path("kubelet-client.crt"), pair.Cert, 0o600)
+	if err := os.WriteFile(a.path("kubelet-client.crt"), pair.Cert, 0o600); err != nil {
+		return err
+	}
+	// Where the real kubelet has it, for whoever looks there whether this node was ever a member.
+	current := filepath.Join(a.root, "/var/lib/kubelet/pki/kubelet-client-current.pem")
+	if err := os.MkdirAll(filepath.Dir(current), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(current, append(append([]byte{}, pair.Cert...), pair.Key...), 0o600)
 }
 
 func (a *agent) path(name string) string {

@@ -164,6 +164,8 @@ def test_a_power_loss_takes_the_bmc_along_and_ends(lab: World) -> None:
     assert ("power_off", lab.servers[0].uuid) in lab.machines.calls
     with pytest.raises(httpx.TransportError):
         get(lab)
+    with pytest.raises(Refused, match="no mains"):
+        lab.do(do="power", server="server-0", to="on")
     until(lambda: len(lab.machines.boots) == 2)
     assert lab.machines.boots[1] == ("disk", "network")
     until(lambda: _answers(lab))

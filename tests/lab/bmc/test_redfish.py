@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator
@@ -74,6 +75,17 @@ def test_power_is_switched(lab: World) -> None:
     system.reset_system(sushy.ResetType.FORCE_OFF)
     system.refresh()
     assert system.power_state is sushy.PowerState.OFF
+
+
+def test_who_forces_a_server_off_ends_a_graceful_restart(lab: World) -> None:
+    lab.machines.listens = False
+    system = lab.system()
+    system.reset_system(sushy.ResetType.ON)
+    system.reset_system(sushy.ResetType.GRACEFUL_RESTART)
+    system.reset_system(sushy.ResetType.FORCE_OFF)
+    time.sleep(0.5)  # it looks every 0.2 s
+    system.refresh()
+    assert (system.power_state, len(lab.machines.boots)) == (sushy.PowerState.OFF, 1)
 
 
 def test_a_one_time_boot_is_used_up_by_one_reset(lab: World) -> None:

@@ -77,8 +77,34 @@ def test_power_actions(tmp_path: Path) -> None:
             lab.machines.calls.clear()
             assert (await lab.client.post(actions, json={"type": "power_on"})).status_code == 202
             assert (await lab.booted(device["id"]))["state"] == "active"
-            assert (await lab.client.post(actions, json={"type": "reinstall"})).status_code == 501
+            assert (await lab.client.post(actions, json={"type": "rescue"})).status_code == 501
             assert (await lab.client.post(actions, json={"type": "dance"})).status_code == 422
+
+    asyncio.run(run())
+
+
+def test_reinstallation(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            device = await lab.order()
+            path = f"/metal/v1/devices/{device['id']}"
+            gentle = {"type": "reinstall", "preserve_data": True, "deprovision_fast": True}
+            assert (await lab.client.post(f"{path}/actions", json=gentle)).status_code == 422
+            await lab.booted(device["id"])
+            assert (await lab.client.post(f"{path}/actions", json={"type": "reinstall"})).status_code == 501
+            another = {**gentle, "ipxe_script_url": "http://boot.facility.test/other.ipxe"}
+            assert (await lab.client.post(f"{path}/actions", json=another)).status_code == 501
+            lab.machines.calls.clear()
+            lab.clock.runs.clear()
+            assert (await lab.client.post(f"{path}/actions", json=gentle)).status_code == 202
+            record = lab.account.devices[device["id"]]
+            assert record.state == "reinstalling"
+            assert (await lab.client.post(f"{path}/actions", json=gentle)).status_code == 422
+            lab.clock.runs.set()
+            assert (await lab.booted(device["id"]))["state"] == "active"
+            assert lab.machines.calls == [("power_off", device["id"]), ("power_on", device["id"])]
+            events = (await lab.client.get(f"{path}/events")).json()["events"]
+            assert [event["type"] for event in events].count("instance.reinstalling") == 1
 
     asyncio.run(run())
 

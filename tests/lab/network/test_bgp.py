@@ -53,13 +53,13 @@ class Facility:
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         assert lab.facts.api is not None
-        self.project = f"/metal/v1/projects/{lab.facts.api.project_id}"
+        self.api = lab.facts.api
+        self.project = f"/metal/v1/projects/{self.api.project_id}"
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """A request to the API, which must succeed."""
-        known, text = self.lab.facts, "" if body is None else json.dumps(body)
-        assert known.api is not None
-        answer = self.lab.python(CALL, known.api.token, known.ca_path, method, path, text)
+        text = "" if body is None else json.dumps(body)
+        answer = self.lab.python(CALL, self.api.token, self.lab.facts.ca_path, method, path, text)
         return json.loads(answer) if answer.strip() else None
 
     def device(self, hostname: str) -> tuple[str, dict[str, Any]]:

@@ -211,6 +211,7 @@ async def observe(rack: Rack) -> dict[str, Any]:
     await _withdrawn(rack, seen)
     await _power_off(rack, seen)
     await _power_loss(rack, seen)
+    await rack.leave("setsid --fork sleep 600 </dev/null >/dev/null 2>&1")
     seen["second disk"].append(rack.second_disk())
     await _restart(rack, seen)
     await _rescue(rack, seen)
@@ -353,6 +354,8 @@ def main() -> None:
     rack.publish(GENERATION, None)
     seen = asyncio.run(observe(rack))
     mounts = Path("/proc/self/mounts").read_text()
+    processes = subprocess.run(["ps", "-e", "-o", "args="], capture_output=True, text=True, check=True).stdout
+    seen["left processes"] = [line for line in processes.splitlines() if "sleep 600" in line]
     seen["left mounts"] = [line for line in mounts.splitlines() if "/machines/" in line]
     print(json.dumps(seen))
 

@@ -109,4 +109,4 @@ def test_machines_outlive_the_process_that_runs_them(seen: dict[str, Any]) -> No
 
 
 def test_nothing_is_left(seen: dict[str, Any]) -> None:
-    assert (seen["left"], seen["left mounts"]) == ([], [])
+    assert (seen["left"], seen["left mounts"], seen["left processes"]) == ([], [], [])

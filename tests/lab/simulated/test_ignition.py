@@ -245,7 +245,7 @@ def test_everything_is_written(tmp_path: Path, net: Net, ca: Path) -> None:
     [
         ({"files": [{"path": "/etc/os-release", "contents": {"source": "data:,x"}}]}, "overwrite is false"),
         ({"files": [{"path": "/usr/bin/x", "contents": {"source": "data:,x"}}]}, "read-only file system"),
-        ({"disks": [{"device": "/dev/sda"}]}, "no disks"),
+        ({"disks": [{"device": "/dev/sda"}]}, "do not partition disks"),
     ],
 )
 def test_what_cannot_be_applied(tmp_path: Path, net: Net, ca: Path, storage: dict[str, Any], message: str) -> None:

@@ -65,10 +65,10 @@ class Facility:
         tool.write_text(TOOL)
         tool.chmod(0o755)
         self.facts = lab_facts.ensure(self.layout, "simulated", tool)
-        assert self.facts.api is not None
         self._without_router()
         self.user = asyncssh.generate_private_key("ssh-ed25519")
         self.host = asyncssh.generate_private_key("ssh-ed25519")
+        assert self.facts.api is not None
         self.api = httpx.Client(
             base_url=self.facts.api.url,
             headers={"X-Auth-Token": self.facts.api.token},

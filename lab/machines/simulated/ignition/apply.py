@@ -30,7 +30,7 @@ class Applier:
         storage: dict[str, Any] = config.get("storage") or {}
         for kind in _REFUSED:
             if storage.get(kind):
-                raise IgnitionError(f"simulated machines have no disks: storage.{kind} cannot be applied")
+                raise IgnitionError(f"simulated machines do not partition disks: storage.{kind} cannot be applied")
         for user in (config.get("passwd") or {}).get("users") or []:
             self._user(user)
         for entry in sorted(storage.get("directories") or [], key=lambda node: str(node["path"])):

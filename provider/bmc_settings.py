@@ -1,0 +1,78 @@
+"""Section `bmcs` of the provider's configuration: how to reach the management controller of each server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from provider.fields import PEM, URL, Reader
+
+BOOT_METHODS = ("pxe", "uefi-http", "virtual-media")
+BOOT_MODES = ("bios", "uefi")
+_KEYS = ("address", "username", "password", "ca", "fingerprint", "systemId", "bootMethod", "bootMode", "bootImage",
+         "bootUrl")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class BmcSettings:
+    """One server's BMC. Its credentials are nowhere else, and never in a text made of this."""
+
+    address: str
+    """`https://` and host, without a path."""
+    username: str = field(repr=False)
+    password: str = field(repr=False)
+    ca: str | None = None
+    """PEM: only what these certificates signed is trusted. Neither this nor `fingerprint`: the system's CAs."""
+    fingerprint: str | None = None
+    """64 hex digits: SHA-256 of the one certificate that is trusted, in DER."""
+    system_id: str | None = None
+    """Id or path of the System, where the BMC has several."""
+    boot_method: str = "pxe"
+    """One of BOOT_METHODS: how it boots from the network."""
+    boot_mode: str | None = None
+    """One of BOOT_MODES; not given: the one it has."""
+    boot_image: str | None = None
+    """URL of an iPXE image, for virtual media."""
+    boot_url: str | None = None
+    """What UEFI fetches over HTTP; not given: what DHCP says."""
+
+
+def read(reader: Reader) -> Mapping[str, BmcSettings]:
+    """The section by server name."""
+    servers = {name: reader.section(name) for name in reader.values}
+    return {name: _server(server) for name, server in servers.items()}
+
+
+def _server(reader: Reader) -> BmcSettings:
+    reader.only(*_KEYS)
+    if reader.values.get("ca") is not None and reader.values.get("fingerprint") is not None:
+        reader.fail("fingerprint", "and `ca` are given: a certificate is trusted by one of them")
+    method = reader.text("bootMethod", default="pxe", pattern="|".join(BOOT_METHODS), what=_one_of(BOOT_METHODS))
+    mode = reader.optional_text("bootMode", pattern="|".join(BOOT_MODES), what=_one_of(BOOT_MODES))
+    if method == "virtual-media" and reader.values.get("bootImage") is None:
+        reader.fail("bootImage", "is required for virtual-media: the URL of an iPXE image")
+    if method == "uefi-http" and mode == "bios":
+        reader.fail("bootMode", "must be uefi for uefi-http")
+    fingerprint = reader.optional_text(
+        "fingerprint",
+        pattern=r"sha256:[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31}",
+        what="`sha256:` and the 64 hex digits of the certificate's digest",
+    )
+    return BmcSettings(
+        address=reader.text("address", pattern=r"https://[^\s/]+/?", what="https:// and a host, without a path").rstrip(
+            "/"
+        ),
+        username=reader.text("username"),
+        password=reader.text("password"),
+        ca=reader.optional_text("ca", pattern=PEM, what="a certificate in PEM"),
+        fingerprint=None if fingerprint is None else fingerprint.removeprefix("sha256:").replace(":", "").lower(),
+        system_id=reader.optional_text("systemId"),
+        boot_method=method,
+        boot_mode=mode,
+        boot_image=reader.optional_text("bootImage", pattern=URL, what="a URL"),
+        boot_url=reader.optional_text("bootUrl", pattern=URL, what="a URL"),
+    )
+
+
+def _one_of(words: tuple[str, ...]) -> str:
+    return f"one of {', '.join(words)}"

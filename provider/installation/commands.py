@@ -1,0 +1,76 @@
+"""Commands of the user: on the node before it goes, and here to boot a machine that nothing else boots."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+from provider.errors import ProviderError, RemoteError
+from provider.gates.ssh import NotYet, WrongHostKey, run
+from provider.installation.inputs import Job
+from provider.status import Status
+
+_SHOWN = 2000
+"""Characters of a failed command's output."""
+
+
+async def before_reboot(job: Job, status: Status, *, timeout: float) -> None:
+    """Runs `preRebootCommands` on the node, one after the other, each by `sh`, as the SSH user."""
+    for number, command in enumerate(job.pre_reboot_commands, start=1):
+        await status.live(f"running pre-reboot command {number} of {len(job.pre_reboot_commands)} on {job.hostname}")
+        try:
+            await run(job.installed, job.access(job.installed), "sh -s", command, timeout=timeout)
+        except (NotYet, WrongHostKey) as error:
+            raise ProviderError(
+                f"pre-reboot command {number} failed on {job.hostname}: {error}. Nothing was installed, and the node "
+                "stays cordoned: correct the command in `reprovision.preRebootCommands`, or what hinders it"
+            ) from None
+
+
+async def boot_by_commands(job: Job, environment: dict[str, str], status: Status, *, timeout: float) -> None:
+    """Runs `pxeCommands` here, each by `sh -c`; what is secret is in their environment only."""
+    values = {"MACHINE": job.hostname, "NODE": job.node, "MAC": job.mac or "", "ADDRESS": job.address, **environment}
+    password = values.get("BMC_PASSWORD")
+    for number, command in enumerate(job.pxe_commands, start=1):
+        await status.live(f"running command {number} of {len(job.pxe_commands)} to boot {job.hostname}")
+        code, output = await _shell(command, {**os.environ, **values}, timeout=timeout)
+        if code != 0:
+            how = f"did not end within {timeout:g} s" if code is None else f"ended with {code}"
+            said = (output.replace(password, "[secret]") if password else output).strip()[-_SHOWN:] or "nothing"
+            raise RemoteError(
+                f"command {number} of `reprovision.pxeCommands` {how}, which was to boot machine {job.hostname} from "
+                f"the network; it said: {said}"
+            )
+
+
+async def _shell(command: str, environment: dict[str, str], *, timeout: float) -> tuple[int | None, str]:
+    """Exit status (None when the time was up) and output. A command that takes too long is ended with its children."""
+    process = await asyncio.create_subprocess_exec(
+        "sh",
+        "-c",
+        command,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    parts: list[bytes] = []
+
+    async def read() -> int:
+        assert process.stdout is not None
+        while part := await process.stdout.read(65536):
+            parts.append(part)
+        return await process.wait()
+
+    code: int | None = None
+    try:
+        code = await asyncio.wait_for(read(), timeout)
+    except (asyncio.TimeoutError, TimeoutError):
+        pass
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    return code, b"".join(parts).decode(errors="replace")

@@ -1,0 +1,261 @@
+"""Getting a machine into its installer, following the installer, and getting the machine onto its disk."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from provider.errors import ProviderError, RemoteError
+from provider.gates.ssh import NotYet, WrongHostKey
+from provider.installation import machine
+from provider.installation.commands import boot_by_commands
+from provider.installation.inputs import Job
+from provider.installation.machine import Installed, Installing, Seen, Silent
+from provider.installation.remote import Remote, missing_files
+from provider.resource import Context
+
+_AGAIN = 3
+"""How often a machine that fell out of its installer is sent there once more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How long things may take, in seconds."""
+
+    look: float = 3.0
+    """Between two looks at a machine."""
+    gather: float = 0.5
+    """For the machines of a pool to come together before the first one has its turn."""
+    patience: float = 120.0
+    """A machine that is silent for less may be starting."""
+    entry: float = 900.0
+    """Until the live system answers: firmware of servers takes minutes."""
+    leave: float = 120.0
+    """Until a system that is to go has gone."""
+    vanished: float = 120.0
+    """A live system that is silent for so long is gone."""
+    power: float = 15.0
+    """A machine that is silent for so long may have no power: that is asked for."""
+    answer: float = 20.0
+    """Until a BMC tells of the power: a slow one must not keep us from looking at the machine."""
+    cluster: float = 60.0
+    """A cluster that does not answer for so long is unreachable."""
+    commands: float = 900.0
+    """One command of the user, or the check of a node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A machine that is installed."""
+
+    device: str
+    via: str
+    seen: Seen
+    """Which system answered then: the live one, unless it runs from disk already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lost:
+    """The machine is not in its installer, or not any more."""
+
+    why: str
+    by_the_way: bool
+    """Whether the way it was to get there is to blame, which need not be tried again."""
+    seen: Seen
+
+
+class Installer:
+    """Installs one machine, whatever state it is in. A run that follows a killed one finds where that one was."""
+
+    def __init__(self, context: Context, job: Job, remote: Remote, pace: Pace) -> None:
+        self._context, self._status, self._job, self._remote, self._pace = context, context.status, job, remote, pace
+        self._unusable: dict[str, str] = {}
+        """Ways into the installer that are not to be taken any more, and why."""
+        self._tried: dict[str, int] = {}
+        """How often one that was taken did not lead there."""
+        self._ask_power_at = 0.0
+
+    async def settled(self) -> Seen:
+        """Which system answers; a silent one may be starting and is given time, unless it has no power."""
+        begun = time.monotonic()
+        while True:
+            seen = await machine.look(self._job)
+            quiet = time.monotonic() - begun
+            if not isinstance(seen, Silent) or seen.stranger or quiet >= self._pace.patience:
+                return seen
+            if await self._is_off():
+                return seen
+            await self._status.live(f"waiting for {self._job.hostname} to answer ({seen.why}), {quiet:.0f} s")
+            await asyncio.sleep(self._pace.look)
+
+    async def install(self, seen: Seen, *, underway: bool, again: bool) -> Outcome:
+        """Returns once the machine is installed, before it leaves the live system.
+
+        `underway` tells that somebody sent it into its installer already, `again` that a live system which failed did
+        so in an earlier run: what it stumbled over may be set right.
+        """
+        deadline = time.monotonic() + self._job.timeout
+        via = "order" if underway else "found"
+        inside = underway if isinstance(seen, Silent) else self._is_ours(seen, again=again)
+        before = ""
+        losses: list[str] = []
+        while True:
+            if not inside:
+                via, before = await self._enter(seen)
+            end = await self._follow(before, via, deadline)
+            if isinstance(end, Outcome):
+                return end
+            if end.by_the_way:
+                # A driver that finds its one-time boot passed over does more the next time.
+                self._tried[via] = self._tried.get(via, 0) + 1
+                if via != self._remote.via or self._tried[via] > 1:
+                    self._unusable[via] = end.why
+            else:
+                losses.append(f"{via}: {end.why}")
+            if len(losses) > _AGAIN:
+                raise self._gave_up(f"fell out of its installer {len(losses)} times ({'; '.join(losses)})")
+            await self._status.remark(f"{self._job.hostname}: {via}: {end.why}; it is sent into its installer again")
+            seen, inside = end.seen, False
+
+    def _is_ours(self, seen: Seen, *, again: bool) -> bool:
+        if isinstance(seen, Installing):
+            return seen.generation in ("", self._job.generation) and not (again and seen.state == "failed")
+        return isinstance(seen, Installed) and seen.generation == self._job.generation
+
+    async def _enter(self, seen: Seen) -> tuple[str, str]:
+        """Sends the machine into its installer by the first way that takes the order.
+
+        Answers that way, and the id of the boot which has to end.
+        """
+        job = self._job
+        if missing := await missing_files(self._context, job):
+            raise ProviderError(
+                f"machine {job.hostname} cannot be installed: {', '.join(missing)} of its installer "
+                "is not on the artifact host any more, as if it had been installed. If it is starting just now, run "
+                "the same command again once it has; else have the files uploaded again (pulumi up --replace with the "
+                "URN of their Artifacts)"
+            )
+        await self._remote.prepare()
+        running = None if isinstance(seen, Silent) else seen
+        if running is not None and "kexec" not in self._unusable:
+            node = job.installed if isinstance(running, Installed) else job.installing
+            await self._status.live(f"sending {job.hostname} into its installer by kexec")
+            try:
+                await machine.kexec(job, node)
+            except (NotYet, WrongHostKey) as error:
+                await self._not_this_way("kexec", str(error))
+            else:
+                return "kexec", running.boot_id
+        before = running.boot_id if running else ""
+        if self._remote.via not in self._unusable:
+            await self._status.live(f"sending {job.hostname} into its installer by {self._remote.via}")
+            try:
+                await self._remote.enter()
+            except RemoteError as error:
+                await self._not_this_way(self._remote.via, str(error))
+            else:
+                return self._remote.via, before
+        if job.pxe_commands and "pxe-commands" not in self._unusable:
+            try:
+                environment = self._remote.environment()
+                await boot_by_commands(job, environment, self._status, timeout=self._pace.commands)
+            except RemoteError as error:
+                await self._not_this_way("pxe-commands", str(error))
+            else:
+                return "pxe-commands", before
+        told = "; ".join(f"{way}: {why}" for way, why in self._unusable.items())
+        raise self._gave_up(f"could not be brought into its installer ({told})")
+
+    async def _not_this_way(self, way: str, why: str) -> None:
+        self._unusable[way] = why
+        await self._status.remark(f"{self._job.hostname} could not be sent into its installer by {way}: {why}")
+
+    async def _follow(self, before: str, via: str, deadline: float) -> Outcome | _Lost:
+        """Watches until the machine is installed, or is not in its installer. Raises ProviderError when it failed."""
+        job, pace = self._job, self._pace
+        begun = sign = time.monotonic()
+        lived = False
+        while True:
+            seen, now = await machine.look(job), time.monotonic()
+            left = isinstance(seen, Silent) or seen.boot_id != before
+            if not left and now - begun >= pace.leave:
+                return _Lost(why="the system that ran there did not end", by_the_way=True, seen=seen)
+            if isinstance(seen, Installing) and left:
+                if seen.generation not in ("", job.generation):
+                    return _Lost(
+                        why=f"the live system of generation {seen.generation} came up", by_the_way=True, seen=seen
+                    )
+                if seen.state == "done":
+                    return Outcome(device=seen.device, via=via, seen=seen)
+                if seen.state == "failed":
+                    raise ProviderError(_failure(job, seen))
+                lived, sign = True, now
+                await self._status.live(f"{job.hostname}: {seen.step or seen.state}, {now - begun:.0f} s")
+            elif isinstance(seen, Installed) and left:
+                if seen.generation == job.generation:
+                    return Outcome(device="", via=via, seen=seen)
+                why = "its installer ended before it was done" if lived else "it came up from its disk instead"
+                return _Lost(why=why, by_the_way=not lived, seen=seen)
+            elif isinstance(seen, Silent):
+                quiet = now - sign
+                if quiet >= (pace.vanished if lived else pace.entry):
+                    why = f"its installer did not answer for {quiet:.0f} s ({seen.why})"
+                    return _Lost(why=why, by_the_way=not lived, seen=seen)
+                if quiet >= pace.power and await self._is_off():
+                    return _Lost(why="it lost its power", by_the_way=False, seen=seen)
+                await self._status.live(
+                    f"waiting for the installer of {job.hostname} ({seen.why}), {now - begun:.0f} s"
+                )
+            if now >= deadline:
+                raise self._gave_up(f"was not installed within {job.timeout:g} s (last seen: {machine.told(seen)})")
+            await asyncio.sleep(pace.look)
+
+    async def flip(self, done: Outcome) -> None:
+        """Has the machine boot from its disk, now and from now on; returns once the live system is left."""
+        job, seen = self._job, done.seen
+        await self._remote.withdraw()
+        try:
+            await self._remote.boot_disk()
+        except RemoteError as error:
+            # Its script is gone: even where the network comes first again, its firmware goes on to the disk.
+            await self._status.remark(f"{error}; {job.hostname} is restarted all the same")
+        if not isinstance(seen, Installing):
+            return
+        await self._status.live(f"restarting {job.hostname} from its disk")
+        try:
+            await machine.reboot(job, job.installing)
+        except (NotYet, WrongHostKey):
+            await self._remote.restart()
+        begun, restarted = time.monotonic(), False
+        while isinstance(now := await machine.look(job), Installing) and now.boot_id == seen.boot_id:
+            if time.monotonic() - begun >= self._pace.leave:
+                if restarted:
+                    raise self._gave_up("is installed, but its live system does not end")
+                begun, restarted = time.monotonic(), True
+                await self._remote.restart()
+            await asyncio.sleep(self._pace.look)
+
+    async def _is_off(self) -> bool:
+        """Whether it surely has no power; what cannot be told soon is not known, and not asked again for a while."""
+        if time.monotonic() < self._ask_power_at:
+            return False
+        try:
+            return await asyncio.wait_for(self._remote.is_off(), self._pace.answer)
+        except (RemoteError, asyncio.TimeoutError, TimeoutError) as error:
+            self._ask_power_at = time.monotonic() + self._pace.vanished
+            await self._status.live(f"{self._job.hostname} ({self._remote.where}): {error or 'no answer'}")
+            return False
+
+    def _gave_up(self, what: str) -> ProviderError:
+        job = self._job
+        return ProviderError(
+            f"machine {job.hostname} ({job.machine_id}, {self._remote.where}) {what}. Is its one-time boot ignored? "
+            "Try another `bootMethod`. Does it get the URL of boot/boot.ipxe, by DHCP or as `bootUrl`? Its console "
+            "shows where it stopped. The same command goes on"
+        )
+
+
+def _failure(job: Job, seen: Installing) -> str:
+    remedy = f". {seen.remedy}" if seen.remedy else ""
+    return f"machine {job.hostname} ({job.machine_id}) was not installed: {seen.reason or 'no reason given'}{remedy}"

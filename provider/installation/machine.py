@@ -1,0 +1,160 @@
+"""A machine seen over SSH: the system that answers tells by its host key which one it is.
+
+Everything an installation decides is found here, from the machine itself, never from what an earlier run may have
+written down: so a run that follows a killed one goes on where that one was.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provider.gates import Node
+from provider.gates.ssh import NotYet, WrongHostKey, run
+from provider.installation.inputs import Job
+
+_STATUS = "/run/metal-ipi/install.json"
+_MARKER = "/etc/metal-ipi/installation.json"
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_JOINED = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installing:
+    """The live system answers."""
+
+    state: str
+    """waiting, installing, done or failed."""
+    generation: str
+    """Of the installation it was started for; empty before its installer has begun."""
+    boot_id: str
+    step: str = ""
+    device: str = ""
+    """A stable path of the disk it chose."""
+    reason: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installed:
+    """The system on disk answers."""
+
+    generation: str
+    """Empty where it has no marker of this cluster and machine."""
+    boot_id: str
+    joined: bool
+    """Whether its kubelet has ever got a certificate from a cluster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Silent:
+    """Nothing answers that we know."""
+
+    why: str
+    stranger: bool = False
+    """Whether something answers that is none of the machine's systems."""
+
+
+Seen = Installing | Installed | Silent
+
+
+async def look(job: Job) -> Seen:
+    """Which system answers, and what it says. Never raises for what a machine does."""
+    try:
+        return _installing(await _read(job, job.installing, _STATUS))
+    except NotYet as error:
+        return Silent(why=str(error))
+    except WrongHostKey:
+        pass
+    try:
+        return _installed(job, await _read(job, job.installed, _MARKER, _JOINED))
+    except NotYet as error:
+        return Silent(why=str(error))
+    except WrongHostKey:
+        return Silent(why="SSH answers with a host key that is none of the machine's", stranger=True)
+
+
+async def _read(job: Job, node: Node, document: str, exists: str = "/") -> tuple[Mapping[str, Any], str, bool]:
+    """A JSON document (empty where there is none), the boot's id, and whether a file exists."""
+    command = f"cat {_BOOT_ID}; sudo -n test -e {exists} && echo yes || echo no; cat {document} 2>/dev/null || true"
+    lines = (await run(node, job.access(), command)).splitlines()
+    if len(lines) < 2:
+        raise NotYet("SSH: half an answer")
+    try:
+        found = json.loads("\n".join(lines[2:]) or "{}")
+    except ValueError:
+        raise NotYet(f"{document} is no JSON") from None
+    if not isinstance(found, dict):
+        raise NotYet(f"{document} is no JSON object")
+    return found, lines[0], lines[1] == "yes"
+
+
+def _installing(answer: tuple[Mapping[str, Any], str, bool]) -> Installing:
+    status, boot_id, _ = answer
+    texts = {key: str(status.get(key) or "") for key in ("generation", "step", "reason", "remedy")}
+    return Installing(
+        state=str(status.get("state") or "waiting"),
+        device=str(status.get("stable") or status.get("device") or ""),
+        boot_id=boot_id,
+        **texts,
+    )
+
+
+def _installed(job: Job, answer: tuple[Mapping[str, Any], str, bool]) -> Installed:
+    marker, boot_id, joined = answer
+    ours = marker.get("cluster") == job.cluster and marker.get("machine") == job.node
+    return Installed(generation=str(marker.get("generation") or "") if ours else "", boot_id=boot_id, joined=joined)
+
+
+async def kexec(job: Job, node: Node) -> None:
+    """Sends a running system over into the live system; returns before it goes. Raises NotYet."""
+    await run(node, job.access(), "sudo -n bash -s", kexec_script(job), timeout=_KEXEC_TIMEOUT)
+
+
+async def reboot(job: Job, node: Node) -> None:
+    """Restarts a running system; returns before it goes. Raises NotYet or WrongHostKey."""
+    await run(node, job.access(), "sudo -n bash -s", _later("systemctl reboot"))
+
+
+_KEXEC_TIMEOUT = 900.0
+"""The live kernel and initramfs are 100 MB."""
+
+
+def kexec_script(job: Job) -> str:
+    """What a running node does to become its own installer: given to bash as input, for it names secret places."""
+    files = "\n".join(
+        f"fetch {name} {shlex.quote(file.url)} {file.sha256}"
+        for name, file in (("kernel", job.live.kernel), ("initramfs", job.live.initramfs))
+    )
+    arguments = shlex.quote(f"--command-line={' '.join(job.live.arguments)}")
+    return f"""set -euo pipefail
+command -v kexec >/dev/null || {{ echo "the node has no kexec" >&2; exit 1; }}
+directory=$(TMPDIR=${{TMPDIR:-/var/tmp}} mktemp -d -t metal-ipi-kexec.XXXXXX)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory"
+fetch() {{
+    curl --fail --silent --show-error --location --retry 3 --output "$1" "$2"
+    printf '%s  %s\\n' "$3" "$1" | sha256sum --check --quiet
+}}
+{files}
+# Where only signed kernels may be started, the kernel itself has to look at the file (-s); elsewhere it may refuse to.
+kexec -s -l kernel --initrd=initramfs {arguments} 2>/dev/null || kexec -l kernel --initrd=initramfs {arguments}
+sync
+{_later("systemctl kexec || kexec -e")}"""
+
+
+def _later(command: str) -> str:
+    """Does something in a second, whatever becomes of the connection that asked for it."""
+    return f"setsid --fork sh -c {shlex.quote(f'sleep 1; {command}')} </dev/null >/dev/null 2>&1\n"
+
+
+def told(seen: Seen) -> str:
+    """What was seen, in a few words."""
+    if isinstance(seen, Silent):
+        return seen.why
+    if isinstance(seen, Installing):
+        return seen.step or f"its installer says {seen.state}"
+    return f"it runs generation {seen.generation}" if seen.generation else "it runs from disk, without a marker of ours"

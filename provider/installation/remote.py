@@ -1,0 +1,170 @@
+"""What a platform does for an installation from outside of the machine: by its BMC, or by its API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from provider import boot_tree
+from provider.artifact_stores import open_store, persistently
+from provider.configuration import Settings
+from provider.errors import ProviderError
+from provider.installation.inputs import Job
+from provider.platforms import open_driver
+from provider.resource import Context
+from provider.status import Status
+
+Opener = Callable[[str, Settings, Status], AbstractAsyncContextManager[Any]]
+
+
+class Remote(Protocol):
+    """One machine from outside. Raises RemoteError naming machine, where it was asked, and the remedy."""
+
+    @property
+    def via(self) -> str:
+        """What `enter` is called in outputs."""
+        ...
+
+    async def prepare(self) -> None:
+        """Has the machine find its installer, and the installed system what it reads, whatever starts it."""
+        ...
+
+    async def enter(self) -> None:
+        """Starts the machine into its installer."""
+        ...
+
+    async def withdraw(self) -> None:
+        """Has the machine not find its installer any more."""
+        ...
+
+    async def boot_disk(self) -> None:
+        """Has whatever switches the machine boot it from its disk."""
+        ...
+
+    async def restart(self) -> None:
+        """Restarts it, whatever it runs."""
+        ...
+
+    async def is_off(self) -> bool:
+        """Whether it has no power."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """What switches the machine, for messages."""
+        ...
+
+    def environment(self) -> dict[str, str]:
+        """How to reach what switches it, for commands of the user."""
+        ...
+
+
+class _Redfish:
+    via = "network boot"
+
+    def __init__(self, context: Context, job: Job, opener: Opener) -> None:
+        self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
+
+    async def prepare(self) -> None:
+        job = self._job
+        await boot_tree.publish(self._settings, job.mac or "", job.script or "", job.chain or "")
+
+    async def enter(self) -> None:
+        async with self._driver() as driver:
+            await driver.boot_installer(self._job.machine_id)
+
+    async def withdraw(self) -> None:
+        await boot_tree.withdraw(self._settings, self._job.mac or "")
+
+    async def boot_disk(self) -> None:
+        async with self._driver() as driver:
+            await driver.boot_disk(self._job.machine_id)
+
+    async def restart(self) -> None:
+        async with self._driver() as driver:
+            await driver.restart(self._job.machine_id)
+
+    async def is_off(self) -> bool:
+        async with self._driver() as driver:
+            return await driver.power_state(self._job.machine_id) == "Off"
+
+    @property
+    def where(self) -> str:
+        return f"BMC {self.environment()['BMC_ADDRESS']}"
+
+    def environment(self) -> dict[str, str]:
+        bmc = self._settings.need_bmc(self._job.machine_id.partition("/")[0])
+        return {"BMC_ADDRESS": bmc.address, "BMC_USERNAME": bmc.username, "BMC_PASSWORD": bmc.password}
+
+    def _driver(self) -> AbstractAsyncContextManager[Any]:
+        return self._opener("redfish", self._settings, self._status)
+
+
+class _EquinixMetal:
+    via = "reinstall"
+
+    def __init__(self, context: Context, job: Job, opener: Opener) -> None:
+        self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
+
+    async def prepare(self) -> None:
+        job = self._job
+        async with self._driver() as driver:
+            await driver.describe(job.machine_id, user_data=job.user_data, ipxe_script_url=job.ipxe_script_url)
+
+    async def enter(self) -> None:
+        async with self._driver() as driver:
+            await driver.reinstall(self._job.machine_id)
+
+    async def withdraw(self) -> None:
+        return  # a machine that is not always booted from the network boots its disk
+
+    async def boot_disk(self) -> None:
+        return  # likewise
+
+    async def restart(self) -> None:
+        async with self._driver() as driver:
+            await driver.restart(self._job.machine_id)
+
+    async def is_off(self) -> bool:
+        async with self._driver() as driver:
+            machine = await driver.get(self._job.machine_id)
+        if machine is None:
+            raise ProviderError(
+                f"machine {self._job.hostname} ({self._job.machine_id}) does not exist any more: run `pulumi refresh`"
+            )
+        return machine.state == "inactive"
+
+    @property
+    def where(self) -> str:
+        return f"device {self._job.machine_id}"
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
+    def _driver(self) -> AbstractAsyncContextManager[Any]:
+        return self._opener("equinix-metal", self._settings, self._status)
+
+
+def open_remote(context: Context, job: Job, opener: Opener = open_driver) -> Remote:
+    """The machine's platform; contacts nothing yet."""
+    if job.platform == "redfish":
+        return _Redfish(context, job, opener)
+    return _EquinixMetal(context, job, opener)
+
+
+async def missing_files(context: Context, job: Job) -> list[str]:
+    """The installer's files which are not on the artifact host."""
+    store = open_store(context.settings.need_artifacts())
+    missing: list[str] = []
+    for place in job.artifacts:
+        there = await persistently(lambda place=place: store.hashes(place.directory, place.files), context.status.live)
+        missing += [name for name in place.files if name not in there]
+    return missing
+
+
+async def withdraw_files(context: Context, job: Job) -> None:
+    """Deletes the installer's files: they hold secrets, and the machine is installed."""
+    store = open_store(context.settings.need_artifacts())
+    for place in job.artifacts:
+        await persistently(lambda place=place: store.delete(place.directory, place.files), context.status.live)

@@ -1,0 +1,124 @@
+"""Installing a machine again whose node is part of a cluster: drain, install, check, uncordon, in its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from provider.errors import InvalidInputs, ProviderError
+from provider.installation import join, machine, nodes
+from provider.installation.commands import before_reboot
+from provider.installation.drain import drain
+from provider.installation.inputs import CONTROL_PLANE, Job
+from provider.installation.install import Installer, Outcome, Pace
+from provider.installation.machine import Installed, Installing, Seen
+from provider.installation.nodes import CORDONED, Cluster, Unreachable
+from provider.installation.remote import Remote, withdraw_files
+from provider.installation.roll import Roll
+from provider.resource import Context
+
+
+def refuse_unconsented(job: Job) -> None:
+    """A control plane machine is installed again by consent only, and never where that ends the cluster."""
+    if job.role != CONTROL_PLANE:
+        return
+    if not job.consent:
+        raise InvalidInputs(
+            f"control plane machine {job.hostname} would be installed again, which is done with consent only: name it "
+            "in `reprovision.consent`, or take the change back that it comes from (its Ignition, its kernel arguments, "
+            "its consoles, its release or its disk)"
+        )
+    count = len(job.members)
+    if count - 1 < count // 2 + 1:
+        raise InvalidInputs(
+            f"control plane machine {job.hostname} cannot be installed again: of {count} members no quorum would "
+            "remain. Make the cluster anew, or take the change back"
+        )
+
+
+class Reprovisioning:
+    """One machine's turn. Every step finds out whether an earlier, killed run has done it."""
+
+    def __init__(self, context: Context, job: Job, remote: Remote, roll: Roll, pace: Pace) -> None:
+        self._context, self._job, self._remote, self._roll, self._pace = context, job, remote, roll, pace
+        self._status = context.status
+        self._installer = Installer(context, job, remote, pace)
+
+    async def run(self) -> Outcome:
+        """Raises ProviderError, and leaves the machine where it was then."""
+        job = self._job
+        refuse_unconsented(job)
+        seen = await self._installer.settled()
+        cluster = Cluster(job.credentials, patience=self._pace.cluster) if job.credentials else None
+        try:
+            node = await cluster.node(job.node) if cluster else None
+        except Unreachable as error:
+            self._need_no_cluster(seen, f"{error}")
+            cluster = node = None
+        if cluster is None:
+            self._need_no_cluster(seen, "it is not told how to reach the cluster: set `credentials`")
+            return await self._alone(seen)
+        begun = isinstance(seen, Installing) or CORDONED in _annotations(node)
+        others = [member for member in job.members if member != job.node]
+
+        async def away() -> dict[str, str]:
+            return await cluster.away(others)
+
+        turn = self._roll.turn(
+            job.node,
+            at_once=1 if job.role == CONTROL_PLANE else job.max_unavailable,
+            # One that is away needs nobody's leave to be brought back. A control plane machine that is silent may
+            # still hold what the others need: unless its installation has begun, it counts as being there.
+            up=not begun and (job.role == CONTROL_PLANE or (isinstance(seen, Installed) and nodes.is_ready(node))),
+            others=away,
+            tell=self._status.live,
+            timeout=job.drain_timeout,
+        )
+        async with turn:
+            return await self._in_turn(cluster)
+
+    async def _in_turn(self, cluster: Cluster) -> Outcome:
+        job = self._job
+        seen = await self._installer.settled()
+        done = isinstance(seen, Installed) and seen.generation == job.generation
+        if not done:
+            await self._status.live(f"cordoning {job.node}")
+            await cluster.cordon(job.node, job.generation)
+        if not done and not isinstance(seen, Installing):
+            await drain(cluster, job.node, self._status, timeout=job.drain_timeout)
+        outcome = await self._install(seen)
+        boot_id = await join.runs_from_disk(job, self._remote, self._status, self._pace)
+        await join.check(job, self._status, self._pace)
+        await join.is_ready(job, cluster, boot_id, self._status, self._pace)
+        await join.open_again(job, cluster, self._status)
+        await withdraw_files(self._context, job)
+        return outcome
+
+    async def _alone(self, seen: Seen) -> Outcome:
+        """Of a cluster that never came about nobody misses a node."""
+        outcome = await self._install(seen)
+        await join.runs_from_disk(self._job, self._remote, self._status, self._pace)
+        await join.check(self._job, self._status, self._pace)
+        await withdraw_files(self._context, self._job)
+        return outcome
+
+    async def _install(self, seen: Seen) -> Outcome:
+        if isinstance(seen, Installed) and seen.generation != self._job.generation:
+            await before_reboot(self._job, self._status, timeout=self._pace.commands)
+            seen = await machine.look(self._job)
+        outcome = await self._installer.install(seen, underway=False, again=True)
+        await self._installer.flip(outcome)
+        return outcome
+
+    def _need_no_cluster(self, seen: Seen, why: str) -> None:
+        """Fine only for a node that was never part of a cluster, as its kubelet knows."""
+        if isinstance(seen, Installed) and not seen.joined:
+            return
+        raise ProviderError(
+            f"machine {self._job.hostname} is not installed again, because its node {self._job.node} cannot be "
+            f"drained: {why}. If its cluster never was, make its Installation anew: pulumi up --replace with its URN"
+        )
+
+
+def _annotations(node: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return ((node or {}).get("metadata") or {}).get("annotations") or {}

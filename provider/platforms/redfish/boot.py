@@ -1,0 +1,209 @@
+"""What a server boots next: once from the network, and after that from its disk.
+
+A one-time boot is asked for and read back. A BMC that refuses it, or takes it and forgets it, is asked to boot from the
+network every time, and if it does not do that either, the network is put first in its boot order. Both are withdrawn
+when the server is to boot from disk; until then they do no harm, because without a boot script of its own a machine
+goes on from the network to its disk. Each fallback is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from provider.backoff import Backoff
+from provider.bmc_settings import BmcSettings
+from provider.errors import RemoteError
+from provider.platforms.redfish import boot_order, quirks
+from provider.platforms.redfish.connection import Connection, Refused
+from provider.platforms.redfish.inventory import power
+from provider.platforms.redfish.power import Patience, Say
+
+ONCE, EVERY_TIME, ORDER = "Once", "Continuous", "boot order"
+_TARGETS = {"pxe": "Pxe", "uefi-http": "UefiHttp", "virtual-media": "Cd"}
+_MODES = {"bios": "Legacy", "uefi": "UEFI"}
+NETWORK = frozenset({"Pxe", "UefiHttp", "Cd", "UsbCd"})
+"""Targets of a boot that is not from the disk."""
+_STARTED = frozenset({"OSBootStarted", "OSRunning"})
+_READS = 4
+"""A BMC may need a moment to show what it took."""
+_LEFT_OVER = 20.0
+"""Seconds a one-time boot may still be listed after the operating system was started."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Override:
+    """What the BMC says it boots."""
+
+    enabled: str | None
+    target: str | None
+    progress: tuple[str | None, Any]
+    """How far the boot is, and since when."""
+    power: str
+
+    @property
+    def from_network(self) -> bool:
+        """Whether the next boot is not from the disk."""
+        return self.target in NETWORK and self.enabled in (ONCE, EVERY_TIME)
+
+
+async def read(connection: Connection) -> Override:
+    """Asks for it."""
+    return await connection.call("what it boots next", _read)
+
+
+def _read(system: Any) -> Override:
+    boot, progress = system.boot or {}, system.boot_progress or {}
+    last = progress.get("last_state")
+    return Override(
+        enabled=_value(boot.get("enabled")),
+        target=_value(boot.get("target")),
+        progress=(_value(last), progress.get("last_state_updated_at")),
+        power=power(system),
+    )
+
+
+def _value(member: Any) -> str | None:
+    return None if member is None else str(member.value)
+
+
+async def arm(connection: Connection, mac: str | None, say: Say, *, every_time: bool = False) -> str:
+    """Has the next boot come from the network. Answers how that was reached: ONCE, EVERY_TIME or ORDER.
+
+    `every_time` prefers that to once; not all BMCs have both.
+    """
+    settings = connection.settings
+    target = await connection.call("which boots it offers", lambda system: _offered(connection, system))
+    refusals: list[str] = []
+    for kind in (EVERY_TIME, ONCE) if every_time else (ONCE, EVERY_TIME):
+        try:
+            await connection.call(f"to boot {target} ({kind})", _setting(settings, target, kind))
+        except Refused as error:
+            refusals.append(str(error))
+            continue
+        seen = await _read_until(connection, lambda it: it.from_network and it.target == target)
+        if seen.enabled is None and seen.target is None:
+            await say(f"{connection.where} does not tell what it boots next: whether it took `{kind}` cannot be seen")
+            return kind
+        if seen.from_network and seen.target == target and seen.enabled:
+            if seen.enabled == EVERY_TIME:
+                await say(f"{connection.where} boots from the network every time until it is installed, not just once")
+            return seen.enabled
+        refusals.append(f"{connection.where} took {target} ({kind}), but then said {seen.target} ({seen.enabled})")
+    if await boot_order.network_first(connection, mac):
+        await say(f"{connection.where} has the network first in its boot order until it is installed")
+        return ORDER
+    raise RemoteError(
+        f"{connection.where} cannot be made to boot from the network: {'; '.join(refusals)}. Set another "
+        "`bootMethod` in `bmcs`, update its firmware, or put the network first in its boot order by hand"
+    )
+
+
+def _offered(connection: Connection, system: Any) -> str:
+    """The target of the boot method, if the System offers it."""
+    method = connection.settings.boot_method
+    target = _TARGETS[method]
+    offered: list[str] = list((system.boot or {}).get("allowed_values") or ())
+    if target == "Cd" and "Cd" not in offered and "UsbCd" in offered:
+        return "UsbCd"
+    if offered and target not in offered:
+        others = [other for other, word in _TARGETS.items() if word in offered]
+        remedy = f"set `bootMethod` to {' or '.join(others)}" if others else "update its firmware"
+        raise RemoteError(
+            f"{connection.where} does not offer {target}, which `bootMethod: {method}` needs, but "
+            f"{', '.join(offered)}: {remedy}"
+        )
+    return target
+
+
+def _setting(settings: BmcSettings, target: str, kind: str) -> Any:
+    def set_it(system: Any) -> None:
+        import sushy
+
+        mode = "uefi" if settings.boot_method == "uefi-http" else settings.boot_mode
+        options = quirks.boot_options(
+            system,
+            sushy.BootSourceOverrideEnabled(kind),
+            None if mode is None else sushy.BootSourceOverrideMode(_MODES[mode]),
+        )
+        system.set_system_boot_options(
+            sushy.BootSource(target),
+            http_boot_uri=settings.boot_url if settings.boot_method == "uefi-http" else None,
+            **options,
+        )
+
+    return set_it
+
+
+async def _read_until(connection: Connection, fits: Callable[[Override], bool]) -> Override:
+    """What the BMC says after it was set, given a moment."""
+    for _ in range(_READS):
+        seen = await read(connection)
+        if fits(seen):
+            return seen
+        await asyncio.sleep(0.5)
+    return await read(connection)
+
+
+async def ignored(connection: Connection, before: Override, patience: Patience) -> bool:
+    """Whether a BMC that was to boot once from the network lets see that it did not, after a reset.
+
+    A one-time boot that was taken is not listed any more. One that still is, although the operating system was started
+    since, was passed over. A BMC that does not tell how far the boot is cannot be asked, and passes.
+    """
+    backoff = Backoff(timeout=patience.post)
+    started: float | None = None
+    moved = False
+    while not backoff.over:
+        now = await read(connection)
+        if now.enabled != ONCE:
+            return False
+        if now.progress[0] is None and backoff.elapsed >= patience.telling:
+            return False
+        moved = moved or now.progress != before.progress
+        if moved and now.progress[0] in _STARTED:
+            started = backoff.elapsed if started is None else started
+            if backoff.elapsed - started >= min(_LEFT_OVER, patience.telling):
+                return True
+        await backoff.pause()
+    return False
+
+
+async def withdraw(connection: Connection, say: Say) -> None:
+    """Has all following boots come from the disk, whatever was asked for before."""
+    seen = await read(connection)
+    if seen.from_network:
+        await _to_disk(connection)
+    await boot_order.restore(connection, say)
+
+
+async def _to_disk(connection: Connection) -> None:
+    refusals: list[str] = []
+    for target, kind in ((None, "Disabled"), ("Hdd", EVERY_TIME)):
+        try:
+            await connection.call(f"to boot {target or 'as usual'} ({kind})", _unsetting(target, kind))
+        except Refused as error:
+            refusals.append(str(error))
+            continue
+        seen = await _read_until(connection, lambda it: not it.from_network)
+        if not seen.from_network:
+            return
+        refusals.append(f"{connection.where} took {kind}, but then said {seen.target} ({seen.enabled})")
+    raise RemoteError(
+        f"{connection.where} still boots from the network: {'; '.join(refusals)}. Withdraw its boot override by hand, "
+        "and run the same command again"
+    )
+
+
+def _unsetting(target: str | None, kind: str) -> Any:
+    def set_it(system: Any) -> None:
+        import sushy
+
+        options = quirks.boot_options(system, sushy.BootSourceOverrideEnabled(kind), None)
+        # Firmware that wants all members together wants a target too.
+        word = target or ("None" if "mode" in options else None)
+        system.set_system_boot_options(None if word is None else sushy.BootSource(word), **options)
+
+    return set_it

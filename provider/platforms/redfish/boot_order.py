@@ -1,0 +1,81 @@
+"""The order of boot options, for BMCs without boot overrides that work. sushy leaves it out: plain HTTP by its session.
+
+Schema: ComputerSystem, Boot.BootOrder (references) and Boot.BootOptions (what each of them is).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from provider.platforms.redfish.connection import Connection, Refused
+from provider.platforms.redfish.power import Say
+
+_changed: dict[tuple[str, str], list[str]] = {}
+"""Order before we changed it, by address and System, of this process."""
+
+
+async def network_first(connection: Connection, mac: str | None) -> bool:
+    """Whether the network could be put first; of a server with several interfaces, the one with the MAC."""
+
+    def change(system: Any) -> bool:
+        order = _order(system)
+        first = [option for option in order if _is_network(_options(system).get(option, {}), mac)] if order else []
+        if not first:
+            return False
+        _changed.setdefault((connection.settings.address, system.path), order)
+        _set(system, [*first, *(option for option in order if option not in first)])
+        return _order_now(system)[:1] == first[:1]
+
+    try:
+        return await connection.call("to boot from the network first", change)
+    except Refused:
+        return False
+
+
+async def restore(connection: Connection, say: Say) -> None:
+    """Puts the order back that `network_first` found. After a kill it is not known, and stays: that does no harm."""
+
+    def change(system: Any) -> bool:
+        order = _changed.get((connection.settings.address, system.path))
+        if order is None:
+            return False
+        _set(system, order)
+        del _changed[connection.settings.address, system.path]
+        return True
+
+    if await connection.call("to restore its boot order", change):
+        await say(f"{connection.where} has its former boot order again")
+
+
+def _boot(system: Any) -> dict[str, Any]:
+    return (system.json or {}).get("Boot") or {}
+
+
+def _order(system: Any) -> list[str]:
+    return list(_boot(system).get("BootOrder") or ())
+
+
+def _order_now(system: Any) -> list[str]:
+    system.refresh(force=True)
+    return _order(system)
+
+
+def _options(system: Any) -> dict[str, dict[str, Any]]:
+    link = (_boot(system).get("BootOptions") or {}).get("@odata.id")
+    if not link:
+        return {}
+    members = system._conn.get(link).json().get("Members") or ()
+    options = [system._conn.get(member["@odata.id"]).json() for member in members]
+    return {str(option.get("BootOptionReference")): option for option in options}
+
+
+def _is_network(option: dict[str, Any], mac: str | None) -> bool:
+    path = str(option.get("UefiDevicePath") or "").lower()
+    if mac is not None and "mac(" in path:
+        return f"mac({mac.replace(':', '').lower()}" in path
+    return option.get("Alias") in ("Pxe", "UefiHttp") or "mac(" in path
+
+
+def _set(system: Any, order: list[str]) -> None:
+    etag = system._get_etag()
+    system._conn.patch(system.path, data={"Boot": {"BootOrder": order}}, etag=etag)

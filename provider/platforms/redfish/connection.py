@@ -1,0 +1,242 @@
+"""A session with one BMC, by sushy: TLS always verified, the session renewed when it is lost, calls repeated in time.
+
+sushy is synchronous: its calls run in threads. It would repeat requests by itself, also such that may not be made
+twice; here it never does, and what is repeated is decided where it is known what that means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import ssl
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from provider.backoff import Backoff
+from provider.bmc_settings import BmcSettings
+from provider.errors import RemoteError
+from provider.platforms.redfish.trouble import Trouble, diagnose
+
+T = TypeVar("T")
+CONNECT_TIMEOUT = 10
+READ_TIMEOUT = 60
+"""Seconds; BMCs are slow."""
+
+
+class Refused(RemoteError):
+    """The BMC does not do what it was asked for; `status` is HTTP's."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Failed(Exception):
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.seen)
+        self.trouble = trouble
+
+
+class Connection:
+    """One server's BMC, and on it the one System that is the server."""
+
+    def __init__(self, server: str, settings: BmcSettings, *, claimed: str | None = None, timeout: float = 180) -> None:
+        """`claimed` is the identity the System must have; `timeout` is how long a call may be repeated, in seconds."""
+        self.server = server
+        self.settings = settings
+        self._claimed = claimed
+        self._timeout = timeout
+        self._client: Any = None
+        self._path: str | None = None
+        self._last: Any = None
+        self._lock = asyncio.Lock()
+
+    @property
+    def where(self) -> str:
+        """How messages call it."""
+        return f"server {self.server} (BMC {self.settings.address})"
+
+    async def call(self, asked: str, operation: Callable[[Any], T], *, once: bool = False) -> T:
+        """Answers what an operation makes of the System. `asked` completes «asked …» in an error.
+
+        What fails in a way that may pass is repeated until the time is up; `once` leaves that to the caller, who is
+        given the error with `passing` set.
+        """
+        backoff = Backoff(timeout=0 if once else self._timeout)
+        while True:
+            try:
+                async with self._lock:
+                    return await asyncio.to_thread(self._do, operation)
+            except _Failed as failed:
+                trouble = failed.trouble
+                if not trouble.passing or backoff.over:
+                    raise self._error(asked, trouble, backoff.elapsed) from None
+            await backoff.pause(trouble.wait)
+
+    async def close(self) -> None:
+        """Ends the session."""
+        async with self._lock:
+            client, self._client = self._client, None
+            if client is not None:
+                await asyncio.to_thread(_log_out, client)
+
+    def _error(self, asked: str, trouble: Trouble, elapsed: float) -> RemoteError:
+        words = f"{self.where}, asked {asked}: {trouble.seen}"
+        if trouble.passing and elapsed >= 1:
+            words += f", and so it went for {elapsed:.0f} s"
+        remedy = trouble.remedy or ("look whether the BMC is in order; run the same again" if trouble.passing else "")
+        message = self._without_secrets(f"{words}; {remedy}" if remedy else words)
+        if trouble.status is not None and not trouble.passing and trouble.status not in (401, 403):
+            return Refused(message, trouble.status)
+        return RemoteError(message, passing=trouble.passing)
+
+    def _without_secrets(self, message: str) -> str:
+        """A BMC may quote what it was sent."""
+        for secret in (self.settings.password, self.settings.username):
+            if len(secret) >= 4:
+                message = message.replace(secret, "[secret]")
+        return message
+
+    # --- in a thread ------------------------------------------------------------------------------------------------
+
+    def _do(self, operation: Callable[[Any], T]) -> T:
+        import requests
+        from sushy import exceptions
+
+        try:
+            if self._client is None:
+                self._client = self._log_in()
+            return operation(self._system())
+        except (exceptions.SushyError, requests.RequestException, json.JSONDecodeError, OSError) as error:
+            raise _Failed(diagnose(error, self.settings.address, self._last)) from None
+
+    def _log_in(self) -> Any:
+        import sushy
+        from sushy import exceptions
+        from sushy.auth import SessionAuth, SessionOrBasicAuth
+        from sushy.connector import Connector
+
+        # What sushy logs, requests and refusals, is in our errors; on standard error nobody would blot it out.
+        logging.getLogger("sushy").propagate = False
+
+        class OneTry(Connector):
+            def _op(self, *words: Any, **options: Any) -> Any:
+                options["server_side_retries_left"] = 0
+                return super()._op(*words, **options)
+
+        class Auth(SessionOrBasicAuth):
+            """sushy's own falls back to basic also when the BMC is merely busy, and then blames the password."""
+
+            def _do_authenticate(self) -> None:
+                try:
+                    SessionAuth._do_authenticate(self)
+                except (exceptions.HTTPError, exceptions.MissingAttributeError) as error:
+                    busy = getattr(error, "status_code", 0) in (429, 502, 503, 504)
+                    if busy or self._session_auth_previously_successful:
+                        raise
+                    self._fallback_to_basic_authentication()
+
+        def remember(response: Any) -> None:
+            self._last = response
+
+        connector = OneTry(
+            self.settings.address,
+            response_callback=remember,
+            server_side_retries=1,
+            default_request_timeout=READ_TIMEOUT,
+            connect_timeout=CONNECT_TIMEOUT,
+        )
+        session = connector._session  # pyright: ignore[reportPrivateUsage] - sushy has no other way to it
+        # Neither proxies, nor CA bundles, nor passwords of ~/.netrc from the environment; nor anything without TLS.
+        session.trust_env = False
+        session.adapters.clear()
+        session.mount("https://", _adapter(self.settings))
+        auth = Auth(self.settings.username, self.settings.password)
+        return sushy.Sushy(self.settings.address, auth=auth, connector=connector)
+
+    def _system(self) -> Any:
+        from sushy import exceptions
+
+        if self._path is None:
+            self._path = self._find(self._client.get_system_collection().members_identities)
+        try:
+            system = self._client.get_system(self._path)
+        except exceptions.ResourceNotFoundError:
+            raise RemoteError(
+                f"{self.where}: there is no System {self._path}; correct `systemId` in `bmcs`, or take it out"
+            ) from None
+        self._compare(system)
+        return system
+
+    def _find(self, paths: tuple[str, ...]) -> str:
+        names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in paths)
+        wanted = self.settings.system_id
+        if wanted is not None:
+            for path in paths:
+                if wanted.rstrip("/") in (path.rstrip("/"), path.rstrip("/").rpartition("/")[2]):
+                    return path
+            raise RemoteError(
+                f"{self.where}: there is no System {wanted}; correct `systemId` in `bmcs`: there is {names}"
+            )
+        if len(paths) == 1:
+            return paths[0]
+        if not paths:
+            raise RemoteError(f"{self.where} has no System: see whether a server is in it, and switched to this BMC")
+        raise RemoteError(f"{self.where} has {len(paths)} Systems: set `systemId` in `bmcs` to one of {names}")
+
+    def _compare(self, system: Any) -> None:
+        known = identities(system)
+        if self._claimed is None or self._claimed in known:
+            return
+        raise RemoteError(
+            f"{self.where} is another machine now: it says {known[0] if known else 'nothing'} "
+            f"({system.manufacturer} {system.model}, serial {system.serial_number}), and the one that was claimed is "
+            f"{self._claimed}; correct `address` in `bmcs`, or put the machine back. If it was exchanged on purpose, "
+            "take the old one out of the state (`pulumi state delete`) and run up again"
+        )
+
+
+def identities(system: Any) -> list[str]:
+    """By what a System is known again: its UUID, and its serial number for a BMC that does not always tell the UUID."""
+    return [str(word).lower() for word in (system.uuid, system.serial_number) if word]
+
+
+def _log_out(client: Any) -> None:
+    import requests
+    from sushy import exceptions
+
+    auth = client._auth
+    # A BMC that does not answer forgets the session by itself; our work is done.
+    with contextlib.suppress(exceptions.SushyError, requests.RequestException):
+        auth.close()
+    client._auth = None
+    client._conn.close()
+
+
+def _adapter(settings: BmcSettings) -> Any:
+    """An HTTPS adapter that trusts what the settings say, and nothing else."""
+    from requests.adapters import HTTPAdapter
+
+    pinned = settings.fingerprint
+    if pinned is None:
+        context = ssl.create_default_context(cadata=settings.ca)
+        # BMCs' own certificates lack extensions that strict verification, on from Python 3.13, asks for.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        tls = {"ssl_context": context, "cert_reqs": "CERT_REQUIRED"}
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        tls = {"ssl_context": context, "cert_reqs": "CERT_NONE", "assert_fingerprint": pinned}
+
+    class Trusting(HTTPAdapter):
+        def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+            host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
+            return host, tls
+
+        def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+            """Leaves the connection alone: requests would trust its own CA bundle as well."""
+
+    return Trusting()

@@ -1,0 +1,152 @@
+"""See `MachineDriver`, for servers that are lent, and `InstallingDriver`."""
+
+from __future__ import annotations
+
+from provider import boot_tree
+from provider.configuration import Settings
+from provider.errors import InvalidInputs
+from provider.platforms import Event, Machine
+from provider.platforms.redfish import boot, inventory, lending, media, power
+from provider.platforms.redfish.connection import Connection
+from provider.platforms.redfish.ids import MachineId
+from provider.platforms.redfish.inventory import Inventory
+from provider.platforms.redfish.lending import LentServer
+from provider.platforms.redfish.power import Patience, Say
+
+_asked: set[tuple[str, str]] = set()
+"""Addresses and machines which this process sent to the network, and not back to their disks yet."""
+
+
+async def _silent(text: str) -> None:
+    return
+
+
+class Redfish:
+    """All servers of the section `bmcs`; connects to each when it is first asked something."""
+
+    def __init__(
+        self, settings: Settings, say: Say | None = None, *, patience: Patience | None = None, timeout: float = 180
+    ) -> None:
+        """`say` takes remarks for the user; `timeout` is how long a call may be repeated, in seconds."""
+        self._settings = settings
+        self._say = say or _silent
+        self._patience = patience or Patience()
+        self._timeout = timeout
+        self._connections: dict[tuple[str, str | None], Connection] = {}
+
+    async def __aenter__(self) -> Redfish:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            await connection.close()
+        self._connections.clear()
+
+    # --- servers that are lent ---------------------------------------------------------------------------------------
+
+    async def find(self, spec: LentServer) -> list[Machine]:
+        return []  # what an earlier run left undone is done again: nothing comes into being twice
+
+    async def create(self, spec: LentServer) -> Machine:
+        found = await self.inventory(spec.server)
+        machine_id = lending.machine_id(spec, found.identity)
+        ours = not await lending.given_back(str(machine_id), self._settings)
+        found.check_mac(spec.mac)
+        found.check_free(accept=spec.accept, ours=ours)
+        await boot_tree.publish(self._settings, spec.mac, spec.script, spec.chain)
+        return lending.machine(machine_id, found.power, found.console)
+
+    async def start(self, machine_id: str) -> None:
+        await self.boot_installer(machine_id)
+
+    async def get(self, machine_id: str) -> Machine | None:
+        if await lending.given_back(machine_id, self._settings):
+            return None
+        parsed = MachineId.parse(machine_id)
+        found = await self.inventory(parsed.server, parsed.identity)
+        return lending.machine(parsed, found.power, found.console)
+
+    async def delete(self, machine_id: str) -> None:
+        machine = MachineId.parse(machine_id)
+        if machine.mac is None:
+            raise InvalidInputs(f"{machine_id} is a server of the cluster: only one that was lent can be given back")
+        if await lending.given_back(machine_id, self._settings):
+            return
+        await self.boot_disk(machine_id)
+        await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=False)
+        # At last: as long as its script is there, a run that was killed is known to have more to do.
+        await boot_tree.withdraw(self._settings, machine.mac)
+
+    async def events(self, machine_id: str) -> list[Event]:
+        return []
+
+    async def open_bgp(self, machine_id: str) -> None:
+        raise InvalidInputs(f"{machine_id}: servers with a BMC have no BGP sessions of a platform's")
+
+    async def close_bgp(self, machine_id: str) -> None:
+        return  # nothing was opened
+
+    # --- all servers -------------------------------------------------------------------------------------------------
+
+    async def inventory(self, server: str, claimed: str | None = None) -> Inventory:
+        """What the BMC of a server tells of it; a server other than the claimed one is refused."""
+        return await inventory.take(self._connect(server, claimed))
+
+    async def power_state(self, machine_id: str) -> str:
+        return await power.state(self._of(machine_id))
+
+    async def boot_installer(self, machine_id: str) -> None:
+        connection = self._of(machine_id)
+        mac = MachineId.parse(machine_id).mac
+        # A one-time boot that is still listed although the server runs was passed over. One that is not listed, and did
+        # not lead to the installer either, nobody sees but who asks again without having come to `boot_disk`.
+        found = await boot.read(connection)
+        left = found.power == "On" and found.enabled == boot.ONCE and found.from_network
+        every_time = left or (connection.settings.address, machine_id) in _asked
+        if every_time:
+            await self._say(f"{connection.where} did not take its one-time boot: now it is to be for every boot")
+        if not await self._boot_from_network(connection, mac, every_time=every_time):
+            await self._say(f"{connection.where} passed over its one-time boot: now it is to be for every boot")
+            await self._boot_from_network(connection, mac, every_time=True)
+        _asked.add((connection.settings.address, machine_id))
+
+    async def _boot_from_network(self, connection: Connection, mac: str | None, *, every_time: bool) -> bool:
+        """Whether the BMC has nothing to say against that it did."""
+        if connection.settings.boot_method == "virtual-media":
+            await media.insert(connection)
+        before = await boot.read(connection)
+        kinds: list[str] = []
+
+        async def arm() -> None:
+            kinds.append(await boot.arm(connection, mac, self._say, every_time=every_time))
+
+        await power.start_over(connection, self._patience, self._say, prepare=arm)
+        return kinds[-1] != boot.ONCE or not await boot.ignored(connection, before, self._patience)
+
+    async def boot_disk(self, machine_id: str) -> None:
+        connection = self._of(machine_id)
+        await boot.withdraw(connection, self._say)
+        _asked.discard((connection.settings.address, machine_id))
+        if connection.settings.boot_method == "virtual-media":
+            await media.eject(connection)
+
+    async def restart(self, machine_id: str) -> None:
+        async def nothing() -> None:
+            return
+
+        await power.start_over(self._of(machine_id), self._patience, self._say, prepare=nothing)
+
+    async def power_off(self, machine_id: str) -> None:
+        """Shuts it down, or switches it off when it does not listen; returns once it is off."""
+        await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=True)
+
+    def _of(self, machine_id: str) -> Connection:
+        machine = MachineId.parse(machine_id)
+        return self._connect(machine.server, machine.identity)
+
+    def _connect(self, server: str, claimed: str | None) -> Connection:
+        key = (server, claimed)
+        if key not in self._connections:
+            bmc = self._settings.need_bmc(server)
+            self._connections[key] = Connection(server, bmc, claimed=claimed, timeout=self._timeout)
+        return self._connections[key]

@@ -1,0 +1,89 @@
+"""A server that is lent for a while: its script lies in the boot tree as long as it is."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from provider import boot_tree
+from provider.artifact_stores import open_store, persistently
+from provider.configuration import Settings
+from provider.fields import IPV4, SHORT_NAME, Reader
+from provider.platforms import Machine, MachineSpec
+from provider.platforms.redfish.ids import MachineId
+
+ACCEPT = ("empty", "wipe")
+KEYS = ("hostname", "server", "mac", "publicIpv4", "privateIpv4", "script", "chain", "accept")
+_DIGITS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class LentServer(MachineSpec):
+    """A server to borrow."""
+
+    server: str
+    """Its name in the provider's section `bmcs`."""
+    mac: str
+    """Of the interface it boots from."""
+    script: str = field(repr=False)
+    """The iPXE script it boots."""
+    chain: str = field(repr=False)
+    """Text of `boot.ipxe`."""
+    accept: str
+    """One of ACCEPT: what may be on it."""
+
+
+def read(reader: Reader) -> LentServer:
+    """Reads the inputs of a lent server."""
+    reader.text("publicIpv4", pattern=IPV4, what="an IPv4 address")
+    reader.optional_text("privateIpv4", pattern=IPV4, what="an IPv4 address")
+    return LentServer(
+        hostname=reader.text("hostname", pattern=SHORT_NAME, what="a host name"),
+        server=reader.text("server"),
+        mac=read_mac(reader),
+        script=reader.text("script"),
+        chain=reader.text("chain"),
+        accept=read_accept(reader),
+    )
+
+
+def read_mac(reader: Reader) -> str:
+    """`mac`, in lower case with colons."""
+    mac = reader.text("mac", pattern=boot_tree.MAC, what="a MAC address, 52:54:00:12:34:56")
+    return mac.lower().replace("-", ":")
+
+
+def read_accept(reader: Reader) -> str:
+    """`accept`."""
+    return reader.text("accept", default=ACCEPT[0], pattern="|".join(ACCEPT), what=f"one of {', '.join(ACCEPT)}")
+
+
+def machine_id(spec: LentServer, identity: str) -> MachineId:
+    """The id of a lent server."""
+    digest = hashlib.sha512(spec.script.encode()).hexdigest()
+    return MachineId(server=spec.server, identity=identity, mac=spec.mac, script=digest[:_DIGITS])
+
+
+def machine(machine_id: MachineId, power: str, console: str) -> Machine:
+    """A server, as the platform tells of it: active while it is on. Its addresses are not the BMC's to tell."""
+    return Machine(
+        id=str(machine_id),
+        hostname=machine_id.server,
+        state="active" if power == "On" else "provisioning",
+        tags=(),
+        public_ipv4=None,
+        private_ipv4=None,
+        public_ipv6=None,
+        console=console,
+        progress=None,
+    )
+
+
+async def given_back(machine_id: str, settings: Settings) -> bool:
+    """Whether a server was lent and is not any more: the script it boots is not the one it was lent for."""
+    machine = MachineId.parse(machine_id)
+    if machine.mac is None or settings.artifacts is None:
+        return False
+    store, name = open_store(settings.artifacts), boot_tree.script_name(machine.mac)
+    hashes = await persistently(lambda: store.hashes(boot_tree.DIRECTORY, [name]))
+    return not hashes.get(name, "").startswith(f"sha512-{machine.script}")

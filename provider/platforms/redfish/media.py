@@ -1,0 +1,62 @@
+"""Virtual media: an iPXE image that the BMC shows its server as a disc."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from provider.errors import RemoteError
+from provider.platforms.redfish import quirks
+from provider.platforms.redfish.connection import Connection
+
+
+async def insert(connection: Connection) -> None:
+    """Inserts the image of the settings into the first drive that takes it."""
+    await connection.call("to insert the boot image", lambda system: _insert(connection, system))
+
+
+async def eject(connection: Connection) -> None:
+    """Takes the image of the settings out of every drive it is in; other images stay."""
+    image = connection.settings.boot_image
+
+    def take_out(system: Any) -> None:
+        for drive in _drives(system):
+            if drive.inserted and drive.image == image:
+                drive.eject_media()
+
+    await connection.call("to eject the boot image", take_out)
+
+
+def _insert(connection: Connection, system: Any) -> None:
+    from sushy import exceptions
+
+    image = connection.settings.boot_image
+    refusals: list[str] = []
+    for drive in _drives(system):
+        try:
+            # Also one that lists this image already: iDRAC does so for a while after it was ejected (Ironic, boot.py,
+            # _insert_vmedia_in_resource).
+            if drive.inserted:
+                drive.eject_media()
+            drive.insert_media(image)
+        except exceptions.SushyError as error:
+            if not quirks.next_slot(error):
+                raise
+            refusals.append(f"{drive.identity}: {error}")
+        else:
+            return
+    raise RemoteError(
+        f"{connection.where} has no virtual drive that takes {image} ({'; '.join(refusals) or 'there is none'}): check "
+        "`bootImage` and the BMC's licence, or set another `bootMethod` in `bmcs`"
+    )
+
+
+def _drives(system: Any) -> Iterator[Any]:
+    """Drives for discs: the System's, or, as older BMCs have it, its managers'."""
+    from sushy import exceptions
+
+    try:
+        found = list(system.virtual_media.get_members())
+    except (exceptions.MissingAttributeError, exceptions.ResourceNotFoundError):
+        found = [drive for manager in system.managers for drive in manager.virtual_media.get_members()]
+    return (drive for drive in found if quirks.takes_discs(drive.media_types))

@@ -1,0 +1,231 @@
+"""What went wrong between us and a BMC: in one sentence, with the remedy, and whether it may pass by itself."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from provider.platforms.redfish import quirks
+
+_PASSING_STATUS = frozenset({429, 502, 503, 504})
+_PEEK_TIMEOUT = 10
+_SAME_TIME = timedelta(minutes=5)
+_BUILT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+"""This code is younger: a clock that shows an earlier time is wrong."""
+_EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
+"""OpenSSL's X509_V_ERR_*."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """One failure."""
+
+    seen: str
+    remedy: str = ""
+    passing: bool = False
+    """Whether it may work again without anybody doing something."""
+    wait: float = 0
+    """What the BMC asked for, in seconds."""
+    status: int | None = None
+    """The HTTP status of a BMC that answered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """What a server shows before anybody trusts it."""
+
+    certificate: bytes
+    """In DER."""
+    date: datetime | None
+    """Its clock, by the HTTP header."""
+
+
+def diagnose(error: Exception, address: str, response: Any) -> Trouble:
+    """Tells what an error of sushy or requests means; `response` is the BMC's last one. May look at the BMC again."""
+    import requests
+    from sushy import exceptions
+
+    if isinstance(error, exceptions.HTTPError):
+        return _http(error, response)
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return _certificate(address, cause)
+        if "Fingerprints did not match" in str(cause):
+            return _other_certificate(address)
+    if isinstance(error, json.JSONDecodeError):
+        return Trouble(seen="it gave half an answer, not JSON", passing=True)
+    if isinstance(error, exceptions.ConnectionError | requests.RequestException | OSError):
+        return _connection(causes)
+    # sushy refuses by itself what the BMC does not list, as the BMC would.
+    listed = isinstance(error, exceptions.InvalidParameterValueError | exceptions.MissingAttributeError)
+    seen = f"it does not offer that: {error}" if listed else f"its answer is not what Redfish wants: {error}"
+    return Trouble(seen=seen, remedy="update the BMC's firmware", status=400 if listed else None)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and everything it is made of: sushy, requests and urllib3 wrap one another."""
+    waiting, known = [error], {id(error)}
+    while waiting:
+        current = waiting.pop(0)
+        yield current
+        for inner in (current.__cause__, current.__context__, getattr(current, "reason", None), *current.args):
+            if isinstance(inner, BaseException) and id(inner) not in known:
+                known.add(id(inner))
+                waiting.append(inner)
+
+
+def _http(error: Any, response: Any) -> Trouble:
+    status = int(error.status_code)
+    words = " ".join(str(error.detail or error.body or "").split())
+    seen = f"it answered HTTP {status}{': ' + words if words else ''}"
+    if status == 401:
+        return Trouble(
+            seen=seen, status=status, remedy="the user name or the password is wrong: correct them in `bmcs`"
+        )
+    if status == 403:
+        return Trouble(
+            seen=seen, status=status, remedy="the account may not do this: give it the role Operator or Administrator"
+        )
+    passing = status in _PASSING_STATUS or quirks.passes(status, str(error))
+    retry_after = "" if response is None else str(response.headers.get("Retry-After", ""))
+    wait = min(float(retry_after), 60) if retry_after.isdigit() else 0
+    return Trouble(seen=seen, status=status, passing=passing, wait=wait)
+
+
+def _connection(causes: list[BaseException]) -> Trouble:
+    import requests
+
+    texts = " ".join(str(cause) for cause in causes)
+    if "wrong version number" in texts.lower():
+        return Trouble(seen="it does not speak TLS there", remedy="correct `address`")
+    for cause in causes:
+        if isinstance(cause, requests.exceptions.InvalidSchema):
+            return Trouble(seen="it sends us to an address without TLS", remedy="correct `address`")
+        if isinstance(cause, socket.gaierror):
+            return Trouble(seen=f"its name cannot be resolved ({cause.strerror})", remedy="correct `address`")
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            return Trouble(seen=f"no TLS connection comes about ({cause.reason or cause})")
+    if any(isinstance(cause, TimeoutError) or "timed out" in str(cause) for cause in causes):
+        return Trouble(seen="it did not answer in time", passing=True)
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return Trouble(seen="it refuses connections", passing=True)
+    if any(isinstance(cause, OSError) and cause.errno is not None for cause in causes):
+        inner = next(cause for cause in causes if isinstance(cause, OSError) and cause.errno is not None)
+        return Trouble(seen=f"the connection failed ({inner.strerror})", passing=True)
+    return Trouble(seen=f"the connection was lost ({type(causes[-1]).__name__})", passing=True)
+
+
+def peek(address: str) -> Peer | None:
+    """Looks at the certificate and the clock of a server nobody trusts yet. Nothing secret is sent."""
+    parts = urlsplit(address)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    connection = http.client.HTTPSConnection(
+        parts.hostname or "", parts.port or 443, timeout=_PEEK_TIMEOUT, context=context
+    )
+    try:
+        connection.connect()
+        certificate = connection.sock.getpeercert(binary_form=True)
+        try:
+            connection.request("GET", "/redfish/v1/")
+            date = _parsed(connection.getresponse().getheader("Date"))
+        except (OSError, http.client.HTTPException):
+            date = None
+        return Peer(certificate=certificate, date=date) if certificate else None
+    except OSError:
+        return None
+    finally:
+        connection.close()
+
+
+def _parsed(date: str | None) -> datetime | None:
+    try:
+        parsed = parsedate_to_datetime(date or "")
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc)
+
+
+def fingerprint(certificate: bytes) -> str:
+    """`sha256:<hex>`, the form of the setting."""
+    import hashlib
+
+    return f"sha256:{hashlib.sha256(certificate).hexdigest()}"
+
+
+def _other_certificate(address: str) -> Trouble:
+    peer = peek(address)
+    shown = f" but {fingerprint(peer.certificate)}" if peer else ""
+    return Trouble(
+        seen=f"it does not show the pinned TLS certificate{shown}",
+        remedy="if its certificate was renewed, set the new `fingerprint`; if not, somebody stands in for it",
+    )
+
+
+def _certificate(address: str, error: ssl.SSLCertVerificationError) -> Trouble:
+    from cryptography import x509
+
+    peer = peek(address)
+    if peer is None:
+        return Trouble(seen=f"its TLS certificate is not trusted ({error.verify_message})", passing=True)
+    pin = f"`fingerprint: {fingerprint(peer.certificate)}`"
+    certificate = x509.load_der_x509_certificate(peer.certificate)
+    if error.verify_code in (_EXPIRED, _NOT_YET_VALID):
+        return _validity(certificate.not_valid_before_utc, certificate.not_valid_after_utc, peer, pin)
+    if error.verify_code in (_OTHER_NAME, _OTHER_ADDRESS):
+        return Trouble(
+            seen=f"its TLS certificate is for {_names(certificate)}, not for {urlsplit(address).hostname}",
+            remedy=f"correct `address`, give the BMC a certificate for it, or trust just this one: {pin}",
+        )
+    return Trouble(
+        seen=f"its TLS certificate is not trusted ({error.verify_message}): {fingerprint(peer.certificate)}",
+        remedy=f"set `ca` to what it is signed by, or, if this is your BMC's certificate, trust just this one: {pin}",
+    )
+
+
+def _names(certificate: Any) -> str:
+    from cryptography import x509
+
+    try:
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return str(certificate.subject.rfc4514_string() or "no name")
+    return ", ".join(str(name.value) for name in extension.value) or "no name"
+
+
+def _validity(start: datetime, end: datetime, peer: Peer, pin: str, ours: datetime | None = None) -> Trouble:
+    """Which of three is wrong: our clock, the BMC's, or neither and so the certificate?"""
+    ours = ours or datetime.now(timezone.utc)
+    what = "is not valid yet" if ours < start else "has expired"
+    seen = f"its TLS certificate {what}: it is valid from {_time(start)} to {_time(end)}, and it is {_time(ours)} here"
+    if ours < _BUILT:
+        return Trouble(seen=seen, remedy="the clock of this computer is wrong: set it")
+    if peer.date is None:
+        return Trouble(seen=seen, remedy=f"compare the clocks of this computer and of the BMC, or trust it: {pin}")
+    seen += f" and {_time(peer.date)} on the BMC"
+    if abs(peer.date - ours) <= _SAME_TIME:
+        return Trouble(seen=seen, remedy=f"the clocks agree: give the BMC a new certificate, or trust this one: {pin}")
+    if peer.date < _BUILT or (ours < start <= peer.date):
+        # Before this code was written, or a certificate the BMC made for itself at a time that has not come.
+        return Trouble(
+            seen=seen,
+            remedy=f"the BMC's clock is wrong: set it (NTP), then give it a new certificate, or trust this one: {pin}",
+        )
+    return Trouble(
+        seen=seen,
+        remedy="the clocks differ: set the one that is wrong; if it is the BMC's, give it a new certificate as well, "
+        f"or trust this one: {pin}",
+    )
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,148 @@
+"""RedfishMachine: a server with a BMC, claimed for the cluster.
+
+Life cycle: create looks at the server and claims it: the BMC is whom it should be and takes the credentials, the server
+has the interface and the memory, and nothing of anybody else runs on it. It boots nothing: `Installation` does. update
+looks again. read tells what the server is now; a BMC that does not answer is an error, never a server that is gone.
+delete switches the server off. Another server behind the same address is refused by all of them.
+Killed while claiming: nothing was changed, the next create claims. Killed while deleting: the next delete goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from provider import boot_tree
+from provider.errors import InvalidInputs
+from provider.fields import IPV4, SHORT_NAME, Problem, Reader
+from provider.platforms.redfish import Inventory, Redfish
+from provider.platforms.redfish.ids import MachineId
+from provider.platforms.redfish.lending import read_accept, read_mac
+from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from provider.values import UNKNOWN
+
+_TIMEOUT = 180
+"""How long a BMC may be in trouble that passes, in seconds."""
+_FACTS = ("machineId", "serial", "manufacturer", "model", "biosVersion", "memoryMib", "disks", "nics", "bootMode",
+          "console")  # fmt: skip
+_COMPARED = ("server", "hostname", "mac", "publicIpv4", "privateIpv4", "minimumMemoryMib")
+
+
+class RedfishMachine(ResourceType):
+    """A server with a BMC, claimed for the cluster."""
+
+    token = "metal-ipi:index:RedfishMachine"  # noqa: S105 - a type token
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, str] = {}
+        """Server to URN, of what this run saw: a server is one machine."""
+
+    def check(self, inputs: Values) -> list[Problem]:
+        reader = Reader(inputs)
+        reader.only(*_COMPARED, "accept", "timeoutSeconds")
+        reader.text("server", pattern=r"[^/\s]+", what="a name in `bmcs`, without a slash")
+        reader.text("hostname", pattern=SHORT_NAME, what="a host name")
+        read_mac(reader)
+        read_accept(reader)
+        reader.text("publicIpv4", pattern=IPV4, what="an IPv4 address")
+        reader.optional_text("privateIpv4", pattern=IPV4, what="an IPv4 address")
+        reader.number("minimumMemoryMib", default=0)
+        reader.number("timeoutSeconds", default=_TIMEOUT, minimum=1)
+        return reader.problems
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        self._want(context, new)
+        return simple_changes(old, {**new, **_addresses(new)}, _COMPARED, replace=frozenset({"server"}))
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        self._want(context, new)
+        facts: dict[str, Any] = {key: UNKNOWN if old is None else old.get(key) for key in _FACTS}
+        return {**facts, **_addresses(new)}
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        self._want(context, inputs)
+        await context.status.live(f"looking at {inputs['server']}")
+        async with _open(context, inputs) as driver:
+            found = await driver.inventory(inputs["server"])
+        await self._check(context, found, inputs)
+        published = context.settings.artifacts is not None and await boot_tree.is_published(
+            context.settings, inputs["mac"]
+        )
+        found.check_free(accept=str(inputs.get("accept") or "empty"), ours=published)
+        machine_id = str(MachineId(server=str(inputs["server"]), identity=found.identity))
+        return Made(id=machine_id, outputs=_outputs(machine_id, found, inputs))
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        found = await _look(context, old)
+        await self._check(context, found, new)
+        return _outputs(old["machineId"], found, new)
+
+    async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
+        return _outputs(old["machineId"], await _look(context, old), old)
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        await context.status.live(f"switching {old['server']} off")
+        async with _open(context, old) as driver:
+            await driver.boot_disk(old["machineId"])
+            await driver.power_off(old["machineId"])
+
+    def _want(self, context: Context, inputs: Values) -> None:
+        """Refuses a server that another machine of the stack is on."""
+        server = inputs.get("server")
+        if not isinstance(server, str):
+            return
+        for other in [name for name, urn in self._wanted.items() if urn == context.urn and name != server]:
+            del self._wanted[other]
+        urn = self._wanted.setdefault(server, context.urn)
+        if urn != context.urn:
+            raise InvalidInputs(
+                f"server {server} is wanted twice: by {urn.rpartition('::')[2]} and by {context.name}; give each "
+                "machine a server of its own"
+            )
+
+    async def _check(self, context: Context, found: Inventory, inputs: Values) -> None:
+        found.check_mac(str(inputs["mac"]))
+        minimum = float(inputs.get("minimumMemoryMib") or 0)
+        if found.memory_mib is not None and found.memory_mib < minimum:
+            raise InvalidInputs(
+                f"{found.where} has {found.memory_mib} MiB of memory, and needs {minimum:g}: take another server"
+            )
+        unknown = [
+            what
+            for what, known in (("interfaces", found.nics), ("memory", not minimum or found.memory_mib is not None))
+            if not known
+        ]
+        if unknown:
+            await context.status.remark(f"{found.where} does not tell of its {' and '.join(unknown)}: not checked")
+
+
+def _open(context: Context, inputs: Values) -> Redfish:
+    return Redfish(context.settings, context.status.remark, timeout=float(inputs.get("timeoutSeconds") or _TIMEOUT))
+
+
+async def _look(context: Context, old: Values) -> Inventory:
+    machine = MachineId.parse(old["machineId"])
+    async with _open(context, old) as driver:
+        return await driver.inventory(machine.server, machine.identity)
+
+
+def _addresses(inputs: Values) -> dict[str, Any]:
+    return {
+        "publicIpv4": inputs.get("publicIpv4"),
+        "privateIpv4": inputs.get("privateIpv4") or inputs.get("publicIpv4"),
+    }
+
+
+def _outputs(machine_id: str, found: Inventory, inputs: Values) -> Values:
+    return {
+        "machineId": machine_id,
+        "serial": found.serial,
+        "manufacturer": found.manufacturer,
+        "model": found.model,
+        "biosVersion": found.bios_version,
+        "memoryMib": found.memory_mib,
+        "disks": [disk.to_wire() for disk in found.disks],
+        "nics": list(found.nics),
+        "bootMode": found.boot_mode,
+        "console": found.console,
+        **_addresses(inputs),
+    }

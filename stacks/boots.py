@@ -1,0 +1,127 @@
+"""What the machines of a stack boot, and what configures them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pulumi
+
+from components.boot import ignition
+from components.boot.ipxe import BootSpec, installer_arguments, script
+from components.cluster.pool import Access
+from components.install.assets import InstallAssets
+from components.machines.contract import Boot, Platform, Role
+from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
+from stacks import platforms
+from stacks.installers import Installers, Prepared
+from stacks.names import Names
+from stacks.service_addresses import announcing_role
+from stacks.settings import Settings
+from stacks.user_data import UserData
+
+BOOTSTRAP_IGNITION = "bootstrap.ign"
+"""The file of the bootstrap machine's Ignition; holds the cluster's secrets."""
+_LIVE = "node.ipxe"
+_CONFIGS: Mapping[Role, str] = {"control-plane": "master", "worker": "worker"}
+"""What the machine config server calls a role."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolBoots:
+    """What the machines of a pool boot."""
+
+    boots: Mapping[str, Boot]
+    """By short name."""
+    prepared: Mapping[str, Prepared] = field(default_factory=dict[str, "Prepared"])
+    """What installs them, where they are installed to disk."""
+
+
+class Boots:
+    """Uploads what is booted. The platform hands userdata and a script's URL over, or leaves both to us."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        boot: BootSpec,
+        *,
+        platform: Platform,
+        keys: ClusterKeys,
+        access: Access,
+        assets: InstallAssets,
+        user_data: UserData,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        self._settings, self._boot, self._keys, self._opts = settings, boot, keys, opts
+        self._user_data, self._assets = user_data, assets
+        self._hands_over = platform.metadata_url is not None
+        self.installers = Installers(settings, boot, keys=keys, access=access, opts=opts) if boot.installs else None
+        """What installs machines to disk; None where they run from memory."""
+        self._live = self._script_urls("boot-scripts", {_LIVE: script(boot)}) if self._hands_over else None
+        self._bootstrap_name = Names.of(settings).bootstrap
+        files = {BOOTSTRAP_IGNITION: assets.bootstrap if self._hands_over else self._whole_bootstrap()}
+        self.bootstrap_ignition = Artifacts(
+            "bootstrap-ignition",
+            ArtifactsArgs(files=files, path_seed=keys.host_key_seed, ephemeral=True),
+            opts,
+        )
+        """The bootstrap machine's Ignition, which is to be deleted with it."""
+
+    def bootstrap(self) -> Boot:
+        """The bootstrap machine's: it runs from memory, wherever it is."""
+        uploaded = self.bootstrap_ignition
+        if self._live is None:
+            network = platforms.network(self._settings, self._bootstrap_name)
+            text = uploaded.urls.apply(
+                lambda urls: script(
+                    self._boot, installer_arguments(self._boot, config_url=urls[BOOTSTRAP_IGNITION], network=network)
+                )
+            )
+            return Boot(script=text, always_pxe=True)
+        source = pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(
+            lambda found: ignition.Source(url=found[0][BOOTSTRAP_IGNITION], hash=found[1][BOOTSTRAP_IGNITION])
+        )
+        user_data = self._user_data.of(self._bootstrap_name, source, serves=True)
+        return Boot(ipxe_script_url=self._live[_LIVE], user_data=user_data, always_pxe=True)
+
+    def pool(self, role: Role, name: str, hostnames: tuple[str, ...]) -> PoolBoots:
+        """What the machines of a pool boot; `name` is the pool's."""
+        source = ignition.Source(url=f"https://api-int.{self._settings.domain}:22623/config/{_CONFIGS[role]}")
+        serves, routes = role == "control-plane", role == announcing_role(self._settings)
+        pointers = {
+            hostname: self._user_data.of(hostname, source, serves=serves, routes=routes) for hostname in hostnames
+        }
+        if self.installers is None:
+            assert self._live is not None, "settings have servers installed to disk"
+            url = self._live[_LIVE]
+            boots = {
+                hostname: Boot(ipxe_script_url=url, user_data=pointer, always_pxe=True)
+                for hostname, pointer in pointers.items()
+            }
+            return PoolBoots(boots=boots)
+        systems = {hostname: self.installers.system(hostname, pointer) for hostname, pointer in pointers.items()}
+        prepared = self.installers.prepare(name, systems)
+        if not self._hands_over:
+            return PoolBoots(boots=dict.fromkeys(hostnames, Boot(always_pxe=False)), prepared=prepared)
+        urls = self._script_urls(
+            f"{name}-boot-scripts", {f"{hostname}.ipxe": each.script for hostname, each in prepared.items()}
+        )
+        boots = {
+            hostname: Boot(ipxe_script_url=urls[f"{hostname}.ipxe"], user_data=system.pointer, always_pxe=False)
+            for hostname, system in systems.items()
+        }
+        return PoolBoots(boots=boots, prepared=prepared)
+
+    def _script_urls(self, name: str, files: Mapping[str, pulumi.Input[str]]) -> dict[str, pulumi.Output[str]]:
+        uploaded = Artifacts(name, ArtifactsArgs(files=files, path_seed=self._keys.host_key_seed), self._opts)
+
+        def url(file: str) -> pulumi.Output[str]:
+            # Whoever has the URL can read the script; it names what is elsewhere, and previews may show it.
+            return pulumi.Output.unsecret(uploaded.boot_urls.apply(lambda urls: urls[file]))
+
+        return {file: url(file) for file in files}
+
+    def _whole_bootstrap(self) -> pulumi.Output[str]:
+        """The bootstrap machine's Ignition in one file, for a machine that nobody hands userdata."""
+        source = self._assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
+        return self._user_data.of(self._bootstrap_name, source, serves=True)

@@ -1,0 +1,244 @@
+"""Machines that are installed to disk: what each is to run, and what installs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from components.boot import ignition, installer, site
+from components.boot.host_keys import host_key
+from components.boot.ipxe import BootSpec, consoles, installer_arguments, script
+from components.cluster.installation import (
+    MachineInstallation,
+    PoolInstallation,
+    PoolInstallationArgs,
+    Reprovisioning,
+)
+from components.cluster.pool import Access, NodePool
+from provider.types import (
+    Artifacts,
+    ArtifactsArgs,
+    ArtifactsPlace,
+    ClusterCredentials,
+    ClusterKeys,
+    InstalledSystemArgs,
+    LiveFileArgs,
+    LiveSystemArgs,
+)
+from stacks import platforms
+from stacks.sections.redfish import Redfish
+from stacks.settings import Settings
+from stacks.user_data import sources
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """What a machine runs once it is installed."""
+
+    pointer: pulumi.Output[str]
+    """Its Ignition, which marks it; secret."""
+    generation: pulumi.Output[str]
+    """What stands for all of it."""
+    shown: pulumi.Output[Mapping[str, Any]]
+    """The same, for people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What installs one machine, uploaded."""
+
+    system: System
+    """What it will run."""
+    places: Sequence[ArtifactsPlace]
+    """The uploaded files of this machine."""
+    arguments: pulumi.Output[list[str]]
+    """The kernel arguments of the live system that installs it; secret."""
+    script: pulumi.Output[str]
+    """The iPXE script that boots that; secret."""
+
+
+class Installers:
+    """What installs the machines of a stack, pool by pool."""
+
+    def __init__(
+        self, settings: Settings, boot: BootSpec, *, keys: ClusterKeys, access: Access, opts: pulumi.ResourceOptions
+    ) -> None:
+        assert settings.boot.install is not None
+        self._settings, self._boot, self._keys, self._access, self._opts = settings, boot, keys, access, opts
+        self._install = settings.boot.install
+
+    def system(self, hostname: str, pointer: pulumi.Output[str]) -> System:
+        """What a machine is to run, from its Ignition without a marker."""
+        node, machine = self._settings.full(hostname), self._machine(hostname)
+
+        def render(text: str) -> dict[str, Any]:
+            runs = installer.Runs(
+                release=self._boot.artifacts.release,
+                kernel_arguments=self._settings.kernel_arguments(machine),
+                consoles=consoles(self._boot),
+                platform_id=self._boot.platform_id,
+                pointer=text,
+                install_device=self._settings.install_device(machine).rules,
+            )
+            marker = installer.marker_file(cluster=self._settings.domain, machine=node, generation=runs.generation)
+            return {
+                "pointer": ignition.with_file(text, marker),
+                "generation": runs.generation,
+                "shown": runs.shown,
+            }
+
+        rendered = pulumi.Output.secret(pointer).apply(render)
+        return System(
+            pointer=rendered.apply(lambda found: str(found["pointer"])),
+            # Digests tell nothing of what they are of, and previews are to show that they change.
+            generation=pulumi.Output.unsecret(rendered.apply(lambda found: str(found["generation"]))),
+            shown=pulumi.Output.unsecret(rendered.apply(lambda found: dict(found["shown"]))),
+        )
+
+    def prepare(self, pool: str, systems: Mapping[str, System]) -> dict[str, Prepared]:
+        """Upload what installs the machines of a pool; all of it is deleted again once they are installed."""
+        # Userdata is asked of the platform at the first boot; who has no platform is given it by the installer.
+        nodes = None
+        if isinstance(self._settings.platform, Redfish):
+            pointers = {_file(name): system.pointer for name, system in systems.items()}
+            nodes = self._artifacts(f"{pool}-ignition", pointers)
+        lives = {_file(name): self._live_config(name, system, nodes) for name, system in systems.items()}
+        uploaded = self._artifacts(f"{pool}-installers", lives)
+        return {name: self._prepared(name, system, nodes, uploaded) for name, system in systems.items()}
+
+    def install(
+        self,
+        name: str,
+        pool: NodePool,
+        prepared: Mapping[str, Prepared],
+        *,
+        credentials: ClusterCredentials,
+        checks: Mapping[str, pulumi.Input[str]],
+        after: Mapping[str, Sequence[pulumi.Resource]],
+        opts: pulumi.ResourceOptions,
+    ) -> PoolInstallation:
+        """Install the machines of a pool.
+
+        Args:
+            prepared: what installs them, by short name.
+            credentials: the cluster that they belong to.
+            checks: the script that checks each of them, by short name.
+            after: what must be done before one is installed, by short name.
+            opts: hand on our own provider.
+        """
+        settings, rules = self._settings, self._settings.reprovision
+        return PoolInstallation(
+            name,
+            PoolInstallationArgs(
+                pool=pool,
+                cluster=settings.domain,
+                platform=settings.platform.type,
+                ordered=not isinstance(settings.platform, Redfish),
+                access=self._access,
+                machines={
+                    hostname: self._machine_installation(hostname, each, checks[hostname], after.get(hostname, ()))
+                    for hostname, each in prepared.items()
+                },
+                reprovisioning=Reprovisioning(
+                    max_unavailable=rules.max_unavailable,
+                    consent=frozenset(f"{settings.cluster_name}-{machine}" for machine in rules.consent),
+                    drain_timeout=rules.drain_timeout,
+                    pre_reboot_commands=rules.pre_reboot_commands,
+                    pxe_commands=rules.pxe_commands,
+                ),
+                credentials=credentials,
+                timeout=settings.timeouts.machines_reachable,
+            ),
+            opts,
+        )
+
+    def _machine_installation(
+        self, hostname: str, prepared: Prepared, check: pulumi.Input[str], after: Sequence[pulumi.Resource]
+    ) -> MachineInstallation:
+        artifacts, system = self._boot.artifacts, prepared.system
+        server = self._settings.server(self._machine(hostname))
+        return MachineInstallation(
+            generation=system.generation,
+            runs=InstalledSystemArgs(
+                release=artifacts.release,
+                kernel_arguments=system.shown.apply(lambda shown: list(shown["kernelArguments"])),
+                consoles=list(consoles(self._boot)),
+                ignition=system.shown.apply(lambda shown: str(shown["ignition"])),
+            ),
+            live=LiveSystemArgs(
+                kernel=LiveFileArgs(url=artifacts.kernel.url, sha256=artifacts.kernel.sha256),
+                initramfs=LiveFileArgs(url=artifacts.initramfs.url, sha256=artifacts.initramfs.sha256),
+                arguments=prepared.arguments,
+            ),
+            live_host_key=self._access.public_host_key(installer.live_name(self._settings.full(hostname))),
+            places=prepared.places,
+            mac=server.mac if server else None,
+            script=prepared.script if server else None,
+            chain=site.chain_script() if server else None,
+            user_data=None if server else system.pointer,
+            check=check,
+            after=after,
+        )
+
+    def _artifacts(self, name: str, files: Mapping[str, pulumi.Output[str]]) -> Artifacts:
+        seed = self._keys.host_key_seed
+        return Artifacts(name, ArtifactsArgs(files=files, path_seed=seed, ephemeral=True), self._opts)
+
+    def _live_config(self, hostname: str, system: System, nodes: Artifacts | None) -> pulumi.Output[str]:
+        node, machine = self._settings.full(hostname), self._machine(hostname)
+        network = platforms.network(self._settings, hostname)
+
+        def render(found: list[Any]) -> str:
+            uploaded, generation, key, seed = found
+            server = self._settings.server(machine)
+            plan = installer.InstallPlan(
+                cluster=self._settings.domain,
+                machine=node,
+                generation=generation,
+                platform_id=self._boot.platform_id,
+                device=self._settings.install_device(machine).rules,
+                ignition=None if uploaded is None else ignition.Source(**uploaded[_file(hostname)]),
+                wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
+                accept="wipe" if server is None or server.consent == "wipe" else "empty",
+                image=self._boot.artifacts.disk if self._install.image == "stream" else None,
+                consoles=consoles(self._boot),
+                kernel_arguments=self._settings.kernel_arguments(machine),
+                first_boot_arguments=network.arguments if network else (),
+            )
+            return installer.live_config(
+                plan,
+                authorized_keys=[key, *self._settings.ssh.authorized_keys],
+                host_key=host_key(seed, installer.live_name(node)),
+            )
+
+        keys = self._keys
+        uploaded = None if nodes is None else sources(nodes)
+        found = pulumi.Output.all(uploaded, system.generation, keys.public_key, keys.host_key_seed)
+        return pulumi.Output.secret(found).apply(render)
+
+    def _prepared(self, hostname: str, system: System, nodes: Artifacts | None, uploaded: Artifacts) -> Prepared:
+        network = platforms.network(self._settings, hostname)
+        arguments = uploaded.urls.apply(
+            lambda urls: list(installer_arguments(self._boot, config_url=urls[_file(hostname)], network=network))
+        )
+        return Prepared(
+            system=system,
+            places=[
+                ArtifactsPlace(directory=artifacts.directory, files=[_file(hostname)])
+                for artifacts in (nodes, uploaded)
+                if artifacts is not None
+            ],
+            arguments=arguments,
+            script=arguments.apply(lambda found: script(self._boot, found)),
+        )
+
+    def _machine(self, hostname: str) -> str:
+        """`worker-0` of `rack7-worker-0`: what settings call a machine."""
+        return hostname.removeprefix(f"{self._settings.cluster_name}-")
+
+
+def _file(hostname: str) -> str:
+    return f"{hostname}.ign"

@@ -1,0 +1,240 @@
+"""Machines that are installed to their disks by coreos-installer, in the namespaces this process was started in.
+
+PXE, live system, installation, reboot from disk, and once more from disk; the first one is then installed again, by
+kexec from the system that runs. Prints what was seen on the way, and how long it took, as JSON. Run by test_install;
+`python -m tests.lab.libvirt.installs STATE bios bios bios bios` measures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import asyncssh
+
+from lab.layout import Layout
+from lab.machines import boot_bench
+from lab.machines.base import BootDevice, Disk, MachineSpec
+from lab.machines.boot_world import Answer, BootWorld
+from lab.machines.libvirt import LibvirtBackend
+from lab.network import certificates, link, plan
+from lab.node_image import ensure
+
+PATIENCE = 420.0
+KINDS = ("bios", "uefi")
+DISK_MIB = 4096
+LEAN = boot_bench.LEAN_KARGS.split()
+INSTALL = """#!/bin/bash
+set -euo pipefail
+trap 'echo $BASH_COMMAND >/run/failed' ERR
+udevadm settle
+curl --silent --show-error --fail --output /run/image {location}
+echo '{sha256}  /run/image' | sha256sum -c
+coreos-installer install --config-file /etc/coreos/installer.d/10-test.yaml --image-file /run/image --insecure
+udevadm settle
+ls /dev/disk/by-partlabel >/run/done
+"""
+UNIT = """[Service]
+Type=oneshot
+ExecStart=/usr/local/bin/install
+StandardOutput=journal+console
+[Install]
+WantedBy=multi-user.target
+"""
+DONE = "until [ -e /run/done ] || [ -e /run/failed ]; do sleep 0.5; done; cat /run/failed /run/done 2>/dev/null"
+OBSERVE = {
+    "cmdline": "cat /proc/cmdline",
+    "machine_id": "cat /etc/machine-id",
+    "generation": "cat /etc/generation",
+    "boot": "while [ -e /boot/ignition.firstboot ]; do sleep 0.2; done; ls /boot",
+    "mounts": 'awk \'$2 == "/" || $2 == "/boot" {print $2, $3, substr($4, 1, 2)}\' /proc/mounts',
+    "mib": "df -m / | tail -n 1 | awk '{print $2}'",
+    "console": "sed -n '/^# CONSOLE-SETTINGS-START/,/^# CONSOLE-SETTINGS-END/p' /boot/grub2/grub.cfg",
+    "authority": "cat /etc/ssl/certs/ca-certificates.crt",
+    "resolver": "cat /etc/resolv.conf",
+    "system": "sudo -n systemctl is-system-running --wait",
+    "labels": "ls /dev/disk/by-label",
+    "afterburn": (
+        "sudo -n systemctl start afterburn.service; sed -n s/^AFTERBURN_PACKET_HOSTNAME=//p /run/metadata/afterburn"
+    ),
+}
+KEXEC = """
+cd /var/tmp
+curl -sSf -o kernel {kernel} && curl -sSf -o initramfs {initramfs}
+sudo -n kexec --load kernel --initrd=initramfs --command-line='{arguments}'
+sudo -n systemctl --no-block kexec
+"""
+
+
+@dataclass
+class Machine:
+    """A machine, what it boots from next, and the keys of its live and its installed system."""
+
+    spec: MachineSpec
+    live: asyncssh.SSHKey
+    installed: asyncssh.SSHKey
+    order: tuple[BootDevice, ...] = ("network",)
+
+
+def machine(number: int, firmware: str) -> Machine:
+    """With one disk, and firmware of that kind."""
+    disk = Disk(serial=f"LAB{number}", size_mib=DISK_MIB)
+    spec = replace(boot_bench.machine(number, 768), disks=(disk,), firmware=cast("Any", firmware))
+    return Machine(spec, asyncssh.generate_private_key("ssh-ed25519"), asyncssh.generate_private_key("ssh-ed25519"))
+
+
+class Installs:
+    """The world in which the machines are installed."""
+
+    def __init__(self, layout: Layout, stream: Any, kinds: list[str]) -> None:
+        self.machines = [machine(number, kind) for number, kind in enumerate(kinds)]
+        self.user = asyncssh.generate_private_key("ssh-ed25519")
+        self.backend = LibvirtBackend(layout.state)
+        self._formats = stream["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]
+        self.pages = boot_bench.files(layout.boot)
+        self.world = BootWorld(layout, self.pages)
+        for each in self.machines:
+            self.publish(each, "first")
+
+    def static(self, machine: Machine) -> bool:
+        """UEFI machines are without DHCP as soon as they run Linux."""
+        return machine.spec.firmware == "uefi"
+
+    def platform(self, machine: Machine) -> str:
+        """They also ask the metadata service, as machines of Metal do."""
+        return "packet" if machine.spec.firmware == "uefi" else "metal"
+
+    def network(self, machine: Machine) -> list[str]:
+        """What the kernel is told of the network."""
+        address = machine.spec.addresses[0]
+        named = f"{address.address}::{address.gateway}:255.255.255.254:{machine.spec.hostname}:eth0:none"
+        return [f"ip={named}", f"nameserver={plan.DNS}"] if self.static(machine) else []
+
+    def arguments(self, machine: Machine) -> str:
+        """The kernel arguments of its live system."""
+        return " ".join(
+            (
+                *("initrd=main", f"coreos.live.rootfs_url={self._formats['pxe']['rootfs']['location']}"),
+                *("ignition.firstboot", "ignition.platform.id=metal", "console=ttyS0,115200n8"),
+                f"ignition.config.url=http://{plan.BOOT}/{machine.spec.id}.live.ign",
+                *(*self.network(machine), *LEAN),
+            )
+        )
+
+    def publish(self, machine: Machine, generation: str) -> None:
+        """Serve what installs the machine as `generation`."""
+        spec, pxe = machine.spec, self._formats["pxe"]
+        own = f"http://{plan.BOOT}/{spec.id}"
+        installer = {
+            "dest-device": f"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_{spec.disks[0].serial}",
+            **{"platform": self.platform(machine), "console": ["ttyS1,115200n8"]},
+            "append-karg": ["test.appended", *self.network(machine), *LEAN],
+        }
+        node = self._ignition(machine, machine.installed, {"/etc/generation": (generation, 0o644)})
+        del node["systemd"]
+        if self.platform(machine) == "metal":
+            installer |= {"ignition-url": f"{own}.ign", "insecure-ignition": True}
+        script = INSTALL.format_map(self._formats["raw.zst"]["disk"])
+        files = {
+            "/usr/local/bin/install": (script.replace(boot_bench.BASE_URL, f"http://{plan.BOOT}"), 0o755),
+            "/etc/coreos/installer.d/10-test.yaml": (json.dumps(installer), 0o644),
+        }
+        live = self._ignition(machine, machine.live, files)
+        live["systemd"]["units"] = [{"name": "install.service", "enabled": True, "contents": UNIT}]
+        boot = (
+            f"#!ipxe\nkernel {pxe['kernel']['location']} {self.arguments(machine)}\n"
+            f"initrd --name main {pxe['initramfs']['location']}\nboot\n"
+        ).replace(boot_bench.BASE_URL, f"http://{plan.BOOT}")
+        address = spec.addresses[0].address
+        documents = {f"{plan.BOOT}/{spec.id}.ign": node, f"{plan.BOOT}/{spec.id}.live.ign": live}
+        documents |= {f"{plan.METADATA}/userdata@{address}": node}
+        documents |= {f"{plan.METADATA}/metadata@{address}": cast("Any", boot_bench.metadata(spec))}
+        self.pages[f"{plan.METADATA}/ipxe/{spec.id}"] = Answer(boot.encode())
+        self.pages.update({name: Answer(json.dumps(document).encode()) for name, document in documents.items()})
+
+    def _ignition(self, machine: Machine, key: asyncssh.SSHKey, files: dict[str, tuple[str, int]]) -> dict[str, Any]:
+        config = boot_bench.ignition(
+            machine.spec.hostname,
+            key.export_private_key().decode(),
+            self.user.export_public_key().decode().strip(),
+            files,
+        )
+        return cast("dict[str, Any]", config)
+
+    async def run(self, machine: Machine, host: asyncssh.SSHKey, *commands: str) -> list[str]:
+        """Log in as soon as the machine with that key lets us, and run commands; what each printed."""
+        await boot_bench.until_login(machine.spec, self.user, host, "")
+        address = machine.spec.addresses[0].address
+        known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
+        async with asyncssh.connect(
+            address, username="core", client_keys=[self.user], known_hosts=known, config=None
+        ) as shell:
+            return [str((await shell.run(command)).stdout).strip() for command in commands]
+
+    async def observe(self, machine: Machine) -> dict[str, str]:
+        """What the installed system is like."""
+        return dict(zip(OBSERVE, await self.run(machine, machine.installed, *OBSERVE.values()), strict=True))
+
+    async def installed(self, machine: Machine) -> str:
+        """Wait for the installation to end, and reboot from disk; what the live system says."""
+        (said,) = await self.run(machine, machine.live, DONE)
+        machine.order = ("disk",)
+        await self.run(machine, machine.live, "sudo -n systemctl --no-block reboot")
+        return said
+
+    async def walk(self, machine: Machine) -> dict[str, Any]:
+        """From power on to the second boot from disk."""
+        started = time.monotonic()
+        await self.backend.power_on(machine.spec, lambda _: machine.order)
+        live = await self.installed(machine)
+        installed = time.monotonic()
+        first = await self.observe(machine)
+        up = time.monotonic()
+        await self.run(machine, machine.installed, "sync")
+        await self.backend.power_on(machine.spec, lambda _: machine.order)  # which cuts it first
+        second = await self.observe(machine)
+        seconds = {"installed": round(installed - started, 1), "up": round(up - installed, 1)}
+        return {"live": live, "first": first, "second": second, "seconds": seconds}
+
+    async def again(self, machine: Machine) -> dict[str, Any]:
+        """Install a machine that runs once more, from itself."""
+        before = machine.installed
+        machine.live, machine.installed = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+        self.publish(machine, "second")
+        urls = {name: artifact["location"] for name, artifact in self._formats["pxe"].items()}
+        await self.run(machine, before, KEXEC.format_map({**urls, "arguments": self.arguments(machine)}))
+        return {"live": await self.installed(machine), "first": await self.observe(machine)}
+
+
+async def main(state: Path, kinds: list[str]) -> dict[str, Any]:
+    """Install, observe, clean up."""
+    layout = Layout.of(state)
+    layout.make()
+    certificates.ensure(layout)
+    link.set_up()
+    stream = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL)
+    installs = Installs(layout, stream, kinds or list(KINDS))
+    try:
+        await installs.world.open()
+        await installs.backend.open()
+        walks = (installs.walk(machine) for machine in installs.machines)
+        seen = await asyncio.wait_for(asyncio.gather(*walks), PATIENCE)
+        again = None if kinds else await asyncio.wait_for(installs.again(installs.machines[0]), PATIENCE)
+    except asyncio.TimeoutError:
+        for each in installs.machines:
+            console = installs.backend.console(each.spec.id).decode(errors="replace")
+            print(f"--- {each.spec.hostname}\n{console}", file=sys.stderr)
+        raise
+    finally:
+        await installs.backend.close()
+        await installs.world.close()
+    return {"seen": seen, "again": again, "authority": layout.ca.read_text().strip()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(Path(sys.argv[1]), sys.argv[2:]))))

@@ -1,0 +1,126 @@
+"""Machines that coreos-installer really installs: with BIOS and UEFI, with DHCP and without, with a metadata service
+and without, anew and over what is there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.machines.libvirt import PROGRAMS
+from lab.machines.libvirt_domain import OVMF
+from lab.node_image import ensure
+from tests.lab.libvirt.test_boot import NAMESPACES, ROOT
+
+pytestmark = pytest.mark.libvirt
+BIOS, UEFI = 0, 1
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What became of the two machines of `installs`; they are installed once."""
+    missing = [
+        name for name in (*PROGRAMS, "apt-get") if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None
+    ]
+    missing += [path for path in OVMF if not Path(path).exists()]
+    if missing:
+        pytest.skip(f"libvirt machines need {', '.join(missing)}")
+    if subprocess.run([*NAMESPACES, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("libvirt machines need namespaces, which this system refuses")
+    if not ensure().installer:  # out here, where the package registries are
+        pytest.skip("there is no cargo here to build coreos-installer with")
+    state = tmp_path_factory.mktemp("installs")
+    result = subprocess.run(
+        [
+            *NAMESPACES,
+            "sh",
+            "-c",
+            '"$@"; exit $?',
+            "init",
+            sys.executable,
+            "-m",
+            "tests.lab.libvirt.installs",
+            str(state),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(params=[BIOS, UEFI], ids=["bios", "uefi"])
+def seen(request: pytest.FixtureRequest, results: dict[str, Any]) -> dict[str, Any]:
+    """What was seen of one of them."""
+    return results["seen"][request.param]
+
+
+def test_the_installation_ends_well_and_finds_its_partitions(seen: dict[str, Any]) -> None:
+    assert seen["live"].split() == ["BIOS-BOOT", "EFI-SYSTEM", "boot", "root"]
+
+
+def test_ignition_runs_at_the_first_boot_from_disk_only(seen: dict[str, Any]) -> None:
+    assert seen["first"]["generation"] == seen["second"]["generation"] == "first"
+    assert "ignition.firstboot" in seen["first"]["cmdline"].split()
+    assert "ignition.firstboot" not in seen["second"]["cmdline"].split()
+    for boot in ("first", "second"):
+        assert seen[boot]["boot"].split() == ["coreos", "grub2", "loader", "lost+found", "ostree"]
+
+
+def test_the_system_keeps_its_identity(seen: dict[str, Any]) -> None:
+    assert len(seen["first"]["machine_id"]) == 32
+    assert seen["first"]["machine_id"] == seen["second"]["machine_id"]
+
+
+def test_the_root_file_system_fills_the_disk_and_boot_is_beside_it(seen: dict[str, Any]) -> None:
+    for boot in ("first", "second"):
+        assert seen[boot]["mounts"].splitlines() == ["/ ext4 rw", "/boot ext4 ro"]
+        assert 3900 < int(seen[boot]["mib"]) < 4096
+        assert seen[boot]["labels"].split() == ["EFI-SYSTEM", "boot", "root"]
+
+
+def test_console_and_kernel_arguments_are_what_the_installer_was_told(seen: dict[str, Any]) -> None:
+    for boot in ("first", "second"):
+        arguments = seen[boot]["cmdline"].split()
+        assert "test.appended" in arguments
+        assert [argument for argument in arguments if argument.startswith("console=")] == ["console=ttyS1,115200n8"]
+        assert seen[boot]["console"].splitlines()[1:-1] == [
+            "serial --unit=1 --speed=115200 --word=8 --parity=no",
+            "terminal_input serial",
+            "terminal_output serial",
+        ]
+
+
+def test_nothing_fails_at_boot_and_names_are_resolved(seen: dict[str, Any]) -> None:
+    for boot in ("first", "second"):
+        assert seen[boot]["system"] == "running"
+        assert seen[boot]["resolver"] == "nameserver 192.0.2.53"
+
+
+def test_the_installed_system_trusts_the_lab(seen: dict[str, Any], results: dict[str, Any]) -> None:
+    assert seen["first"]["authority"] == seen["second"]["authority"] == results["authority"]
+
+
+def test_the_platform_is_asked_where_there_is_one(results: dict[str, Any]) -> None:
+    platforms = [
+        [word for word in seen["second"]["cmdline"].split() if word.startswith("ignition.platform.id=")]
+        for seen in results["seen"]
+    ]
+    assert platforms == [["ignition.platform.id=metal"], ["ignition.platform.id=packet"]]
+    assert [seen["second"]["afterburn"] for seen in results["seen"]] == ["", "node-1" if ensure().afterburn else ""]
+
+
+def test_a_running_system_installs_itself_anew(results: dict[str, Any]) -> None:
+    again, before = results["again"], results["seen"][BIOS]["second"]
+    assert again["live"].split() == ["BIOS-BOOT", "EFI-SYSTEM", "boot", "root"]
+    assert again["first"]["generation"] == "second"
+    assert again["first"]["machine_id"] != before["machine_id"]
+    assert again["first"]["system"] == "running"

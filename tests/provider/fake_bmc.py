@@ -1,0 +1,388 @@
+"""A BMC on loopback: sushy-tools' Redfish application over one emulated machine, behind TLS, sessions and faults.
+
+sushy-tools has neither sessions nor one-time boots: both are added around it, as real BMCs have them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import trustme
+from sushy_tools import error
+from sushy_tools.emulator import main as emulator
+from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.wrappers import Request, Response
+
+UUID = "27946b59-9e44-4fa7-8e91-f3527a1ef094"
+MAC = "52:54:00:12:34:56"
+USER, PASSWORD = "operator-of-racks", "a-password-nobody-may-see"
+_SYSTEM = f"/redfish/v1/Systems/{UUID}"
+Fault = Callable[[Request], "Response | None"]
+
+
+@dataclass
+class Machine:
+    """The server, and how its BMC behaves."""
+
+    uuid: str = UUID
+    power: str = "Off"
+    boots: list[str] = field(default_factory=list[str])
+    """What it booted from, in order."""
+    resets: list[str] = field(default_factory=list[str])
+    enabled: str = "Disabled"
+    target: str = "None"
+    mode: str = "UEFI"
+    progress: str | None = None
+    order: list[str] | None = None
+    """BootOrder, if the BMC has one."""
+    lag: float = 0
+    """Seconds until a new power state shows."""
+    shuts_down: bool = True
+    """Whether its operating system listens."""
+    passes_over: bool = False
+    """Whether one-time boots are ignored, and stay listed."""
+    uses_up: bool = False
+    """Whether one-time boots are ignored, and look as if they were not."""
+    forgets: tuple[str, ...] = ()
+    """Kinds of overrides that are taken and dropped."""
+    refuses: tuple[str, ...] = ()
+    """Kinds of overrides that are refused."""
+    resets_offered: tuple[str, ...] | None = None
+    targets_offered: tuple[str, ...] | None = None
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Members of the System."""
+    image: str | None = None
+    nics: list[str] = field(default_factory=lambda: [MAC])
+    pending: tuple[float, str] | None = None
+
+    def state(self) -> str:
+        if self.pending and time.monotonic() >= self.pending[0]:
+            self.power, self.pending = self.pending[1], None
+        return self.power
+
+    def reset(self, kind: str) -> None:
+        self.resets.append(kind)
+        if kind in ("On", "ForceOn", "ForceRestart", "PowerCycle"):
+            self._show("On")
+            self._boot()
+        elif kind == "ForceOff" or (kind == "GracefulShutdown" and self.shuts_down):
+            self._show("Off")
+
+    def _show(self, power: str) -> None:
+        self.pending = (time.monotonic() + self.lag, power)
+        self.state()
+
+    def _boot(self) -> None:
+        if self.progress:
+            self.progress = "OSRunning"
+        if self.enabled == "Once" and self.passes_over:
+            self.boots.append("Hdd")
+            return
+        usual = (self.order or ["Hdd"])[0]
+        taken = self.enabled == "Continuous" or (self.enabled == "Once" and not self.uses_up)
+        self.boots.append(self.target if taken else usual)
+        if self.enabled == "Once":
+            self.enabled, self.target = "Disabled", "None"
+
+
+class _Systems:
+    """sushy-tools' seam (AbstractSystemsDriver), over the machine."""
+
+    def __init__(self, bmc: FakeBmc) -> None:
+        self._bmc = bmc
+
+    def __getattr__(self, name: str) -> Any:
+        def missing(*_: Any, **__: Any) -> None:
+            raise error.NotSupportedError(f"{name} is not emulated")
+
+        return missing
+
+    @property
+    def driver(self) -> str:
+        return "<fake machine>"
+
+    @property
+    def systems(self) -> list[str]:
+        return self._bmc.systems
+
+    def uuid(self, identity: str) -> str:
+        if identity not in self._bmc.systems:
+            raise error.NotFound(f"System {identity} was not found")
+        return self._bmc.machine.uuid
+
+    def name(self, identity: str) -> str:
+        return "server"
+
+    def get_power_state(self, identity: str) -> str:
+        return self._bmc.machine.state()
+
+    def set_power_state(self, identity: str, state: str) -> None:
+        self._bmc.machine.reset(state)
+
+    def get_boot_device(self, identity: str) -> str:
+        return self._bmc.machine.target
+
+    def set_boot_device(self, identity: str, boot_source: str) -> None:
+        self._bmc.machine.target = boot_source
+
+    def get_boot_mode(self, identity: str) -> str:
+        return self._bmc.machine.mode
+
+    def set_boot_mode(self, identity: str, boot_mode: str) -> None:
+        self._bmc.machine.mode = boot_mode
+
+    def set_boot_image(self, identity: str, *_: Any, **__: Any) -> None:
+        return
+
+    def get_total_memory(self, identity: str) -> int:
+        return 16
+
+    def get_nics(self, identity: str) -> list[dict[str, str]]:
+        return [{"id": mac, "mac": mac} for mac in self._bmc.machine.nics]
+
+    def get_simple_storage_collection(self, identity: str) -> dict[str, Any]:
+        disks = [{"Name": "vda", "CapacityBytes": 64 << 30}]
+        return {"virtio": {"Id": "virtio", "Name": "virtio", "DeviceList": disks}}
+
+
+class _Media:
+    """Virtual media that takes any URL, and fetches nothing."""
+
+    devices = ("Cd",)
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def get_device_name(self, identity: str, device: str) -> str:
+        return device
+
+    def get_device_media_types(self, identity: str, device: str) -> list[str]:
+        return ["CD", "DVD"]
+
+    def get_device_image_info(self, identity: str, device: str) -> Any:
+        from sushy_tools.emulator.resources.vmedia import DeviceInfo
+
+        image = self._machine.image
+        return DeviceInfo(image or "", image or "", image is not None, True, "", "", False)
+
+    def insert_image(self, identity: str, device: str, image: str, *_: Any, **__: Any) -> str:
+        self._machine.image = image
+        return image
+
+    def eject_image(self, identity: str, device: str) -> None:
+        self._machine.image = None
+
+
+@dataclass
+class FakeBmc:
+    """What answers, and what was asked."""
+
+    machine: Machine = field(default_factory=Machine)
+    systems: list[str] = field(default_factory=lambda: [UUID])
+    password: str = PASSWORD
+    sessions: dict[str, str] = field(default_factory=dict[str, str])
+    has_sessions: bool = True
+    requests: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    bodies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Of PATCH requests."""
+    faults: list[Fault] = field(default_factory=list[Fault])
+    """Each is asked once, in order; one that answers None is left for a later request."""
+    date: str | None = None
+    """What its clock shows; not given: the time."""
+    address: str = ""
+    ca: str = ""
+    certificate: bytes = b""
+    """DER."""
+
+    def count(self, method: str, end: str = "") -> int:
+        return sum(1 for seen, path in self.requests if seen == method and path.endswith(end))
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        """One entry of the section `bmcs`."""
+        return {"address": self.address, "username": USER, "password": PASSWORD, "ca": self.ca, **more}
+
+    def __call__(self, environment: Any, start: Any) -> Iterable[bytes]:
+        request = Request(environment)
+        self.requests.append((request.method, request.path))
+        for fault in self.faults:
+            answer = fault(request)
+            if answer is not None:
+                self.faults.remove(fault)
+                return answer(environment, start)
+        return self._answer(request)(environment, start)
+
+    def _answer(self, request: Request) -> Response:
+        path = request.path.rstrip("/")
+        if path.endswith("/SessionService/Sessions") and request.method == "POST":
+            return self._log_in(request.get_json())
+        if path != "/redfish/v1" and not self._known(request):
+            return _refusal(401, "you are nobody here")
+        if "/SessionService/Sessions/" in path and request.method == "DELETE":
+            self.sessions.pop(path.rpartition("/")[2], None)
+            return Response(status=204)
+        if path == _SYSTEM and request.method == "PATCH":
+            return self._patch(request.get_json())
+        if "/BootOptions" in path:
+            return self._boot_option(path.rpartition("/")[2])
+        answer = Response.from_app(emulator.app, request.environ)
+        return self._as_told(answer) if path == _SYSTEM and request.method == "GET" else answer
+
+    def _log_in(self, body: dict[str, str]) -> Response:
+        if not self.has_sessions:
+            return _refusal(404, "no such thing")
+        if (body["UserName"], body["Password"]) != (USER, self.password):
+            return _refusal(401, f"user {body['UserName']} with password {body['Password']} is not known")
+        name = f"s{len(self.sessions) + 1}"
+        self.sessions[name] = f"token-{name}-{time.monotonic_ns()}"
+        location = f"/redfish/v1/SessionService/Sessions/{name}"
+        return Response("{}", 201, {"X-Auth-Token": self.sessions[name], "Location": location})
+
+    def _known(self, request: Request) -> bool:
+        if token := request.headers.get("X-Auth-Token"):
+            return token in self.sessions.values()
+        expected = base64.b64encode(f"{USER}:{self.password}".encode()).decode()
+        return request.headers.get("Authorization") == f"Basic {expected}"
+
+    def _patch(self, body: dict[str, Any]) -> Response:
+        self.bodies.append(body)
+        boot, machine = body["Boot"], self.machine
+        if "BootOrder" in boot:
+            if machine.order is None:
+                return _refusal(400, "BootOrder cannot be set")
+            machine.order = list(boot["BootOrder"])
+            return Response(status=204)
+        kind = boot.get("BootSourceOverrideEnabled", machine.enabled)
+        if kind in machine.refuses:
+            return _refusal(400, f"{kind} is not in the list of acceptable values")
+        if kind not in machine.forgets:
+            machine.enabled = kind
+            machine.target = boot.get("BootSourceOverrideTarget", machine.target)
+            machine.mode = boot.get("BootSourceOverrideMode", machine.mode)
+        return Response(status=204)
+
+    def _boot_option(self, name: str) -> Response:
+        link = f"{_SYSTEM}/BootOptions"
+        if name == "BootOptions":
+            return _json({"Members": [{"@odata.id": f"{link}/{option}"} for option in self.machine.order or ()]})
+        return _json({"BootOptionReference": name, "Alias": name})
+
+    def _as_told(self, answer: Response) -> Response:
+        if answer.status_code != 200:
+            return answer
+        document, machine = json.loads(answer.get_data()), self.machine
+        boot = document["Boot"]
+        boot |= {"BootSourceOverrideEnabled": machine.enabled, "BootSourceOverrideTarget": machine.target}
+        if machine.targets_offered is not None:
+            boot["BootSourceOverrideTarget@Redfish.AllowableValues"] = list(machine.targets_offered)
+        if machine.resets_offered is not None:
+            reset = document["Actions"]["#ComputerSystem.Reset"]
+            reset["ResetType@Redfish.AllowableValues"] = list(machine.resets_offered)
+        if machine.order is not None:
+            boot |= {"BootOrder": machine.order, "BootOptions": {"@odata.id": f"{_SYSTEM}/BootOptions"}}
+        if machine.progress:
+            document["BootProgress"] = {"LastState": machine.progress}
+        return _json({**document, **machine.extra})
+
+
+def _json(document: dict[str, Any]) -> Response:
+    return Response(json.dumps(document), content_type="application/json")
+
+
+def _refusal(status: int, words: str) -> Response:
+    document = {"error": {"code": "Base.1.0.GeneralError", "message": words}}
+    return Response(json.dumps(document), status, content_type="application/json")
+
+
+def once(method: str, end: str, status: int, headers: dict[str, str] | None = None, words: str = "not now") -> Fault:
+    """A fault: answers one request with a status."""
+
+    def fault(request: Request) -> Response | None:
+        if request.method != method or not request.path.rstrip("/").endswith(end):
+            return None
+        answer = _refusal(status, words)
+        answer.headers.extend(headers or {})
+        return answer
+
+    return fault
+
+
+def moved(end: str, location: str) -> Fault:
+    """A fault: sends one request elsewhere."""
+
+    def fault(request: Request) -> Response | None:
+        return Response(status=308, headers={"Location": location}) if request.path.endswith(end) else None
+
+    return fault
+
+
+def lost(method: str, end: str, bmc: FakeBmc, *, before: bool) -> Fault:
+    """A fault: the connection breaks, before the request was worked on, or after."""
+
+    def fault(request: Request) -> Response | None:
+        if request.method != method or not request.path.rstrip("/").endswith(end):
+            return None
+        if not before:
+            bmc._answer(request)  # pyright: ignore[reportPrivateUsage]
+        request.environ["werkzeug.socket"].shutdown(2)
+        return Response(status=500)
+
+    return fault
+
+
+def _handler(bmc: FakeBmc) -> type[WSGIRequestHandler]:
+    class Handler(WSGIRequestHandler):
+        def log(self, type: str, message: str, *args: Any) -> None:
+            return
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return bmc.date or super().date_time_string()
+
+    return Handler
+
+
+@contextmanager
+def running(
+    authority: trustme.CA | None = None, names: tuple[str, ...] = ("127.0.0.1",), **certificate: Any
+) -> Generator[FakeBmc, None, None]:
+    """A BMC in a thread, with a certificate for the names."""
+    authority = authority or trustme.CA()
+    issued = authority.issue_cert(*names, **certificate)
+    bmc = FakeBmc(ca=authority.cert_pem.bytes().decode())
+    bmc.certificate = ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode())
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    issued.configure_cert(context)
+    server = make_server("127.0.0.1", 0, bmc, threaded=True, request_handler=_handler(bmc), ssl_context=context)
+    bmc.address = f"https://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        with _emulating(bmc):
+            yield bmc
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def _emulating(bmc: FakeBmc) -> Generator[None, None, None]:
+    """Gives sushy-tools' one application our machine. So there can be one BMC at a time."""
+    kind: Any = emulator.Application
+    systems, media = kind.systems, kind.vmedia
+    driver, drives = _Systems(bmc), _Media(bmc.machine)
+    kind.systems = property(lambda _: driver)
+    kind.vmedia = property(lambda _: drives)
+    emulator.app.__dict__.pop("_cache", None)
+    try:
+        yield
+    finally:
+        kind.systems, kind.vmedia = systems, media
+        emulator.app.__dict__.pop("_cache", None)

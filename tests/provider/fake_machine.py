@@ -1,0 +1,251 @@
+"""A machine with a disk, a live system and SSH on loopback, a BMC's driver, and a cluster with its node and pods."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from provider.errors import RemoteError
+from tests.provider import ssh_servers as ssh
+from tests.provider.knot import free_port
+
+Json = dict[str, Any]
+LIVE, DISK, CLIENT, STRANGER = ssh.key(), ssh.key(), ssh.key(), ssh.key()
+CLUSTER = "lab.facility.test"
+_BOOT_SECONDS = 0.05
+
+
+def node_of(name: str) -> str:
+    """A machine's full name."""
+    return f"{name}.{CLUSTER}"
+
+
+@dataclass
+class FakeMachine:
+    """What it does is in `log`, which tests share among machines and cluster to see the order of things."""
+
+    name: str
+    log: list[str]
+    boot_tree: Path
+    """Where its script is looked for when it boots from the network."""
+    index: int = 0
+    disk: str | None = None
+    """Generation that is installed."""
+    joined: bool = False
+    """Whether what is on disk has been part of the cluster."""
+    running: str = "off"
+    wanted: str = ""
+    """Generation that the live system installs."""
+    statuses: list[Json] = field(default_factory=lambda: [{"state": "waiting"}, {"state": "installing"}])
+    """What the installer says, look by look; then it is done."""
+    power_losses: int = 0
+    """How often it loses its power in the middle of an installation."""
+    fails: dict[str, str] = field(default_factory=dict[str, str])
+    """Part of what it is told to run, and what it says when that fails."""
+    changed: Callable[[FakeMachine], None] = lambda machine: None
+    """Called when something else runs."""
+    port: int = field(default_factory=free_port)
+    boot_id: str = ""
+    installs: int = 0
+    _left: list[Json] = field(default_factory=list[Json])
+    _server: Any = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    @property
+    def mac(self) -> str:
+        return f"52:54:00:00:00:{self.index:02x}"
+
+    @property
+    def published(self) -> bool:
+        return (self.boot_tree / f"mac-{self.mac.replace(':', '-')}.ipxe").exists()
+
+    async def start(self, what: str) -> None:
+        """Runs something else: `live`, `disk`, `stranger`, or `off`."""
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+            self._server = None
+        self.running, self.boot_id = what, str(uuid.uuid4())
+        self.changed(self)
+        if what == "live":
+            self._left = [dict(status) for status in self.statuses]
+            if self.disk == self.wanted:
+                self._left = []  # the installer finds it on the disk, and wipes nothing
+        keys = {"live": LIVE, "disk": DISK, "stranger": STRANGER}
+        if what in keys:
+            self._server = await asyncssh.listen(
+                "127.0.0.1",
+                self.port,
+                server_host_keys=[keys[what]],
+                authorized_client_keys=asyncssh.import_authorized_keys(ssh.public(CLIENT)),
+                process_factory=self._session,
+            )
+
+    def later(self, what: str) -> None:
+        """Boots something else in the background, as a machine does."""
+
+        async def boot() -> None:
+            await asyncio.sleep(_BOOT_SECONDS)
+            await self.start(what)
+
+        task = asyncio.get_running_loop().create_task(boot())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._tasks)
+        await self.start("off")
+
+    async def _session(self, process: asyncssh.SSHServerProcess[str]) -> None:
+        command = str(process.command)
+        status, text = self._run(command, await process.stdin.read() if command.endswith(" -s") else "")
+        process.stdout.write(text)
+        process.exit(status)
+
+    def _run(self, command: str, given: str) -> tuple[int, str]:
+        for part, said in self.fails.items():
+            if part in command + given:
+                return 1, said
+        if command.startswith("cat /proc"):
+            exists = "yes" if self.joined and "kubelet" in command else "no"
+            return 0, f"{self.boot_id}\n{exists}\n{json.dumps(self._document())}\n"
+        if "kexec -l" in given:
+            self.log.append(f"kexec {self.name}")
+            self.later("live")
+        elif "systemctl reboot" in given:
+            self.log.append(f"reboot {self.name}")
+            self.later("live" if self.published else "disk")
+        elif command == "sh -s":
+            self.log.append(f"pre-reboot {self.name}: {given}")
+        elif command == "bash -s":
+            self.log.append(f"check {self.name}")
+        else:
+            return 127, f"{command} is not implemented"
+        return 0, ""
+
+    def _document(self) -> Json:
+        if self.running != "live":
+            return {"cluster": CLUSTER, "machine": node_of(self.name), "generation": self.disk} if self.disk else {}
+        if self.power_losses and len(self._left) == 1:
+            self.power_losses -= 1
+            self.disk = None
+            self.log.append(f"power loss {self.name}")
+            self.later("off")
+        if self._left:
+            said = self._left[0] if self._left[0]["state"] == "failed" else self._left.pop(0)
+            return {"generation": self.wanted, **said}
+        if self.disk != self.wanted:
+            self.installs += 1
+            self.log.append(f"install {self.name}")
+            self.disk, self.joined = self.wanted, False
+        return {"state": "done", "generation": self.wanted, "device": "/dev/vda", "stable": "/dev/disk/by-id/virtio-1"}
+
+
+@dataclass
+class FakeDriver:
+    """A driver whose BMCs do as they are told, unless a test says otherwise."""
+
+    machines: dict[str, FakeMachine] = field(default_factory=dict[str, FakeMachine])
+    silent: bool = False
+    slow: bool = False
+    """Whether it takes a minute to tell of the power."""
+    ignores: int = 0
+    """How often it passes over its one-time boot."""
+
+    async def __aenter__(self) -> FakeDriver:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return
+
+    def _machine(self, machine_id: str) -> FakeMachine:
+        if self.silent:
+            raise RemoteError(f"server {machine_id} (BMC https://10.0.0.1) does not answer: is it plugged in?")
+        return self.machines[machine_id.partition("/")[0]]
+
+    async def boot_installer(self, machine_id: str) -> None:
+        machine = self._machine(machine_id)
+        machine.log.append(f"network boot {machine.name}")
+        self.ignores -= 1
+        machine.later("live" if machine.published and self.ignores < 0 else "disk")
+
+    async def boot_disk(self, machine_id: str) -> None:
+        self._machine(machine_id).log.append(f"boot disk {self._machine(machine_id).name}")
+
+    async def power_state(self, machine_id: str) -> str:
+        await asyncio.sleep(60 if self.slow else 0)
+        return "Off" if self._machine(machine_id).running == "off" else "On"
+
+    async def restart(self, machine_id: str) -> None:
+        machine = self._machine(machine_id)
+        machine.log.append(f"restart {machine.name}")
+        machine.later("live" if machine.published else "disk")
+
+
+@dataclass
+class FakeNodes:
+    """Nodes and pods of a cluster: answers `FakeCluster.respond`."""
+
+    log: list[str]
+    nodes: dict[str, Json] = field(default_factory=dict[str, Json])
+    pods: list[Json] = field(default_factory=list[Json])
+    budgets: dict[str, str] = field(default_factory=dict[str, str])
+    """Pods that may not be evicted, and what the cluster says of their budgets."""
+
+    def add(self, name: str, *, ready: bool = True, **spec: Any) -> None:
+        self.nodes[name] = {"metadata": {"name": name, "annotations": {}}, "spec": spec, "status": {}}
+        self.set_ready(name, ready=ready)
+
+    def set_ready(self, name: str, *, ready: bool, boot_id: str = "") -> None:
+        conditions = [{"type": "Ready", "status": "True" if ready else "Unknown", "message": "why"}]
+        self.nodes[name]["status"] = {"conditions": conditions, "nodeInfo": {"bootID": boot_id}}
+
+    def pod(self, name: str, node: str, *, owner: str | None = "ReplicaSet", phase: str = "Running") -> Json:
+        owners = [{"kind": owner, "controller": True}] if owner else []
+        metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "ownerReferences": owners}
+        pod = {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}
+        self.pods.append(pod)
+        return pod
+
+    def respond(self, method: str, path: str, body: Json) -> tuple[int, Json] | None:
+        parts = path.strip("/").split("/")
+        match (method, parts):
+            case ("GET", ["api", "v1", "nodes"]):
+                return 200, {"items": list(self.nodes.values())}
+            case ("GET", ["api", "v1", "nodes", name]):
+                return (200, self.nodes[name]) if name in self.nodes else (404, {"message": "not found"})
+            case ("PATCH", ["api", "v1", "nodes", name]):
+                self._merge(self.nodes[name], body)
+                self.log.append(f"{'cordon' if body['spec']['unschedulable'] else 'uncordon'} {name}")
+                return 200, self.nodes[name]
+            case ("GET", ["api", "v1", query]) if query.startswith("pods?fieldSelector=spec.nodeName%3D"):
+                node = query.rpartition("%3D")[2]
+                return 200, {"items": [pod for pod in self.pods if pod["spec"]["nodeName"] == node]}
+            case ("POST", ["api", "v1", "namespaces", "shop", "pods", name, "eviction"]):
+                assert body["apiVersion"] == "policy/v1" and body["deleteOptions"]["preconditions"]["uid"]
+                if name in self.budgets:
+                    causes = [{"reason": "DisruptionBudget", "message": self.budgets[name]}]
+                    return 429, {"message": "Cannot evict pod.", "details": {"causes": causes}}
+                self.pods = [pod for pod in self.pods if pod["metadata"]["name"] != name]
+                self.log.append(f"evict {name}")
+                return 201, {}
+            case ("GET", ["apis", "certificates.k8s.io", *_]):
+                return 404, {}
+            case _:
+                return None
+
+    def _merge(self, document: Json, patch: Json) -> None:
+        for key, value in patch.items():
+            if value is None:
+                document.pop(key, None)
+            elif isinstance(value, dict):
+                self._merge(document.setdefault(key, {}), value)
+            else:
+                document[key] = value

@@ -1,0 +1,103 @@
+"""The boot tree on an SFTP host on loopback, and in a bucket as moto emulates it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provider import boot_tree, configuration
+from provider.configuration import Settings
+from provider.errors import InvalidInputs
+from tests.provider import ssh_servers as ssh
+from tests.provider.test_configuration import S3
+
+HOST, CLIENT = ssh.key(), ssh.key()
+ONE, TWO = "52:54:00:AA:BB:01", "52:54:00:aa:bb:02"
+
+
+def settings_of(section: dict[str, Any]) -> Settings:
+    settings, problems = configuration.parse({"artifacts": json.dumps(section)})
+    assert problems == []
+    return settings
+
+
+def test_the_last_one_out_takes_the_chain_with_it(tmp_path: Path) -> None:
+    boot = tmp_path / "artifacts/boot"
+
+    async def run() -> None:
+        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as section:
+            settings = settings_of(section)
+            assert not await boot_tree.is_published(settings, ONE)
+            await boot_tree.withdraw(settings, ONE)
+            await asyncio.gather(
+                boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain"),
+                boot_tree.publish(settings, TWO, "#!ipxe two", "#!ipxe chain"),
+            )
+            assert {path.name: path.read_text() for path in boot.iterdir()} == {
+                "boot.ipxe": "#!ipxe chain",
+                "mac-52-54-00-aa-bb-01.ipxe": "#!ipxe one",
+                "mac-52-54-00-aa-bb-02.ipxe": "#!ipxe two",
+            }
+            await boot_tree.withdraw(settings, ONE)
+            assert (boot / "boot.ipxe").exists() and not await boot_tree.is_published(settings, ONE)
+            assert await boot_tree.is_published(settings, TWO)
+            # One comes while another goes: the chain stays for the one that came.
+            await asyncio.gather(
+                boot_tree.withdraw(settings, TWO), boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain")
+            )
+            assert sorted(path.name for path in boot.iterdir()) == ["boot.ipxe", "mac-52-54-00-aa-bb-01.ipxe"]
+            await boot_tree.withdraw(settings, ONE)
+            assert not boot.exists()
+
+    asyncio.run(run())
+
+
+def test_strange_files_do_not_keep_the_chain_and_are_left_alone(tmp_path: Path) -> None:
+    boot = tmp_path / "artifacts/boot"
+
+    async def run() -> None:
+        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as section:
+            settings = settings_of(section)
+            await boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain")
+            (boot / "README").write_text("somebody's own")
+            await boot_tree.withdraw(settings, ONE)
+            assert [path.name for path in boot.iterdir()] == ["README"]
+
+    asyncio.run(run())
+
+
+def test_no_mac_address() -> None:
+    with pytest.raises(InvalidInputs, match=r"52:54 is no MAC address"):
+        boot_tree.script_name("52:54")
+
+
+def test_in_a_bucket() -> None:
+    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed: artifacts in S3 are not tested")
+    moto = pytest.importorskip("moto", reason="moto is not installed: artifacts in S3 are not tested")
+
+    async def run() -> None:
+        client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="s")
+        client.create_bucket(Bucket=S3["bucket"])
+        client.put_object(Bucket=S3["bucket"], Key="site/boots/mac-00.ipxe", Body=b"of somebody else")
+
+        def keys() -> list[str]:
+            return [
+                item["Key"] for item in client.list_objects_v2(Bucket=S3["bucket"], Prefix="site/boot/")["Contents"]
+            ]
+
+        settings = settings_of({**S3, "prefix": "site"})
+        await boot_tree.publish(settings, ONE, "one", "chain")
+        await boot_tree.publish(settings, TWO, "two", "chain")
+        await boot_tree.withdraw(settings, ONE)
+        assert keys() == ["site/boot/boot.ipxe", "site/boot/mac-52-54-00-aa-bb-02.ipxe"]
+        await boot_tree.withdraw(settings, TWO)
+        found = client.list_objects_v2(Bucket=S3["bucket"])["Contents"]
+        assert [item["Key"] for item in found] == ["site/boots/mac-00.ipxe"]
+        client.close()
+
+    with moto.mock_aws():
+        asyncio.run(run())

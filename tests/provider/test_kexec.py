@@ -1,0 +1,87 @@
+"""What a node is given to run in order to become its own installer: run here, with programs that only note things."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from provider.installation.inputs import job_of
+from provider.installation.machine import kexec_script
+from tests.provider.installation_world import Run, World
+
+KERNEL = b"a kernel"
+PROGRAMS = {
+    "curl": 'while [ $# -gt 2 ]; do shift; done; printf "a kernel" >"$1"; echo "curl $2" >>"$NOTES"',
+    "kexec": """case "$1" in -s) [ -z "${REFUSES:-}" ] || exit 1;; esac
+        cat kernel initramfs >/dev/null; for one in "$@"; do printf '[%s]' "$one"; done >>"$NOTES"; echo >>"$NOTES\"""",
+    "systemctl": 'echo "systemctl $*" >>"$NOTES"; [ -z "${OLD:-}" ]',
+    "sleep": ":",
+    "sync": ":",
+}
+
+
+def run_script(folder: Path, script: str, **environment: str) -> tuple[int, str, list[str]]:
+    """Exit status, what it said, and what its programs noted."""
+    for name, text in PROGRAMS.items():
+        program = folder / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/bash\n{text}\n")
+        program.chmod(0o755)
+    (folder / "tmp").mkdir()
+    notes = folder / "notes"
+    notes.touch()
+    path = f"{folder / 'bin'}:{os.environ['PATH']}"
+    given = {"PATH": path, "TMPDIR": str(folder / "tmp"), "NOTES": str(notes), **environment}
+    done = subprocess.run(["bash", "-s"], input=script, env=given, capture_output=True, text=True, check=False)
+    assert list((folder / "tmp").iterdir()) == []
+    deadline = time.monotonic() + 5
+    while done.returncode == 0 and "systemctl" not in notes.read_text() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return done.returncode, done.stderr, notes.read_text().splitlines()
+
+
+@pytest.fixture
+def script(run: Run) -> str:
+    found: list[str] = []
+
+    async def make(it: World) -> None:
+        digest = hashlib.sha256(KERNEL).hexdigest()
+        file = {"url": "https://mirror.test/it's-a-file", "sha256": digest}
+        live = {"kernel": file, "initramfs": file, "arguments": ["ignition.firstboot", "console='x y'"]}
+        inputs = {**it.inputs(await it.machine("worker-0")), "live": live}
+        found.append(kexec_script(job_of(inputs)))
+        await asyncio.sleep(0)
+
+    run(make)
+    return found[0]
+
+
+LINE = "[--initrd=initramfs][--command-line=ignition.firstboot console='x y']"
+
+
+def test_a_kernel_that_looks_at_signatures(tmp_path: Path, script: str) -> None:
+    status, _, notes = run_script(tmp_path, script)
+    assert status == 0
+    assert notes == [*["curl https://mirror.test/it's-a-file"] * 2, f"[-s][-l][kernel]{LINE}", "systemctl kexec"]
+
+
+def test_one_that_cannot(tmp_path: Path, script: str) -> None:
+    status, _, notes = run_script(tmp_path, script, REFUSES="yes")
+    assert status == 0 and notes[2:] == [f"[-l][kernel]{LINE}", "systemctl kexec"]
+
+
+def test_what_was_not_fetched_whole_is_not_started(tmp_path: Path, script: str) -> None:
+    status, said, notes = run_script(tmp_path, script.replace(hashlib.sha256(KERNEL).hexdigest(), "0" * 64))
+    assert (status != 0 and "kernel: FAILED" in said + str(notes)) or "did NOT match" in said
+    assert not any("kexec" in note for note in notes)
+
+
+def test_a_node_without_kexec(tmp_path: Path, script: str) -> None:
+    without = script.replace("command -v kexec", "command -v no-such-program")
+    assert run_script(tmp_path, without)[:2] == (1, "the node has no kexec\n")

@@ -1,0 +1,116 @@
+"""Installing machines again through the Metal API on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from provider.configuration import MetalSettings
+from provider.errors import RemoteError
+from provider.platforms.equinix_metal import EquinixMetal
+from tests.provider import fake_metal
+from tests.provider.fake_machine import node_of
+from tests.provider.fake_metal import FakeMetal
+from tests.provider.installation_world import NEW, OLD, Run, World
+
+ACTION = {"type": "reinstall", "preserve_data": True, "deprovision_fast": True}
+
+
+@pytest.fixture
+def metal() -> Iterator[FakeMetal]:
+    with fake_metal.running() as server:
+        yield server
+
+
+def open_metal(metal: FakeMetal, timeout: float = 5) -> EquinixMetal:
+    return EquinixMetal(MetalSettings(auth_token="token", endpoint=metal.url), timeout=timeout)
+
+
+@pytest.mark.parametrize("fault", [None, "lose the answer", (503, {}, {}), (429, {}, {"Retry-After": "1"})])
+def test_never_twice(metal: FakeMetal, fault: Any) -> None:
+    async def run() -> None:
+        device = metal.add("worker-0", [])
+        metal.faults["POST"] = [fault] if fault else []
+        async with open_metal(metal) as driver:
+            await driver.describe(device, user_data="{}", ipxe_script_url="http://boot.test/x")
+            assert metal.devices[device]["userdata"] == "{}" and metal.devices[device]["always_pxe"] is False
+            await driver.reinstall(device)
+            assert metal.devices[device]["state"] == "reinstalling"
+            await driver.reinstall(device)
+        assert metal.bodies == [ACTION]
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_was_lost_and_carried_out_at_once(metal: FakeMetal) -> None:
+    async def run() -> None:
+        device = metal.add("worker-0", [])
+        metal.faults["POST"] = ["lose the answer"]
+        async with open_metal(metal) as driver:
+            task = asyncio.ensure_future(driver.reinstall(device))
+            for _ in range(500):
+                if metal.bodies:
+                    break
+                await asyncio.sleep(0.005)
+            metal.devices[device] |= {"state": "active", "walk": []}
+            await task
+        assert metal.bodies == [ACTION]
+
+    asyncio.run(run())
+
+
+def test_what_does_not_pass_is_told(metal: FakeMetal) -> None:
+    async def run() -> None:
+        device = metal.add("worker-0", [], state="failed")
+        async with open_metal(metal, timeout=0.5) as driver:
+            with pytest.raises(RemoteError, match=r"refuses POST /devices/\S+/actions: Device is failed"):
+                await driver.reinstall(device)
+            metal.devices[device]["state"] = "active"
+            metal.faults["POST"] = [(503, {}, {})] * 9
+            with pytest.raises(RemoteError, match=rf"did not reinstall device {device}: HTTP 503"):
+                await driver.reinstall(device)
+            with pytest.raises(RemoteError, match="does not exist any more"):
+                await driver.reinstall("gone")
+
+    asyncio.run(run())
+
+
+def test_a_device_is_restarted_or_switched_on(metal: FakeMetal) -> None:
+    async def run() -> None:
+        device, off = metal.add("worker-0", []), metal.add("worker-1", [], state="inactive")
+        async with open_metal(metal) as driver:
+            await driver.restart(device)
+            await driver.restart(off)
+        assert metal.bodies == [{"type": "reboot"}, {"type": "power_on"}]
+
+    asyncio.run(run())
+
+
+def test_a_worker_on_metal(run: Run, metal: FakeMetal) -> None:
+    """By kexec, with the user data that its new system reads; by a reinstallation where it is silent."""
+
+    async def test(it: World) -> None:
+        it.opener = lambda platform, settings, status: open_metal(metal)
+        it.another_run()
+        machine = await it.machine("worker-0", installed=OLD)
+        device = metal.add("worker-0", [])
+        more = {"platform": "equinix-metal", "machineId": device, "userData": "{}", "ipxeScriptUrl": "http://b.test/x"}
+        state = await it.up(machine, **more)
+        assert state["via"] == "kexec" and metal.devices[device]["userdata"] == "{}" and metal.bodies == []
+        it.states["worker-0"]["generation"] = machine.disk = OLD
+        it.upload(machine)
+        await machine.start("off")
+        it.another_run()
+        waiting = asyncio.ensure_future(it.up(machine, **more))
+        for _ in range(500):
+            if metal.bodies:
+                break
+            await asyncio.sleep(0.02)
+        await machine.start("live")
+        assert (await waiting)["via"] == "reinstall" and it.states["worker-0"]["generation"] == NEW
+        assert metal.bodies == [ACTION] and it.log[-1] == f"uncordon {node_of('worker-0')}"
+
+    run(test)

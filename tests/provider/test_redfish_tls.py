@@ -1,0 +1,146 @@
+"""Whom the Redfish driver trusts, and what it says when it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from provider import configuration
+from provider.errors import RemoteError
+from provider.platforms.redfish import Redfish, trouble
+from tests.provider import fake_bmc
+from tests.provider.fake_bmc import PASSWORD, FakeBmc
+
+NOW = datetime.now(timezone.utc)
+DAY = timedelta(days=1)
+
+
+def ask(entry: Mapping[str, Any]) -> None:
+    settings, problems = configuration.parse({"bmcs": json.dumps({"server-0": entry})})
+    assert problems == []
+
+    async def run() -> None:
+        async with Redfish(settings, timeout=2) as driver:
+            await driver.inventory("server-0")
+
+    asyncio.run(run())
+
+
+def refusal(bmc: FakeBmc, entry: Mapping[str, Any]) -> str:
+    with pytest.raises(RemoteError) as caught:
+        ask(entry)
+    assert not any(method == "POST" for method, _ in bmc.requests), "credentials were sent"
+    assert PASSWORD not in str(caught.value)
+    return str(caught.value)
+
+
+def without_ca(bmc: FakeBmc, **more: Any) -> dict[str, Any]:
+    entry = bmc.settings(**more)
+    del entry["ca"]
+    return entry
+
+
+def test_what_the_system_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_bmc.running() as bmc:
+        (tmp_path / "ca.pem").write_text(bmc.ca)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        ask(without_ca(bmc))
+
+
+def test_nobody_else_is_trusted_and_the_fingerprint_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_bmc.running() as bmc:
+        pin = trouble.fingerprint(bmc.certificate)
+        message = refusal(bmc, without_ca(bmc))
+        assert f"its TLS certificate is not trusted (unable to get local issuer certificate): {pin}" in message
+        assert message.endswith(f"trust just this one: `fingerprint: {pin}`")
+        other = trustme.CA().cert_pem.bytes().decode()
+        # What the environment says of CAs does not count, neither beside a `ca` nor without one.
+        (tmp_path / "ca.pem").write_text(bmc.ca)
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert "is not trusted" in refusal(bmc, bmc.settings(ca=other))
+
+
+def test_a_pinned_certificate() -> None:
+    with fake_bmc.running(names=("elsewhere.test",)) as bmc:
+        pin = trouble.fingerprint(bmc.certificate)
+        ask(without_ca(bmc, fingerprint=pin))
+        hexed = pin.removeprefix("sha256:").upper()
+        colons = ":".join(hexed[at : at + 2] for at in range(0, 64, 2))
+        ask(without_ca(bmc, fingerprint=f"sha256:{colons}"))
+        bmc.requests.clear()
+        message = refusal(bmc, without_ca(bmc, fingerprint=f"sha256:{'0' * 64}"))
+        assert f"does not show the pinned TLS certificate but {pin}" in message
+        assert message.endswith("if not, somebody stands in for it")
+
+
+def test_another_name() -> None:
+    with fake_bmc.running(names=("elsewhere.test", "192.0.2.7")) as bmc:
+        message = refusal(bmc, bmc.settings())
+        assert "its TLS certificate is for elsewhere.test, 192.0.2.7, not for 127.0.0.1" in message
+        assert f"`fingerprint: {trouble.fingerprint(bmc.certificate)}`" in message
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "clock", "seen", "remedy"),
+    [
+        (-9 * DAY, -2 * DAY, timedelta(), "has expired", "the clocks agree: give the BMC a new certificate"),
+        (2 * DAY, 9 * DAY, 3 * DAY, "is not valid yet", "the BMC's clock is wrong: set it"),
+        (-9 * DAY, -2 * DAY, -5 * DAY, "has expired", "the clocks differ: set the one that is wrong"),
+        (-9000 * DAY, -8000 * DAY, -8500 * DAY, "has expired", "the BMC's clock is wrong: set it"),
+    ],
+    ids=["expired", "clock of the BMC ahead", "clocks differ", "clock of the BMC lost"],
+)
+def test_validity(start: timedelta, end: timedelta, clock: timedelta, seen: str, remedy: str) -> None:
+    authority = trustme.CA()
+    with fake_bmc.running(authority, not_before=NOW + start, not_after=NOW + end) as bmc:
+        bmc.date = format_datetime(NOW + clock, usegmt=True)
+        message = refusal(bmc, bmc.settings())
+        assert f"its TLS certificate {seen}: it is valid from " in message and remedy in message
+        assert f"{NOW + clock:%Y-%m-%d}" in message and "on the BMC" in message
+
+
+def test_our_own_clock() -> None:
+    peer = trouble.Peer(certificate=b"", date=NOW)
+    long_ago = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    validity = trouble._validity  # pyright: ignore[reportPrivateUsage] - nobody sets this computer's clock
+    found = validity(NOW - DAY, NOW + DAY, peer, "pin", long_ago)
+    assert "is not valid yet" in found.seen and found.remedy == "the clock of this computer is wrong: set it"
+
+
+def test_no_tls_there() -> None:
+    import http.server
+    import threading
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        entry = {"address": f"https://127.0.0.1:{server.server_port}", "username": "u", "password": "p"}
+        with pytest.raises(RemoteError, match="it does not speak TLS there; correct `address`"):
+            ask(entry)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_redirection_without_tls_is_not_followed() -> None:
+    with fake_bmc.running() as bmc:
+        bmc.faults = [fake_bmc.moved("Systems", "http://127.0.0.1:1/redfish/v1/Systems")]
+        with pytest.raises(RemoteError, match="it sends us to an address without TLS"):
+            ask(bmc.settings())
+
+
+def test_settings_do_not_show_credentials() -> None:
+    with fake_bmc.running() as bmc:
+        settings, _ = configuration.parse({"bmcs": json.dumps({"server-0": bmc.settings()})})
+        assert PASSWORD not in repr(settings) and fake_bmc.USER not in repr(settings)

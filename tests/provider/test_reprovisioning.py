@@ -1,0 +1,370 @@
+"""Machines whose generation changed: drain, install, check, uncordon, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from provider.errors import InvalidInputs, ProviderError
+from provider.values import UNKNOWN
+from tests.provider.fake_machine import FakeMachine, node_of
+from tests.provider.installation_world import NEW, OLD, Run, World
+
+
+def ours(log: list[str], *names: str) -> list[str]:
+    return [entry for entry in log if any(name in entry for name in names)]
+
+
+async def until(so: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if so():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it never came so far")
+
+
+def test_in_order(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        for name, owner, phase in (("web", "ReplicaSet", "Running"), ("agent", "DaemonSet", "Running"),
+                                   ("job", "Job", "Succeeded"), ("lonely", None, "Running")):  # fmt: skip
+            it.nodes.pod(name, node_of("worker-0"), owner=owner, phase=phase)
+        it.nodes.pod("static", node_of("worker-0"))["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+        it.nodes.pod("elsewhere", node_of("worker-1"))
+        state = await it.up(machine, preRebootCommands=["touch /var/tmp/x"])
+        assert it.log == [
+            f"cordon {node_of('worker-0')}",
+            "evict web",
+            "evict lonely",
+            "pre-reboot worker-0: touch /var/tmp/x",
+            "kexec worker-0",
+            "install worker-0",
+            "boot disk worker-0",
+            "reboot worker-0",
+            "check worker-0",
+            f"uncordon {node_of('worker-0')}",
+        ]
+        assert (state["generation"], state["via"]) == (NEW, "kexec")
+        assert it.nodes.nodes[node_of("worker-0")]["spec"] == {}
+        assert [pod["metadata"]["name"] for pod in it.nodes.pods] == ["agent", "job", "static", "elsewhere"]
+        assert it.uploaded() == [] and machine.installs == 1
+        text = f"no controller makes these pods of {node_of('worker-0')} anew: shop/lonely"
+        assert text in it.told.messages
+
+    run(test)
+
+
+def test_from_outside_where_the_node_does_not_answer(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        await machine.start("off")
+        assert (await it.up(machine))["via"] == "network boot"
+        assert it.log[1:3] == ["network boot worker-0", "install worker-0"]
+        assert it.log[-1] == f"uncordon {node_of('worker-0')}"
+
+    run(test)
+
+
+def test_by_the_users_commands_where_nothing_else_is_left(run: Run, tmp_path: Any) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        machine.fails["kexec"] = "no kexec"
+        it.driver.silent = True
+        seen = tmp_path / "seen"
+        command = (
+            f'echo "$MACHINE $NODE $MAC $ADDRESS $BMC_ADDRESS $BMC_USERNAME" >{seen}; echo "$BMC_PASSWORD"; exit 4'
+        )
+        with pytest.raises(
+            ProviderError, match=r"command 2 of .*pxeCommands` ended with 4.*said: \[secret\]"
+        ) as caught:
+            await it.up(machine, pxeCommands=["true", command])
+        assert "pass\n" not in str(caught.value) and "silent" not in str(caught.value)
+        assert seen.read_text() == (
+            f"worker-0 {node_of('worker-0')} {machine.mac} 127.0.0.1 https://10.0.0.1 operator\n"
+        )
+        assert "worker-0/uuid (BMC https://10.0.0.1) does not answer" in str(caught.value)
+        # The node was left cordoned, and the next run goes on.
+        assert it.nodes.nodes[node_of("worker-0")]["spec"] == {"unschedulable": True}
+        it.another_run()
+        ordered = tmp_path / "ordered"
+
+        async def watch() -> None:
+            await until(ordered.exists)
+            machine.later("live")
+
+        watching = asyncio.ensure_future(watch())
+        state = await it.up(machine, pxeCommands=[f"touch {ordered}"])
+        await watching
+        assert state["via"] == "pxe-commands" and it.log[-1] == f"uncordon {node_of('worker-0')}"
+        assert "BMC" in str(it.told.messages)  # its boot from the disk could not be asked for: said, and gone on
+
+    run(test)
+
+
+def test_a_node_that_its_owner_cordoned_stays_cordoned(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        it.nodes.nodes[node_of("worker-0")]["spec"] = {"unschedulable": True}
+        await it.up(machine)
+        assert ours(it.log, "cordon") == [] and machine.installs == 1
+        assert it.nodes.nodes[node_of("worker-0")]["spec"] == {"unschedulable": True}
+
+    run(test)
+
+
+def test_a_budget_that_does_not_allow_it(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        it.nodes.pod("web", node_of("worker-0"))
+        it.nodes.budgets["web"] = "The disruption budget shop-web needs 1 healthy pods and has 1 currently"
+        with pytest.raises(ProviderError, match=r"not be drained within 2 s: shop/web: .*budget shop-web needs 1"):
+            await it.up(machine)
+        assert it.log == [f"cordon {node_of('worker-0')}"]
+        assert it.states["worker-0"]["generation"] == OLD
+        it.another_run()
+        waiting = asyncio.ensure_future(it.up(machine))
+        await asyncio.sleep(0.7)
+        del it.nodes.budgets["web"]
+        await waiting
+        assert it.log[1:3] == ["evict web", "kexec worker-0"] and it.log[-1] == f"uncordon {node_of('worker-0')}"
+
+    run(test)
+
+
+def test_a_check_that_fails_ends_the_roll(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = [await it.machine(f"worker-{number}", installed=OLD) for number in range(3)]
+        machines[0].fails["look-around"] = "wrong console"
+        found = await asyncio.gather(*(it.up(machine) for machine in reversed(machines)), return_exceptions=True)
+        third, second, first = map(str, found)
+        assert "check failed: `bash -s` ended with 1: wrong console" in first and "stays cordoned" in first
+        for text in (second, third):
+            assert f"is not begun with, because {node_of('worker-0')} failed" in text
+        assert ours(it.log, "worker-1", "worker-2") == []
+        # Set right, the one that failed comes first, and the others follow.
+        it.another_run()
+        machines[0].fails.clear()
+        del it.log[:]
+        await asyncio.gather(*(it.up(machine) for machine in reversed(machines)))
+        assert ours(it.log, "cordon", "check") == [
+            "check worker-0",
+            f"uncordon {node_of('worker-0')}",
+            f"cordon {node_of('worker-1')}",
+            "check worker-1",
+            f"uncordon {node_of('worker-1')}",
+            f"cordon {node_of('worker-2')}",
+            "check worker-2",
+            f"uncordon {node_of('worker-2')}",
+        ]
+        assert [machine.installs for machine in machines] == [1, 1, 1]
+
+    run(test)
+
+
+def away_at_once(log: list[str]) -> int:
+    """How many were cordoned at the same time, at most."""
+    now = most = 0
+    for entry in ours(log, "cordon"):
+        now += -1 if entry.startswith("uncordon") else 1
+        most = max(most, now)
+    return most
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_a_roll(run: Run, at_once: int) -> None:
+    async def test(it: World) -> None:
+        machines = [await it.machine(f"worker-{number}", installed=OLD) for number in range(4)]
+        await asyncio.gather(*(it.up(machine, maxUnavailable=at_once) for machine in reversed(machines)))
+        assert away_at_once(it.log) == at_once
+        begun = [entry for entry in it.log if entry.startswith("cordon")]
+        assert begun == [f"cordon {node_of(machine.name)}" for machine in machines]
+        assert [machine.installs for machine in machines] == [1, 1, 1, 1]
+
+    run(test)
+
+
+def test_a_node_that_is_away_already_counts(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        broken = await it.machine("worker-1", installed=NEW)
+        await broken.start("off")
+        with pytest.raises(ProviderError, match=r"worker-0\.\S+ is not taken down: .*worker-1\.\S+ \(is not Ready\)"):
+            await it.up(machine)
+        assert it.log == []
+        it.another_run()
+        await it.up(machine, maxUnavailable=2)
+        # One that is away itself takes nobody down, and comes first.
+        del it.log[:]
+        another = await it.machine("worker-2", installed=OLD)
+        it.another_run()
+        broken.disk = OLD
+        it.states["worker-1"]["generation"] = OLD
+        await asyncio.gather(it.up(another), it.up(broken))
+        assert [entry for entry in it.log if entry.startswith("install")] == ["install worker-1", "install worker-2"]
+
+    run(test)
+
+
+async def control_plane(it: World, count: int = 3) -> list[FakeMachine]:
+    return [await it.machine(f"control-plane-{number}", installed=OLD) for number in range(count)]
+
+
+CONTROL_PLANE = {"role": "control-plane", "pool": "control-plane"}
+
+
+def test_a_control_plane_machine_needs_consent(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine, *_ = await control_plane(it)
+        text = r"control plane machine control-plane-0 .*`reprovision\.consent`"
+        with pytest.raises(InvalidInputs, match=text):
+            await it.up(machine, **CONTROL_PLANE)
+        inputs = it.inputs(machine, **CONTROL_PLANE)
+        state = {**inputs, **it.states[machine.name]}
+        with pytest.raises(InvalidInputs, match=text):
+            it.item.preview(it.context(machine.name), state, inputs)
+        # One that was never installed may be; so may one that stays as it is.
+        it.item.preview(it.context(machine.name), {**state, "generation": ""}, inputs)
+        it.item.preview(it.context(machine.name), {**state, "generation": NEW}, inputs)
+        it.item.preview(it.context(machine.name), state, {**inputs, "consent": True})
+        it.item.preview(it.context(machine.name), state, {**inputs, "members": [UNKNOWN]})
+        assert it.log == []
+
+    run(test)
+
+
+def test_control_plane_machines_go_one_at_a_time(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = await control_plane(it)
+        more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
+        await asyncio.gather(*(it.up(machine, **more) for machine in machines))
+        assert away_at_once(it.log) == 1 and [machine.installs for machine in machines] == [1, 1, 1]
+
+    run(test)
+
+
+def test_never_beyond_quorum(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = await control_plane(it)
+        await machines[2].start("off")
+        more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
+        with pytest.raises(
+            ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-2\S* \(is not R"
+        ):
+            await it.up(machines[0], **more)
+        # One that is silent may hold what the others need.
+        await machines[1].start("off")
+        it.another_run()
+        with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*control-plane-2"):
+            await it.up(machines[1], **more)
+        assert it.log == []
+        pair = [node_of(machine.name) for machine in machines[:2]]
+        with pytest.raises(InvalidInputs, match="of 2 members no quorum would remain"):
+            await it.up(machines[0], **{**more, "members": pair})
+
+    run(test)
+
+
+# httpcore and asyncssh leave a socket open where they are cancelled just after they got it: a real kill closes it.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("step", range(12))
+def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> None:
+    async def test(it: World) -> None:
+        machine, other = await it.machine("worker-0", installed=OLD), await it.machine("worker-1", installed=OLD)
+        it.nodes.pod("web", node_of("worker-0"))
+        task = asyncio.ensure_future(it.up(machine))
+        await asyncio.wait([task], timeout=0.05 + step * 0.1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        it.another_run()
+        await it.up(machine)
+        assert machine.installs == 1 and machine.running == "disk" and machine.disk == NEW
+        assert it.log.count(f"cordon {node_of('worker-0')}") == 1 == it.log.count(f"uncordon {node_of('worker-0')}")
+        assert it.log[-1] == f"uncordon {node_of('worker-0')}" and it.log.count("evict web") == 1
+        assert ours(it.log, "worker-1") == [] and other.disk == OLD
+        assert it.nodes.nodes[node_of("worker-0")]["metadata"]["annotations"] == {}
+
+    run(test)
+
+
+def test_power_lost_in_the_middle_is_caught_from_outside(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        machine.power_losses = 1
+        state = await it.up(machine)
+        assert ours(it.log, "kexec", "power", "network") == [
+            "kexec worker-0",
+            "power loss worker-0",
+            "network boot worker-0",
+        ]
+        assert state["via"] == "network boot" and it.log[-1] == f"uncordon {node_of('worker-0')}"
+
+    run(test)
+
+
+def test_a_failing_command_before_the_reboot_leaves_the_machine_as_it_is(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        machine.fails["copy the secrets"] = "no space"
+        with pytest.raises(ProviderError, match=r"pre-reboot command 2 failed on worker-0: .*no space"):
+            await it.up(machine, preRebootCommands=["true", "copy the secrets"])
+        assert it.log == [f"cordon {node_of('worker-0')}", "pre-reboot worker-0: true"]
+        assert machine.running == "disk" and machine.disk == OLD
+
+    run(test)
+
+
+def test_without_the_cluster(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        with pytest.raises(ProviderError, match=r"its node worker-0\S* cannot be drained: .*set `credentials`"):
+            await it.up(machine, credentials=None)
+        gone = {**it.cluster.spec(), "url": "https://127.0.0.1:1"}
+        with pytest.raises(ProviderError, match=r"cannot be drained: the cluster at https://127\.0\.0\.1:1 cannot be"):
+            await it.up(machine, credentials=gone)
+        assert it.log == []
+        # Nobody misses a node of a cluster that never was.
+        machine.joined = False
+        await it.up(machine, credentials=gone)
+        assert it.log == [
+            "kexec worker-0",
+            "install worker-0",
+            "boot disk worker-0",
+            "reboot worker-0",
+            "check worker-0",
+        ]
+
+    run(test)
+
+
+def test_ready_means_ready_since_it_was_installed(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        changed, boot = machine.changed, machine.boot_id
+
+        def late(it_: FakeMachine) -> None:
+            """The cluster goes on to believe what the kubelet told before."""
+
+        machine.changed = late
+        waiting = asyncio.ensure_future(it.up(machine))
+        await until(lambda: "check worker-0" in it.log)
+        await asyncio.sleep(0.3)
+        assert not waiting.done() and it.log[-1] == "check worker-0"
+        assert it.nodes.nodes[node_of("worker-0")]["status"]["nodeInfo"]["bootID"] == boot
+        changed(machine)
+        await waiting
+        assert it.log[-1] == f"uncordon {node_of('worker-0')}"
+
+    run(test)
+
+
+def test_a_machine_whose_node_is_found_by_a_first_installation_is_not_pulled_away(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        it.states.clear()
+        await it.up(machine)
+        assert it.log[0] == f"cordon {node_of('worker-0')}" and it.log[-1] == f"uncordon {node_of('worker-0')}"
+
+    run(test)
