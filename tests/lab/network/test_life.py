@@ -56,6 +56,7 @@ def test_facts_have_the_agreed_shape(lab: Lab) -> None:
     shape = {key: sorted(value) if isinstance(value, dict) else type(value) for key, value in printed.items()}
     assert shape == {
         "machines": str,
+        "rack": type(None),
         "api": ["facility", "metro", "organization_id", "project_id", "token", "url"],
         "bgp": ["asn", "elastic", "hold_seconds", "keepalive_seconds", "md5", "peers"]
         if bird.program()
