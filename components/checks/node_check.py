@@ -82,6 +82,8 @@ class NodeCheck:
             create=pulumi.Output.from_input(args.expectation).apply(script),
             triggers=[args.machine_id],
             logging=command.remote.Logging.STDERR,
+            # Nodes accept no variables over SSH, and the script needs none.
+            add_previous_output_in_env=False,
             opts=opts,
         )
         # The connection holds a secret key, which makes the provider call all outputs secret; what was read is none.

@@ -137,7 +137,7 @@ trap 'rm -rf "$directory"' EXIT
 cd "$directory"
 fetch() {{
     curl --fail --silent --show-error --location --retry 3 --output "$1" "$2"
-    printf '%s  %s\\n' "$3" "$1" | sha256sum --check --quiet
+    printf '%s  %s\\n' "$3" "$1" | sha256sum -c >/dev/null
 }}
 {files}
 # Where only signed kernels may be started, the kernel itself has to look at the file (-s); elsewhere it may refuse to.
