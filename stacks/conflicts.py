@@ -39,7 +39,7 @@ _Found = Iterator[tuple[str, str, str, str]]
 def _consent(settings: Settings) -> _Found:
     known = [name for name in settings.machines if not name.startswith("worker-")]
     for index, name in enumerate(settings.reprovision.consent):
-        if name not in known:
+        if name.removeprefix(f"{settings.cluster_name}-") not in known:
             yield (
                 f"reprovision.consent[{index}]",
                 name,

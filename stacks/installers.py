@@ -144,7 +144,7 @@ class Installers:
                 },
                 reprovisioning=Reprovisioning(
                     max_unavailable=rules.max_unavailable,
-                    consent=frozenset(f"{settings.cluster_name}-{machine}" for machine in rules.consent),
+                    consent=frozenset(f"{settings.cluster_name}-{self._machine(name)}" for name in rules.consent),
                     drain_timeout=rules.drain_timeout,
                     pre_reboot_commands=rules.pre_reboot_commands,
                     pxe_commands=rules.pxe_commands,

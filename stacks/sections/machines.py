@@ -85,7 +85,8 @@ class Reprovision(Section):
     consent: tuple[str, ...] = Field(
         default=(),
         strict=False,
-        description="control plane machines that may be installed anew, e.g. control-plane-0; take it back afterwards",
+        description="control plane machines that may be installed anew, e.g. control-plane-0 (or with the cluster's "
+        "name before it, as machines are called); take it back afterwards",
     )
     pre_reboot_commands: tuple[str, ...] = Field(
         default=(), strict=False, description="commands run on a drained node over SSH, as root, before it reboots"

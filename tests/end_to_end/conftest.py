@@ -12,11 +12,12 @@ from lab.setup import settle
 from tests.end_to_end.project import Project
 
 
-def _project(directory: Path, machines: str = "simulated") -> Generator[Project, None, None]:
+def copies(directory: Path, machines: str = "simulated", stack: str = "lab") -> Generator[Project, None, None]:
+    """One copy of the project, closed afterwards whatever became of it."""
     refusal = control.sandbox_refusal()
     if refusal is not None:
         pytest.skip(f"this system allows no namespaces: {refusal}")
-    project = Project(directory / "p", machines=machines)
+    project = Project(directory / "p", machines=machines, stack=stack)
     try:
         yield project
     finally:
@@ -29,18 +30,18 @@ def emulated(tmp_path: Path) -> Generator[Project, None, None]:
     refusals: list[str] = []
     if settle("libvirt", refusals.append) != "libvirt":
         pytest.skip("; ".join(refusals))
-    yield from _project(tmp_path, machines="libvirt")
+    yield from copies(tmp_path, machines="libvirt")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Generator[Project, None, None]:
     """A copy of the project, nothing of it up."""
-    yield from _project(tmp_path)
+    yield from copies(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
     """A copy whose lab stack is up, shared by a module's tests."""
-    for project in _project(tmp_path_factory.mktemp("installed")):
+    for project in copies(tmp_path_factory.mktemp("installed")):
         project.make("up")
         yield project

@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _FOREIGN = re.compile(r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*")
 """Variables of whoever runs the tests, that would reach the commands under test."""
 _LONGEST = 150.0
+RACK = "rack7"
+"""The stack of servers with BMCs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +113,13 @@ class Project:
         done = self.start(target).wait(seconds)
         assert (done.status != 0) == fails, f"make {target} ended with {done.status}:\n{done.text}"
         return done
+
+    def lab(self, *arguments: str) -> str:
+        """Run a command of the lab's own, on this project's; returns what it printed."""
+        command = [str(self.root / ".venv/bin/python"), "-m", "lab", arguments[0], "--state", str(self.layout.state)]
+        done = Run(self.root, [*command, *arguments[1:]], self.environment()).wait()
+        assert done.status == 0, done.text
+        return done.out
 
     def start_lab(self) -> None:
         """Start the lab alone, so that faults can be set before the installation begins."""
@@ -207,7 +216,7 @@ class Project:
         try:
             self.configure()
             if self.supervisor() is not None:
-                self.faults()
+                self.lab("clear-faults") if self.stack == RACK else self.faults()
             done = self.start("down").wait()
             assert done.status == 0, f"make down ended with {done.status}:\n{done.text}"
             left = self.left()

@@ -23,7 +23,11 @@ _SHORTEST = 12
 def collect(project: Project, engine: str) -> dict[str, str]:
     """Secret → where it comes from: of the lab's facts, the passphrase, and everything secret in the state."""
     facts = json.loads(project.layout.facts.read_text())
-    known = {facts["api"]["token"]: "API token", facts["dns"]["tsig"]["secret"]: "TSIG key"}
+    known = {facts["dns"]["tsig"]["secret"]: "TSIG key"}
+    if facts["api"]:
+        known[facts["api"]["token"]] = "API token"
+    for server in (facts["rack"] or {}).get("servers", ()):
+        known[server["bmc"]["password"]] = f"password of {server['name']}"
     known |= dict.fromkeys(_keys(facts["artifacts"]["private_key"]), "upload key")
     known[(project.state / "passphrase").read_text()] = "passphrase"
     found: dict[str, str] = {}
@@ -75,7 +79,7 @@ def _ask(project: Project, engine: str, *command: str) -> str:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
     }
     return subprocess.run(
-        [engine, "stack", *command, "--show-secrets", "--stack", "lab"],
+        [engine, "stack", *command, "--show-secrets", "--stack", project.stack],
         cwd=project.state / "project", env=env, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
 

@@ -1,0 +1,176 @@
+"""A rack of servers: installed to disk over their BMCs, and installed again when what they are to run changes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end import secrets
+from tests.end_to_end.conftest import copies
+from tests.end_to_end.project import RACK, Project
+from tools.engine import ensure
+
+pytestmark = [pytest.mark.lab, pytest.mark.engine]
+
+_NODES = [f"{RACK}-control-plane-{number}" for number in range(3)] + [f"{RACK}-worker-0"]
+_CHECKS = {"ignition", "platform-karg", "afterburn", "installation", "root-on-disk", "hostname", "os-version"}
+_KARG = "lab.rehearsal=1"
+
+
+@pytest.fixture(scope="module")
+def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
+    """A copy whose rack is installed, shared by this module's tests."""
+    for project in copies(tmp_path_factory.mktemp("rack"), stack=RACK):
+        project.make("up")
+        yield project
+
+
+def _boots(rack: Project) -> dict[str, list[str]]:
+    """What each server has booted since the lab began, by host name."""
+    servers = json.loads(rack.lab("rack"))
+    return {node: servers[f"server-{number}"]["boots"] for number, node in enumerate(_NODES)}
+
+
+def _markers(rack: Project) -> dict[str, str]:
+    """The generation of each node, as its check read it."""
+    return {
+        node["name"].partition(".")[0]: check["observed"]
+        for node in rack.output()["nodes"]
+        for check in node["checks"]
+        if check["name"] == "installation"
+    }
+
+
+def _with(*names: str, **changes: Any) -> dict[str, Any]:
+    """The stack's platform, its named servers with one more kernel argument."""
+    from tests.stacks.answers import stack_file
+
+    platform = stack_file(RACK)["platform"]
+    servers = [
+        {**server, "kernelArguments": [_KARG]} if server["name"] in names else server for server in platform["servers"]
+    ]
+    return {"platform": {**platform, "servers": servers}, **changes}
+
+
+def _assert_finished(rack: Project) -> None:
+    """All nodes are what they should be, from their disks, and nothing that installed them is left to be fetched."""
+    nodes = {node["name"].partition(".")[0]: node for node in rack.output()["nodes"]}
+    assert list(nodes) == _NODES
+    for node in nodes.values():
+        read = {check["name"]: check["status"] for check in node["checks"]}
+        assert read.keys() >= _CHECKS
+        assert {name for name, status in read.items() if status != "passed"} == {"afterburn"}, node
+    assert rack.uploaded() == []
+    assert not rack.deployment().get("pending_operations")
+
+
+def test_a_rack_is_installed_to_its_disks(rack: Project) -> None:
+    _assert_finished(rack)
+    boots = _boots(rack)
+    # The worker's server was lent to the bootstrap machine before.
+    assert boots.pop(f"{RACK}-worker-0") == ["network", "network", "disk"]
+    assert set(map(tuple, boots.values())) == {("network", "disk")}
+
+
+def test_a_second_up_and_one_after_refresh_change_nothing(rack: Project) -> None:
+    before = _boots(rack)
+    assert "up: no changes" in rack.make("up").out
+    assert "refresh: no changes" in rack.make("refresh").out
+    assert "up: no changes" in rack.make("up").out
+    assert _boots(rack) == before
+
+
+def test_servers_that_their_bmc_restarts_come_back_from_disk(rack: Project) -> None:
+    before = _boots(rack)
+    rack.lab("power", "all", "cycle")
+    assert "up: no changes" in rack.make("up").out
+    after = _boots(rack)
+    assert {name: boots[len(before[name]) :] for name, boots in after.items()} == {name: ["disk"] for name in _NODES}
+    # Asked anew, over SSH, each node says that it is what the state says.
+    assert "refresh: no changes" in rack.make("refresh").out
+
+
+def test_a_worker_is_installed_again_and_nobody_else(rack: Project) -> None:
+    before, markers = _boots(rack), _markers(rack)
+    rack.configure(**_with("worker-0"))
+
+    told = rack.make("preview").out
+    assert f"{RACK}-worker-0-installation" in told and "control-plane" not in told
+    done = rack.make("up")
+
+    _assert_finished(rack)
+    order = [done.text.find(words) for words in ("cordoning", "sending", "checking", "worker-0-installation (Install")]
+    assert done.status == 0 and order[-1] > 0, done.text
+    assert {name for name, mark in _markers(rack).items() if mark != markers[name]} == {f"{RACK}-worker-0"}
+    after = _boots(rack)
+    assert {name for name in _NODES if after[name] != before[name]} == {f"{RACK}-worker-0"}
+    # By kexec, which no firmware sees, and then from its disk.
+    assert after[f"{RACK}-worker-0"][len(before[f"{RACK}-worker-0"]) :] == ["disk"]
+    assert f"karg {_KARG}" in {check["name"] for check in rack.output()["nodes"][3]["checks"]}
+    assert "up: no changes" in rack.make("up").out
+
+
+@pytest.mark.parametrize("command", ["preview", "up"])
+def test_the_control_plane_is_not_installed_again_without_consent(rack: Project, command: str) -> None:
+    before = _boots(rack)
+    rack.configure(**_with("worker-0", "control-plane-1"))
+    refused = rack.make(command, fails=True).text
+    assert "control plane machine rack7-control-plane-1 would be installed again" in refused
+    assert "name it in `metal-ipi:reprovision.consent`" in refused
+    assert _boots(rack) == before
+
+
+def test_with_consent_the_control_plane_is_installed_again_one_by_one(rack: Project) -> None:
+    before = _boots(rack)
+    named = ["control-plane-1", "rack7-control-plane-2"]
+    rack.configure(**_with("worker-0", "control-plane-1", "control-plane-2", reprovision={"consent": named}))
+
+    told = rack.make("up").text
+
+    ended = [told.find(f"rack7-control-plane-{number}-installation (Installation): updated") for number in (1, 2)]
+    assert min(ended) > 0, told
+    first, second = (1, 2) if ended[0] < ended[1] else (2, 1)
+    assert f"waiting for its turn after rack7-control-plane-{first}" in told, f"{second} did not wait"
+    after = _boots(rack)
+    changed = {name for name in _NODES if after[name] != before[name]}
+    assert changed == {"rack7-control-plane-1", "rack7-control-plane-2"}
+    _assert_finished(rack)
+
+
+def test_no_bmc_account_is_shown_or_kept_in_clear(rack: Project) -> None:
+    found = secrets.collect(rack, str(ensure(print).path))
+    assert {f"password of server-{number}" for number in range(4)} <= set(found.values())
+    leaks: list[str] = []
+    rack.configure(**_with("control-plane-1", "control-plane-2"))  # the worker back, so that there is something to tell
+    for target in ("output", "preview"):
+        leaks += secrets.leaks(found, f"make {target}", rack.make(target).text)
+    run, seen = rack.start("up"), set[str]()
+    while not run.over():
+        seen |= _command_lines()
+    leaks += secrets.leaks(found, "make up", run.wait().text) + secrets.leaks(found, "a process", "\n".join(seen))
+    assert any("pulumi-resource-metal-ipi" in line or "plugin_start" in line for line in seen), "no plug-in was seen"
+    for path in secrets.files(rack):
+        leaks += secrets.leaks(found, str(path.relative_to(rack.root)), path.read_text(errors="replace"))
+    assert not leaks, "\n".join(leaks)
+
+
+def _command_lines() -> set[str]:
+    """What everybody on this system can see of its processes."""
+    found: set[str] = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.add(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def test_down_leaves_nothing(rack: Project) -> None:
+    told = rack.make("down").text
+    assert re.search(r"down: \d+ deleted", told)
+    assert "nothing is left of the lab" in told
+    assert rack.left() == []
