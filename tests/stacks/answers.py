@@ -155,8 +155,11 @@ def rehearsed(stack: str = "da11") -> dict[str, str]:
 
 
 # What whoever runs a stack adds to its file, or the lab does.
+_ACCOUNTS: dict[str, dict[str, Any]] = {
+    "equinix-metal": {"authToken": "swordfish-token"},
+    "redfish": {"bmc": {"username": "metal-ipi", "password": "swordfish-password"}},
+}
 _ADDED: dict[str, Any] = {
-    "platform": {"authToken": "swordfish-token"},
     "dns": {"server": "192.0.2.53", "tsig": {"name": "metal-ipi.", "secret": "c3dvcmRmaXNo"}},
     "artifacts": {
         "host": "boot.facility.test",
@@ -172,7 +175,9 @@ _ADDED: dict[str, Any] = {
 def settings(stack: str = "da11", **changes: Any) -> dict[str, str]:
     """A complete configuration of a stack, as the engine hands it over; changes replace whole top-level settings."""
     tree = _merged(_ADDED, {**stack_file(stack), **changes})
-    if not tree["platform"].keys() & {"projectId", "projectName"}:
+    kind = tree["platform"].get("type", "equinix-metal")
+    tree["platform"] = _merged(_ACCOUNTS[kind], tree["platform"])
+    if kind == "equinix-metal" and not tree["platform"].keys() & {"projectId", "projectName"}:
         tree["platform"]["projectId"] = "52000fb2-ee46-4673-93a8-de2c2bdba33b"
     if not tree["boot"].keys() & {"streamUrl", "streamFile"}:
         tree["boot"]["streamFile"] = "stacks/rhcos-4.21.json"

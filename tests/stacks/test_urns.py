@@ -12,7 +12,7 @@ from tests.stacks.answers import ANSWERS, CALLS, settings
 _SERVICES = {"type": "metallb-bgp", "pools": [{"name": "elastic", "reserve": 4}]}
 
 
-@pytest.mark.parametrize("stack", ["da11", "lab"])
+@pytest.mark.parametrize("stack", ["da11", "lab", "rack7"])
 def test_urns_of_the_committed_stacks(stack: str) -> None:
     recorder = Recorder(ANSWERS)
     run(main, recorder, settings(stack), stack=stack, preview=True)
