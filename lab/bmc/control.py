@@ -148,6 +148,8 @@ async def _shown(bmc: Bmc) -> dict[str, Any]:
         "power": await bmc.server.power(),
         "mains": not bmc.server.lost_power,
         "override": settings.override.target if settings.override.enabled != "Disabled" else "",
+        "mode": settings.mode,
+        "medium": settings.medium,
         "boots": settings.boots,
         "faults": [show(fault) for fault in bmc.server.faults.active],
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lab.bmc.rack import BOOT_URL
 from tests.end_to_end import secrets
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import RACK, Project
@@ -193,6 +194,29 @@ def test_down_leaves_nothing(rack: Project) -> None:
     told = rack.make("down").text
     assert re.search(r"down: \d+ deleted", told)
     assert "nothing is left of the lab" in told
+    assert rack.left() == []
+
+
+def test_servers_boot_as_each_is_told_to(rack: Project) -> None:
+    image = "http://boot.facility.test/ipxe.iso"
+    methods = {
+        "control-plane-0": {"bootMethod": "uefi-http", "bootMode": "uefi", "bootUrl": BOOT_URL},
+        "control-plane-1": {"bootMethod": "virtual-media", "bootMode": "uefi", "bootImage": image},
+        "control-plane-2": {"bootMethod": "virtual-media", "bootMode": "bios", "bootImage": image},
+        "worker-0": {"bootMode": "uefi"},
+    }
+    servers = [{**server, "bmc": {**server["bmc"], **methods[server["name"]]}} for server in _servers()]
+    rack.configure(platform={**stack_file(RACK)["platform"], "servers": servers})
+    rack.make("up")
+    _assert_finished(rack)
+    told = json.loads(rack.lab("rack"))
+    # What was put in to install them is out again, and nothing but the disk is left to be booted.
+    assert [(server["mode"], server["medium"], server["override"]) for server in told.values()] == [
+        ("UEFI", "", ""), ("UEFI", "", ""), ("Legacy", "", ""), ("UEFI", "", "")
+    ]  # fmt: skip
+    assert [server["boots"][-1] for server in told.values()] == ["disk"] * 4
+    assert "up: no changes" in rack.make("up").out
+    rack.make("down")
     assert rack.left() == []
 
 
