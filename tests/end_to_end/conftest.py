@@ -9,7 +9,7 @@ import pytest
 
 from lab import control
 from lab.setup import settle
-from tests.end_to_end.project import Project
+from tests.end_to_end.project import RACK, Project
 
 
 def copies(directory: Path, machines: str = "simulated", stack: str = "lab") -> Generator[Project, None, None]:
@@ -37,6 +37,12 @@ def emulated(tmp_path: Path) -> Generator[Project, None, None]:
 def project(tmp_path: Path) -> Generator[Project, None, None]:
     """A copy of the project, nothing of it up."""
     yield from copies(tmp_path)
+
+
+@pytest.fixture
+def rack(tmp_path: Path) -> Generator[Project, None, None]:
+    """A copy of the project whose stack is the rack of servers, nothing of it up."""
+    yield from copies(tmp_path, stack=RACK)
 
 
 @pytest.fixture(scope="module")
