@@ -149,6 +149,11 @@ class Project:
             document["config"][f"metal-ipi:{name}"] = {**present, **value} if both else value
         self._own.write_text(yaml.safe_dump(document, sort_keys=False))
 
+    def keep(self, **changes: Any) -> None:
+        """Have `configure` begin with these changes from now on: the stack file that everything is taken down with."""
+        self.configure(**changes)
+        self._original = self._own.read_text()
+
     def restore(self) -> None:
         """Put the committed stack file back."""
         self._own.write_text(self._original)
