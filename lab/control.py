@@ -160,8 +160,11 @@ def _same_machines(wanted: Wanted) -> None:
     if known is None:
         return
     rack = len(known.rack.servers) if known.rack else 0
-    for there, asked in ((f"{known.machines} machines", f"{wanted.machines} machines"), (_of(rack), _of(wanted.rack))):
-        if there != asked:
+    kinds = (known.machines == wanted.machines, f"{known.machines} machines", f"{wanted.machines} machines")
+    # A server that nobody names any more stays where it is, so that it can be switched off.
+    racks = (rack >= wanted.rack if wanted.rack else not rack, _of(rack), _of(wanted.rack))
+    for fits, there, asked in (kinds, racks):
+        if not fits:
             raise LabError(
                 f"the lab in {wanted.layout.state} has {there}, not {asked}: take it down first (`make down`)"
             )

@@ -1,5 +1,7 @@
 """Misbehaviour of a BMC, by request.
 
+On its wire, until cleared:
+    away               is not there: connections are ended at once
 On its wire, until `count` requests are struck or `seconds` are over:
     slow               answers after `seconds`
     unavailable        answers 503 with Retry-After

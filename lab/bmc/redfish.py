@@ -64,8 +64,9 @@ class Redfish:
 
     @property
     def away(self) -> bool:
-        """Whether the BMC is not there: it restarts, or has no power."""
-        return self._server.lost_power or time.monotonic() < self._away_until
+        """Whether the BMC is not there: it restarts, or has no power, or a fault wants it so."""
+        server = self._server
+        return server.lost_power or server.faults.find("away") is not None or time.monotonic() < self._away_until
 
     def restart(self) -> None:
         """Be away for a while; sessions end. The server does not notice."""

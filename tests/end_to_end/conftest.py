@@ -49,6 +49,12 @@ def project(tmp_path: Path) -> Generator[Project, None, None]:
     yield from copies(tmp_path)
 
 
+@pytest.fixture
+def rack(tmp_path: Path) -> Generator[Project, None, None]:
+    """A copy of the project whose stack is the rack of servers, nothing of it up."""
+    yield from copies(tmp_path, stack=RACK)
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
     """A copy whose lab stack is up, shared by a module's tests."""

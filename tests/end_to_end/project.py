@@ -16,14 +16,18 @@ from typing import Any, cast
 
 import yaml
 
+from lab.bmc import control
 from lab.layout import Layout
 from lab.supervision import Supervisor
 from tests.end_to_end import processes
 from tests.end_to_end.processes import Process
+from tools import stackfile
 
 ROOT = Path(__file__).resolve().parents[2]
 _FOREIGN = re.compile(r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*")
 """Variables of whoever runs the tests, that would reach the commands under test."""
+_TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "300"}
+"""Has rich write as for a terminal, also to a file."""
 _LONGEST = 150.0
 RACK = "rack7"
 """The stack of servers with BMCs."""
@@ -103,10 +107,10 @@ class Project:
         """A user's environment."""
         return {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
 
-    def start(self, target: str) -> Run:
-        """Start a make target."""
+    def start(self, target: str, *, live: bool = False) -> Run:
+        """Start a make target; `live`: with what a terminal shows of things under way, about twice a second."""
         options = [f"STACK={self.stack}", f"MACHINES={self.machines}"]
-        return Run(self.root, ["make", "-s", target, *options], self.environment())
+        return Run(self.root, ["make", "-s", target, *options], {**self.environment(), **(_TERMINAL if live else {})})
 
     def make(self, target: str, *, fails: bool = False, seconds: float = _LONGEST) -> Done:
         """Run a make target to its end, which must be good (or, with `fails`, bad)."""
@@ -123,7 +127,10 @@ class Project:
 
     def start_lab(self) -> None:
         """Start the lab alone, so that faults can be set before the installation begins."""
-        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines]
+        document: Any = yaml.safe_load(self._own.read_text())
+        servers = stackfile.rack(document)
+        rack = ["--rack", str(servers)] if servers else []
+        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines, *rack]
         done = Run(self.root, [*command, "--state", str(self.layout.state)], self.environment()).wait()
         assert done.status == 0, done.text
 
@@ -141,6 +148,11 @@ class Project:
             both = isinstance(present, dict) and isinstance(value, dict)
             document["config"][f"metal-ipi:{name}"] = {**present, **value} if both else value
         self._own.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def keep(self, **changes: Any) -> None:
+        """Have `configure` begin with these changes from now on: the stack file that everything is taken down with."""
+        self.configure(**changes)
+        self._original = self._own.read_text()
 
     def restore(self) -> None:
         """Put the committed stack file back."""
@@ -167,6 +179,10 @@ class Project:
     def faults(self, *faults: dict[str, Any]) -> None:
         """Replace the faults that the facility has."""
         self.inside("faults", json.dumps(faults))
+
+    def rack(self, do: str, **words: Any) -> dict[str, Any]:
+        """Ask the lab's rack, as `python -m lab power`, `fault`, `clear-faults` and `rack` do; answers its servers."""
+        return control.ask(self.layout, {"do": do, **words})
 
     def hits(self) -> list[int]:
         """How often each of the faults struck."""
@@ -217,7 +233,7 @@ class Project:
         try:
             self.configure()
             if self.supervisor() is not None:
-                self.lab("clear-faults") if self.stack == RACK else self.faults()
+                self._clear()
             done = self.start("down").wait()
             assert done.status == 0, f"make down ended with {done.status}:\n{done.text}"
             left = self.left()
@@ -226,6 +242,13 @@ class Project:
             supervisor = self.supervisor()
             processes.kill([*([supervisor] if supervisor else []), *processes.mentioning(self.root)])
             shutil.rmtree(self.root / ".state", ignore_errors=True)
+
+    def _clear(self) -> None:
+        """No faults any more, of the Metal API or of BMCs."""
+        if self.layout.rack.exists():
+            self.rack("clear", server="all")
+        else:
+            self.faults()
 
 
 def _copy(root: Path) -> None:

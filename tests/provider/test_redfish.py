@@ -312,6 +312,17 @@ def test_a_session_that_is_lost_is_renewed(bmc: FakeBmc) -> None:
     assert bmc.count("POST", "Sessions") == 2
 
 
+def test_a_session_that_is_lost_again_and_again_is_renewed_as_often(bmc: FakeBmc) -> None:
+    bmc.faults = [once("GET", UUID, 401) for _ in range(3)]
+    drive(bmc, state)
+    assert bmc.count("POST", "Sessions") == 3
+
+
+def test_a_bmc_that_forgets_its_sessions_has_no_wrong_password(bmc: FakeBmc) -> None:
+    bmc.faults = [once("GET", UUID, 401) for _ in range(100)]
+    assert refusal(bmc, state).endswith("end those that nobody needs, or restart the BMC")
+
+
 def test_a_bmc_without_sessions_takes_basic(bmc: FakeBmc) -> None:
     bmc.has_sessions = False
     drive(bmc, install)

@@ -12,6 +12,7 @@ import json
 import logging
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from provider.backoff import Backoff
@@ -23,6 +24,7 @@ T = TypeVar("T")
 CONNECT_TIMEOUT = 10
 READ_TIMEOUT = 60
 """Seconds; BMCs are slow."""
+_FORGETFUL = "it opens sessions and forgets them at once: end those that nobody needs, or restart the BMC"
 
 
 class Refused(RemoteError):
@@ -49,6 +51,8 @@ class Connection:
         self._claimed = claimed
         self._timeout = timeout
         self._client: Any = None
+        self._auth: Any = None
+        """sushy's, of the last attempt to log in."""
         self._path: str | None = None
         self._last: Any = None
         self._lock = asyncio.Lock()
@@ -110,7 +114,11 @@ class Connection:
                 self._client = self._log_in()
             return operation(self._system())
         except (exceptions.SushyError, requests.RequestException, json.JSONDecodeError, OSError) as error:
-            raise _Failed(diagnose(error, self.settings.address, self._last)) from None
+            trouble = diagnose(error, self.settings.address, self._last)
+            if trouble.status == 401 and self._auth is not None and self._auth.get_session_key() is not None:
+                # It took user name and password for a session, and does not know that one any more.
+                trouble = replace(trouble, passing=True, remedy=_FORGETFUL)
+            raise _Failed(trouble) from None
 
     def _log_in(self) -> Any:
         import sushy
@@ -153,8 +161,8 @@ class Connection:
         session.trust_env = False
         session.adapters.clear()
         session.mount("https://", _adapter(self.settings))
-        auth = Auth(self.settings.username, self.settings.password)
-        return sushy.Sushy(self.settings.address, auth=auth, connector=connector)
+        self._auth = Auth(self.settings.username, self.settings.password)
+        return sushy.Sushy(self.settings.address, auth=self._auth, connector=connector)
 
     def _system(self) -> Any:
         from sushy import exceptions

@@ -114,6 +114,8 @@ def _connection(causes: list[BaseException]) -> Trouble:
             return Trouble(seen=f"its name cannot be resolved ({cause.strerror})", remedy="correct `address`")
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
             return Trouble(seen=f"no TLS connection comes about ({cause.reason or cause})")
+    if any(isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError) for cause in causes):
+        return Trouble(seen="it ends connections before TLS comes about", passing=True)
     if any(isinstance(cause, TimeoutError) or "timed out" in str(cause) for cause in causes):
         return Trouble(seen="it did not answer in time", passing=True)
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
