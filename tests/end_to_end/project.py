@@ -28,7 +28,7 @@ _FOREIGN = re.compile(r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|PULUMI_.*
 """Variables of whoever runs the tests, that would reach the commands under test."""
 _TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "300"}
 """Has rich write as for a terminal, also to a file."""
-_LONGEST = 150.0
+_LONGEST = 300.0
 RACK = "rack7"
 """The stack of servers with BMCs."""
 
@@ -117,13 +117,6 @@ class Project:
         done = self.start(target).wait(seconds)
         assert (done.status != 0) == fails, f"make {target} ended with {done.status}:\n{done.text}"
         return done
-
-    def lab(self, *arguments: str) -> str:
-        """Run a command of the lab's own, on this project's; returns what it printed."""
-        command = [str(self.root / ".venv/bin/python"), "-m", "lab", arguments[0], "--state", str(self.layout.state)]
-        done = Run(self.root, [*command, *arguments[1:]], self.environment()).wait()
-        assert done.status == 0, done.text
-        return done.out
 
     def start_lab(self) -> None:
         """Start the lab alone, so that faults can be set before the installation begins."""

@@ -9,6 +9,7 @@ from lab.bmc import identity
 from tests.end_to_end.project import RACK, Project
 
 CONTROL_PLANE = 3
+_CHECKS = {"ignition", "platform-karg", "afterburn", "installation", "root-on-disk", "hostname", "os-version"}
 
 
 def name(number: int) -> str:
@@ -33,7 +34,7 @@ def assert_finished(rack: Project, workers: int = 1) -> None:
     assert [node["name"].partition(".")[0] for node in nodes] == names
     for node in nodes:
         read = {check["name"]: check["status"] for check in node["checks"]}
-        assert {"installation", "root-on-disk"} <= read.keys()
+        assert read.keys() >= _CHECKS
         assert {check for check, status in read.items() if status != "passed"} == {"afterburn"}, node
     there = rack.rack("servers").values()
     assert {server["power"] for server in there} == {"on"}

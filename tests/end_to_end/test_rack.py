@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lab.bmc.rack import BOOT_URL
-from tests.end_to_end import secrets
+from tests.end_to_end import racks, secrets
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import RACK, Project
 from tests.stacks.answers import stack_file
@@ -20,8 +20,7 @@ from tools.engine import ensure
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
-_NODES = [f"{RACK}-control-plane-{number}" for number in range(3)] + [f"{RACK}-worker-0"]
-_CHECKS = {"ignition", "platform-karg", "afterburn", "installation", "root-on-disk", "hostname", "os-version"}
+_NODES = [f"{RACK}-{racks.name(number)}" for number in range(4)]
 _WHAT_RUNS = "cat /proc/sys/kernel/random/boot_id /etc/metal-ipi/installation.json"
 _KARG = "lab.rehearsal=1"
 _LONGEST = 12 * 60.0
@@ -42,7 +41,7 @@ def _servers() -> list[dict[str, Any]]:
 
 def _boots(rack: Project) -> dict[str, list[str]]:
     """What each server has booted since the lab began, by host name."""
-    servers = json.loads(rack.lab("rack"))
+    servers = rack.rack("servers")
     return {node: servers[f"server-{number}"]["boots"] for number, node in enumerate(_NODES)}
 
 
@@ -69,7 +68,7 @@ def _assert_rebooted_from_disk(rack: Project) -> None:
     """Power is cut and given back by the BMCs; what comes up is the same, from the disks."""
     boots, running = _boots(rack), _running(rack)
     assert {name: said["generation"] for name, said in running.items()} == _markers(rack)
-    rack.lab("power", "all", "cycle")
+    rack.rack("power", server="all", to="cycle")
     assert "up: no changes" in rack.make("up").out
     again = _running(rack)
     assert {name: said["generation"] for name, said in again.items()} == _markers(rack)
@@ -85,20 +84,8 @@ def _with(*names: str, **changes: Any) -> dict[str, Any]:
     return {"platform": {**stack_file(RACK)["platform"], "servers": servers}, **changes}
 
 
-def _assert_finished(rack: Project) -> None:
-    """All nodes are what they should be, from their disks, and nothing that installed them is left to be fetched."""
-    nodes = {node["name"].partition(".")[0]: node for node in rack.output()["nodes"]}
-    assert list(nodes) == _NODES
-    for node in nodes.values():
-        read = {check["name"]: check["status"] for check in node["checks"]}
-        assert read.keys() >= _CHECKS
-        assert {name for name, status in read.items() if status != "passed"} == {"afterburn"}, node
-    assert rack.uploaded() == []
-    assert not rack.deployment().get("pending_operations")
-
-
 def test_a_rack_is_installed_to_its_disks(rack: Project) -> None:
-    _assert_finished(rack)
+    racks.assert_finished(rack)
     boots = _boots(rack)
     # The worker's server was lent to the bootstrap machine before.
     assert boots.pop(f"{RACK}-worker-0") == ["network", "network", "disk"]
@@ -125,7 +112,7 @@ def test_a_worker_is_installed_again_and_nobody_else(rack: Project) -> None:
     assert f"{RACK}-worker-0-installation" in told and "control-plane" not in told
     done = rack.make("up")
 
-    _assert_finished(rack)
+    racks.assert_finished(rack)
     order = [done.text.find(words) for words in ("cordoning", "sending", "checking", "worker-0-installation (Install")]
     assert done.status == 0 and order[-1] > 0, done.text
     assert {name for name, mark in _markers(rack).items() if mark != markers[name]} == {f"{RACK}-worker-0"}
@@ -161,7 +148,7 @@ def test_with_consent_the_control_plane_is_installed_again_one_by_one(rack: Proj
     after = _boots(rack)
     changed = {name for name in _NODES if after[name] != before[name]}
     assert changed == {"rack7-control-plane-1", "rack7-control-plane-2"}
-    _assert_finished(rack)
+    racks.assert_finished(rack)
 
 
 def test_no_bmc_account_is_shown_or_kept_in_clear(rack: Project) -> None:
@@ -198,7 +185,9 @@ def test_down_leaves_nothing(rack: Project) -> None:
 
 
 def test_servers_boot_as_each_is_told_to(rack: Project) -> None:
-    image = "http://boot.facility.test/ipxe.iso"
+    rack.start_lab()
+    (rack.layout.boot / "images" / "ipxe.iso").write_bytes(b"")  # a server that has a disc in it boots the network
+    image = "http://boot.facility.test/images/ipxe.iso"
     methods = {
         "control-plane-0": {"bootMethod": "uefi-http", "bootMode": "uefi", "bootUrl": BOOT_URL},
         "control-plane-1": {"bootMethod": "virtual-media", "bootMode": "uefi", "bootImage": image},
@@ -208,8 +197,8 @@ def test_servers_boot_as_each_is_told_to(rack: Project) -> None:
     servers = [{**server, "bmc": {**server["bmc"], **methods[server["name"]]}} for server in _servers()]
     rack.configure(platform={**stack_file(RACK)["platform"], "servers": servers})
     rack.make("up")
-    _assert_finished(rack)
-    told = json.loads(rack.lab("rack"))
+    racks.assert_finished(rack)
+    told = rack.rack("servers")
     # What was put in to install them is out again, and nothing but the disk is left to be booted.
     assert [(server["mode"], server["medium"], server["override"]) for server in told.values()] == [
         ("UEFI", "", ""), ("UEFI", "", ""), ("Legacy", "", ""), ("UEFI", "", "")
@@ -224,14 +213,14 @@ def test_servers_boot_as_each_is_told_to(rack: Project) -> None:
 def test_a_rack_of_servers_that_really_boot(emulated_rack: Project) -> None:
     up = emulated_rack.make("up", seconds=_LONGEST)
     print(f"up of a rack on libvirt machines took {up.seconds:.0f} s")
-    _assert_finished(emulated_rack)
+    racks.assert_finished(emulated_rack)
     assert "up: no changes" in emulated_rack.make("up").out
     _assert_rebooted_from_disk(emulated_rack)
 
     markers = _markers(emulated_rack)
     emulated_rack.configure(**_with("worker-0"))
     emulated_rack.make("up", seconds=_LONGEST)
-    _assert_finished(emulated_rack)
+    racks.assert_finished(emulated_rack)
     assert {name for name, mark in _markers(emulated_rack).items() if mark != markers[name]} == {_NODES[3]}
     emulated_rack.make("down")
     assert emulated_rack.left() == []
