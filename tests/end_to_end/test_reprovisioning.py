@@ -17,10 +17,12 @@ from uuid import uuid4
 import pytest
 
 from lab import facts
+from lab.kubernetes import programs
 from lab.machines.simulated import gpt
 from tests.end_to_end import processes, racks
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import RACK, Done, Project, Run
+from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
@@ -66,9 +68,12 @@ WRITTEN = Stage("done, not restarted", (*WRITING.says, "done: installed"), "Rebo
 RESTARTING = Stage("restarting", (*WRITTEN.says, "Rebooting."), "Linux version")
 FIRST_BOOT = Stage("first boot", (*RESTARTING.says, "Linux version"), "login: ")
 CHECKING = Stage("checked", (*FIRST_BOOT.says, "login: ", "waiting for its approval"), "is registered")
-STAGES = (SENT, LIVE, WRITING, WRITTEN, RESTARTING, FIRST_BOOT, CHECKING)
-WORKERS = len(STAGES)
-"""Each loses its power at another stage."""
+POWER_GOES = {"off": (SENT, WRITING, FIRST_BOOT, CHECKING), "loss": (LIVE, WRITING, WRITTEN, RESTARTING)}
+"""How, and when: each worker's at another stage."""
+KILLED = ((SENT, RESTARTING), (LIVE, FIRST_BOOT), (WRITING, CHECKING), (WRITTEN,))
+"""Of each round first the run that begins, then the one that goes on; the next one finishes."""
+WORKERS = 4
+_SECONDS = 300.0
 
 
 class Worker:
@@ -156,11 +161,20 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[Rack, None, None
     """Shared by this module's tests; the second disks hold data."""
     for project in copies(tmp_path_factory.mktemp("rack"), stack=RACK):
         project.keep(platform={"servers": racks.servers(WORKERS, {})}, reprovision={"maxUnavailable": WORKERS})
-        project.make("up")
+        project.make("up", seconds=_SECONDS)
         rack = Rack(project)
         for worker in rack.workers:
             worker.fill()
         yield rack
+
+
+@pytest.fixture(scope="module")
+def user(rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> User:
+    """Of the rack's cluster."""
+    reason = programs.find()
+    if isinstance(reason, str):
+        pytest.skip(f"no real Kubernetes API here: {reason}")
+    return User(rack.project, tmp_path_factory.mktemp("user"))
 
 
 @pytest.fixture
@@ -175,10 +189,10 @@ def others_are_untouched(rack: Rack) -> Generator[None, None, None]:
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.parametrize("how", ["off", "loss"])
+@pytest.mark.parametrize("how", POWER_GOES)
 def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
     rack.change(*rack.workers)
-    waiting = dict(zip(STAGES, rack.workers, strict=True))
+    waiting = dict(zip(POWER_GOES[how], rack.workers, strict=True))
     run = rack.project.start("up")
     while waiting and not run.over():
         for stage, worker in list(waiting.items()):
@@ -189,13 +203,13 @@ def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
         time.sleep(0.002)
     assert not waiting, run.printed()
 
-    done = run.wait()
+    done = run.wait(_SECONDS)
 
     _assert_finished(rack, done)
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.parametrize("stages", [(SENT, RESTARTING), (LIVE, FIRST_BOOT), (WRITING, CHECKING), (WRITTEN,)], ids=str)
+@pytest.mark.parametrize("stages", KILLED, ids=lambda stages: ", ".join(map(str, stages)))
 def test_killed_at_every_stage(rack: Rack, stages: Sequence[Stage]) -> None:
     worker, *others = rack.workers
     before = rack.boots()
@@ -203,8 +217,7 @@ def test_killed_at_every_stage(rack: Rack, stages: Sequence[Stage]) -> None:
     for stage in stages:
         run = rack.project.start("up")
         _await(run, lambda stage=stage: stage.reached(worker.printed()))
-        _kill(rack.project, run)
-        assert not stage.over(worker.printed()), f"{stage}: the run was killed too late"
+        assert not stage.over(_kill(rack.project, run, worker)), f"{stage}: the run was killed too late"
 
     done = rack.project.make("up")
 
@@ -215,6 +228,30 @@ def test_killed_at_every_stage(rack: Rack, stages: Sequence[Stage]) -> None:
     }
     # By kexec, which no firmware sees, and then from its disk: never through the installer once more.
     assert after[worker.lab_name] == [*before[worker.lab_name], "disk"][-10:]
+
+
+@pytest.mark.usefixtures("others_are_untouched")
+@pytest.mark.parametrize("end", ["killed", "off"])
+def test_interrupted_while_it_drains(rack: Rack, user: User, end: str) -> None:
+    worker = rack.workers[0]
+    metadata = {"name": "slow-to-end", "namespace": "default", "finalizers": ["lab.test/slow"]}
+    node = f"{RACK}-{worker.name}.{RACK}.facility.test"
+    spec = {"nodeName": node, "containers": [{"name": "slow", "image": "slow.test/slow"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    assert user.apply(pod) == (200, "")
+    rack.change(worker)
+    run = rack.project.start("up", live=True)
+    _await(run, lambda: f"draining {node}: default/slow-to-end: is terminating" in run.printed())
+    if end == "killed":
+        _kill(rack.project, run, worker)
+    else:
+        rack.project.rack("power", server=worker.lab_name, to=end)
+    assert not SENT.reached(worker.printed()), "it was sent to its installer although a pod is left"
+    assert user.apply({**pod, "metadata": {**metadata, "finalizers": []}}) == (200, "")
+
+    done = rack.project.make("up") if end == "killed" else run.wait(_SECONDS)
+
+    _assert_finished(rack, done)
 
 
 def test_a_second_disk_is_wiped_where_it_is_listed(rack: Rack) -> None:
@@ -237,14 +274,16 @@ def _await(run: Run, condition: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
-def _kill(project: Project, run: Run) -> None:
-    """kill -9 of all that `make up` started, but not of the lab."""
+def _kill(project: Project, run: Run, worker: Worker) -> str:
+    """kill -9 of all that `make up` started, but not of the lab. Answers what a worker had printed then."""
     supervisor = project.supervisor()
     lab = processes.family(supervisor.pid) if supervisor else []
     victims = [each for each in processes.family(run.pid) if each not in lab]
     processes.kill(victims)
+    printed = worker.printed()
     assert run.wait(60).status != 0
     assert not processes.survivors(victims)
+    return printed
 
 
 def _assert_finished(rack: Rack, done: Done) -> None:
