@@ -17,6 +17,9 @@ from lab.layout import Layout
 from lab.machines.base import BackendError, RackBackend
 from lab.network import plan
 
+_WRITE_SECONDS = 0.15
+"""Of each step of a simulated installation."""
+
 
 def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
     """The chosen back end; the other one's packages need not be installed."""
@@ -26,11 +29,21 @@ def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
         binary = Path(facts.installer).resolve()
         if not binary.is_file():
             raise BackendError(f"simulated machines need lab-openshift, and {binary} is no file")
-        around = Surroundings(ca=layout.ca, boot_server=f"http://{plan.METADATA}", tools={"lab-openshift": binary})
+        around = Surroundings(
+            ca=layout.ca,
+            boot_server=f"http://{plan.METADATA}",
+            tools={"lab-openshift": binary},
+            progress=_write_slowly,
+        )
         return SimulatedBackend(layout.state / "machines", around, ranges=(plan.SERVERS,))
     from lab.machines.libvirt import LibvirtBackend
 
     return LibvirtBackend(layout.state)
+
+
+async def _write_slowly(_machine_id: str, _step: str) -> None:
+    """A disk is not written at once: power may be lost meanwhile."""
+    await asyncio.sleep(_WRITE_SECONDS)
 
 
 async def _serve(layout: Layout, machines: str) -> None:

@@ -84,7 +84,7 @@ class Installer:
             quiet = time.monotonic() - begun
             if not isinstance(seen, Silent) or seen.stranger or quiet >= self._pace.patience:
                 return seen
-            if await self._is_off():
+            if await self.is_off():
                 return seen
             await self._status.live(f"waiting for {self._job.hostname} to answer ({seen.why}), {quiet:.0f} s")
             await asyncio.sleep(self._pace.look)
@@ -202,7 +202,7 @@ class Installer:
                 if quiet >= (pace.vanished if lived else pace.entry):
                     why = f"its installer did not answer for {quiet:.0f} s ({seen.why})"
                     return _Lost(why=why, by_the_way=not lived, seen=seen)
-                if quiet >= pace.power and await self._is_off():
+                if quiet >= pace.power and await self.is_off():
                     return _Lost(why="it lost its power", by_the_way=False, seen=seen)
                 await self._status.live(
                     f"waiting for the installer of {job.hostname} ({seen.why}), {now - begun:.0f} s"
@@ -236,7 +236,7 @@ class Installer:
                 await self._remote.restart()
             await asyncio.sleep(self._pace.look)
 
-    async def _is_off(self) -> bool:
+    async def is_off(self) -> bool:
         """Whether it surely has no power; what cannot be told soon is not known, and not asked again for a while."""
         if time.monotonic() < self._ask_power_at:
             return False

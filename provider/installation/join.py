@@ -11,21 +11,21 @@ from provider.installation.inputs import Job
 from provider.installation.install import Pace
 from provider.installation.machine import Installed
 from provider.installation.nodes import Cluster, boot_of
-from provider.installation.remote import Remote
+from provider.installation.watch import Watch
 from provider.status import Status
 
 
-async def runs_from_disk(job: Job, remote: Remote, status: Status, pace: Pace) -> str:
-    """Waits until the machine runs its generation, and answers the id of that boot."""
+async def runs_from_disk(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
+    """Waits until the machine runs its generation."""
     backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
     while True:
-        seen = await machine.look(job)
+        seen = await watch.look()
         if isinstance(seen, Installed) and seen.generation == job.generation:
-            return seen.boot_id
+            return
         text = machine.told(seen)
         if backoff.over:
             raise ProviderError(
-                f"machine {job.hostname} ({job.machine_id}, {remote.where}) was installed, but did not come up from "
+                f"machine {job.hostname} ({job.machine_id}, {watch.where}) was installed, but did not come up from "
                 f"its disk within {job.timeout:g} s (last seen: {text}): look at its console, and whether its boot "
                 "order has that disk. The same command goes on"
             )
@@ -33,7 +33,7 @@ async def runs_from_disk(job: Job, remote: Remote, status: Status, pace: Pace) -
         await backoff.pause()
 
 
-async def check(job: Job, status: Status, pace: Pace) -> None:
+async def check(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
     """Runs the script that tells whether the node is what it should be."""
     if job.check is None:
         return
@@ -50,13 +50,14 @@ async def check(job: Job, status: Status, pace: Pace) -> None:
         except (NotYet, WrongHostKey) as error:
             if backoff.over:
                 raise ProviderError(f"node {job.node} was installed, but cannot be checked: {error}") from None
+            await watch.look()
         else:
             return
         await backoff.pause()
 
 
-async def is_ready(job: Job, cluster: Cluster, boot_id: str, status: Status, pace: Pace) -> None:
-    """Waits until the node is Ready in this boot, and approves its certificate requests on the way.
+async def is_ready(job: Job, cluster: Cluster, watch: Watch, status: Status, pace: Pace) -> None:
+    """Waits until the node is Ready in the boot that was seen last, and approves its certificate requests on the way.
 
     A cluster takes a minute to miss a kubelet: until then it tells that the node as it was before is Ready.
     """
@@ -69,9 +70,10 @@ async def is_ready(job: Job, cluster: Cluster, boot_id: str, status: Status, pac
         text = seen.text
         if seen.passed:
             boot = boot_of(await cluster.node(job.node))
-            if boot in ("", boot_id):
+            if boot in ("", watch.boot_id):
                 return
-            text = f"{job.node} (its kubelet has not told of itself since it was installed)"
+            text = f"{job.node} (its kubelet has not told of itself since it was started)"
+        await watch.look()
         if backoff.over:
             raise ProviderError(
                 f"node {job.node} was installed, but is not Ready after {job.timeout:g} s: {text}. Look at the journal "

@@ -15,6 +15,7 @@ from provider.installation.machine import Installed, Installing, Seen
 from provider.installation.nodes import CORDONED, Cluster, Unreachable
 from provider.installation.remote import Remote, withdraw_files
 from provider.installation.roll import Roll
+from provider.installation.watch import Watch
 from provider.resource import Context
 
 
@@ -87,9 +88,10 @@ class Reprovisioning:
         if not done and not isinstance(seen, Installing):
             await drain(cluster, job.node, self._status, timeout=job.drain_timeout)
         outcome = await self._install(seen)
-        boot_id = await join.runs_from_disk(job, self._remote, self._status, self._pace)
-        await join.check(job, self._status, self._pace)
-        await join.is_ready(job, cluster, boot_id, self._status, self._pace)
+        watch = self._watch()
+        await join.runs_from_disk(job, watch, self._status, self._pace)
+        await join.check(job, watch, self._status, self._pace)
+        await join.is_ready(job, cluster, watch, self._status, self._pace)
         await join.open_again(job, cluster, self._status)
         await withdraw_files(self._context, job)
         return outcome
@@ -97,10 +99,14 @@ class Reprovisioning:
     async def _alone(self, seen: Seen) -> Outcome:
         """Of a cluster that never came about nobody misses a node."""
         outcome = await self._install(seen)
-        await join.runs_from_disk(self._job, self._remote, self._status, self._pace)
-        await join.check(self._job, self._status, self._pace)
+        watch = self._watch()
+        await join.runs_from_disk(self._job, watch, self._status, self._pace)
+        await join.check(self._job, watch, self._status, self._pace)
         await withdraw_files(self._context, self._job)
         return outcome
+
+    def _watch(self) -> Watch:
+        return Watch(self._job, self._installer, self._remote, self._status, self._pace)
 
     async def _install(self, seen: Seen) -> Outcome:
         if isinstance(seen, Installed) and seen.generation != self._job.generation:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +12,7 @@ from lab.kubernetes import build, programs
 from tests.end_to_end import processes
 from tests.end_to_end.cluster import DOMAIN, names
 from tests.end_to_end.project import Project
-from tests.end_to_end.secrets import outputs
-from tools.engine import ensure
+from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
@@ -29,29 +25,6 @@ POOL: dict[str, Any] = {
 POOLS = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools"
 _SILENT_SECONDS = 70.0
 """A node counts as not ready after 40 s of silence."""
-
-
-class User:
-    """Somebody with the cluster's kubeconfig."""
-
-    def __init__(self, project: Project, directory: Path) -> None:
-        self._project = project
-        self._kubeconfig = directory / "kubeconfig"
-        self._kubeconfig.write_text(outputs(project, str(ensure(print).path))["kubeconfig"])
-
-    def __call__(self, *arguments: str) -> Any:
-        lab = [sys.executable, "-m", "lab", "run", "--state", str(self._project.layout.state), "--"]
-        command = [*lab, sys.executable, "-m", "tests.end_to_end.kubernetes_user", str(self._kubeconfig), *arguments]
-        done = subprocess.run(
-            command, cwd=self._project.root, env=self._project.environment(), capture_output=True, text=True,
-            timeout=60, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    def apply(self, document: dict[str, Any]) -> tuple[int, str]:
-        answer = self("apply", json.dumps(document))
-        return answer["status"], answer["message"]
 
 
 @pytest.fixture(scope="module")

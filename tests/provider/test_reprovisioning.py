@@ -305,6 +305,29 @@ def test_power_lost_in_the_middle_is_caught_from_outside(run: Run) -> None:
     run(test)
 
 
+def test_power_lost_after_the_installation_is_switched_on_again(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        usual, boots = machine.changed, list[str]()
+
+        def changed(machine: FakeMachine) -> None:
+            """The first time from its new disk it goes off before the cluster has seen it."""
+            if machine.running == "disk":
+                boots.append(machine.boot_id)
+            if len(boots) == 1 and machine.running == "disk":
+                machine.later("off")
+            else:
+                usual(machine)
+
+        machine.changed = changed
+        await it.up(machine)
+        assert ours(it.log, "install", "restart") == ["install worker-0", "restart worker-0"] and machine.installs == 1
+        assert "worker-0 (BMC https://10.0.0.1) lost its power: it is switched on" in it.told.messages
+        assert len(boots) == 2 and it.log[-1] == f"uncordon {node_of('worker-0')}"
+
+    run(test)
+
+
 def test_a_failing_command_before_the_reboot_leaves_the_machine_as_it_is(run: Run) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0", installed=OLD)

@@ -158,6 +158,19 @@ def test_the_power_button_is_not_pressed(lab: World) -> None:
     assert system.power_state is sushy.PowerState.OFF
 
 
+def test_a_bmc_is_away_until_it_is_back(lab: World) -> None:
+    path, account = "Systems", (lab.servers[0].bmc.username, lab.servers[0].bmc.password)
+    with client(lab) as connected:
+        assert connected.get(path, auth=account).status_code == 200
+        lab.fault("away")
+        with pytest.raises(httpx.TransportError):
+            connected.get(path, auth=account)
+    with pytest.raises(httpx.TransportError):
+        get(lab)
+    lab.do(do="clear", server="all")
+    assert get(lab).status_code == 200
+
+
 def test_a_power_loss_takes_the_bmc_along_and_ends(lab: World) -> None:
     once(lab).reset_system(sushy.ResetType.ON)
     lab.do(do="power", server="server-0", to="loss", seconds=0.3)

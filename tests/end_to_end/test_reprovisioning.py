@@ -1,0 +1,290 @@
+"""Workers that are installed again are interrupted at every stage: the run is killed, or servers lose their power.
+
+The next run finds from the machine itself where it is, and finishes. Nobody else is touched, and of a worker's disks
+only the one it is installed to. Stages are told by what the machines' consoles say, not by time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from lab import facts
+from lab.kubernetes import programs
+from lab.machines.simulated import gpt
+from tests.end_to_end import processes, racks
+from tests.end_to_end.conftest import copies
+from tests.end_to_end.project import RACK, Done, Project, Run
+from tests.end_to_end.user import User
+
+pytestmark = [pytest.mark.lab, pytest.mark.engine]
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How far a re-provisioning is."""
+
+    name: str
+    says: tuple[str, ...]
+    """What the machine's console has said then since the beginning, in this order."""
+    not_yet: str
+    """What it has not said after that."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def reached(self, printed: str) -> bool:
+        """Whether a machine whose console says so was there."""
+        return self._end(printed) is not None
+
+    def over(self, printed: str) -> bool:
+        """Whether it is further than that."""
+        end = self._end(printed)
+        return end is not None and self.not_yet in printed[end:]
+
+    def _end(self, printed: str) -> int | None:
+        end = 0
+        for words in self.says:
+            found = printed.find(words, end)
+            if found < 0:
+                return None
+            end = found + len(words)
+        return end
+
+
+SENT = Stage("sent to its installer", ("Rebooting with kexec",), "Started OpenSSH server")
+LIVE = Stage("live system up", (*SENT.says, "Started OpenSSH server"), ": 0%")
+WRITING = Stage("writing to disk", (*LIVE.says, ": 0%"), "Install complete.")
+WRITTEN = Stage("done, not restarted", (*WRITING.says, "done: installed"), "Rebooting.")
+RESTARTING = Stage("restarting", (*WRITTEN.says, "Rebooting."), "Linux version")
+FIRST_BOOT = Stage("first boot", (*RESTARTING.says, "Linux version"), "login: ")
+CHECKING = Stage("checked", (*FIRST_BOOT.says, "login: ", "waiting for its approval"), "is registered")
+POWER_GOES = {"off": (SENT, WRITING, FIRST_BOOT, CHECKING), "loss": (LIVE, WRITING, WRITTEN, RESTARTING)}
+"""How, and when: each worker's at another stage."""
+KILLED = ((SENT, RESTARTING), (LIVE, FIRST_BOOT), (WRITING, CHECKING), (WRITTEN,))
+"""Of each round first the run that begins, then the one that goes on; the next one finishes."""
+WORKERS = 4
+_SECONDS = 300.0
+
+
+class Worker:
+    """One worker's server as it stands in the rack."""
+
+    def __init__(self, rack: Project, number: int) -> None:
+        known = facts.require(rack.layout).rack
+        assert known is not None
+        server = known.servers[racks.CONTROL_PLANE + number]
+        self.name = racks.name(racks.CONTROL_PLANE + number)
+        self.lab_name = server.name
+        directory = rack.layout.state / "machines" / server.uuid
+        self.second_disk = directory / "disks" / f"{server.serial}B"
+        self._console = directory / "console.log"
+        self._start = 0
+
+    def begin(self) -> None:
+        """Only what it prints from now on counts."""
+        self._start = self._console.stat().st_size
+
+    def printed(self) -> str:
+        """Its console."""
+        with self._console.open("rb") as stream:
+            stream.seek(self._start)
+            return stream.read().decode(errors="replace")
+
+    def fill(self) -> None:
+        """Have the second disk hold a file system, and data everywhere."""
+        with self.second_disk.open("r+b") as stream:
+            size = self.second_disk.stat().st_size
+            for place in (0, size // 2, size - _MIB):
+                stream.seek(place)
+                stream.write(os.urandom(_MIB))
+            stream.seek(gpt.SUPERBLOCK[0])
+            stream.write(gpt.superblock("data", uuid4(), size))
+
+    def first_and_last(self) -> bytes:
+        """Of the second disk, the first and the last MiB."""
+        with self.second_disk.open("rb") as stream:
+            head = stream.read(_MIB)
+            stream.seek(-_MIB, os.SEEK_END)
+            return head + stream.read()
+
+    def digest(self) -> str:
+        """SHA-256 of what the second disk holds, and of where; holes are left out, not read."""
+        found = hashlib.sha256()
+        with self.second_disk.open("rb") as stream:
+            place, size = 0, self.second_disk.stat().st_size
+            while place < size:
+                try:
+                    start = os.lseek(stream.fileno(), place, os.SEEK_DATA)
+                except OSError:  # nothing but a hole is left
+                    break
+                place = os.lseek(stream.fileno(), start, os.SEEK_HOLE)
+                stream.seek(start)
+                found.update(f"{start} {place}".encode())
+                found.update(stream.read(place - start))
+        return found.hexdigest()
+
+
+class Rack:
+    """An installed rack whose workers are installed again and again."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.workers = [Worker(project, number) for number in range(WORKERS)]
+        self._rounds = 0
+        self._own: dict[str, dict[str, Any]] = {}
+
+    def change(self, *workers: Worker, **more: Any) -> None:
+        """Have these workers run something else than they do; the others keep what they have."""
+        self._rounds += 1
+        for worker in workers:
+            self._own[worker.name] = {"kernelArguments": [f"lab.round={self._rounds}"], **more}
+            worker.begin()
+        self.project.keep(platform={"servers": racks.servers(WORKERS, self._own)})
+
+    def boots(self) -> dict[str, list[str]]:
+        """What each server has booted, by the lab's name."""
+        return {name: server["boots"] for name, server in self.project.rack("servers").items()}
+
+
+@pytest.fixture(scope="module")
+def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[Rack, None, None]:
+    """Shared by this module's tests; the second disks hold data."""
+    for project in copies(tmp_path_factory.mktemp("rack"), stack=RACK):
+        project.keep(platform={"servers": racks.servers(WORKERS, {})}, reprovision={"maxUnavailable": WORKERS})
+        project.make("up", seconds=_SECONDS)
+        rack = Rack(project)
+        for worker in rack.workers:
+            worker.fill()
+        yield rack
+
+
+@pytest.fixture(scope="module")
+def user(rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> User:
+    """Of the rack's cluster."""
+    reason = programs.find()
+    if isinstance(reason, str):
+        pytest.skip(f"no real Kubernetes API here: {reason}")
+    return User(rack.project, tmp_path_factory.mktemp("user"))
+
+
+@pytest.fixture
+def others_are_untouched(rack: Rack) -> Generator[None, None, None]:
+    """Whatever a test does: the control plane boots nothing, and second disks keep what they hold."""
+    boots, disks = rack.boots(), [worker.digest() for worker in rack.workers]
+    yield
+    now = rack.boots()
+    for number in range(racks.CONTROL_PLANE):
+        assert now[f"server-{number}"] == boots[f"server-{number}"]
+    assert [worker.digest() for worker in rack.workers] == disks
+
+
+@pytest.mark.usefixtures("others_are_untouched")
+@pytest.mark.parametrize("how", POWER_GOES)
+def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
+    rack.change(*rack.workers)
+    waiting = dict(zip(POWER_GOES[how], rack.workers, strict=True))
+    run = rack.project.start("up")
+    while waiting and not run.over():
+        for stage, worker in list(waiting.items()):
+            if stage.reached(worker.printed()):
+                rack.project.rack("power", server=worker.lab_name, to=how)
+                assert not stage.over(worker.printed()), f"{stage}: the power went too late"
+                del waiting[stage]
+        time.sleep(0.002)
+    assert not waiting, run.printed()
+
+    done = run.wait(_SECONDS)
+
+    _assert_finished(rack, done)
+
+
+@pytest.mark.usefixtures("others_are_untouched")
+@pytest.mark.parametrize("stages", KILLED, ids=lambda stages: ", ".join(map(str, stages)))
+def test_killed_at_every_stage(rack: Rack, stages: Sequence[Stage]) -> None:
+    worker, *others = rack.workers
+    before = rack.boots()
+    rack.change(worker)
+    for stage in stages:
+        run = rack.project.start("up")
+        _await(run, lambda stage=stage: stage.reached(worker.printed()))
+        _kill(rack.project, run)
+
+    done = rack.project.make("up")
+
+    _assert_finished(rack, done)
+    after = rack.boots()
+    assert {other.lab_name: after[other.lab_name] for other in others} == {
+        other.lab_name: before[other.lab_name] for other in others
+    }
+    # By kexec, which no firmware sees, and then from its disk: never through the installer once more.
+    assert after[worker.lab_name] == [*before[worker.lab_name], "disk"][-10:]
+
+
+@pytest.mark.usefixtures("others_are_untouched")
+@pytest.mark.parametrize("end", ["killed", "off"])
+def test_interrupted_while_it_drains(rack: Rack, user: User, end: str) -> None:
+    worker = rack.workers[0]
+    metadata = {"name": "slow-to-end", "namespace": "default", "finalizers": ["lab.test/slow"]}
+    node = f"{RACK}-{worker.name}.{RACK}.facility.test"
+    spec = {"nodeName": node, "containers": [{"name": "slow", "image": "slow.test/slow"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    assert user.apply(pod) == (200, "")
+    rack.change(worker)
+    run = rack.project.start("up", live=True)
+    _await(run, lambda: f"draining {node}: default/slow-to-end: is terminating" in run.printed())
+    if end == "killed":
+        _kill(rack.project, run)
+    else:
+        rack.project.rack("power", server=worker.lab_name, to=end)
+    assert not SENT.reached(worker.printed()), "it was sent to its installer although a pod is left"
+    assert user.apply({**pod, "metadata": {**metadata, "finalizers": []}}) == (200, "")
+
+    done = rack.project.make("up") if end == "killed" else run.wait(_SECONDS)
+
+    _assert_finished(rack, done)
+
+
+def test_a_second_disk_is_wiped_where_it_is_listed(rack: Rack) -> None:
+    listed, other = rack.workers[:2]
+    kept = other.digest()
+    assert any(listed.first_and_last())
+    rack.change(listed, other)
+    rack.change(listed, wipeDisks=[{"serial": listed.second_disk.name}])
+
+    done = rack.project.make("up")
+
+    assert not any(listed.first_and_last())
+    assert other.digest() == kept
+    _assert_finished(rack, done)
+
+
+def _await(run: Run, condition: Callable[[], bool]) -> None:
+    while not condition():
+        assert not run.over(), f"it ended before that was seen:\n{run.printed()}"
+        time.sleep(0.002)
+
+
+def _kill(project: Project, run: Run) -> None:
+    """kill -9 of all that `make up` started, but not of the lab. The machines go on meanwhile."""
+    supervisor = project.supervisor()
+    lab = processes.family(supervisor.pid) if supervisor else []
+    victims = [each for each in processes.family(run.pid) if each not in lab]
+    processes.kill(victims)
+    assert run.wait(60).status != 0
+    assert not processes.survivors(victims)
+
+
+def _assert_finished(rack: Rack, done: Done) -> None:
+    assert done.status == 0, done.text
+    racks.assert_finished(rack.project, WORKERS)
+    assert "up: no changes" in rack.project.make("up").out
