@@ -15,6 +15,7 @@ from typing import Any
 from provider.gates import Node
 from provider.gates.ssh import NotYet, WrongHostKey, run
 from provider.installation.inputs import Job
+from provider.installation.validity import end_of
 
 _STATUS = "/run/metal-ipi/install.json"
 _MARKER = "/etc/metal-ipi/installation.json"
@@ -27,7 +28,7 @@ class Installing:
     """The live system answers."""
 
     state: str
-    """waiting, installing, done or failed."""
+    """waiting, installing, done, failed or expired."""
     generation: str
     """Of the installation it was started for; empty before its installer has begun."""
     boot_id: str
@@ -129,7 +130,7 @@ def kexec_script(job: Job) -> str:
         f"fetch {name} {shlex.quote(file.url)} {file.sha256}"
         for name, file in (("kernel", job.live.kernel), ("initramfs", job.live.initramfs))
     )
-    arguments = shlex.quote(f"--command-line={' '.join(job.live.arguments)}")
+    arguments = shlex.quote(f"--command-line={' '.join((*job.live.arguments, end_of(job)))}")
     return f"""set -euo pipefail
 command -v kexec >/dev/null || {{ echo "the node has no kexec" >&2; exit 1; }}
 directory=$(TMPDIR=${{TMPDIR:-/var/tmp}} mktemp -d -t metal-ipi-kexec.XXXXXX)
