@@ -49,6 +49,8 @@ class FakeMachine:
     """What the installer says, look by look; then it is done."""
     power_losses: int = 0
     """How often it loses its power in the middle of an installation."""
+    journals: list[str] = field(default_factory=list[str])
+    """What its installer's journal ends with, live system by live system: those fail without a word."""
     clock: float = 0.0
     """How many seconds its clock is ahead."""
     fails: dict[str, str] = field(default_factory=dict[str, str])
@@ -61,6 +63,7 @@ class FakeMachine:
     not_after: int | None = None
     """What the kernel's command line of its live system says."""
     _kexeced: str = ""
+    _journal: str | None = None
     _left: list[Json] = field(default_factory=list[Json])
     _server: Any = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -90,6 +93,7 @@ class FakeMachine:
                 r"metal-ipi\.not-after=(\d+)", self._kexeced or (self.published and self.script.read_text()) or ""
             )
             self.not_after, self._kexeced = int(said[1]) if said else None, ""
+            self._journal = self.journals.pop(0) if self.journals else None
             self._left = [dict(status) for status in self.statuses]
             if self.disk == self.wanted:
                 self._left = []  # the installer finds it on the disk, and wipes nothing
@@ -129,8 +133,10 @@ class FakeMachine:
             if part in command + given:
                 return 1, said
         if command.startswith("cat /proc"):
-            exists = "yes" if self.joined and "kubelet" in command else "no"
-            return 0, f"{self.boot_id}\n{exists}\n{json.dumps(self._document())}\n"
+            so = self._journal is not None if "is-failed --quiet metal-ipi-install" in command else self.joined
+            return 0, f"{self.boot_id}\n{'yes' if so else 'no'}\n{json.dumps(self._document())}\n"
+        if "journalctl" in command:
+            return 0, self._journal or ""
         if "kexec -l" in given:
             self.log.append(f"kexec {self.name}")
             self._kexeced = given
@@ -147,6 +153,8 @@ class FakeMachine:
         return 0, ""
 
     def _document(self) -> Json:
+        if self.running == "live" and self._journal is not None:
+            return self.statuses[0] if self.statuses else {}
         if self.running != "live":
             return {"cluster": CLUSTER, "machine": node_of(self.name), "generation": self.disk} if self.disk else {}
         if self.disk != self.wanted and self.not_after is not None and time.time() + self.clock > self.not_after:

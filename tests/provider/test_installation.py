@@ -63,6 +63,35 @@ def test_an_installer_that_failed_is_told_at_once_and_tried_again_by_the_next_up
     run(test)
 
 
+@pytest.mark.parametrize(
+    ("statuses", "state"), [([], "waiting"), ([{"state": "installing", "step": "coreos-installer"}], "installing")]
+)
+def test_an_installer_that_failed_without_a_word(run: Run, statuses: list[dict[str, Any]], state: str) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.statuses, machine.journals = statuses, ["install.env: No such file\nFailed with result 'exit-code'.\n"]
+        said = (
+            rf"worker-0 .* metal-ipi-install\.service failed in state `{state}` .*: install\.env: No such file \| Fail"
+        )
+        with pytest.raises(InitFailed, match=said):
+            await it.up(machine)
+        # The next run sends it into its installer once more.
+        it.another_run()
+        assert (await it.up(machine))["via"] == "kexec"
+
+    run(test)
+
+
+def test_a_journal_that_cannot_be_read(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.statuses, machine.journals, machine.fails = [], [""], {"journalctl": "no sudo"}
+        with pytest.raises(InitFailed, match=r"did not tell why; its journal cannot be read \(.*no sudo\)"):
+            await it.up(machine)
+
+    run(test)
+
+
 def test_what_is_published_says_until_when(run: Run) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")
