@@ -57,6 +57,8 @@ class Runs:
     """Its Ignition pointer, without the marker."""
     install_device: Rules
     """Which disk it is on."""
+    installation: int = 0
+    """Raised to have the same installed once more."""
 
     @property
     def ignition(self) -> str:
@@ -71,7 +73,9 @@ class Runs:
     @property
     def generation(self) -> str:
         """16 hexadecimal digits."""
-        return _digest({**self.shown, "platformId": self.platform_id, "installDevice": dict(self.install_device)})
+        once_more = {"installation": self.installation} if self.installation else {}
+        rest = {"platformId": self.platform_id, "installDevice": dict(self.install_device), **once_more}
+        return _digest({**self.shown, **rest})
 
     @property
     def shown(self) -> dict[str, Any]:

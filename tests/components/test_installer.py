@@ -156,6 +156,7 @@ def test_a_generation_is_what_it_was() -> None:
         {"kernel_arguments": ()},
         {"consoles": ("ttyS1",)},
         {"platform_id": "packet"},
+        {"installation": 1},
         {"install_device": {"byId": "x"}},
         {"pointer": _POINTER.replace("worker-0", "worker-1")},
         {"pointer": _POINTER.replace("0123456789abcdef", "0123456789abcdee")},
