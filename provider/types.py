@@ -787,6 +787,8 @@ class InstalledSystemArgs:
     """Consoles, `ttyS0,115200n8`."""
     ignition: pulumi.Input[str]
     """Digest of its Ignition."""
+    installation: pulumi.Input[int] = 0
+    """A number that is raised to have the same installed once more."""
 
     def to_wire(self) -> dict[str, Any]:
         return {
@@ -794,6 +796,7 @@ class InstalledSystemArgs:
             "kernelArguments": self.kernel_arguments,
             "consoles": self.consoles,
             "ignition": self.ignition,
+            "installation": self.installation,
         }
 
 
@@ -851,6 +854,8 @@ class InstallationArgs:
     """Whether making the machine has booted the live system already."""
     consent: pulumi.Input[bool] = False
     """Whether a control plane machine may be installed again."""
+    keep: pulumi.Input[bool] = False
+    """Whether one that may not goes on with what it runs, with a warning; else it is an error."""
     max_unavailable: pulumi.Input[int] = 1
     """How many machines of the pool may be away at once."""
     members: pulumi.Input[Sequence[pulumi.Input[str]]]
@@ -870,6 +875,8 @@ class InstallationArgs:
     """Absolute directory; logs of a failed installation go to `<directory>/installation-<hostname>/`."""
     timeout_seconds: pulumi.Input[float] = 3600
     """How long the installation may take, and as long again until the node has joined."""
+    valid_hours: pulumi.Input[float] = 24
+    """How long an installer that was published, or started by kexec, begins its work; later it refuses to."""
 
 
 class Installation(_Resource):
@@ -904,6 +911,7 @@ class Installation(_Resource):
             "artifacts": [place.to_wire() for place in args.artifacts],
             "ordered": args.ordered,
             "consent": args.consent,
+            "keep": args.keep,
             "maxUnavailable": args.max_unavailable,
             "members": args.members,
             "credentials": args.credentials.to_wire() if args.credentials else None,
@@ -913,6 +921,7 @@ class Installation(_Resource):
             "check": args.check,
             "logDirectory": args.log_directory,
             "timeoutSeconds": args.timeout_seconds,
+            "validHours": args.valid_hours,
         }
         super().__init__(name, inputs, opts)
 

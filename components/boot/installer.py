@@ -57,6 +57,8 @@ class Runs:
     """Its Ignition pointer, without the marker."""
     install_device: Rules
     """Which disk it is on."""
+    installation: int = 0
+    """Raised to have the same installed once more."""
 
     @property
     def ignition(self) -> str:
@@ -71,7 +73,9 @@ class Runs:
     @property
     def generation(self) -> str:
         """16 hexadecimal digits."""
-        return _digest({**self.shown, "platformId": self.platform_id, "installDevice": dict(self.install_device)})
+        once_more = {"installation": self.installation} if self.installation else {}
+        rest = {"platformId": self.platform_id, "installDevice": dict(self.install_device), **once_more}
+        return _digest({**self.shown, **rest})
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -112,8 +116,6 @@ class InstallPlan:
     """Further kernel arguments of the installed system."""
     first_boot_arguments: tuple[str, ...] = ()
     """Kernel arguments of its first boot only: its network where there is no DHCP."""
-    not_after: int | None = None
-    """Seconds since 1970 after which nothing is installed any more."""
 
 
 def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: HostKey) -> str:
@@ -187,7 +189,6 @@ def install_values(plan: InstallPlan) -> str:
         "MACHINE": plan.machine,
         "GENERATION": plan.generation,
         "ACCEPT": plan.accept,
-        "NOT_AFTER": "" if plan.not_after is None else str(plan.not_after),
         "IMAGE_URL": image.url if image else "",
         "IMAGE_SHA256": image.sha256 if image else "",
         "FIRST_BOOT_ARGUMENTS": " ".join(plan.first_boot_arguments),

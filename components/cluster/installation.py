@@ -56,6 +56,8 @@ class Reprovisioning:
     """How many at once."""
     consent: frozenset[str] = frozenset()
     """Short names of the control plane machines that may be."""
+    keep: bool = False
+    """Whether the others stay as they are, with a warning; else they are refused."""
     drain_timeout: int = 600
     """Seconds until all pods must have left a node."""
     pre_reboot_commands: Sequence[str] = ()
@@ -86,6 +88,8 @@ class PoolInstallationArgs:
     """The cluster: nodes are drained, and join again."""
     timeout: int
     """Seconds for an installation, and again until the node has joined."""
+    valid_hours: int = 24
+    """So long an installer works once it was published or started."""
 
 
 class PoolInstallation(pulumi.ComponentResource):
@@ -96,8 +100,8 @@ class PoolInstallation(pulumi.ComponentResource):
         members = list(args.pool.machines)
         self.installed: list[pulumi.Resource] = []
         """What to depend on, to come after all machines were started from their disks."""
-        self.generations: list[pulumi.Output[str]] = []
-        """What each machine runs: changes when it was installed again."""
+        self.generations: dict[str, pulumi.Output[str]] = {}
+        """What each machine runs, by full name: changes when it was installed again."""
         for node, machine in args.pool.machines.items():
             hostname = node.split(".", 1)[0]
             plan = args.machines[hostname]
@@ -127,6 +131,7 @@ class PoolInstallation(pulumi.ComponentResource):
                     artifacts=list(plan.places),
                     ordered=args.ordered,
                     consent=hostname in args.reprovisioning.consent,
+                    keep=args.reprovisioning.keep,
                     max_unavailable=args.reprovisioning.max_unavailable,
                     members=members,
                     credentials=args.credentials,
@@ -136,9 +141,10 @@ class PoolInstallation(pulumi.ComponentResource):
                     check=plan.check,
                     log_directory=args.access.log_directory,
                     timeout_seconds=args.timeout,
+                    valid_hours=args.valid_hours,
                 ),
                 pulumi.ResourceOptions(depends_on=[machine.resource, *plan.after], parent=self),
             )
             self.installed.append(installation)
-            self.generations.append(installation.generation)
+            self.generations[node] = installation.generation
         self.register_outputs({"nodes": members})

@@ -73,6 +73,7 @@ class Job:
     artifacts: tuple[Place, ...]
     ordered: bool
     consent: bool
+    keep: bool
     max_unavailable: int
     members: tuple[str, ...]
     credentials: Mapping[str, Any] | None
@@ -82,6 +83,7 @@ class Job:
     check: str | None
     log_directory: str | None
     timeout: float
+    valid_hours: float
 
     @property
     def installed(self) -> Node:
@@ -120,11 +122,11 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
     reader = Reader(inputs)
     reader.only("platform", "machineId", "hostname", "node", "role", "pool", "cluster", "generation", "runs",
                 "address", "addresses", "port", "hostKey", "liveHostKey", "user", "privateKey", "live", "mac", "script",
-                "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent",
+                "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent", "keep",
                 "maxUnavailable", "members", "credentials", "drainTimeoutSeconds", "preRebootCommands", "pxeCommands",
-                "check", "logDirectory", "timeoutSeconds")  # fmt: skip
+                "check", "logDirectory", "timeoutSeconds", "validHours")  # fmt: skip
     runs = reader.section("runs")
-    runs.only("release", "kernelArguments", "consoles", "ignition")
+    runs.only("release", "kernelArguments", "consoles", "ignition", "installation")
     address = reader.text("address", pattern=r"[\d.]+", what="an IPv4 address")
     job = Job(
         platform=reader.text("platform", pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS)),
@@ -144,13 +146,14 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
         private_key=reader.text("privateKey"),
         live=_live(reader),
         mac=reader.optional_text("mac", pattern=MAC, what="a MAC address"),
-        script=reader.optional_text("script", pattern=r"#!ipxe\n.*", what="an iPXE script"),
+        script=reader.optional_text("script", pattern=r"#!ipxe\n(.*\n)?kernel .*", what="an iPXE script with a kernel"),
         chain=reader.optional_text("chain", pattern=r"#!ipxe\n.*", what="an iPXE script"),
         user_data=reader.optional_text("userData"),
         ipxe_script_url=reader.optional_text("ipxeScriptUrl", pattern=URL, what="a URL"),
         artifacts=tuple(_place(member) for member in reader.sections("artifacts")),
         ordered=reader.boolean("ordered"),
         consent=reader.boolean("consent"),
+        keep=reader.boolean("keep"),
         max_unavailable=int(reader.number("maxUnavailable", default=1, minimum=1)),
         members=reader.texts("members", pattern=HOST_NAME, what="a node name"),
         credentials=_credentials(reader),
@@ -160,6 +163,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
         check=reader.optional_text("check"),
         log_directory=reader.optional_text("logDirectory", pattern=r"/.*", what="an absolute path"),
         timeout=reader.number("timeoutSeconds", default=3600, minimum=1),
+        valid_hours=reader.number("validHours", default=24, minimum=0),
     )
     needed = ("mac", "script", "chain") if job.platform == "redfish" else ("userData", "ipxeScriptUrl")
     for key in needed if job.platform else ():

@@ -165,6 +165,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("controlPlane", {"kernelArguments": ["a b"]}, "controlPlane.kernelArguments", "is not one argument", "per list"),
     ("workers", {"kernelArguments": [""]}, "workers.kernelArguments", "is not one argument", "per list item"),
     ("reprovision", {"maxUnavailable": 0}, "reprovision.maxUnavailable", "greater than or equal to 1", "how many"),
+    ("reprovision", {"controlPlane": "ignore"}, "reprovision.controlPlane", "it should be 'refuse' or 'keep'", "keep:"),
     ("reprovision", {"drainTimeout": 0}, "reprovision.drainTimeout", "greater than or equal to 1", "seconds until"),
     (
         "reprovision",
