@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pulumi
 
@@ -106,9 +106,10 @@ class Boots:
         urls = self._script_urls(
             f"{name}-boot-scripts", {f"{hostname}.ipxe": each.script for hostname, each in prepared.items()}
         )
+        prepared = {hostname: replace(each, script_url=urls[f"{hostname}.ipxe"]) for hostname, each in prepared.items()}
         boots = {
-            hostname: Boot(ipxe_script_url=urls[f"{hostname}.ipxe"], user_data=system.pointer, always_pxe=False)
-            for hostname, system in systems.items()
+            hostname: Boot(ipxe_script_url=each.script_url, user_data=each.system.pointer, always_pxe=False)
+            for hostname, each in prepared.items()
         }
         return PoolBoots(boots=boots, prepared=prepared)
 

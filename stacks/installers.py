@@ -58,6 +58,8 @@ class Prepared:
     """The kernel arguments of the live system that installs it; secret."""
     script: pulumi.Output[str]
     """The iPXE script that boots that; secret."""
+    script_url: pulumi.Output[str] | None = None
+    """Where it was uploaded, for platforms that are told a URL."""
 
 
 class Installers:
@@ -184,6 +186,7 @@ class Installers:
             script=prepared.script if server else None,
             chain=site.chain_script() if server else None,
             user_data=None if server else system.pointer,
+            ipxe_script_url=prepared.script_url,
             check=check,
             after=after,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -33,7 +33,7 @@ class Address:
 
 @dataclass(frozen=True, kw_only=True)
 class Disk:
-    """One disk of a machine. What is on it stays until the machine is deleted."""
+    """One disk of a machine. What is on it stays until it is blanked, or the machine deleted."""
 
     serial: str
     """Its serial number, by which the operating system finds it below /dev/disk/by-id."""
@@ -74,6 +74,10 @@ class MachineBackend(Protocol):
         """Cut the power; nothing happens when it is off or unknown."""
         ...
 
+    async def blank(self, machine_id: str, serials: Collection[str]) -> None:
+        """Cut the power and have some of its disks be as they were when it was new."""
+        ...
+
     async def delete(self, machine_id: str) -> None:
         """Cut the power and forget everything about the machine."""
         ...
@@ -102,10 +106,6 @@ class RackBackend(MachineBackend, Protocol):
         """Press the power button and return: an operating system that listens shuts down and powers off, some time."""
         ...
 
-    def attend(self, machine_id: str, order: BootOrder) -> None:
-        """Ask `order` from now on about a machine that `SurvivesRestart.running` named; it is not rebooted."""
-        ...
-
 
 @runtime_checkable
 class SurvivesRestart(Protocol):
@@ -113,4 +113,8 @@ class SurvivesRestart(Protocol):
 
     def running(self) -> frozenset[str]:
         """Ids of the machines that are up without having been powered on by this process."""
+        ...
+
+    def attend(self, machine_id: str, order: BootOrder) -> None:
+        """Ask `order` from now on about a machine that `running` named; it is not rebooted."""
         ...

@@ -12,6 +12,7 @@ import logging
 import re
 import shutil
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 
 from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
@@ -94,9 +95,11 @@ class LibvirtBackend:
             if machine_id in await self._running():
                 await self._daemon.virsh("shutdown", machine_id, "--mode", "acpi")
 
-    def attend(self, machine_id: str, order: BootOrder) -> None:
-        """Never called: machines do not outlive this process."""
-        raise BackendError(f"machine {machine_id} does not run")
+    async def blank(self, machine_id: str, serials: Collection[str]) -> None:
+        """Cut the power and remove disks: the next start makes new ones."""
+        await self.power_off(machine_id)
+        for serial in serials:
+            (self.machines / machine_id / disk_file(serial)).unlink(missing_ok=True)
 
     async def delete(self, machine_id: str) -> None:
         """Cut the power and forget the machine, its addresses, its disks and its console."""

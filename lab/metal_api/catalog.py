@@ -63,8 +63,25 @@ class Facility:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drive:
+    """A drive of a plan; `mib` is what the lab's machines have of it."""
+
+    size: str
+    mib: int
+    kind: str = "SSD"
+    category: str = "storage"
+
+    def document(self) -> Json:
+        """As the API shows it."""
+        return {"count": 1, "size": self.size, "type": self.kind, "category": self.category}
+
+
+BOOT_DRIVE = Drive(size="240GB", mib=4096, category="boot")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A kind of server. What the lab gives a machine is far smaller: see `memory_mib` and `cpus`."""
+    """A kind of server. What the lab gives a machine is far smaller: see `memory_mib`, `cpus` and `Drive.mib`."""
 
     slug: str
     cpu: str
@@ -72,6 +89,8 @@ class Plan:
     price: float
     memory_mib: int = 1024
     cpus: int = 1
+    drives: tuple[Drive, ...] = (BOOT_DRIVE, Drive(size="480GB", mib=8192))
+    """The operating system's is the first."""
 
     def document(self) -> Json:
         """As the API shows it; the lab's sizes do not appear."""
@@ -94,7 +113,7 @@ class Plan:
             "specs": {
                 "cpus": [{"count": 1, "type": self.cpu}],
                 "memory": {"total": self.memory},
-                "drives": [{"count": 2, "size": "480GB", "type": "SSD", "category": "boot"}],
+                "drives": [drive.document() for drive in self.drives],
                 "nics": [{"count": 2, "type": "10Gbps"}],
                 "features": {"raid": False, "txt": True, "uefi": True},
             },
@@ -160,7 +179,13 @@ PLANS = {
         Plan(slug="m3.small.x86", cpu="Intel Xeon E-2378G", memory="64GB", price=1.05),
         Plan(slug="m3.large.x86", cpu="AMD EPYC 7502P", memory="256GB", price=3.1),
         Plan(slug="n3.xlarge.x86", cpu="Intel Xeon Gold 6314U", memory="512GB", price=4.5),
-        Plan(slug="s3.xlarge.x86", cpu="Intel Xeon 4214", memory="192GB", price=2.95),
+        Plan(
+            slug="s3.xlarge.x86",
+            cpu="Intel Xeon 4214",
+            memory="192GB",
+            price=2.95,
+            drives=(BOOT_DRIVE, Drive(size="8TB", mib=16384, kind="HDD")),
+        ),
         Plan(slug="x1.small.x86", cpu="Intel Xeon E3-1578L", memory="32GB", price=0.4),
     )
 }

@@ -82,6 +82,8 @@ class Device:
     network_frozen: bool = False
     extra_keys: list[str] = field(default_factory=list[str])
     """Public keys given in the request itself (`ssh_keys`)."""
+    blanking: list[str] = field(default_factory=list[str])
+    """Serial numbers of the disks that the reinstallation under way still has to wipe."""
     events: list[Event] = field(default_factory=list[Event])
 
     @property

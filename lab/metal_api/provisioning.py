@@ -6,11 +6,21 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from lab.machines.base import BackendError, MachineBackend, MachineSpec, SurvivesRestart
+from lab.machines.base import (
+    BackendError,
+    BootDevice,
+    Disk,
+    MachineBackend,
+    MachineSpec,
+    SurvivesRestart,
+)
 from lab.metal_api.catalog import PLANS
 from lab.metal_api.exceptions import Unprocessable
 from lab.metal_api.models import Device
 from lab.metal_api.state import GONE, Account
+
+_INSTALLING = frozenset({"queued", "provisioning", "reinstalling"})
+"""States of a device whose script was not served yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +41,12 @@ class Provisioner:
         self._machines = machines
         self._pace = pace
         self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def attend(self) -> None:
+        """After a restart, as soon as the machines are there: what is up already asks us what it boots."""
+        if isinstance(self._machines, SurvivesRestart):
+            for identity in self._machines.running() & self._account.devices.keys():
+                self._machines.attend(identity, self.boots)
 
     async def resume(self) -> None:
         """After a restart: finish what was under way, switch on what was on."""
@@ -87,10 +103,15 @@ class Provisioner:
         self._account.add_event(device, "power.reboot", f"{device.hostname} rebooted")
         self._start(device, self._boot)
 
-    def reinstall(self, device: Device) -> None:
-        """Only an active or an inactive device can be reinstalled. Its disks stay as they are, as on fast ones."""
+    def reinstall(self, device: Device, *, preserve_data: bool, fast: bool) -> None:
+        """Only an active or an inactive device can be reinstalled.
+
+        All disks are wiped; with `preserve_data` only the operating system's, if it is not to go `fast`: then none is.
+        """
         if device.state != "inactive":
             self._require(device, "active")
+        serials = [disk.serial for disk in spec_of(device).disks]
+        device.blanking = [] if fast else serials[:1] if preserve_data else serials
         self._account.set_state(device, "reinstalling", powered=False)
         self._account.add_event(device, "instance.reinstalling", f"{device.hostname} is being reinstalled")
         self._start(device, self._reinstall)
@@ -103,6 +124,13 @@ class Provisioner:
             self._account.add_event(device, "provisioning.110", "Provision complete! Your device is ready to go.")
         elif device.state == "powering_on":
             self._account.set_state(device, "active")
+
+    def boots(self, machine_id: str) -> tuple[BootDevice, ...]:
+        """The network until it got its script, then its disk; a device with `always_pxe` the network, ever."""
+        device = self._account.devices.get(machine_id)
+        if device is None or device.always_pxe or device.state in _INSTALLING:
+            return ("network",)
+        return ("disk",)
 
     def _require(self, device: Device, state: str) -> None:
         if device.state != state:
@@ -146,13 +174,16 @@ class Provisioner:
         await self._boot(device)
 
     async def _reinstall(self, device: Device) -> None:
-        await self._machines.power_off(device.id)
+        await self._machines.blank(device.id, device.blanking)
+        device.blanking = []
         await self._account.clock.sleep(self._pace.provisioning)
         self._account.set_state(device, "reinstalling", powered=True)
         await self._boot(device)
 
     async def _boot(self, device: Device) -> None:
-        await self._machines.power_on(spec_of(device))
+        await self._machines.power_on(spec_of(device), self.boots)
+        if device.state == "powering_on" and not device.always_pxe:
+            self._account.set_state(device, "active")  # no script is served, which would tell
 
     async def _power_off(self, device: Device) -> None:
         await self._machines.power_off(device.id)
@@ -176,4 +207,8 @@ def spec_of(device: Device) -> MachineSpec:
         addresses=tuple(device.addresses),
         memory_mib=plan.memory_mib,
         cpus=plan.cpus,
+        disks=tuple(
+            Disk(serial=f"{device.id[-12:]}{number}", size_mib=drive.mib, rotational=drive.kind == "HDD")
+            for number, drive in enumerate(plan.drives)
+        ),
     )

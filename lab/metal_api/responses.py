@@ -17,7 +17,7 @@ SOS_HOST = "sos.{facility}.platformequinix.com"
 PER_PAGE, MAX_PER_PAGE = 10, 1000
 _ACTIONS = {
     "active": ("power_off", "reboot", "reinstall", "rescue"),
-    "inactive": ("power_on",),
+    "inactive": ("power_on", "reinstall"),
 }
 
 

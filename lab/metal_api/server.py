@@ -84,6 +84,7 @@ class Service:
             self._servers.append((wire.server(app, certificate=certificate), wire.listen(address, port)))
         await self._routing.start()
         await self._machines.open()
+        self._provisioner.attend()
         for server, sock in self._servers:
             self._tasks.append(await server.begin(sock))
         self._sos = await sos.serve(self.account, self._machines, places.sos, self._sos_key())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -157,12 +158,14 @@ class Views(Operations):
             "power_on": self._provisioner.power_on,
             "power_off": self._provisioner.power_off,
             "reboot": self._provisioner.reboot,
-            "reinstall": self._provisioner.reinstall,
+            "reinstall": partial(
+                self._provisioner.reinstall,
+                preserve_data=bool(body.get("preserve_data")),
+                fast=bool(body.get("deprovision_fast")),
+            ),
         }
         if kind == "rescue":
             raise NotImplementedInLab("device action rescue")
-        if kind == "reinstall" and not (body.get("preserve_data") and body.get("deprovision_fast")):
-            raise NotImplementedInLab("device action reinstall that wipes disks")
         if kind == "reinstall" and {"operating_system", "ipxe_script_url"} & body.keys():
             raise NotImplementedInLab("device action reinstall with another system")
         if kind not in actions:

@@ -274,6 +274,18 @@ def test_an_installed_machine_does_not_loop_into_the_network(device: dict[str, A
     assert recorder.one("da11-bootstrap").inputs["alwaysPxe"] is True, "it runs from memory, wherever it is"
 
 
+def test_an_installed_machine_is_installed_again_by_what_it_was_ordered_with() -> None:
+    recorder, _ = _run(boot={**stack_file("da11")["boot"], "install": {"device": {"smallest": True}}})
+    devices = recorder.of(_DEVICE)
+    scripts = {device.inputs["ipxeScriptUrl"] for device in devices}
+    assert len(scripts) == len(devices), "each has its own"
+    for device in devices:
+        installation = recorder.one(f"{device.name.removesuffix('-device')}-installation").inputs
+        assert (installation["platform"], installation["ordered"]) == ("equinix-metal", True)
+        assert plain(installation["ipxeScriptUrl"]) == device.inputs["ipxeScriptUrl"]
+        assert plain(installation["userData"]) == plain(device.inputs["userData"])
+
+
 _VIP_UNIT = "metal-ipi-kube-vip.service"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 
 from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
@@ -76,6 +77,13 @@ class SimulatedBackend:
         machine = self._machines.get(machine_id)
         if machine is not None:
             await machine.power_off()
+
+    async def blank(self, machine_id: str, serials: Collection[str]) -> None:
+        """Cut off, remove disks: the next boot makes new ones."""
+        machine = self._machines.get(machine_id)
+        if machine is not None:
+            await machine.power_off()
+            machine.blank(serials)
 
     async def delete(self, machine_id: str) -> None:
         """Cut off, remove everything."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import shutil
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -126,6 +126,12 @@ class Machine:
     def kexec(self, kernel: Kernel) -> None:
         """The operating system starts another kernel, in the background, without the firmware."""
         self._wish(self._leave("Rebooting with kexec", lambda: self._start(kernel)))
+
+    def blank(self, serials: Collection[str]) -> None:
+        """Take disks out of a machine that is off; the firmware puts in new ones."""
+        for disk in self._disks.all:
+            if disk.serial in serials:
+                disk.path.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Delete the machine's directory."""

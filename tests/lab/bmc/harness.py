@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Collection, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -65,8 +65,8 @@ class FakeMachines:
         if self.listens:
             self.orders.pop(machine_id, None)
 
-    def attend(self, machine_id: str, order: BootOrder) -> None:
-        self.orders[machine_id] = order
+    async def blank(self, machine_id: str, serials: Collection[str]) -> None:
+        raise NotImplementedError("no BMC wipes disks")
 
     def console(self, machine_id: str) -> bytes:
         return b""

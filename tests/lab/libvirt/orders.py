@@ -79,6 +79,8 @@ async def main(state: Path) -> dict[str, Any]:
         files = sorted(path.name for path in disk.parent.iterdir())
         console = backend.console(SPEC.id).decode(errors="replace")
         kept = [path.stat().st_size for path in sorted(disk.parent.glob("disk-*"))]
+        await backend.blank(SPEC.id, ["LAB0"])
+        after = sorted(path.name for path in disk.parent.glob("disk-*"))
         await backend.delete(SPEC.id)
         gateway = await asyncio.create_subprocess_exec(
             *("ip", "-o", "-4", "address", "show", "to", plan.GATEWAY), stdout=asyncio.subprocess.PIPE
@@ -91,7 +93,15 @@ async def main(state: Path) -> dict[str, Any]:
         await backend.close()
         await world.close()
     return {
-        **{"before": before, "during": during, "asked": asked, "console": console, "files": files, "kept": kept},
+        **{
+            "before": before,
+            "during": during,
+            "asked": asked,
+            "console": console,
+            "files": files,
+            "kept": kept,
+            "after": after,
+        },
         **{"left": sorted(path.name for path in backend.machines.iterdir()), "gateway": addresses.decode()},
     }
 

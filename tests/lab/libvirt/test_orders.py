@@ -64,7 +64,8 @@ def test_power_off_from_inside_is_off(seen: dict[str, Any]) -> None:
     assert "last from disk" in seen["console"]
 
 
-def test_disks_are_kept_until_the_machine_is_deleted(seen: dict[str, Any]) -> None:
+def test_disks_are_kept_until_they_are_blanked_or_the_machine_is_deleted(seen: dict[str, Any]) -> None:
     assert seen["files"] == ["console.log", "disk-LAB0.img", "disk-LAB1.img"]
     assert seen["kept"] == [16 << 20, 16 << 20]
+    assert seen["after"] == ["disk-LAB1.img"]
     assert seen["left"] == []

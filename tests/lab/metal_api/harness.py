@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -63,8 +63,12 @@ class FakeMachines:
 
     calls: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     specs: dict[str, MachineSpec] = field(default_factory=dict[str, MachineSpec])
+    orders: dict[str, BootOrder] = field(default_factory=dict[str, BootOrder])
+    blanked: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     refuse: str | None = None
     printed: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    survivors: frozenset[str] = frozenset()
+    """What is up although nobody here switched it on."""
 
     async def open(self) -> None:
         self.calls.append(("open", ""))
@@ -72,14 +76,25 @@ class FakeMachines:
     async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
         if self.refuse is not None:
             raise BackendError(self.refuse)
-        self.specs[spec.id] = spec
+        self.specs[spec.id], self.orders[spec.id] = spec, order
         self.calls.append(("power_on", spec.id))
 
     async def power_off(self, machine_id: str) -> None:
         self.calls.append(("power_off", machine_id))
 
+    async def blank(self, machine_id: str, serials: Collection[str]) -> None:
+        await self.power_off(machine_id)
+        self.blanked.append(tuple(serials))
+
     async def delete(self, machine_id: str) -> None:
         self.calls.append(("delete", machine_id))
+
+    def running(self) -> frozenset[str]:
+        return self.survivors
+
+    def attend(self, machine_id: str, order: BootOrder) -> None:
+        assert machine_id in self.survivors
+        self.orders[machine_id] = order
 
     def console(self, machine_id: str) -> bytes:
         return self.printed.get(machine_id, b"")
@@ -135,6 +150,10 @@ class World:
         answer = await self.client.get(f"/metal/v1/devices/{identity}")
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    def boots(self, identity: str) -> tuple[str, ...]:
+        """What a machine that resets itself now would boot."""
+        return self.machines.orders[identity](identity)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Let background tasks run until something holds; fails after many turns, not after a time."""

@@ -6,6 +6,8 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.lab.metal_api.harness import PROJECT, PUBLIC_KEY, world
 
 
@@ -83,6 +85,46 @@ def test_power_actions(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("always_pxe", [False, True])
+def test_a_device_boots_its_disk_once_it_got_its_script(tmp_path: Path, always_pxe: bool) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            device = await lab.order(always_pxe=always_pxe)
+            await lab.until(lambda: bool(lab.machines.specs))
+            sizes = [(disk.size_mib, disk.rotational) for disk in lab.machines.specs[device["id"]].disks]
+            assert sizes == [(4096, False), (8192, False)]
+            assert lab.boots(device["id"]) == ("network",)
+            shown = await lab.booted(device["id"])
+            assert shown["always_pxe"] is always_pxe
+            after = ("network",) if always_pxe else ("disk",)
+            assert lab.boots(device["id"]) == after
+            path = f"/metal/v1/devices/{device['id']}"
+            assert (await lab.client.post(f"{path}/actions", json={"type": "reboot"})).status_code == 202
+            assert lab.boots(device["id"]) == after
+            await lab.client.put(path, json={"always_pxe": not always_pxe})
+            assert lab.boots(device["id"]) == (("disk",) if always_pxe else ("network",))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("always_pxe", "state"), [(False, "active"), (True, "powering_on")])
+def test_a_device_that_boots_its_disk_is_active_without_a_script(tmp_path: Path, always_pxe: bool, state: str) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            device = await lab.order(always_pxe=always_pxe)
+            await lab.booted(device["id"])
+            record, actions = lab.account.devices[device["id"]], f"/metal/v1/devices/{device['id']}/actions"
+            await lab.client.post(actions, json={"type": "power_off"})
+            await lab.until(lambda: record.state == "inactive")
+            lab.machines.calls.clear()
+            await lab.client.post(actions, json={"type": "power_on"})
+            await lab.until(lambda: bool(lab.machines.calls))
+            await asyncio.sleep(0)
+            assert record.state == state
+
+    asyncio.run(run())
+
+
 def test_reinstallation(tmp_path: Path) -> None:
     async def run() -> None:
         async with world(tmp_path) as lab:
@@ -91,20 +133,73 @@ def test_reinstallation(tmp_path: Path) -> None:
             gentle = {"type": "reinstall", "preserve_data": True, "deprovision_fast": True}
             assert (await lab.client.post(f"{path}/actions", json=gentle)).status_code == 422
             await lab.booted(device["id"])
-            assert (await lab.client.post(f"{path}/actions", json={"type": "reinstall"})).status_code == 501
             another = {**gentle, "ipxe_script_url": "http://boot.facility.test/other.ipxe"}
             assert (await lab.client.post(f"{path}/actions", json=another)).status_code == 501
             lab.machines.calls.clear()
             lab.clock.runs.clear()
             assert (await lab.client.post(f"{path}/actions", json=gentle)).status_code == 202
             record = lab.account.devices[device["id"]]
-            assert record.state == "reinstalling"
+            assert (record.state, lab.boots(device["id"])) == ("reinstalling", ("network",))
             assert (await lab.client.post(f"{path}/actions", json=gentle)).status_code == 422
             lab.clock.runs.set()
             assert (await lab.booted(device["id"]))["state"] == "active"
+            assert lab.boots(device["id"]) == ("disk",)
             assert lab.machines.calls == [("power_off", device["id"]), ("power_on", device["id"])]
             events = (await lab.client.get(f"{path}/events")).json()["events"]
             assert [event["type"] for event in events].count("instance.reinstalling") == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("asked", "wiped"),
+    [
+        ({}, 2),
+        ({"preserve_data": True}, 1),
+        ({"deprovision_fast": True}, 0),
+        ({"preserve_data": True, "deprovision_fast": True}, 0),
+    ],
+)
+def test_what_a_reinstallation_wipes(tmp_path: Path, asked: dict[str, bool], wiped: int) -> None:
+    """From a device that is off, and when the API is killed after its answer: what it has to wipe is not forgotten."""
+
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            device = await lab.order()
+            await lab.booted(device["id"])
+            serials = tuple(disk.serial for disk in lab.machines.specs[device["id"]].disks)
+            actions = f"/metal/v1/devices/{device['id']}/actions"
+            await lab.client.post(actions, json={"type": "power_off"})
+            await lab.until(lambda: lab.account.devices[device["id"]].state == "inactive")
+            offered = (await lab.device(device["id"]))["actions"]
+            assert {"type": "reinstall", "name": "Reinstall"} in offered
+            assert (await lab.client.post(actions, json={"type": "reinstall", **asked})).status_code == 202
+            as_killed = (tmp_path / "account.json").read_text()
+            await lab.until(lambda: bool(lab.machines.blanked))
+            assert lab.machines.blanked == [serials[:wiped]]
+        after = tmp_path / "after"
+        after.mkdir()
+        (after / "account.json").write_text(as_killed)
+        async with world(after) as lab:
+            await lab.provisioner.resume()
+            assert (await lab.booted(device["id"]))["state"] == "active"
+            assert lab.machines.blanked == [serials[:wiped]]
+
+    asyncio.run(run())
+
+
+def test_machines_that_outlive_the_api_ask_its_successor_what_to_boot(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            device = await lab.order()
+            await lab.booted(device["id"])
+        async with world(tmp_path) as lab:
+            lab.machines.survivors = frozenset({device["id"], "somebody else's"})
+            lab.provisioner.attend()
+            assert lab.machines.orders.keys() == {device["id"]}
+            assert lab.boots(device["id"]) == ("disk",)
+            await lab.provisioner.resume()
+            assert not lab.machines.calls
 
     asyncio.run(run())
 

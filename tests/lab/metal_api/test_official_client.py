@@ -81,6 +81,30 @@ def test_the_official_client(tmp_path: Path) -> None:
         assert not lab.account.keys
 
 
+def test_the_official_client_has_a_device_reinstalled(tmp_path: Path) -> None:
+    with connected(tmp_path) as (metal, client, lab):
+        devices = metal.DevicesApi(client)
+        device = ordered(metal, devices)
+        assert (device.always_pxe, device.ipxe_script_url) == (False, "http://boot.facility.test/boot.ipxe")
+        drives = device.plan.specs.drives
+        assert [(drive.count, drive.size, drive.type, drive.category) for drive in drives] == [
+            (1, "240GB", "SSD", "boot"),
+            (1, "480GB", "SSD", "storage"),
+        ]
+        for _ in range(1000):
+            if devices.find_device_by_id(device.id).state == "provisioning":
+                break
+        lab.provisioner.script_served(lab.account.devices[device.id])
+        url = "http://boot.facility.test/again.ipxe"
+        changed = devices.update_device(device.id, metal.DeviceUpdateInput(ipxe_script_url=url, userdata="{}"))
+        assert (changed.ipxe_script_url, changed.userdata) == (url, "{}")
+        offered = {action.type for action in devices.find_device_by_id(device.id).actions}
+        assert "reinstall" in offered
+        asked = metal.DeviceActionInput(type="reinstall", preserve_data=True, deprovision_fast=True)
+        devices.perform_action(device.id, asked)
+        assert devices.find_device_by_id(device.id).state == "reinstalling"
+
+
 def test_the_official_client_speaks_of_addresses_and_bgp(tmp_path: Path) -> None:
     with connected(tmp_path) as (metal, client, lab):
         devices, ips, bgp = metal.DevicesApi(client), metal.IPAddressesApi(client), metal.BGPApi(client)

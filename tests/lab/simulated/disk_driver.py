@@ -215,6 +215,7 @@ async def observe(rack: Rack) -> dict[str, Any]:
     seen["second disk"].append(rack.second_disk())
     await _restart(rack, seen)
     await _rescue(rack, seen)
+    await _blank(rack, seen)
     await rack.backend.delete(SPEC.id)
     seen["left"] = [path.name for path in rack.directory.parent.iterdir()]
     await rack.backend.close()
@@ -323,6 +324,16 @@ async def _rescue(rack: Rack, seen: dict[str, Any]) -> None:
     await rack.on(("disk",))
     await rack.printed("grub rescue>", before)
     seen["rescue"] = await rack.backend.power_state(SPEC.id)
+
+
+async def _blank(rack: Rack, seen: dict[str, Any]) -> None:
+    """The disk that it boots from is made as good as new."""
+    await rack.backend.blank(SPEC.id, ["first"])
+    seen["blank"] = await rack.backend.power_state(SPEC.id)
+    before = len(rack.console())
+    await rack.on(("disk",))
+    await rack.printed("No bootable device", before)
+    seen["second disk"].append(rack.second_disk())
 
 
 async def _restart(rack: Rack, seen: dict[str, Any]) -> None:

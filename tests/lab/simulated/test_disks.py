@@ -98,9 +98,13 @@ def test_a_disk_without_its_boot_partition_ends_in_rescue_mode(seen: dict[str, A
     assert seen["rescue"] == "on"
 
 
+def test_a_blank_disk_boots_nothing(seen: dict[str, Any]) -> None:
+    assert seen["blank"] == "off"
+
+
 def test_the_other_disk_is_never_written(seen: dict[str, Any]) -> None:
-    before, after = seen["second disk"]
-    assert before == after
+    before, *after = seen["second disk"]
+    assert after == [before, before]
 
 
 def test_machines_outlive_the_process_that_runs_them(seen: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,6 +29,8 @@ _VALUES = (
 )
 _ENTRY = "loader/entries/ostree-1.conf"
 _ARGUMENTS = ("$ignition_firstboot", "rw", "root=LABEL=root")
+_SERIAL = re.compile(r"(?P<port>tty(?:S|AMA)\d+)(?:,(?P<speed>\d+)(?:(?P<parity>[noe])(?P<bits>[5-8])?)?)?")
+_SCREENS = ("tty0", "hvc0", "ttysclp0")
 _HASHES = {"sha256": hashlib.sha256, "sha512": hashlib.sha512}
 
 
@@ -202,9 +205,19 @@ def _configure(boot: Path, options: _Options, ignition: bytes | None) -> None:
     if firstboot:
         (boot / "ignition.firstboot").write_text(f'set ignition_network_kcmdline="{firstboot}"\n')
     arguments = [f"ignition.platform.id={options.values.get('platform', 'metal')}", *_ARGUMENTS]
-    arguments += [f"console={console}" for console in options.lists["console"]]
+    arguments += [f"console={_console(console)}" for console in options.lists["console"]]
     arguments = [entry for entry in arguments if entry not in options.lists["delete-karg"]]
     (boot / _ENTRY).write_text(_entry([*arguments, *options.lists["append-karg"]]))
+
+
+def _console(given: str) -> str:
+    """As it is written down: all about a serial line is said."""
+    if given in _SCREENS:
+        return given
+    serial = _SERIAL.fullmatch(given)
+    if serial is None:
+        raise Refused(f"invalid or unsupported console argument: {given}")
+    return f"{serial['port']},{serial['speed'] or 9600}{serial['parity'] or 'n'}{serial['bits'] or 8}"
 
 
 def _entry(arguments: list[str]) -> str:
