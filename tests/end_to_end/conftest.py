@@ -10,7 +10,7 @@ import pytest
 
 from lab import control
 from lab.setup import settle
-from tests.end_to_end.project import Project
+from tests.end_to_end.project import RACK, Project
 
 
 def copies(
@@ -39,6 +39,12 @@ def emulation() -> None:
 def emulated(tmp_path: Path, emulation: None) -> Generator[Project, None, None]:
     """A copy of the project whose machines are emulated."""
     yield from copies(tmp_path, machines="libvirt")
+
+
+@pytest.fixture
+def emulated_rack(tmp_path: Path, emulation: None) -> Generator[Project, None, None]:
+    """The same with the rack of servers."""
+    yield from copies(tmp_path, machines="libvirt", stack=RACK)
 
 
 @pytest.fixture
