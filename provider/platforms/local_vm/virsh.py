@@ -14,7 +14,7 @@ _NOT_CONNECTED = "failed to connect to the hypervisor"
 class Virsh:
     """virsh on the machine where the provider runs, connected to one libvirt."""
 
-    def __init__(self, uri: str, *, timeout: float = 60) -> None:
+    def __init__(self, uri: str, *, timeout: float = 120) -> None:
         """`timeout` is how long one command may take, in seconds."""
         self.uri = uri
         self._timeout = timeout
