@@ -124,7 +124,7 @@ class LocalVm:
         except RemoteError as error:
             hints = {
                 f"'{spec.bridge}'": "platform.bootstrap.bridge must be a bridge there (`ip link show type bridge`)",
-                str(spec.boot_image): "platform.bootstrap.bootImage must be a file there that QEMU may read",
+                f"'{spec.boot_image}'": "platform.bootstrap.bootImage must be a file there that QEMU may read",
                 "allocate memory": "platform.bootstrap.memory may be more than there is",
             }
             hint = next((f". {text}" for words, text in hints.items() if words in str(error)), "")
