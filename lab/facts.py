@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lab.bmc.identity import Bmc, Server
+from lab.bmc.identity import Bmc, Guest, Server
 from lab.errors import NotRunning
 from lab.layout import Layout, write_private
 from lab.network import plan
@@ -108,6 +108,8 @@ class Rack:
     prefix: int
     """Length of the prefix of their network."""
     nameserver: str
+    guest: Guest | None = None
+    """A virtual machine that there may be besides; None where machines are simulated: there is no libvirt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +162,8 @@ def load(layout: Layout) -> Facts | None:
 def _rack(raw: dict[str, Any]) -> Rack:
     documents: list[dict[str, Any]] = raw.pop("servers")
     servers = [Server(bmc=Bmc(**each.pop("bmc")), **each) for each in documents]
-    return Rack(servers=servers, **raw)
+    guest: dict[str, Any] | None = raw.pop("guest", None)
+    return Rack(servers=servers, guest=Guest(**guest) if guest else None, **raw)
 
 
 def require(layout: Layout) -> Facts:
@@ -187,6 +190,7 @@ def ensure(layout: Layout, machines: str, installer: Path, rack: int = 0) -> Fac
     import uuid
 
     from lab.bmc import identity
+    from lab.machines import libvirt_daemon
     from lab.network import upload_keys
 
     facts = Facts(
@@ -230,6 +234,7 @@ def ensure(layout: Layout, machines: str, installer: Path, rack: int = 0) -> Fac
             gateway=plan.GATEWAY,
             prefix=plan.INFRASTRUCTURE_PREFIX,
             nameserver=plan.DNS,
+            guest=identity.guest(libvirt_daemon.URI) if machines == "libvirt" else None,
         )
         if rack
         else None,

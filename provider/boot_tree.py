@@ -12,6 +12,7 @@ artifact directory belongs to one cluster: the last machine that is withdrawn ta
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from weakref import WeakKeyDictionary
 
@@ -23,6 +24,7 @@ DIRECTORY = "boot"
 CHAIN = "boot.ipxe"
 MAC = r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}"
 """A MAC address."""
+_DIGITS = 16
 _SCRIPT = r"(mac|uuid)-[0-9a-f-]+\.ipxe"
 
 _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
@@ -59,11 +61,17 @@ async def withdraw(settings: Settings, mac: str) -> None:
         await persistently(work)
 
 
-async def is_published(settings: Settings, mac: str) -> bool:
-    """Whether a machine that boots from the network finds its script."""
+async def is_published(settings: Settings, mac: str, script: str = "") -> bool:
+    """Whether a machine that boots from the network finds its script; with a digest, whether it finds that very one."""
     store = open_store(settings.need_artifacts())
     name = script_name(mac)
-    return name in await persistently(lambda: store.hashes(DIRECTORY, [name]))
+    hashes = await persistently(lambda: store.hashes(DIRECTORY, [name]))
+    return name in hashes and hashes[name].startswith(f"sha512-{script}")
+
+
+def digest(script: str) -> str:
+    """What a script is known again by in the boot tree: the beginning of its SHA-512."""
+    return hashlib.sha512(script.encode()).hexdigest()[:_DIGITS]
 
 
 def _lock() -> asyncio.Lock:

@@ -1,4 +1,4 @@
-"""The provider's configuration: four sections, each one JSON string, because provider configuration is flat.
+"""The provider's configuration: five sections, each one JSON string, because provider configuration is flat.
 
 Only the form is checked, and nothing is contacted: a preview without credentials gives `rehearsal` for each of them.
 Every section is optional; a resource that needs a missing one says so by name when it works.
@@ -15,11 +15,12 @@ from provider import bmc_settings, dns_settings
 from provider.bmc_settings import BmcSettings
 from provider.dns_settings import DnsSettings
 from provider.errors import InvalidInputs
-from provider.fields import PEM, PLACEHOLDER, SSH_KEY, URL, Problem, Reader
+from provider.fields import PEM, PLACEHOLDER, SSH_KEY, URI, URL, Problem, Reader
 from provider.values import Unknown
 
 METAL_ENDPOINT = "https://api.equinix.com/metal/v1"
-SECTIONS = ("metal", "bmcs", "dns", "artifacts")
+LIBVIRT_URI = "qemu:///system"
+SECTIONS = ("metal", "bmcs", "libvirt", "dns", "artifacts")
 _ENGINE_KEYS = frozenset({"version", "pluginDownloadURL", "parameterization"})
 
 
@@ -69,6 +70,8 @@ class Settings:
     metal: MetalSettings | None = None
     bmcs: Mapping[str, BmcSettings] | None = None
     """By server name."""
+    libvirt_uri: str = LIBVIRT_URI
+    """Which libvirt runs virtual machines."""
     dns: DnsSettings | None = None
     artifacts: ArtifactSettings | None = None
 
@@ -109,10 +112,11 @@ def parse(values: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     problems: list[Problem] = []
     root = Reader({key: value for key, value in values.items() if key not in _ENGINE_KEYS}, problems=problems)
     root.only(*SECTIONS)
-    metal, bmcs, dns, artifacts = (_section(root, key) for key in SECTIONS)
+    metal, bmcs, libvirt, dns, artifacts = (_section(root, key) for key in SECTIONS)
     settings = Settings(
         metal=None if metal is None else _metal(metal),
         bmcs=None if bmcs is None else bmc_settings.read(bmcs),
+        libvirt_uri=LIBVIRT_URI if libvirt is None else _libvirt(libvirt),
         dns=None if dns is None else dns_settings.read(dns),
         artifacts=None if artifacts is None else _artifacts(artifacts),
     )
@@ -139,6 +143,11 @@ def _metal(reader: Reader) -> MetalSettings:
     reader.only("authToken", "endpoint")
     endpoint = reader.text("endpoint", pattern=URL, what="a URL", default=METAL_ENDPOINT)
     return MetalSettings(auth_token=reader.text("authToken"), endpoint=endpoint.rstrip("/"))
+
+
+def _libvirt(reader: Reader) -> str:
+    reader.only("uri")
+    return reader.text("uri", pattern=URI, what="a connection URI of libvirt's, qemu:///system", default=LIBVIRT_URI)
 
 
 def _artifacts(reader: Reader) -> ArtifactSettings | None:

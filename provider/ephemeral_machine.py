@@ -1,7 +1,7 @@
 """EphemeralMachine: the bootstrap machine, which a `Removal` deletes within the same up.
 
 What a machine is, and how it is found again after a crash, is the platform's: one that is ordered carries tags; a
-server that is lent is known by the script it boots, and giving it back withdraws that.
+server that is lent, and a virtual machine, is known by the script it boots, and giving it back withdraws that.
 
 Life cycle: create looks for a machine of an earlier run and takes it over, else makes one, and waits until it is
 active. Later changes of the inputs change nothing: they take effect on the next installation. read reports a machine
@@ -83,10 +83,8 @@ class EphemeralMachine(ResourceType):
 async def remove_machine(context: Context, driver: MachineDriver[Any], machine_id: str, *, timeout: float) -> None:
     """Deletes a machine and waits until the platform no longer knows it."""
     machine = await driver.get(machine_id)
-    if machine is None:
-        return
-    if not machine.leaving:
-        await driver.delete(machine_id)
+    if machine is None or not machine.leaving:
+        await driver.delete(machine_id)  # one that went by itself may have left something behind
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
     while machine := await driver.get(machine_id):
         if backoff.over:
@@ -190,8 +188,8 @@ def _open(context: Context, inputs: Values) -> MachineDriver[Any]:
 
 
 def _addressed(machine: Machine, inputs: Values) -> Machine:
-    """With the addresses that are given: a server that is lent has those it is told."""
-    if not inputs.get("server"):
+    """With the addresses that are given, where the platform gives none."""
+    if not inputs.get("publicIpv4"):
         return machine
     public = str(inputs["publicIpv4"])
     return replace(machine, public_ipv4=public, private_ipv4=str(inputs.get("privateIpv4") or public))

@@ -50,6 +50,8 @@ class ProviderArgs:
     certificate) unless the system trusts it, "systemId"? (where there are several), "bootMethod"? (`pxe`, `uefi-http`
     or `virtual-media`), "bootMode"? (`bios` or `uefi`), "bootImage"? (URL of an iPXE image, for virtual-media),
     "bootUrl"? (for uefi-http; else what DHCP says)}."""
+    libvirt: pulumi.Input[Mapping[str, Any]] | None = None
+    """{"uri"?}: the libvirt that runs virtual machines, `qemu:///system` unless it says otherwise."""
     dns: pulumi.Input[Mapping[str, Any]] | None = None
     """One of, each with "zone"?, "propagation"? (`service`, or `authoritative`: all the zone's servers are waited for)
     and "propagationTimeout"? (seconds, 60):
@@ -68,7 +70,13 @@ class Provider(pulumi.ProviderResource):
     """An explicit provider. Each section travels as one JSON string, because provider configuration is flat."""
 
     def __init__(self, name: str, args: ProviderArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        sections = {"metal": args.metal, "bmcs": args.bmcs, "dns": args.dns, "artifacts": args.artifacts}
+        sections = {
+            "metal": args.metal,
+            "bmcs": args.bmcs,
+            "libvirt": args.libvirt,
+            "dns": args.dns,
+            "artifacts": args.artifacts,
+        }
         props = {
             key: pulumi.Output.secret(pulumi.Output.from_input(value)).apply(_section)
             for key, value in sections.items()
@@ -321,13 +329,60 @@ class LentServerArgs:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class LocalVmArgs:
+    """Arguments of `EphemeralMachine` for a virtual machine of the libvirt that the provider's section names."""
+
+    hostname: pulumi.Input[str]
+    """Host name."""
+    cluster: pulumi.Input[str]
+    """The cluster's domain: libvirt's domain is called `<hostname>.<cluster>`, and marked as the cluster's."""
+    mac: pulumi.Input[str]
+    """MAC address of its network card."""
+    public_ipv4: pulumi.Input[str]
+    """The address it gets there."""
+    bridge: pulumi.Input[str]
+    """The bridge that its network card is on."""
+    memory_mib: pulumi.Input[int]
+    """Memory."""
+    cpus: pulumi.Input[int]
+    """Virtual CPUs."""
+    boot_image: pulumi.Input[str] | None = None
+    """Path, where libvirt runs, of an image with iPXE to boot; not given: the firmware's iPXE, by DHCP."""
+    script: pulumi.Input[str]
+    """The iPXE script it boots, published as `boot/mac-….ipxe`. Secret."""
+    chain: pulumi.Input[str]
+    """Text of `boot/boot.ipxe`, which leads there."""
+    timeout_seconds: pulumi.Input[float] = 1800
+    """How long it may take to be gone."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "platform": "local-vm",
+            "hostname": self.hostname,
+            "cluster": self.cluster,
+            "mac": self.mac,
+            "publicIpv4": self.public_ipv4,
+            "bridge": self.bridge,
+            "memoryMib": self.memory_mib,
+            "cpus": self.cpus,
+            "bootImage": self.boot_image,
+            "script": pulumi.Output.secret(self.script),
+            "chain": self.chain,
+            "timeoutSeconds": self.timeout_seconds,
+        }
+
+
 class EphemeralMachine(_Resource):
     """A machine that is removed within the same up by a `Removal`, and stays gone."""
 
     _outputs = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state")
 
     def __init__(
-        self, name: str, args: EphemeralMachineArgs | LentServerArgs, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        args: EphemeralMachineArgs | LentServerArgs | LocalVmArgs,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, args.to_wire(), opts)
 

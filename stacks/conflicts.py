@@ -55,7 +55,7 @@ def _redfish(settings: Settings) -> _Found:
         yield from _unique(platform)
         yield from _network(platform)
         yield from _boot_methods(platform)
-        yield from _bootstrap(platform)
+        yield from _bootstrap(settings, platform)
         yield from _without_bgp(settings)
 
 
@@ -165,10 +165,12 @@ def _boot_methods(platform: Redfish) -> _Found:
             )
 
 
-def _bootstrap(platform: Redfish) -> _Found:
+def _bootstrap(settings: Settings, platform: Redfish) -> _Found:
     bootstrap = platform.bootstrap
     workers = [server.name for server in platform.of_role("worker")]
-    if not isinstance(bootstrap, Lend):
+    if isinstance(bootstrap, LocalVm):
+        yield from _local_vm(settings, platform, bootstrap)
+    elif not isinstance(bootstrap, Lend):
         yield (
             "platform.bootstrap.type",
             bootstrap.type,
@@ -188,6 +190,39 @@ def _bootstrap(platform: Redfish) -> _Found:
             bootstrap.server,
             "it is no worker of platform.servers",
             f"name one of: {', '.join(workers)}",
+        )
+
+
+def _local_vm(settings: Settings, platform: Redfish, bootstrap: LocalVm) -> _Found:
+    """Nobody tells it its network, or what to boot, but DHCP or the image it is given."""
+    if settings.boot.architecture != "x86_64":
+        yield (
+            "platform.bootstrap.type",
+            "local-vm",
+            f"the virtual machine is an x86_64 one, and boot.architecture is {settings.boot.architecture}",
+            "set it to lend, and server to a worker",
+        )
+    static = platform.network_boot == "static"
+    if static and bootstrap.boot_image is None:
+        yield (
+            "platform.bootstrap.bootImage",
+            "(not set)",
+            "with networkBoot static no DHCP leads the virtual machine to its script",
+            "set it to the path of an iPXE image (ISO) that sets the network, see docs/redfish.md",
+        )
+    if static and bootstrap.interface is None:
+        yield (
+            "platform.bootstrap.interface",
+            "(not set)",
+            "with networkBoot static nothing else tells the virtual machine",
+            "set it to what its network card is called there, enp1s0 for CoreOS on libvirt",
+        )
+    if not static and bootstrap.interface is not None:
+        yield (
+            "platform.bootstrap.interface",
+            bootstrap.interface,
+            "with networkBoot dhcp nothing reads it",
+            "remove it, or set networkBoot to static",
         )
 
 

@@ -13,7 +13,7 @@ from stacks.sections.artifacts import S3Artifacts
 from stacks.sections.base import REHEARSAL
 from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 from stacks.sections.machines import EquinixMetal
-from stacks.sections.redfish import Redfish, ServerBmc
+from stacks.sections.redfish import LocalVm, Redfish, ServerBmc
 from stacks.settings import Settings
 
 _REHEARSAL_URL = "https://rehearsal.invalid/artifacts"
@@ -33,13 +33,15 @@ def project_id(settings: Settings, metal: EquinixMetal) -> str | None:
 
 
 def provider_sections(settings: Settings) -> dict[str, dict[str, Any]]:
-    """The configuration of our own provider: `metal` or `bmcs`, `dns` and `artifacts`; secret as a whole."""
+    """The configuration of our own provider: `metal` or `bmcs`, `libvirt`, `dns` and `artifacts`; secret as a whole."""
     platform = settings.platform
-    machines = (
-        {"bmcs": {server.name: _bmc(platform.bmc_of(server)) for server in platform.servers}}
-        if isinstance(platform, Redfish)
-        else {"metal": {"authToken": auth_token(platform)}}
-    )
+    machines: dict[str, dict[str, Any]]
+    if isinstance(platform, Redfish):
+        machines = {"bmcs": {server.name: _bmc(platform.bmc_of(server)) for server in platform.servers}}
+        if isinstance(platform.bootstrap, LocalVm):
+            machines["libvirt"] = {"uri": platform.bootstrap.uri}
+    else:
+        machines = {"metal": {"authToken": auth_token(platform)}}
     sections = {**machines, "dns": _dns(settings), "artifacts": _artifacts(settings)}
     return {name: section for name, section in sections.items() if section is not None}
 

@@ -7,10 +7,10 @@ import pulumi
 from components.boot.network import StaticNetwork
 from components.machines.contract import Platform
 from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs
-from components.machines.redfish import Redfish, RedfishArgs, RedfishServer
+from components.machines.redfish import Redfish, RedfishArgs, RedfishServer, VirtualMachine
 from stacks import connections
 from stacks.names import Names
-from stacks.sections.redfish import Lend, Server
+from stacks.sections.redfish import Lend, LocalVm, Server
 from stacks.sections.redfish import Redfish as RedfishSettings
 from stacks.settings import Settings
 
@@ -23,7 +23,9 @@ def ignition_platform(settings: Settings) -> str:
 def platform(settings: Settings, ssh_public_key: pulumi.Input[str], opts: pulumi.ResourceOptions) -> Platform:
     """Declare the platform; `opts` hand on our own provider."""
     if isinstance(settings.platform, RedfishSettings):
-        return Redfish("platform", RedfishArgs(servers=_servers(settings, settings.platform)), opts)
+        section = settings.platform
+        args = RedfishArgs(servers=_servers(settings, section), bootstrap_vm=_bootstrap_vm(settings, section))
+        return Redfish("platform", args, opts)
     metal = settings.platform
     return EquinixMetal(
         "platform",
@@ -59,13 +61,18 @@ def network(settings: Settings, hostname: str) -> StaticNetwork | None:
     section = settings.platform
     if not isinstance(section, RedfishSettings) or section.network_boot == "dhcp":
         return None
-    assert section.gateway is not None and section.prefix is not None and section.interface is not None
+    vm = section.bootstrap if isinstance(section.bootstrap, LocalVm) else None
+    if vm is not None and hostname == Names.of(settings).bootstrap:
+        address, interface = vm.address, vm.interface
+    else:
+        address, interface = _servers(settings, section)[hostname].address, section.interface
+    assert section.gateway is not None and section.prefix is not None and interface is not None
     return StaticNetwork(
-        address=_servers(settings, section)[hostname].address,
+        address=address,
         gateway=section.gateway,
         prefix=section.prefix,
         hostname=settings.full(hostname),
-        interface=section.interface,
+        interface=interface,
         nameservers=section.nameservers,
     )
 
@@ -74,6 +81,21 @@ def _servers(settings: Settings, section: RedfishSettings) -> dict[str, RedfishS
     servers = {f"{settings.cluster_name}-{server.name}": _server(server) for server in section.servers}
     borrowed = lent(settings)
     return servers if borrowed is None else {**servers, Names.of(settings).bootstrap: servers[borrowed]}
+
+
+def _bootstrap_vm(settings: Settings, section: RedfishSettings) -> VirtualMachine | None:
+    if not isinstance(section.bootstrap, LocalVm):
+        return None
+    vm = section.bootstrap
+    return VirtualMachine(
+        cluster=settings.domain,
+        mac=vm.mac,
+        address=vm.address,
+        bridge=vm.bridge,
+        memory_mib=vm.memory,
+        cpus=vm.cpus,
+        boot_image=vm.boot_image,
+    )
 
 
 def _server(server: Server) -> RedfishServer:

@@ -295,7 +295,7 @@ class Cluster:
             "bootstrap-removal",
             BootstrapRemovalArgs(
                 machine=self.bootstrap,
-                platform=self.platform.kind,
+                platform=self.platform.ephemeral_kind,
                 dns=self.dns,
                 drain_seconds=settings.dns.ttl,
                 ignition=self.boots.bootstrap_ignition,

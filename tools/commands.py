@@ -133,12 +133,8 @@ def _machines(layout: Layout, wanted: str, asked: str | None, document: stackfil
             why="MACHINES, or metal-ipi:lab.machines in the stack file, names them",
             remedy=f"use one of {', '.join(KINDS)}",
         )
-    if chosen == "simulated" and stackfile.announces(document):
-        raise StackError(
-            f"stack '{layout.stack}' cannot have simulated machines",
-            why="metal-ipi:apiAddress is of type kube-vip, and simulated machines share one kernel: they speak no BGP",
-            remedy="use libvirt machines, or apiAddress of type dns-round-robin",
-        )
+    if chosen == "simulated" and (needed := stackfile.needs_emulation(document)):
+        raise StackError(f"stack '{layout.stack}' cannot have simulated machines", why=needed.why, remedy=needed.remedy)
     if not (layout.exists and layout.machines.exists()):
         return chosen
     existing = layout.machines.read_text().strip()

@@ -74,6 +74,32 @@ def announces(document: Tree) -> bool:
     return isinstance(address, dict) and cast(Tree, address).get("type") == "kube-vip"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Needed:
+    """Why a stack cannot have simulated machines."""
+
+    why: str
+    remedy: str
+
+
+_LIBVIRT = Needed(
+    why="metal-ipi:platform.bootstrap is of type local-vm, and simulated machines come without a libvirt",
+    remedy="use libvirt machines, or platform.bootstrap of type lend",
+)
+
+
+def needs_emulation(document: Tree) -> Needed | None:
+    """Why the stack cannot have simulated machines; None when it can."""
+    if announces(document):
+        return Needed(
+            why="metal-ipi:apiAddress is of type kube-vip, and simulated machines share one kernel: they speak no BGP",
+            remedy="use libvirt machines, or apiAddress of type dns-round-robin",
+        )
+    if _makes_vm(document):
+        return _LIBVIRT
+    return None
+
+
 def rack(document: Tree) -> int:
     """How many servers with a BMC the stack has; 0 when its machines are ordered."""
     return len(_servers(document))
@@ -144,14 +170,28 @@ def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
         bmc = {"address": real["bmc"]["address"], "username": real["bmc"]["username"]}
         servers.append(_merge({"bmc": bmc, "mac": real["mac"], "address": real["address"]}, server))
         secrets[f"{NAMESPACE}:platform.servers[{number}].bmc.password"] = real["bmc"]["password"]
-    return {"servers": servers, "bmc": {"ca": Path(facts["ca_path"]).read_text()}}, secrets
+    made: Tree = {}
+    if _makes_vm(document):
+        guest = facts["rack"].get("guest")
+        if guest is None:
+            raise StackError("the lab's machines are simulated", why=_LIBVIRT.why, remedy=_LIBVIRT.remedy)
+        made = {"bootstrap": {name: guest[name] for name in ("uri", "bridge", "mac", "address")}}
+    return {**made, "servers": servers, "bmc": {"ca": Path(facts["ca_path"]).read_text()}}, secrets
+
+
+def _rack_platform(document: Tree) -> Tree:
+    """The platform's section of a stack whose servers have BMCs; else empty."""
+    platform = _config(document).get(f"{NAMESPACE}:platform")
+    return cast(Tree, platform) if isinstance(platform, dict) and platform.get("type") == "redfish" else {}
+
+
+def _makes_vm(document: Tree) -> bool:
+    bootstrap = _rack_platform(document).get("bootstrap")
+    return isinstance(bootstrap, dict) and cast(Tree, bootstrap).get("type") == "local-vm"
 
 
 def _servers(document: Tree) -> list[Tree]:
-    platform = _config(document).get(f"{NAMESPACE}:platform")
-    if not isinstance(platform, dict) or cast(Tree, platform).get("type") != "redfish":
-        return []
-    servers = cast(Tree, platform).get("servers")
+    servers = _rack_platform(document).get("servers")
     return (
         [server for server in cast(list[Any], servers) if isinstance(server, dict)] if isinstance(servers, list) else []
     )

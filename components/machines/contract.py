@@ -99,6 +99,8 @@ class Platform(Protocol):
 
     kind: str
     """What our own provider calls it: `equinix-metal`, `redfish`."""
+    ephemeral_kind: str
+    """The same, of the machine that does not last: `equinix-metal`, `redfish`, `local-vm`."""
     ignition_platform: str
     """Ignition's platform id of its machines."""
     metadata_url: str | None

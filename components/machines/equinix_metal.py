@@ -60,7 +60,7 @@ class EquinixMetalArgs:
 class EquinixMetal(pulumi.ComponentResource):
     """The platform: project, SSH key, and the machines ordered from it."""
 
-    kind = "equinix-metal"
+    kind = ephemeral_kind = "equinix-metal"
     ignition_platform = "packet"
     metadata_url: str | None = "https://metadata.packet.net/metadata"
     project_id: pulumi.Output[str]

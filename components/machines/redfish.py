@@ -15,7 +15,7 @@ import pulumi
 
 from components.boot import site
 from components.machines.contract import BgpNeighbour, MachineArgs
-from provider.types import EphemeralMachine, LentServerArgs, RedfishMachine, RedfishMachineArgs
+from provider.types import EphemeralMachine, LentServerArgs, LocalVmArgs, RedfishMachine, RedfishMachineArgs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +35,33 @@ class RedfishServer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class VirtualMachine:
+    """The bootstrap machine, where no server is lent to it; which libvirt runs it is the provider's configuration."""
+
+    cluster: str
+    """The cluster's domain, which marks it."""
+    mac: str
+    """Of its network card, in lower case with colons."""
+    address: str
+    """The IPv4 address it is reached at."""
+    bridge: str
+    """The bridge its network card is on."""
+    memory_mib: int
+    """Its memory."""
+    cpus: int
+    """Its virtual CPUs."""
+    boot_image: str | None
+    """Path of an iPXE image where libvirt runs; None: DHCP leads its firmware on."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RedfishArgs:
     """The servers of a facility."""
 
     servers: Mapping[str, RedfishServer]
-    """By short host name; the bootstrap machine's is the server that is lent to it."""
+    """By short host name; the bootstrap machine's, where there is one, is the server that is lent to it."""
+    bootstrap_vm: VirtualMachine | None = None
+    """The bootstrap machine, where it is a virtual one."""
 
 
 class Redfish(pulumi.ComponentResource):
@@ -51,7 +73,8 @@ class Redfish(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: RedfishArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:machines:Redfish", name, None, opts)
-        self.servers = args.servers
+        self.servers, self.bootstrap_vm = args.servers, args.bootstrap_vm
+        self.ephemeral_kind = self.kind if args.bootstrap_vm is None else "local-vm"
         self._child = pulumi.ResourceOptions(parent=self)
         self.register_outputs({"servers": sorted({server.name for server in args.servers.values()})})
 
@@ -59,9 +82,9 @@ class Redfish(pulumi.ComponentResource):
         """Claim a server that stays."""
         return RedfishServerMachine(name, args, self, opts)
 
-    def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LentServer:
-        """Borrow a server for the time of the installation."""
-        return LentServer(name, args, self, opts)
+    def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
+        """Borrow a server for the time of the installation, or make a virtual machine."""
+        return BorrowedMachine(name, args, self, opts)
 
     def reserve_address(self, name: str) -> pulumi.Output[str]:
         """Nobody gives out addresses here."""
@@ -107,27 +130,20 @@ class RedfishServerMachine(pulumi.ComponentResource):
         raise NotImplementedError("servers of our own have no BGP neighbours that a platform would name")
 
 
-class LentServer:
-    """A server that is the bootstrap machine first, from memory, and is installed as what it is to be afterwards."""
+class BorrowedMachine:
+    """The bootstrap machine, which runs from memory.
+
+    It is a server that is installed as what it is to be afterwards, or a virtual machine that is gone then.
+    """
 
     def __init__(
         self, name: str, args: MachineArgs, platform: Redfish, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        server = platform.servers[args.hostname]
-        assert args.boot.script is not None, "a lent server is handed nothing else"
         machine = EphemeralMachine(
             name,
-            LentServerArgs(
-                server=server.name,
-                hostname=args.hostname,
-                mac=server.mac,
-                public_ipv4=server.address,
-                private_ipv4=server.private_address,
-                script=args.boot.script,
-                chain=site.chain_script(),
-                accept=server.accept,
-                timeout_seconds=args.timeout,
-            ),
+            _local_vm(args, platform.bootstrap_vm)
+            if platform.bootstrap_vm is not None
+            else _lent_server(args, platform.servers[args.hostname]),
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
         )
         self.resource: pulumi.Resource = machine
@@ -136,3 +152,35 @@ class LentServer:
         self.private_ipv4 = machine.private_ipv4
         self.public_ipv6 = pulumi.Output.from_input("")
         self.console = pulumi.Output.from_input("")
+
+
+def _lent_server(args: MachineArgs, server: RedfishServer) -> LentServerArgs:
+    assert args.boot.script is not None, "a lent server is handed nothing else"
+    return LentServerArgs(
+        server=server.name,
+        hostname=args.hostname,
+        mac=server.mac,
+        public_ipv4=server.address,
+        private_ipv4=server.private_address,
+        script=args.boot.script,
+        chain=site.chain_script(),
+        accept=server.accept,
+        timeout_seconds=args.timeout,
+    )
+
+
+def _local_vm(args: MachineArgs, vm: VirtualMachine) -> LocalVmArgs:
+    assert args.boot.script is not None, "a virtual machine is handed nothing else"
+    return LocalVmArgs(
+        hostname=args.hostname,
+        cluster=vm.cluster,
+        mac=vm.mac,
+        public_ipv4=vm.address,
+        bridge=vm.bridge,
+        memory_mib=vm.memory_mib,
+        cpus=vm.cpus,
+        boot_image=vm.boot_image,
+        script=args.boot.script,
+        chain=site.chain_script(),
+        timeout_seconds=args.timeout,
+    )

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from lab.bmc.control import Control
-from lab.bmc.rack import Bmc, Rack
+from lab.bmc.rack import Bmc, Rack, guest_spec
 from lab.facts import Facts, require
 from lab.layout import Layout
 from lab.machines.base import BackendError, RackBackend
@@ -38,7 +38,8 @@ def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
         return SimulatedBackend(layout.state / "machines", around, ranges=(plan.SERVERS,))
     from lab.machines.libvirt import LibvirtBackend
 
-    return LibvirtBackend(layout.state)
+    guests = [guest_spec(facts.rack.guest)] if facts.rack and facts.rack.guest else []
+    return LibvirtBackend(layout.state, guests=guests)
 
 
 async def _write_slowly(_machine_id: str, _step: str) -> None:

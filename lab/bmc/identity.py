@@ -43,6 +43,24 @@ class Server:
         return self.bmc.address.removeprefix("https://")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Guest:
+    """A virtual machine that a stack may make of the lab's libvirt: the lab knows its address, and runs none itself."""
+
+    uri: str
+    """libvirt's connection URI inside the lab."""
+    bridge: str
+    mac: str
+    address: str
+    """What it gets by DHCP."""
+
+
+def guest(uri: str) -> Guest:
+    """The one of a rack."""
+    address = ipaddress.ip_network(plan.SERVERS)[-2]
+    return Guest(uri=uri, bridge=plan.BRIDGE, mac="52:54:00:72:61:ff", address=str(address))
+
+
 def make(count: int, ca_path: str) -> list[Server]:
     """A rack of `count` servers."""
     if not 0 < count <= LARGEST:

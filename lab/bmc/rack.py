@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lab.bmc import application
 from lab.bmc.driver import Loop, SystemsDriver
+from lab.bmc.identity import Guest
 from lab.bmc.identity import Server as Identity
 from lab.bmc.redfish import Redfish
 from lab.bmc.server import Server
@@ -28,9 +29,7 @@ def spec(identity: Identity) -> MachineSpec:
         id=identity.uuid,
         hostname=identity.name,
         mac=identity.mac,
-        addresses=(
-            Address(address=identity.address, prefix=plan.INFRASTRUCTURE_PREFIX, gateway=plan.GATEWAY, public=True),
-        ),
+        addresses=_addresses(identity.address),
         memory_mib=MEMORY_MIB,
         cpus=1,
         disks=(
@@ -39,6 +38,23 @@ def spec(identity: Identity) -> MachineSpec:
         ),
         boot_url=BOOT_URL,
     )
+
+
+def guest_spec(guest: Guest) -> MachineSpec:
+    """What DHCP must know of a virtual machine of the stack's own; its hardware is not ours."""
+    return MachineSpec(
+        id="guest",
+        hostname="guest",
+        mac=guest.mac,
+        addresses=_addresses(guest.address),
+        memory_mib=0,
+        cpus=0,
+        boot_url=BOOT_URL,
+    )
+
+
+def _addresses(address: str) -> tuple[Address, ...]:
+    return (Address(address=address, prefix=plan.INFRASTRUCTURE_PREFIX, gateway=plan.GATEWAY, public=True),)
 
 
 class Bmc:

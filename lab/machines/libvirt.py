@@ -12,7 +12,7 @@ import logging
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
@@ -32,14 +32,18 @@ _EVENT = re.compile(r"""event SHUTDOWN at [\d.]+ for domain '(.+?)': {"guest":tr
 class LibvirtBackend:
     """The MachineBackend of virtual machines. It needs a bridge in its network namespace, and to be root there."""
 
-    def __init__(self, directory: Path, *, bridge: str = plan.BRIDGE) -> None:
-        """`directory` keeps logs, DHCP's files and one folder per machine."""
+    def __init__(self, directory: Path, *, bridge: str = plan.BRIDGE, guests: Sequence[MachineSpec] = ()) -> None:
+        """`directory` keeps logs, DHCP's files and one folder per machine.
+
+        `guests` are machines that others run: they get their addresses, and nothing else.
+        """
         self.machines = directory / "machines"
         """One folder per machine, with its console."""
         self._bridge = bridge
         logs = directory / "libvirt"
         self._daemon = LibvirtDaemon(self.machines, logs / "libvirtd.log")
         self._dhcp = Dhcp(logs / "dhcp", logs / "dnsmasq.log", bridge)
+        self._guests = guests
         self._specs: dict[str, MachineSpec] = {}
         self._orders: dict[str, BootOrder] = {}
         """Of the machines whose resets are ours, as long as they have power."""
@@ -65,6 +69,8 @@ class LibvirtBackend:
         await _ip(
             "address", "replace", IPV6_ROUTER, "dev", self._bridge, "nodad"
         )  # fails where IPv6 is off: just slower
+        for guest in self._guests:
+            await self._dhcp.add(guest)
         await asyncio.gather(self._daemon.start(), self._dhcp.start())
 
     async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:

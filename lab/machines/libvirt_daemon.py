@@ -7,6 +7,8 @@ seconds, whenever it needs it.
 
 In its process namespace a shell is init: QEMU makes itself a daemon, libvirtd waits for it to be reaped, and when the
 shell is killed, the kernel ends libvirtd and every machine with it. It dies with our process. virsh joins both.
+
+Who runs in the lab's network namespace reaches it at URI, over the loopback: a stack may make a virtual machine there.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from lab.machines.base import BackendError
 
+URI = "qemu+tcp://127.0.0.1/system"
 MACHINES = "/mnt"
 """Where the machines' directory is inside the namespace."""
 
@@ -31,6 +34,9 @@ for device in full net/tun null random tty urandom zero; do
   touch /run/dev/$device
   mount --bind /dev/$device /run/dev/$device
 done
+mkdir /run/dev/pts
+mount -t devpts -o newinstance,ptmxmode=0666 lab-libvirt /run/dev/pts
+ln -s pts/ptmx /run/dev/ptmx
 mount --rbind /run/dev /dev
 for user in root:x:0:0 libvirt-qemu:x:64055:64055; do echo "$user::/:/bin/sh"; done >/etc/passwd
 for group in root:x:0 libvirt-qemu:x:64055 kvm:x:109 libvirt:x:110; do echo "$group:"; done >/etc/group
@@ -49,8 +55,12 @@ END
 cat >/etc/libvirt/libvirtd.conf <<'END'
 auth_unix_ro = "none"
 auth_unix_rw = "none"
+listen_tls = 0
+listen_tcp = 1
+listen_addr = "127.0.0.1"
+auth_tcp = "none"
 END
-libvirtd
+libvirtd --listen
 exit $?  # not the last command: the shell stays, and is init
 """
 

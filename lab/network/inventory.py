@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import ssl
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -87,6 +88,18 @@ def servers(layout: Layout) -> Iterator[str]:
             yield f"fault {fault['kind']} of {name}"
 
 
+def guests(rack: facts.Rack) -> Iterator[str]:
+    """Virtual machines of others in the lab's libvirt."""
+    if rack.guest is None:
+        return
+    command = ["virsh", "--quiet", "--connect", rack.guest.uri, "list", "--all", "--name"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
+    servers = {server.uuid for server in rack.servers}
+    for name in done.stdout.split():
+        if name not in servers:
+            yield f"virtual machine {name}"
+
+
 def main() -> None:
     """Print the list."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -100,7 +113,8 @@ def main() -> None:
     if "bgp" in services:
         held += routes(layout)
     if "bmc" in services:
-        held += servers(layout)
+        assert known.rack is not None, "BMCs run in labs that have a rack"
+        held += [*servers(layout), *guests(known.rack)]
     print(json.dumps(held))
 
 

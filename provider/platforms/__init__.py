@@ -14,7 +14,7 @@ from provider.status import Status
 if TYPE_CHECKING:
     from provider.platforms.redfish import Redfish
 
-PLATFORMS = ("equinix-metal", "redfish")
+PLATFORMS = ("equinix-metal", "redfish", "local-vm")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +143,10 @@ def open_driver(platform: str, settings: Settings, status: Status | None = None)
         from provider.platforms.redfish import Redfish
 
         return Redfish(settings, status.remark if status else None)
+    if platform == "local-vm":
+        from provider.platforms.local_vm import LocalVm
+
+        return LocalVm(settings, status.remark if status else None)
     raise InvalidInputs(f"platform {platform} is not known; known are {', '.join(PLATFORMS)}")
 
 
@@ -153,6 +157,11 @@ def spec_of(platform: str, reader: Reader) -> MachineSpec:
 
         reader.only("platform", "timeoutSeconds", *lending.KEYS)
         return lending.read(reader)
+    if platform == "local-vm":
+        from provider.platforms.local_vm import inputs
+
+        reader.only("platform", "timeoutSeconds", *inputs.KEYS)
+        return inputs.read(reader)
     from provider.platforms import metal_spec
 
     reader.only("platform", "timeoutSeconds", *metal_spec.KEYS)
@@ -160,7 +169,9 @@ def spec_of(platform: str, reader: Reader) -> MachineSpec:
 
 
 def platform_of(machine_id: str) -> str:
-    """Whose id it is: Metal's are UUIDs, those of servers with a BMC begin with the server's name and a slash."""
+    """Whose id it is: Metal's are UUIDs, servers with a BMC begin with their name and a slash, the others say it."""
+    if machine_id.startswith("local-vm:"):
+        return "local-vm"
     return "redfish" if "/" in machine_id else "equinix-metal"
 
 
@@ -172,7 +183,8 @@ async def is_gone(machine_id: str | None, settings: Settings) -> bool:
     if not machine_id:
         return False
     platform = platform_of(machine_id)
-    if platform == "equinix-metal" and settings.metal is None:
+    needed = {"equinix-metal": settings.metal, "local-vm": settings.artifacts}
+    if platform in needed and needed[platform] is None:
         return False
     if platform == "redfish":
         from provider.platforms.redfish import lending

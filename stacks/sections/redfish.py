@@ -69,6 +69,18 @@ def _interface(value: str) -> str:
     return value
 
 
+def _path(value: str) -> str:
+    if not value.startswith("/") or value.endswith("/"):
+        raise wrong("it is no absolute path of a file", "give the path on the system where libvirt runs")
+    return value
+
+
+def _connection(value: str) -> str:
+    if not re.fullmatch(r"qemu(\+[a-z0-9]+)?://[^\s/]*/(system|session)(\?\S+)?", value):
+        raise wrong("it is no connection URI of QEMU's", "give it as `virsh uri` prints it, e.g. qemu:///system")
+    return value
+
+
 Mac = Annotated[str, AfterValidator(_mac)]
 _Ca = Annotated[str, AfterValidator(_pem)]
 _Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
@@ -163,13 +175,24 @@ class Lend(Section):
 
 
 class LocalVm(Section):
-    """A virtual machine where `up` runs."""
+    """A virtual machine where `up` runs, or wherever else a libvirt is that virsh there reaches."""
 
     type: Literal["local-vm"] = "local-vm"
     address: IPv4 = Field(description="its IPv4 address")
-    mac: Mac = Field(description="its MAC address")
+    mac: Mac = Field(description="its MAC address, 52:54:00:... of your choice; DHCP gives it its address by that")
     bridge: Annotated[str, AfterValidator(_interface)] = Field(description="the bridge into the machines' network")
+    interface: Annotated[str, AfterValidator(_interface)] | None = Field(
+        default=None, description="with networkBoot static: its interface, as `ip link` there shows it, e.g. enp1s0"
+    )
     memory: int = Field(default=16384, ge=1024, description="its memory, MiB")
+    cpus: int = Field(default=4, ge=1, description="its virtual CPUs")
+    boot_image: Annotated[str, AfterValidator(_path)] | None = Field(
+        default=None,
+        description="the path, where libvirt runs, of an iPXE image (ISO) that leads to boot.ipxe; not set: by DHCP",
+    )
+    uri: Annotated[str, AfterValidator(_connection)] = Field(
+        default="qemu:///system", description="libvirt's connection URI, as `virsh --connect` takes it"
+    )
 
 
 class NoBootstrap(Section):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,14 @@ from lab.setup import settle
 from tests.end_to_end.project import RACK, Project
 
 
-def copies(directory: Path, machines: str = "simulated", stack: str = "lab") -> Generator[Project, None, None]:
+def copies(
+    directory: Path, machines: str = "simulated", stack: str = "lab", variant: Mapping[str, Any] | None = None
+) -> Generator[Project, None, None]:
     """One copy of the project, closed afterwards whatever became of it."""
     refusal = control.sandbox_refusal()
     if refusal is not None:
         pytest.skip(f"this system allows no namespaces: {refusal}")
-    project = Project(directory / "p", machines=machines, stack=stack)
+    project = Project(directory / "p", machines=machines, stack=stack, variant=variant)
     try:
         yield project
     finally:
@@ -25,22 +28,23 @@ def copies(directory: Path, machines: str = "simulated", stack: str = "lab") -> 
 
 
 @pytest.fixture
-def emulated(tmp_path: Path) -> Generator[Project, None, None]:
-    """A copy of the project whose machines are emulated."""
-    yield from _emulated(tmp_path)
-
-
-@pytest.fixture
-def emulated_rack(tmp_path: Path) -> Generator[Project, None, None]:
-    """The same with the rack of servers."""
-    yield from _emulated(tmp_path, stack=RACK)
-
-
-def _emulated(directory: Path, stack: str = "lab") -> Generator[Project, None, None]:
+def emulation() -> None:
+    """Skips where machines cannot be emulated."""
     refusals: list[str] = []
     if settle("libvirt", refusals.append) != "libvirt":
         pytest.skip("; ".join(refusals))
-    yield from copies(directory, machines="libvirt", stack=stack)
+
+
+@pytest.fixture
+def emulated(tmp_path: Path, emulation: None) -> Generator[Project, None, None]:
+    """A copy of the project whose machines are emulated."""
+    yield from copies(tmp_path, machines="libvirt")
+
+
+@pytest.fixture
+def emulated_rack(tmp_path: Path, emulation: None) -> Generator[Project, None, None]:
+    """The same with the rack of servers."""
+    yield from copies(tmp_path, machines="libvirt", stack=RACK)
 
 
 @pytest.fixture

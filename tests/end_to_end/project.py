@@ -91,7 +91,10 @@ class Run:
 class Project:
     """The copy."""
 
-    def __init__(self, root: Path, machines: str = "simulated", stack: str = "lab") -> None:
+    def __init__(
+        self, root: Path, machines: str = "simulated", stack: str = "lab", variant: Mapping[str, Any] | None = None
+    ) -> None:
+        """`variant` are changes to the committed stack file that stay, as `configure` takes them."""
         self.root = root
         self.machines = machines
         self.stack = stack
@@ -99,7 +102,8 @@ class Project:
         _copy(root)
         self._own = self.root / "stacks" / f"Pulumi.{stack}.yaml"
         self._original = self._own.read_text()
-        self.configure()
+        self.configure(**(variant or {}))
+        self._original = self._own.read_text()
 
     # --- commands
 

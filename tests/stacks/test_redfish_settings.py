@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from components.boot.stream import StreamError
-from stacks import connections
+from stacks import connections, platforms
 from stacks.names import Names
 from stacks.problems import Problem, SettingsError
 from stacks.sections.redfish import Redfish
@@ -23,6 +23,8 @@ from tests.stacks.rack import rack as _with
 
 _ROOT = Path(__file__).resolve().parents[2]
 _FINGERPRINT = "sha256:" + "0123456789abcdef" * 4
+_VM = {"type": "local-vm", "address": "192.0.2.9", "mac": "52:54:00:00:00:09", "bridge": "br0"}
+_STATIC = {"platform__networkBoot": "static", "platform__interface": "eno1"}
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +70,24 @@ def test_kernel_arguments_add_up() -> None:
     assert settings.kernel_arguments("control-plane-0") == ("a", "c")
 
 
+@pytest.mark.parametrize("uri", ["qemu:///system", "qemu+ssh://root@kvm.example.com:22/system?no_tty=1"])
+def test_the_bootstrap_machine_may_be_a_virtual_one(uri: str) -> None:
+    settings = _settings(platform__bootstrap={**_VM, "uri": uri})
+    assert connections.provider_sections(settings)["libvirt"] == {"uri": uri}
+    assert "libvirt" not in connections.provider_sections(_settings())
+
+
+def test_a_virtual_machine_has_a_network_of_its_own_where_nobody_tells_it() -> None:
+    vm = {**_VM, "bootImage": "/srv/ipxe.iso", "interface": "enp1s0"}
+    settings = _settings(platform__bootstrap=vm, **_STATIC)
+    found = {name: platforms.network(settings, name) for name in ("rack-bootstrap", "rack-worker-0")}
+    assert {name: (each.address, each.interface) for name, each in found.items() if each} == {
+        "rack-bootstrap": ("192.0.2.9", "enp1s0"),
+        "rack-worker-0": ("192.0.2.13", "eno1"),
+    }
+    assert platforms.lent(settings) is None
+
+
 def test_a_server_may_have_rules_of_its_own() -> None:
     settings = _settings(
         boot__install__wipeDisks=[{"rotational": True}],
@@ -107,6 +127,10 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"platform__nameservers": ["ns1"]}, "nameservers[0]", "it is no IPv4 address", "give one address"),
     ({"platform__networkBoot": "bootp"}, "networkBoot", "it should be 'dhcp' or 'static'", "kernel arguments"),
     ({"platform__bootstrap": {"type": "vm"}}, "bootstrap.type", "none of the kinds", "'lend', 'local-vm', 'none'"),
+    ({"platform__bootstrap": {**_VM, "bridge": "a bridge"}}, "bootstrap.bridge", "no name of an interface", "ip link"),
+    ({"platform__bootstrap": {**_VM, "memory": 512}}, "bootstrap.memory", "greater than or equal to 1024", "MiB"),
+    ({"platform__bootstrap": {**_VM, "bootImage": "x.iso"}}, "bootstrap.bootImage", "no absolute path", "libvirt runs"),
+    ({"platform__bootstrap": {**_VM, "uri": "xen:///system"}}, "bootstrap.uri", "no connection URI", "qemu:///system"),
     ({"platform__servers__0__bmc": {"address": "https://a", "ipmi": 1}}, "servers[0].bmc.ipmi", "no such setting", ""),
 ]
 _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
@@ -180,17 +204,28 @@ _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
     ),
     ({"platform__bootstrap": {"type": "none"}}, "platform.bootstrap.type", "it is not built yet", "set it to lend"),
     (
-        {
-            "platform__bootstrap": {
-                "type": "local-vm",
-                "address": "192.0.3.9",
-                "mac": _SERVERS[0]["mac"],
-                "bridge": "br0",
-            }
-        },
-        "platform.bootstrap.address platform.bootstrap.mac platform.bootstrap.type",
+        {"platform__bootstrap": {**_VM, "address": "192.0.3.9", "mac": _SERVERS[0]["mac"]}},
+        "platform.bootstrap.address platform.bootstrap.mac",
         "",
         "",
+    ),
+    (
+        {"platform__bootstrap": _VM, **_STATIC},
+        "platform.bootstrap.bootImage platform.bootstrap.interface",
+        "with networkBoot static",
+        "set it to",
+    ),
+    (
+        {"platform__bootstrap": {**_VM, "interface": "enp1s0"}},
+        "platform.bootstrap.interface",
+        "with networkBoot dhcp nothing reads it",
+        "remove it",
+    ),
+    (
+        {"platform__bootstrap": _VM, "boot__architecture": "aarch64"},
+        "platform.bootstrap.type",
+        "the virtual machine is an x86_64 one",
+        "set it to lend",
     ),
     (
         {"platform__bootstrap": {"type": "lend", "server": "control-plane-0"}},

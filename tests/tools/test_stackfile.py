@@ -178,3 +178,40 @@ def test_a_rack_that_is_too_small_is_told(tmp_path: Path) -> None:
     document = {"config": {"metal-ipi:platform": {"type": "redfish", "servers": [{"name": "control-plane-0"}]}}}
     with pytest.raises(StackError, match="the lab's rack has 0 servers, and the stack names 1"):
         stackfile.for_lab(document, {**FACTS, "api": None, "rack": {"servers": []}}, "libvirt")
+
+
+def _vm_stack(**bootstrap: Any) -> stackfile.Tree:
+    platform = {"type": "redfish", "servers": [], "bootstrap": {"type": "local-vm", **bootstrap}}
+    return {"config": {"metal-ipi:platform": platform}}
+
+
+def test_a_virtual_bootstrap_machine_is_one_of_the_labs_libvirt(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.write_text("PEM")
+    place = {"uri": "qemu+tcp://127.0.0.1/system", "bridge": "facility0", "mac": "52:54:00:00:00:ff"}
+    rack: dict[str, Any] = {"servers": [], "guest": {**place, "address": "192.0.2.126"}}
+    facts = {**FACTS, "api": None, "ca_path": str(authority), "rack": rack}
+    document = _vm_stack(memory=2048, address="192.0.2.125")
+    document["config"]["metal-ipi:platform"]["servers"] = [{"name": "control-plane-0"}]
+    rack["servers"] = [{"bmc": {"address": "a", "username": "b", "password": "c"}, "mac": "m", "address": "d"}]
+
+    config = stackfile.for_lab(document, facts, "libvirt")
+
+    assert config.document["config"]["metal-ipi:platform"]["bootstrap"] == {
+        "type": "local-vm",
+        **place,
+        "address": "192.0.2.125",
+        "memory": 2048,
+    }
+    rack["guest"] = None
+    with pytest.raises(StackError, match=r"of type local-vm, and simulated machines come without a libvirt"):
+        stackfile.for_lab(document, facts, "simulated")
+
+
+def test_what_simulated_machines_cannot_do() -> None:
+    needed = stackfile.needs_emulation(_vm_stack())
+    assert needed is not None and "local-vm" in needed.why and "of type lend" in needed.remedy
+    announced = stackfile.needs_emulation({"config": {"metal-ipi:apiAddress": {"type": "kube-vip"}}})
+    assert announced is not None and "speak no BGP" in announced.why
+    lend = {"type": "redfish", "bootstrap": {"type": "lend"}}
+    assert stackfile.needs_emulation({"config": {"metal-ipi:platform": lend}}) is None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 
 from provider import boot_tree
-from provider.artifact_stores import open_store, persistently
 from provider.configuration import Settings
 from provider.fields import IPV4, SHORT_NAME, Reader
 from provider.platforms import Machine, MachineSpec
@@ -14,7 +12,6 @@ from provider.platforms.redfish.ids import MachineId
 
 ACCEPT = ("empty", "wipe")
 KEYS = ("hostname", "server", "mac", "publicIpv4", "privateIpv4", "script", "chain", "accept")
-_DIGITS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +57,7 @@ def read_accept(reader: Reader) -> str:
 
 def machine_id(spec: LentServer, identity: str) -> MachineId:
     """The id of a lent server."""
-    digest = hashlib.sha512(spec.script.encode()).hexdigest()
-    return MachineId(server=spec.server, identity=identity, mac=spec.mac, script=digest[:_DIGITS])
+    return MachineId(server=spec.server, identity=identity, mac=spec.mac, script=boot_tree.digest(spec.script))
 
 
 def machine(machine_id: MachineId, power: str, console: str) -> Machine:
@@ -82,8 +78,6 @@ def machine(machine_id: MachineId, power: str, console: str) -> Machine:
 async def given_back(machine_id: str, settings: Settings) -> bool:
     """Whether a server was lent and is not any more: the script it boots is not the one it was lent for."""
     machine = MachineId.parse(machine_id)
-    if machine.mac is None or settings.artifacts is None:
+    if machine.mac is None or machine.script is None or settings.artifacts is None:
         return False
-    store, name = open_store(settings.artifacts), boot_tree.script_name(machine.mac)
-    hashes = await persistently(lambda: store.hashes(boot_tree.DIRECTORY, [name]))
-    return not hashes.get(name, "").startswith(f"sha512-{machine.script}")
+    return not await boot_tree.is_published(settings, machine.mac, machine.script)

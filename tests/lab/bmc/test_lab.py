@@ -10,9 +10,12 @@ from cryptography import x509
 
 from lab import control, facts, services
 from lab.bmc import identity
+from lab.bmc.rack import guest_spec
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.network import certificates, plan
+from lab.machines import libvirt_dhcp
+from lab.network import certificates, inventory, plan
+from tests.provider.fake_virsh import FakeVirsh
 
 
 @pytest.fixture
@@ -32,6 +35,38 @@ def test_a_rack_is_the_same_after_a_restart(layout: Layout, tmp_path: Path) -> N
     for each in ("uuid", "serial", "mac"):
         assert len({getattr(server, each) for server in first.rack.servers}) == 5
     assert len({server.bmc.password for server in first.rack.servers}) == 5
+
+
+def test_a_rack_that_is_emulated_has_room_for_a_virtual_machine(layout: Layout, tmp_path: Path) -> None:
+    first = facts.ensure(layout, "libvirt", tmp_path, rack=identity.LARGEST)
+    assert facts.ensure(layout, "libvirt", tmp_path, rack=identity.LARGEST) == first == facts.load(layout)
+    assert first.rack is not None and first.rack.guest is not None
+    guest, servers = first.rack.guest, first.rack.servers
+    assert (guest.uri, guest.bridge) == ("qemu+tcp://127.0.0.1/system", "facility0")
+    assert ipaddress.ip_address(guest.address) in ipaddress.ip_network(plan.SERVERS)
+    assert guest.address not in [each.address for each in servers] and guest.mac not in [each.mac for each in servers]
+    reservations = libvirt_dhcp.hosts([guest_spec(guest)])
+    assert reservations == f"{guest.mac},set:m5254007261ff,{guest.address},infinite\n"
+    assert "bootfile-name,http://boot.facility.test/artifacts/boot/boot.ipxe" in libvirt_dhcp.options(
+        [guest_spec(guest)]
+    )
+
+
+def test_simulated_machines_have_no_libvirt(layout: Layout, tmp_path: Path) -> None:
+    rack = facts.ensure(layout, "simulated", tmp_path, rack=1).rack
+    assert rack is not None and rack.guest is None and list(inventory.guests(rack)) == []
+
+
+def test_virtual_machines_that_are_left_are_told(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rack = facts.ensure(layout, "libvirt", tmp_path, rack=1).rack
+    assert rack is not None
+    virsh = FakeVirsh(tmp_path / "bin")
+    monkeypatch.setenv("PATH", str(virsh.directory), prepend=":")
+    for name in (rack.servers[0].uuid, "rack7-bootstrap.rack7.facility.test"):
+        virsh.add(name, "<domain/>")
+    assert list(inventory.guests(rack)) == ["virtual machine rack7-bootstrap.rack7.facility.test"]
 
 
 def test_the_largest_rack_has_room() -> None:

@@ -1,0 +1,108 @@
+"""The virtual machine as libvirt describes it, and the mark that says whose it is.
+
+Source: https://libvirt.org/formatdomain.html, formatcaps.html. Elements below <metadata> are kept as they are, one of
+each name space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from xml.etree import ElementTree as ET
+
+from provider.platforms import MachineSpec
+
+ARCHITECTURE = "x86_64"
+"""Of the virtual machine; others boot in other ways."""
+_SPACE = "urn:metal-ipi:machine"
+_MARK = f"{{{_SPACE}}}machine"
+ET.register_namespace("metal-ipi", _SPACE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """What a domain's metadata say."""
+
+    cluster: str
+    """The cluster's domain."""
+    hostname: str
+    script: str
+    """`boot_tree.digest` of the script it boots."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VmSpec(MachineSpec):
+    """A virtual machine to make."""
+
+    cluster: str
+    """The cluster's domain."""
+    mac: str
+    bridge: str
+    memory_mib: int
+    cpus: int
+    boot_image: str | None
+    """Path of an image with iPXE, where libvirt runs; None: the firmware's own iPXE, by DHCP."""
+    script: str = field(repr=False)
+    """The iPXE script it boots."""
+    chain: str = field(repr=False)
+    """Text of `boot.ipxe`."""
+
+    @property
+    def name(self) -> str:
+        """The domain's."""
+        return f"{self.hostname}.{self.cluster}"
+
+
+def xml(spec: VmSpec, mark: Mark, *, accelerated: bool) -> str:
+    """The domain: no disk, one network card that it boots from, a serial console."""
+    domain = ET.Element("domain", type="kvm" if accelerated else "qemu")
+    _text(domain, "name", spec.name)
+    _text(domain, "title", f"bootstrap machine of {spec.cluster}, removed within the same up")
+    ET.SubElement(ET.SubElement(domain, "metadata"), _MARK, asdict(mark))
+    _text(domain, "memory", str(spec.memory_mib), unit="MiB")
+    _text(domain, "vcpu", str(spec.cpus))
+    _text(ET.SubElement(domain, "os"), "type", "hvm", arch=ARCHITECTURE, machine="q35")
+    ET.SubElement(ET.SubElement(domain, "features"), "acpi")
+    ET.SubElement(domain, "cpu", mode="host-passthrough" if accelerated else "maximum")
+    for event, action in (("poweroff", "destroy"), ("reboot", "restart"), ("crash", "destroy")):
+        _text(domain, f"on_{event}", action)
+    devices = ET.SubElement(domain, "devices")
+    ET.SubElement(devices, "controller", type="usb", model="none")
+    ET.SubElement(devices, "memballoon", model="none")
+    ET.SubElement(devices, "serial", type="pty")
+    _text(ET.SubElement(devices, "rng", model="virtio"), "backend", "/dev/urandom", model="random")
+    if spec.boot_image is not None:
+        drive = ET.SubElement(devices, "disk", type="file", device="cdrom")
+        ET.SubElement(drive, "source", file=spec.boot_image)
+        ET.SubElement(drive, "target", dev="sda", bus="sata")
+        ET.SubElement(drive, "readonly")
+        ET.SubElement(drive, "boot", order="1")
+    card = ET.SubElement(devices, "interface", type="bridge")
+    ET.SubElement(card, "mac", address=spec.mac)
+    ET.SubElement(card, "source", bridge=spec.bridge)
+    ET.SubElement(card, "model", type="virtio")
+    if spec.boot_image is None:
+        ET.SubElement(card, "boot", order="1")
+    return ET.tostring(domain, encoding="unicode")
+
+
+def mark_of(description: str) -> Mark | None:
+    """The mark in a domain's description; None in one that is not ours."""
+    found = ET.fromstring(description).find(f"metadata/{_MARK}")  # noqa: S314 - libvirt's own words
+    if found is None:
+        return None
+    return Mark(cluster=found.get("cluster", ""), hostname=found.get("hostname", ""), script=found.get("script", ""))
+
+
+def accelerated(capabilities: str) -> bool | None:
+    """Whether a host runs virtual machines with KVM, by its capabilities; None: it cannot run them at all."""
+    kinds = {
+        kind.get("type")
+        for architecture in ET.fromstring(capabilities).iterfind("guest/arch")  # noqa: S314 - libvirt's own words
+        if architecture.get("name") == ARCHITECTURE
+        for kind in architecture.iterfind("domain")
+    }
+    return "kvm" in kinds if kinds & {"kvm", "qemu"} else None
+
+
+def _text(parent: ET.Element, tag: str, text: str, **attributes: str) -> None:
+    ET.SubElement(parent, tag, attributes).text = text

@@ -1,0 +1,153 @@
+"""See `MachineDriver`, for a virtual machine of libvirt's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from provider import boot_tree
+from provider.configuration import Settings
+from provider.errors import InvalidInputs, RemoteError
+from provider.platforms import Event, Machine
+from provider.platforms.local_vm import domain
+from provider.platforms.local_vm.domain import Mark, VmSpec
+from provider.platforms.local_vm.inputs import MachineId
+from provider.platforms.local_vm.virsh import Virsh
+
+_FROM_STDIN = "/dev/stdin"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """A domain that is there."""
+
+    mark: Mark | None
+    state: str
+    """libvirt's word: running, paused, shut off, ..."""
+
+    def boots(self, script: str) -> bool:
+        """Whether it is ours, and was made to boot this script."""
+        return self.mark is not None and self.mark.script == script
+
+
+async def _silent(text: str) -> None:
+    return
+
+
+class LocalVm:
+    """One virtual machine. It is made paused, and goes on once its script is there: libvirt refuses before we write."""
+
+    def __init__(self, settings: Settings, say: Callable[[str], Awaitable[None]] | None = None) -> None:
+        """`say` takes remarks for the user."""
+        self._settings = settings
+        self._say = say or _silent
+        self._virsh = Virsh(settings.libvirt_uri)
+
+    async def __aenter__(self) -> LocalVm:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return
+
+    async def find(self, spec: VmSpec) -> list[Machine]:
+        # One that does not run, or boots something else, is no use any more: `create` makes it anew.
+        found, machine_id = await self._look(spec.name), MachineId.of(spec)
+        if found is None:
+            return []
+        if found.mark is None or (found.mark.cluster, found.mark.hostname) != (spec.cluster, spec.hostname):
+            raise RemoteError(
+                f"libvirt at {self._virsh.uri} has a domain {spec.name} already ({found.state}), without a mark of "
+                "this cluster: it is somebody else's. Rename or remove it, or take another libvirt "
+                "(platform.bootstrap.uri)"
+            )
+        usable = found.boots(machine_id.script) and found.state == "running" and await self._is_published(machine_id)
+        return [self._machine(machine_id)] if usable else []
+
+    async def create(self, spec: VmSpec) -> Machine:
+        machine_id = MachineId.of(spec)
+        self._settings.need_artifacts()
+        accelerated = domain.accelerated(await self._virsh.run("capabilities"))
+        if accelerated is None:
+            raise RemoteError(
+                f"libvirt at {self._virsh.uri} cannot run {domain.ARCHITECTURE} machines: install QEMU for them there "
+                "(Debian: qemu-system-x86), or take another libvirt (platform.bootstrap.uri)"
+            )
+        if not accelerated:
+            await self._say(f"libvirt at {self._virsh.uri} has no KVM: {spec.name} is emulated, and many times slower")
+        if await self._look(spec.name) is not None:  # ours: `find` has seen to that
+            await self._virsh.run("destroy", spec.name)
+        mark = Mark(cluster=spec.cluster, hostname=spec.hostname, script=machine_id.script)
+        await self._define(spec, domain.xml(spec, mark, accelerated=accelerated))
+        try:
+            await boot_tree.publish(self._settings, spec.mac, spec.script, spec.chain)
+            await self._virsh.run("resume", spec.name)
+        except BaseException:  # nothing that no state knows is to go on
+            await self._remove(machine_id)
+            raise
+        return self._machine(machine_id)
+
+    async def start(self, machine_id: str) -> None:
+        return  # it has been booting since it was made
+
+    async def get(self, machine_id: str) -> Machine | None:
+        machine = MachineId.parse(machine_id)
+        if not await self._is_published(machine):
+            return None
+        found = await self._look(machine.domain)
+        running = found is not None and found.boots(machine.script) and found.state == "running"
+        return self._machine(machine) if running else None
+
+    async def delete(self, machine_id: str) -> None:
+        machine = MachineId.parse(machine_id)
+        if await self._is_published(machine):
+            await self._remove(machine)
+
+    async def _remove(self, machine: MachineId) -> None:
+        found = await self._look(machine.domain)
+        if found is not None and found.boots(machine.script):
+            await self._virsh.run("destroy", machine.domain)
+        # At last: as long as its script is there, a run that was killed is known to have more to do.
+        await boot_tree.withdraw(self._settings, machine.mac)
+
+    async def events(self, machine_id: str) -> list[Event]:
+        return []
+
+    async def open_bgp(self, machine_id: str) -> None:
+        raise InvalidInputs(f"{machine_id}: virtual machines have no BGP sessions of a platform's")
+
+    async def close_bgp(self, machine_id: str) -> None:
+        return  # nothing was opened
+
+    async def _define(self, spec: VmSpec, description: str) -> None:
+        try:
+            await self._virsh.run("create", _FROM_STDIN, "--paused", stdin=description)
+        except RemoteError as error:
+            hints = {
+                f"'{spec.bridge}'": "platform.bootstrap.bridge must be a bridge there (`ip link show type bridge`)",
+                f"'{spec.boot_image}'": "platform.bootstrap.bootImage must be a file there that QEMU may read",
+                "allocate memory": "platform.bootstrap.memory may be more than there is",
+            }
+            hint = next((f". {text}" for words, text in hints.items() if words in str(error)), "")
+            raise RemoteError(f"{spec.name} cannot be made. {error}{hint}") from None
+
+    async def _look(self, name: str) -> _Found | None:
+        if name not in (await self._virsh.run("list", "--all", "--name")).split():
+            return None
+        described, state = await self._virsh.run("dumpxml", name), await self._virsh.run("domstate", name)
+        return _Found(mark=domain.mark_of(described), state=state.strip())
+
+    async def _is_published(self, machine: MachineId) -> bool:
+        return await boot_tree.is_published(self._settings, machine.mac, machine.script)
+
+    def _machine(self, machine_id: MachineId) -> Machine:
+        return Machine(
+            id=str(machine_id),
+            hostname=machine_id.domain,
+            state="active",
+            tags=(),
+            public_ipv4=None,
+            private_ipv4=None,
+            public_ipv6=None,
+            console=f"virsh --connect {self._virsh.uri} console {machine_id.domain}",
+            progress=None,
+        )
