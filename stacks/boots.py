@@ -55,21 +55,23 @@ class Boots:
         self._settings, self._boot, self._keys, self._opts = settings, boot, keys, opts
         self._user_data, self._assets = user_data, assets
         self._hands_over = platform.metadata_url is not None
-        self.installers = Installers(settings, boot, keys=keys, access=access, opts=opts) if boot.installs else None
+        self._in_place = platforms.in_place(settings)
+        bootstrap = assets.bootstrap if self._in_place else None
+        self.installers = (
+            Installers(settings, boot, keys=keys, access=access, bootstrap=bootstrap, opts=opts)
+            if boot.installs
+            else None
+        )
         """What installs machines to disk; None where they run from memory."""
         self._live = self._script_urls("boot-scripts", {_LIVE: script(boot)}) if self._hands_over else None
         self._bootstrap_name = Names.of(settings).bootstrap
-        files = {BOOTSTRAP_IGNITION: assets.bootstrap if self._hands_over else self._whole_bootstrap()}
-        self.bootstrap_ignition = Artifacts(
-            "bootstrap-ignition",
-            ArtifactsArgs(files=files, path_seed=keys.host_key_seed, ephemeral=True),
-            opts,
-        )
-        """The bootstrap machine's Ignition, which is to be deleted with it."""
+        self.bootstrap_ignition = None if self._in_place else self._upload_bootstrap()
+        """The bootstrap machine's Ignition, which is to be deleted with it; None where there is no such machine."""
 
     def bootstrap(self) -> Boot:
         """The bootstrap machine's: it runs from memory, wherever it is."""
         uploaded = self.bootstrap_ignition
+        assert uploaded is not None, "there is no bootstrap machine"
         if self._live is None:
             network = platforms.network(self._settings, self._bootstrap_name)
             text = uploaded.urls.apply(
@@ -86,7 +88,11 @@ class Boots:
 
     def pool(self, role: Role, name: str, hostnames: tuple[str, ...]) -> PoolBoots:
         """What the machines of a pool boot; `name` is the pool's."""
-        source = ignition.Source(url=f"https://api-int.{self._settings.domain}:22623/config/{_CONFIGS[role]}")
+        if not hostnames:
+            return PoolBoots(boots={})
+        # What bootstraps itself has nobody to ask; its live system adds the same where it installs it.
+        url = f"https://api-int.{self._settings.domain}:22623/config/{_CONFIGS[role]}"
+        source = None if self._in_place else ignition.Source(url=url)
         serves, routes = role == "control-plane", role == announcing_role(self._settings)
         pointers = {
             hostname: self._user_data.of(hostname, source, serves=serves, routes=routes) for hostname in hostnames
@@ -120,6 +126,11 @@ class Boots:
             return pulumi.Output.unsecret(uploaded.boot_urls.apply(lambda urls: urls[file]))
 
         return {file: url(file) for file in files}
+
+    def _upload_bootstrap(self) -> Artifacts:
+        files = {BOOTSTRAP_IGNITION: self._assets.bootstrap if self._hands_over else self._whole_bootstrap()}
+        args = ArtifactsArgs(files=files, path_seed=self._keys.host_key_seed, ephemeral=True)
+        return Artifacts("bootstrap-ignition", args, self._opts)
 
     def _whole_bootstrap(self) -> pulumi.Output[str]:
         """The bootstrap machine's Ignition in one file, for a machine that nobody hands userdata."""

@@ -18,6 +18,7 @@ from components.cluster.installation import (
     Reprovisioning,
 )
 from components.cluster.pool import Access, NodePool
+from components.endpoints import machine_config_access
 from provider.types import (
     Artifacts,
     ArtifactsArgs,
@@ -64,11 +65,19 @@ class Installers:
     """What installs the machines of a stack, pool by pool."""
 
     def __init__(
-        self, settings: Settings, boot: BootSpec, *, keys: ClusterKeys, access: Access, opts: pulumi.ResourceOptions
+        self,
+        settings: Settings,
+        boot: BootSpec,
+        *,
+        keys: ClusterKeys,
+        access: Access,
+        bootstrap: pulumi.Output[str] | None,
+        opts: pulumi.ResourceOptions,
     ) -> None:
+        """`bootstrap`: what the live system of the only machine bootstraps the cluster with; None where none does."""
         assert settings.boot.install is not None
         self._settings, self._boot, self._keys, self._access, self._opts = settings, boot, keys, access, opts
-        self._install = settings.boot.install
+        self._install, self._bootstrap = settings.boot.install, bootstrap
 
     def system(self, hostname: str, pointer: pulumi.Output[str]) -> System:
         """What a machine is to run, from its Ignition without a marker."""
@@ -100,9 +109,10 @@ class Installers:
 
     def prepare(self, pool: str, systems: Mapping[str, System]) -> dict[str, Prepared]:
         """Upload what installs the machines of a pool; all of it is deleted again once they are installed."""
-        # Userdata is asked of the platform at the first boot; who has no platform is given it by the installer.
+        # Userdata is asked of the platform at the first boot; who has no platform is given it by the installer. Who
+        # bootstraps itself has it in the live system, which puts more to it.
         nodes = None
-        if isinstance(self._settings.platform, Redfish):
+        if isinstance(self._settings.platform, Redfish) and self._bootstrap is None:
             pointers = {_file(name): system.pointer for name, system in systems.items()}
             nodes = self._artifacts(f"{pool}-ignition", pointers)
         lives = {_file(name): self._live_config(name, system, nodes) for name, system in systems.items()}
@@ -150,7 +160,8 @@ class Installers:
                     pxe_commands=rules.pxe_commands,
                 ),
                 credentials=credentials,
-                timeout=settings.timeouts.machines_reachable,
+                timeout=settings.timeouts.machines_reachable
+                + (settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0),
             ),
             opts,
         )
@@ -192,7 +203,7 @@ class Installers:
         network = platforms.network(self._settings, hostname)
 
         def render(found: list[Any]) -> str:
-            uploaded, generation, key, seed = found
+            uploaded, generation, key, seed, bootstrap, pointer = found
             server = self._settings.server(machine)
             plan = installer.InstallPlan(
                 cluster=self._settings.domain,
@@ -201,6 +212,7 @@ class Installers:
                 platform_id=self._boot.platform_id,
                 device=self._settings.install_device(machine).rules,
                 ignition=None if uploaded is None else ignition.Source(**uploaded[_file(hostname)]),
+                in_place=None if bootstrap is None else _in_place(bootstrap, pointer),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
                 accept="wipe" if server is None or server.consent == "wipe" else "empty",
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
@@ -216,7 +228,8 @@ class Installers:
 
         keys = self._keys
         uploaded = None if nodes is None else sources(nodes)
-        found = pulumi.Output.all(uploaded, system.generation, keys.public_key, keys.host_key_seed)
+        in_place = (None, None) if self._bootstrap is None else (self._bootstrap, system.pointer)
+        found = pulumi.Output.all(uploaded, system.generation, keys.public_key, keys.host_key_seed, *in_place)
         return pulumi.Output.secret(found).apply(render)
 
     def _prepared(self, hostname: str, system: System, nodes: Artifacts | None, uploaded: Artifacts) -> Prepared:
@@ -238,6 +251,12 @@ class Installers:
     def _machine(self, hostname: str) -> str:
         """`worker-0` of `rack7-worker-0`: what settings call a machine."""
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
+
+
+def _in_place(bootstrap: str, pointer: str) -> installer.InPlace:
+    """While it bootstraps, the live system has a machine config server as well: nobody else may ask it."""
+    files, unit = machine_config_access.files(), machine_config_access.unit()
+    return installer.InPlace(bootstrap=bootstrap, pointer=pointer, files=tuple(files), units=(unit,))
 
 
 def _file(hostname: str) -> str:

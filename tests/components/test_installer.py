@@ -18,8 +18,8 @@ import yaml
 
 from components.boot import installer
 from components.boot.host_keys import host_key
-from components.boot.ignition import Source, pointer
-from components.boot.installer import InstallPlan, Runs, live_config
+from components.boot.ignition import IgnitionError, NodeUnit, Source, pointer
+from components.boot.installer import InPlace, InstallPlan, Runs, live_config
 from components.boot.stream import Artifact
 from tests import golden
 
@@ -79,6 +79,37 @@ def test_coreos_installer_is_not_started_by_its_own_generator() -> None:
         "/etc/systemd/system-generators/coreos-installer-generator",
         "/dev/null",
     )
+
+
+def _in_place(bootstrap: Any) -> dict[str, Any]:
+    guard = NodeUnit(name="guard.service", text="[Unit]\n")
+    pair = InPlace(bootstrap=json.dumps(bootstrap), pointer=_POINTER, units=(guard,))
+    return _live(dataclasses.replace(_PLAN, ignition=None, in_place=pair))
+
+
+def test_a_single_nodes_live_system_bootstraps_and_does_not_install_by_itself() -> None:
+    units = [{"name": "bootkube.service", "enabled": True}, {"name": "install-to-disk.service", "enabled": True}]
+    bootstrap = {"ignition": {"version": "3.2.0"}, "systemd": {"units": units}}
+    config = _in_place(bootstrap)
+    (merged,) = config["ignition"]["config"]["merge"]
+    assert json.loads(base64.b64decode(merged["source"].partition(",")[2])) == bootstrap
+    files = _files(config)
+    assert files["/etc/hostname"] == (0o644, f"{_NODE}\n")
+    assert files["/etc/metal-ipi/pointer.ign"] == (0o600, _POINTER)
+    assert "ignition-url" not in files["/etc/coreos/installer.d/10-metal-ipi.yaml"][1]
+    own = {unit["name"]: unit for unit in config["systemd"]["units"]}
+    assert own.pop("install-to-disk.service") == {
+        "name": "install-to-disk.service",
+        "enabled": False,
+        "mask": True,
+    }
+    assert list(own) == ["guard.service", "metal-ipi-install.service"]
+
+
+@pytest.mark.parametrize("units", [[], [{"name": "install-to-disc.service"}]])
+def test_a_release_that_would_install_in_another_way_is_refused(units: list[dict[str, Any]]) -> None:
+    with pytest.raises(IgnitionError, match=r"has no install-to-disk\.service: this release installs to disk in a way"):
+        _in_place({"ignition": {"version": "3.2.0"}, "systemd": {"units": units}})
 
 
 def test_the_unit_does_not_reboot() -> None:
