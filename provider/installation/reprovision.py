@@ -24,10 +24,11 @@ def refuse_unconsented(job: Job) -> None:
         return
     count = len(job.members)
     if count - 1 < count // 2 + 1:
+        whose = "it is the only member, and" if count == 1 else f"of {count} members"
         raise InvalidInputs(
-            f"control plane machine {job.hostname} cannot be installed again: of {count} members no quorum would "
-            "remain. Make the cluster anew, or take the change back that it comes from (its Ignition, its kernel "
-            "arguments, its consoles, its release or its disk)"
+            f"control plane machine {job.hostname} cannot be installed again: {whose} no quorum would remain. Make the "
+            "cluster anew, or take the change back that it comes from (its Ignition, its kernel arguments, its "
+            "consoles, its release or its disk)"
         )
     if not job.consent:
         raise InvalidInputs(

@@ -27,6 +27,8 @@ _FOREIGN = re.compile(r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|PULUMI_.*
 _LONGEST = 150.0
 RACK = "rack7"
 """The stack of servers with BMCs."""
+SINGLE = "sno1"
+"""The stack of one such server, which bootstraps itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +218,7 @@ class Project:
         try:
             self.configure()
             if self.supervisor() is not None:
-                self.lab("clear-faults") if self.stack == RACK else self.faults()
+                self.lab("clear-faults") if self.stack in (RACK, SINGLE) else self.faults()
             done = self.start("down").wait()
             assert done.status == 0, f"make down ended with {done.status}:\n{done.text}"
             left = self.left()
