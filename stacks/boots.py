@@ -7,21 +7,19 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from components.boot import ignition
+from components.boot import ignition, installer
 from components.boot.ipxe import BootSpec, installer_arguments, script
 from components.cluster.pool import Access
 from components.install.assets import InstallAssets
 from components.machines.contract import Boot, Platform, Role
 from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
 from stacks import platforms
-from stacks.installers import Installers, Prepared
+from stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared
 from stacks.names import Names
 from stacks.service_addresses import announcing_role
 from stacks.settings import Settings
 from stacks.user_data import UserData
 
-BOOTSTRAP_IGNITION = "bootstrap.ign"
-"""The file of the bootstrap machine's Ignition; holds the cluster's secrets."""
 _LIVE = "node.ipxe"
 _CONFIGS: Mapping[Role, str] = {"control-plane": "master", "worker": "worker"}
 """What the machine config server calls a role."""
@@ -56,22 +54,23 @@ class Boots:
         self._user_data, self._assets = user_data, assets
         self._hands_over = platform.metadata_url is not None
         self._in_place = platforms.in_place(settings)
-        bootstrap = assets.bootstrap if self._in_place else None
-        self.installers = (
-            Installers(settings, boot, keys=keys, access=access, bootstrap=bootstrap, opts=opts)
-            if boot.installs
-            else None
-        )
-        """What installs machines to disk; None where they run from memory."""
         self._live = self._script_urls("boot-scripts", {_LIVE: script(boot)}) if self._hands_over else None
         self._bootstrap_name = Names.of(settings).bootstrap
-        self.bootstrap_ignition = None if self._in_place else self._upload_bootstrap()
-        """The bootstrap machine's Ignition, which is to be deleted with it; None where there is no such machine."""
+        self.bootstrap_ignition = Artifacts(
+            "bootstrap-ignition",
+            ArtifactsArgs(files={BOOTSTRAP_IGNITION: self._bootstrap()}, path_seed=keys.host_key_seed, ephemeral=True),
+            opts,
+        )
+        """The bootstrap machine's Ignition, which is to be deleted with it; a single node's own with its installer."""
+        alone = self.bootstrap_ignition if self._in_place else None
+        self.installers = (
+            Installers(settings, boot, keys=keys, access=access, bootstrap=alone, opts=opts) if boot.installs else None
+        )
+        """What installs machines to disk; None where they run from memory."""
 
     def bootstrap(self) -> Boot:
         """The bootstrap machine's: it runs from memory, wherever it is."""
         uploaded = self.bootstrap_ignition
-        assert uploaded is not None, "there is no bootstrap machine"
         if self._live is None:
             network = platforms.network(self._settings, self._bootstrap_name)
             text = uploaded.urls.apply(
@@ -127,12 +126,11 @@ class Boots:
 
         return {file: url(file) for file in files}
 
-    def _upload_bootstrap(self) -> Artifacts:
-        files = {BOOTSTRAP_IGNITION: self._assets.bootstrap if self._hands_over else self._whole_bootstrap()}
-        args = ArtifactsArgs(files=files, path_seed=self._keys.host_key_seed, ephemeral=True)
-        return Artifacts("bootstrap-ignition", args, self._opts)
-
-    def _whole_bootstrap(self) -> pulumi.Output[str]:
-        """The bootstrap machine's Ignition in one file, for a machine that nobody hands userdata."""
+    def _bootstrap(self) -> pulumi.Output[str]:
+        """What bootstraps the cluster; all in one file for a machine that nobody hands userdata."""
+        if self._in_place:
+            return self._assets.bootstrap.apply(installer.without_surprise)
+        if self._hands_over:
+            return self._assets.bootstrap
         source = self._assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
         return self._user_data.of(self._bootstrap_name, source, serves=True)

@@ -34,6 +34,9 @@ from stacks.sections.redfish import Redfish
 from stacks.settings import Settings
 from stacks.user_data import sources
 
+BOOTSTRAP_IGNITION = "bootstrap.ign"
+"""The file of what bootstraps the cluster, on a machine of its own or in place; holds the cluster's secrets."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class System:
@@ -71,7 +74,7 @@ class Installers:
         *,
         keys: ClusterKeys,
         access: Access,
-        bootstrap: pulumi.Output[str] | None,
+        bootstrap: Artifacts | None,
         opts: pulumi.ResourceOptions,
     ) -> None:
         """`bootstrap`: what the live system of the only machine bootstraps the cluster with; None where none does."""
@@ -228,7 +231,7 @@ class Installers:
 
         keys = self._keys
         uploaded = None if nodes is None else sources(nodes)
-        in_place = (None, None) if self._bootstrap is None else (self._bootstrap, system.pointer)
+        in_place = (None, None) if self._bootstrap is None else (sources(self._bootstrap), system.pointer)
         found = pulumi.Output.all(uploaded, system.generation, keys.public_key, keys.host_key_seed, *in_place)
         return pulumi.Output.secret(found).apply(render)
 
@@ -240,8 +243,12 @@ class Installers:
         return Prepared(
             system=system,
             places=[
-                ArtifactsPlace(directory=artifacts.directory, files=[_file(hostname)])
-                for artifacts in (nodes, uploaded)
+                ArtifactsPlace(directory=artifacts.directory, files=[file])
+                for artifacts, file in (
+                    (nodes, _file(hostname)),
+                    (uploaded, _file(hostname)),
+                    (self._bootstrap, BOOTSTRAP_IGNITION),
+                )
                 if artifacts is not None
             ],
             arguments=arguments,
@@ -253,10 +260,14 @@ class Installers:
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
 
 
-def _in_place(bootstrap: str, pointer: str) -> installer.InPlace:
+def _in_place(uploaded: Mapping[str, Any], pointer: str) -> installer.InPlace:
     """While it bootstraps, the live system has a machine config server as well: nobody else may ask it."""
-    files, unit = machine_config_access.files(), machine_config_access.unit()
-    return installer.InPlace(bootstrap=bootstrap, pointer=pointer, files=tuple(files), units=(unit,))
+    return installer.InPlace(
+        bootstrap=ignition.Source(**uploaded[BOOTSTRAP_IGNITION]),
+        pointer=pointer,
+        files=tuple(machine_config_access.files()),
+        units=(machine_config_access.unit(),),
+    )
 
 
 def _file(hostname: str) -> str:

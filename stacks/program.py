@@ -37,8 +37,8 @@ from provider.types import (
     ProviderArgs,
 )
 from stacks import connections, platforms
-from stacks.boots import BOOTSTRAP_IGNITION, Boots
-from stacks.installers import Prepared
+from stacks.boots import Boots
+from stacks.installers import BOOTSTRAP_IGNITION, Prepared
 from stacks.names import Names
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.base import REHEARSAL
@@ -312,7 +312,7 @@ class Cluster:
 
     def _removal(self, after: Sequence[pulumi.Resource]) -> BootstrapRemoval | None:
         """The end of the bootstrap machine; None where there is none."""
-        if self.bootstrap is None or self.boots.bootstrap_ignition is None:
+        if self.bootstrap is None:
             return None
         return BootstrapRemoval(
             "bootstrap-removal",

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from components.boot.host_keys import HostKey
-from components.boot.ignition import IgnitionError, NodeFile, NodeLink, NodeUnit, Source, config, data_url
+from components.boot.ignition import IgnitionError, NodeFile, NodeLink, NodeUnit, Source, config
 from components.boot.stream import Artifact
 
 Rules = Mapping[str, str | int | bool]
@@ -90,8 +90,8 @@ class Runs:
 class InPlace:
     """A single node: its live system bootstraps the cluster, and it is installed then with what that leaves."""
 
-    bootstrap: str
-    """openshift-install's Ignition of that live system."""
+    bootstrap: Source
+    """openshift-install's Ignition of that live system, with its hash: `without_surprise`."""
     pointer: str
     """The Ignition of the disk, to which the live system adds what bootkube leaves."""
     files: tuple[NodeFile, ...] = ()
@@ -140,18 +140,15 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
     Args:
         authorized_keys: SSH public keys for user `core`.
         host_key: the live system's own, `host_key(seed, live_name(node))`; another than the installed system's.
-    Raises IgnitionError where a single node's Ignition is not what it is known to be.
     """
     files, units, merge, masked = list[NodeFile](), list[NodeUnit](), list[Source](), list[str]()
     if plan.in_place is not None:
-        _require_install_to_disk(plan.in_place.bootstrap)
         files = [
             NodeFile(path="/etc/hostname", text=f"{plan.machine}\n", mode=0o644),
             NodeFile(path=_POINTER, text=plan.in_place.pointer, mode=0o600),
             *plan.in_place.files,
         ]
-        units, merge = list(plan.in_place.units), [Source(url=data_url(plan.in_place.bootstrap))]
-        masked = [_INSTALL_TO_DISK]
+        units, merge, masked = list(plan.in_place.units), [plan.in_place.bootstrap], [_INSTALL_TO_DISK]
     return config(
         authorized_keys=authorized_keys,
         host_key=host_key,
@@ -169,14 +166,18 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
     )
 
 
-def _require_install_to_disk(bootstrap: str) -> None:
-    """What is masked must be what would install: under another name it would write to a disk that we did not choose."""
+def without_surprise(bootstrap: str) -> str:
+    """openshift-install's Ignition of a single node's live system, if what we mask is there: it would install as well.
+
+    Raises IgnitionError: under another name it might write to a disk that we did not choose.
+    """
     units = json.loads(bootstrap).get("systemd", {}).get("units", ())
     if _INSTALL_TO_DISK not in [unit.get("name") for unit in units]:
         raise IgnitionError(
             f"openshift-install's Ignition of a single node has no {_INSTALL_TO_DISK}: this release installs to disk"
             " in a way that is not known here. Use a release that has it, or a bootstrap machine (platform.bootstrap)"
         )
+    return bootstrap
 
 
 def persisted_console(console: str) -> str:

@@ -81,18 +81,12 @@ def test_coreos_installer_is_not_started_by_its_own_generator() -> None:
     )
 
 
-def _in_place(bootstrap: Any) -> dict[str, Any]:
-    guard = NodeUnit(name="guard.service", text="[Unit]\n")
-    pair = InPlace(bootstrap=json.dumps(bootstrap), pointer=_POINTER, units=(guard,))
-    return _live(dataclasses.replace(_PLAN, ignition=None, in_place=pair))
-
-
 def test_a_single_nodes_live_system_bootstraps_and_does_not_install_by_itself() -> None:
-    units = [{"name": "bootkube.service", "enabled": True}, {"name": "install-to-disk.service", "enabled": True}]
-    bootstrap = {"ignition": {"version": "3.2.0"}, "systemd": {"units": units}}
-    config = _in_place(bootstrap)
-    (merged,) = config["ignition"]["config"]["merge"]
-    assert json.loads(base64.b64decode(merged["source"].partition(",")[2])) == bootstrap
+    source = Source(url="https://boot.facility.test/x/bootstrap.ign", hash=_HASH)
+    guard = NodeUnit(name="guard.service", text="[Unit]\n")
+    in_place = InPlace(bootstrap=source, pointer=_POINTER, units=(guard,))
+    config = _live(dataclasses.replace(_PLAN, ignition=None, in_place=in_place))
+    assert config["ignition"]["config"] == {"merge": [{"source": source.url, "verification": {"hash": _HASH}}]}
     files = _files(config)
     assert files["/etc/hostname"] == (0o644, f"{_NODE}\n")
     assert files["/etc/metal-ipi/pointer.ign"] == (0o600, _POINTER)
@@ -106,10 +100,15 @@ def test_a_single_nodes_live_system_bootstraps_and_does_not_install_by_itself() 
     assert list(own) == ["guard.service", "metal-ipi-install.service"]
 
 
-@pytest.mark.parametrize("units", [[], [{"name": "install-to-disc.service"}]])
-def test_a_release_that_would_install_in_another_way_is_refused(units: list[dict[str, Any]]) -> None:
-    with pytest.raises(IgnitionError, match=r"has no install-to-disk\.service: this release installs to disk in a way"):
-        _in_place({"ignition": {"version": "3.2.0"}, "systemd": {"units": units}})
+def test_a_release_that_would_install_in_another_way_is_refused() -> None:
+    def bootstrap(*names: str) -> str:
+        return json.dumps({"ignition": {"version": "3.2.0"}, "systemd": {"units": [{"name": name} for name in names]}})
+
+    known = bootstrap("bootkube.service", "install-to-disk.service")
+    assert installer.without_surprise(known) == known
+    for other in (bootstrap("bootkube.service", "install-to-disc.service"), '{"ignition": {"version": "3.2.0"}}'):
+        with pytest.raises(IgnitionError, match=r"has no install-to-disk\.service: this release installs to disk in a"):
+            installer.without_surprise(other)
 
 
 def test_the_unit_does_not_reboot() -> None:

@@ -56,7 +56,12 @@ def test_its_urns() -> None:
 def test_each_step_waits_for_the_one_before() -> None:
     recorder, _ = _seen()
     order = {
-        f"{_NODE}-installation": {f"{_NODE}-server", "dns-api-records", "control-plane-installers"},
+        f"{_NODE}-installation": {
+            f"{_NODE}-server",
+            "dns-api-records",
+            "control-plane-installers",
+            "bootstrap-ignition",
+        },
         "control-plane-checks-reachable": {f"{_NODE}-installation"},
         "api-answers": {f"{_NODE}-check", "dns-api-records"},
         "bootstrap-complete": {"api-answers"},
@@ -98,8 +103,11 @@ def test_what_it_boots_and_what_its_disk_gets() -> None:
     uploaded = recorder.one("control-plane-installers").inputs["files"]
     assert is_secret(uploaded)
     live = json.loads(plain(uploaded)[f"{_NODE}.ign"])
+    assert plain(recorder.one("bootstrap-ignition").inputs["files"]) == {"bootstrap.ign": _BOOTSTRAP}
     (merged,) = live["ignition"]["config"]["merge"]
-    assert _text(merged["source"]) == _BOOTSTRAP
+    assert merged["source"] == "https://boot.test/x/bootstrap.ign" and merged["verification"]["hash"]
+    places = plain(recorder.one(f"{_NODE}-installation").inputs["artifacts"])
+    assert [place["files"] for place in places] == [[f"{_NODE}.ign"], ["bootstrap.ign"]], "deleted when it is done"
     masked = [unit["name"] for unit in live["systemd"]["units"] if unit.get("mask")]
     assert masked == ["install-to-disk.service"]
     running = {unit["name"] for unit in live["systemd"]["units"]} - set(masked)
