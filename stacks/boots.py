@@ -7,21 +7,19 @@ from dataclasses import dataclass, field, replace
 
 import pulumi
 
-from components.boot import ignition
+from components.boot import ignition, installer
 from components.boot.ipxe import BootSpec, installer_arguments, script
 from components.cluster.pool import Access
 from components.install.assets import InstallAssets
 from components.machines.contract import Boot, Platform, Role
 from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
 from stacks import platforms
-from stacks.installers import Installers, Prepared
+from stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared
 from stacks.names import Names
 from stacks.service_addresses import announcing_role
 from stacks.settings import Settings
 from stacks.user_data import UserData
 
-BOOTSTRAP_IGNITION = "bootstrap.ign"
-"""The file of the bootstrap machine's Ignition; holds the cluster's secrets."""
 _LIVE = "node.ipxe"
 _CONFIGS: Mapping[Role, str] = {"control-plane": "master", "worker": "worker"}
 """What the machine config server calls a role."""
@@ -55,17 +53,20 @@ class Boots:
         self._settings, self._boot, self._keys, self._opts = settings, boot, keys, opts
         self._user_data, self._assets = user_data, assets
         self._hands_over = platform.metadata_url is not None
-        self.installers = Installers(settings, boot, keys=keys, access=access, opts=opts) if boot.installs else None
-        """What installs machines to disk; None where they run from memory."""
+        self._in_place = platforms.in_place(settings)
         self._live = self._script_urls("boot-scripts", {_LIVE: script(boot)}) if self._hands_over else None
         self._bootstrap_name = Names.of(settings).bootstrap
-        files = {BOOTSTRAP_IGNITION: assets.bootstrap if self._hands_over else self._whole_bootstrap()}
         self.bootstrap_ignition = Artifacts(
             "bootstrap-ignition",
-            ArtifactsArgs(files=files, path_seed=keys.host_key_seed, ephemeral=True),
+            ArtifactsArgs(files={BOOTSTRAP_IGNITION: self._bootstrap()}, path_seed=keys.host_key_seed, ephemeral=True),
             opts,
         )
-        """The bootstrap machine's Ignition, which is to be deleted with it."""
+        """The bootstrap machine's Ignition, which is to be deleted with it; a single node's own with its installer."""
+        alone = self.bootstrap_ignition if self._in_place else None
+        self.installers = (
+            Installers(settings, boot, keys=keys, access=access, bootstrap=alone, opts=opts) if boot.installs else None
+        )
+        """What installs machines to disk; None where they run from memory."""
 
     def bootstrap(self) -> Boot:
         """The bootstrap machine's: it runs from memory, wherever it is."""
@@ -86,7 +87,11 @@ class Boots:
 
     def pool(self, role: Role, name: str, hostnames: tuple[str, ...]) -> PoolBoots:
         """What the machines of a pool boot; `name` is the pool's."""
-        source = ignition.Source(url=f"https://api-int.{self._settings.domain}:22623/config/{_CONFIGS[role]}")
+        if not hostnames:
+            return PoolBoots(boots={})
+        # What bootstraps itself has nobody to ask; its live system adds the same where it installs it.
+        url = f"https://api-int.{self._settings.domain}:22623/config/{_CONFIGS[role]}"
+        source = None if self._in_place else ignition.Source(url=url)
         serves, routes = role == "control-plane", role == announcing_role(self._settings)
         pointers = {
             hostname: self._user_data.of(hostname, source, serves=serves, routes=routes) for hostname in hostnames
@@ -122,7 +127,11 @@ class Boots:
 
         return {file: url(file) for file in files}
 
-    def _whole_bootstrap(self) -> pulumi.Output[str]:
-        """The bootstrap machine's Ignition in one file, for a machine that nobody hands userdata."""
+    def _bootstrap(self) -> pulumi.Output[str]:
+        """What bootstraps the cluster; all in one file for a machine that nobody hands userdata."""
+        if self._in_place:
+            return self._assets.bootstrap.apply(installer.without_surprise)
+        if self._hands_over:
+            return self._assets.bootstrap
         source = self._assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
         return self._user_data.of(self._bootstrap_name, source, serves=True)

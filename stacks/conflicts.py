@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stacks.problems import NAMESPACE, Problem
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
-from stacks.sections.redfish import Lend, LocalVm, Redfish
+from stacks.sections.redfish import Lend, LocalVm, NoBootstrap, Redfish
 from stacks.sections.service_addresses import (
     OPENSHIFT_CATALOG,
     CloudController,
@@ -56,7 +56,8 @@ def _redfish(settings: Settings) -> _Found:
         yield from _network(platform)
         yield from _boot_methods(platform)
         yield from _bootstrap(settings, platform)
-        yield from _without_bgp(settings)
+        yield from _in_place(settings, platform)
+        yield from _without_bgp(settings, platform)
 
 
 def _counts(settings: Settings, platform: Redfish) -> _Found:
@@ -167,17 +168,15 @@ def _boot_methods(platform: Redfish) -> _Found:
 
 def _bootstrap(settings: Settings, platform: Redfish) -> _Found:
     bootstrap = platform.bootstrap
-    workers = [server.name for server in platform.of_role("worker")]
     if isinstance(bootstrap, LocalVm):
         yield from _local_vm(settings, platform, bootstrap)
-    elif not isinstance(bootstrap, Lend):
-        yield (
-            "platform.bootstrap.type",
-            bootstrap.type,
-            "it is not built yet",
-            "set it to lend, and server to a worker: it joins once the cluster stands by itself",
-        )
-    elif not workers:
+    elif isinstance(bootstrap, Lend):
+        yield from _lend(platform, bootstrap)
+
+
+def _lend(platform: Redfish, bootstrap: Lend) -> _Found:
+    workers = [server.name for server in platform.of_role("worker")]
+    if not workers:
         yield (
             "platform.bootstrap.type",
             "lend",
@@ -226,10 +225,32 @@ def _local_vm(settings: Settings, platform: Redfish, bootstrap: LocalVm) -> _Fou
         )
 
 
-def _without_bgp(settings: Settings) -> _Found:
+def _in_place(settings: Settings, platform: Redfish) -> _Found:
+    """Without a bootstrap machine the one server bootstraps itself."""
+    if not isinstance(platform.bootstrap, NoBootstrap):
+        return
+    if [server.role for server in platform.servers] != ["control-plane"]:
+        yield (
+            "platform.bootstrap.type",
+            "none",
+            "only a single node bootstraps itself, and platform.servers lists"
+            f" {', '.join(server.name for server in platform.servers)}",
+            "list one control plane machine and nothing else, or set type to lend, and server to a worker",
+        )
+    if isinstance(settings.api_address, KubeVip):
+        yield (
+            "apiAddress.type",
+            "kube-vip",
+            "the single node of platform.bootstrap.type none has the API at its own address, before and after its"
+            " installation, and nothing that could take over another one",
+            "set it to dns-round-robin",
+        )
+
+
+def _without_bgp(settings: Settings, platform: Redfish) -> _Found:
     """A rack of one's own has no API that peers with machines or reserves addresses."""
     api, services = settings.api_address, settings.service_addresses
-    if isinstance(api, KubeVip) and api.mode == "bgp":
+    if isinstance(api, KubeVip) and api.mode == "bgp" and not isinstance(platform.bootstrap, NoBootstrap):
         yield (
             "apiAddress.mode",
             "bgp",

@@ -18,6 +18,7 @@ from components.cluster.installation import (
     Reprovisioning,
 )
 from components.cluster.pool import Access, NodePool
+from components.endpoints import machine_config_access
 from provider.types import (
     Artifacts,
     ArtifactsArgs,
@@ -32,6 +33,9 @@ from stacks import platforms
 from stacks.sections.redfish import Redfish
 from stacks.settings import Settings
 from stacks.user_data import sources
+
+BOOTSTRAP_IGNITION = "bootstrap.ign"
+"""The file of what bootstraps the cluster, on a machine of its own or in place; holds the cluster's secrets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +70,19 @@ class Installers:
     """What installs the machines of a stack, pool by pool."""
 
     def __init__(
-        self, settings: Settings, boot: BootSpec, *, keys: ClusterKeys, access: Access, opts: pulumi.ResourceOptions
+        self,
+        settings: Settings,
+        boot: BootSpec,
+        *,
+        keys: ClusterKeys,
+        access: Access,
+        bootstrap: Artifacts | None,
+        opts: pulumi.ResourceOptions,
     ) -> None:
+        """`bootstrap`: what the live system of the only machine bootstraps the cluster with; None where none does."""
         assert settings.boot.install is not None
         self._settings, self._boot, self._keys, self._access, self._opts = settings, boot, keys, access, opts
-        self._install = settings.boot.install
+        self._install, self._bootstrap = settings.boot.install, bootstrap
 
     def system(self, hostname: str, pointer: pulumi.Output[str]) -> System:
         """What a machine is to run, from its Ignition without a marker."""
@@ -104,9 +116,10 @@ class Installers:
 
     def prepare(self, pool: str, systems: Mapping[str, System]) -> dict[str, Prepared]:
         """Upload what installs the machines of a pool; all of it is deleted again once they are installed."""
-        # Userdata is asked of the platform at the first boot; who has no platform is given it by the installer.
+        # Userdata is asked of the platform at the first boot; who has no platform is given it by the installer. Who
+        # bootstraps itself has it in the live system, which puts more to it.
         nodes = None
-        if isinstance(self._settings.platform, Redfish):
+        if isinstance(self._settings.platform, Redfish) and self._bootstrap is None:
             pointers = {_file(name): system.pointer for name, system in systems.items()}
             nodes = self._artifacts(f"{pool}-ignition", pointers)
         lives = {_file(name): self._live_config(name, system, nodes) for name, system in systems.items()}
@@ -155,7 +168,8 @@ class Installers:
                     pxe_commands=rules.pxe_commands,
                 ),
                 credentials=credentials,
-                timeout=settings.timeouts.machines_reachable,
+                timeout=settings.timeouts.machines_reachable
+                + (settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0),
                 valid_hours=self._install.valid_hours,
             ),
             opts,
@@ -200,7 +214,7 @@ class Installers:
         network = platforms.network(self._settings, hostname)
 
         def render(found: list[Any]) -> str:
-            uploaded, generation, key, seed = found
+            uploaded, generation, key, seed, bootstrap, pointer = found
             server = self._settings.server(machine)
             plan = installer.InstallPlan(
                 cluster=self._settings.domain,
@@ -209,6 +223,7 @@ class Installers:
                 platform_id=self._boot.platform_id,
                 device=self._settings.install_device(machine).rules,
                 ignition=None if uploaded is None else ignition.Source(**uploaded[_file(hostname)]),
+                in_place=None if bootstrap is None else _in_place(bootstrap, pointer),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
                 accept="wipe" if server is None or server.consent == "wipe" else "empty",
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
@@ -224,7 +239,8 @@ class Installers:
 
         keys = self._keys
         uploaded = None if nodes is None else sources(nodes)
-        found = pulumi.Output.all(uploaded, system.generation, keys.public_key, keys.host_key_seed)
+        in_place = (None, None) if self._bootstrap is None else (sources(self._bootstrap), system.pointer)
+        found = pulumi.Output.all(uploaded, system.generation, keys.public_key, keys.host_key_seed, *in_place)
         return pulumi.Output.secret(found).apply(render)
 
     def _prepared(self, hostname: str, system: System, nodes: Artifacts | None, uploaded: Artifacts) -> Prepared:
@@ -235,8 +251,12 @@ class Installers:
         return Prepared(
             system=system,
             places=[
-                ArtifactsPlace(directory=artifacts.directory, files=[_file(hostname)])
-                for artifacts in (nodes, uploaded)
+                ArtifactsPlace(directory=artifacts.directory, files=[file])
+                for artifacts, file in (
+                    (nodes, _file(hostname)),
+                    (uploaded, _file(hostname)),
+                    (self._bootstrap, BOOTSTRAP_IGNITION),
+                )
                 if artifacts is not None
             ],
             arguments=arguments,
@@ -246,6 +266,16 @@ class Installers:
     def _machine(self, hostname: str) -> str:
         """`worker-0` of `rack7-worker-0`: what settings call a machine."""
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
+
+
+def _in_place(uploaded: Mapping[str, Any], pointer: str) -> installer.InPlace:
+    """While it bootstraps, the live system has a machine config server as well: nobody else may ask it."""
+    return installer.InPlace(
+        bootstrap=ignition.Source(**uploaded[BOOTSTRAP_IGNITION]),
+        pointer=pointer,
+        files=tuple(machine_config_access.files()),
+        units=(machine_config_access.unit(),),
+    )
 
 
 def _file(hostname: str) -> str:

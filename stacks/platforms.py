@@ -10,7 +10,7 @@ from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs
 from components.machines.redfish import Redfish, RedfishArgs, RedfishServer, VirtualMachine
 from stacks import connections
 from stacks.names import Names
-from stacks.sections.redfish import Lend, LocalVm, Server
+from stacks.sections.redfish import Lend, LocalVm, NoBootstrap, Server
 from stacks.sections.redfish import Redfish as RedfishSettings
 from stacks.settings import Settings
 
@@ -54,6 +54,12 @@ def lent(settings: Settings) -> str | None:
     if not isinstance(section, RedfishSettings) or not isinstance(section.bootstrap, Lend):
         return None
     return f"{settings.cluster_name}-{section.bootstrap.server}"
+
+
+def in_place(settings: Settings) -> bool:
+    """Whether the only machine bootstraps the cluster itself, in the live system that installs it."""
+    section = settings.platform
+    return isinstance(section, RedfishSettings) and isinstance(section.bootstrap, NoBootstrap)
 
 
 def network(settings: Settings, hostname: str) -> StaticNetwork | None:

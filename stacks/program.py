@@ -37,8 +37,8 @@ from provider.types import (
     ProviderArgs,
 )
 from stacks import connections, platforms
-from stacks.boots import BOOTSTRAP_IGNITION, Boots
-from stacks.installers import Prepared
+from stacks.boots import Boots
+from stacks.installers import BOOTSTRAP_IGNITION, Prepared
 from stacks.names import Names
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.base import REHEARSAL
@@ -121,6 +121,7 @@ class Cluster:
                 control_plane=settings.control_plane.count,
                 pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
                 authorized_keys=[key, *settings.ssh.authorized_keys],
+                in_place=platforms.in_place(settings),
             )
         )
         return InstallAssets(
@@ -130,6 +131,7 @@ class Cluster:
                 version=settings.openshift_version,
                 install_config=config,
                 work_directory=str(_PROJECT / settings.install.work_directory / pulumi.get_stack()),
+                in_place=platforms.in_place(settings),
             ),
         )
 
@@ -149,21 +151,25 @@ class Cluster:
         return isinstance(api, KubeVip) and api.mode == "bgp"
 
     def _machines(self) -> None:
-        settings, names = self.settings, self.names
+        names = self.names
         self.prepared: dict[Role, Mapping[str, Prepared]] = {}
-        self.bootstrap: Machine = self.platform.ephemeral_machine(
-            names.bootstrap,
+        self.bootstrap = None if platforms.in_place(self.settings) else self._bootstrap_machine()
+        self.control_plane = self._pool("control-plane", "control-plane", names.control_plane)
+        self.workers = self._pool("worker", "workers", names.workers)
+
+    def _bootstrap_machine(self) -> Machine:
+        name = self.names.bootstrap
+        return self.platform.ephemeral_machine(
+            name,
             MachineArgs(
-                hostname=names.bootstrap,
+                hostname=name,
                 role="bootstrap",
                 boot=self.boots.bootstrap(),
-                timeout=settings.timeouts.machines_active,
+                timeout=self.settings.timeouts.machines_active,
                 announces=self._speaks_bgp,
             ),
             self.ours,
         )
-        self.control_plane = self._pool("control-plane", "control-plane", names.control_plane)
-        self.workers = self._pool("worker", "workers", names.workers)
 
     def _pool(self, role: Role, name: str, hostnames: tuple[str, ...]) -> NodePool:
         boots = self.boots.pool(role, name, hostnames)
@@ -187,7 +193,13 @@ class Cluster:
         """What installs a pool's machines to disk; None where they run from memory."""
         if self.boots.installers is None:
             return None
+        after: dict[str, list[pulumi.Resource]] = {}
         borrowed = platforms.lent(self.settings)
+        if pool.role == "worker" and borrowed and self.removal:
+            after = {borrowed: [self.removal.resource]}
+        elif self.bootstrap is None:
+            # What bootstraps in place finds itself by the cluster's names.
+            after = {hostname: [self.dns.records] for hostname in self.prepared[pool.role]}
         return self.boots.installers.install(
             name,
             pool,
@@ -197,7 +209,7 @@ class Cluster:
                 node.split(".", 1)[0]: expected.apply(node_check.script)
                 for node, expected in self._expectations(pool).items()
             },
-            after={borrowed: [self.removal.resource]} if pool.role == "worker" and borrowed else {},
+            after=after,
             opts=self.components,
         )
 
@@ -253,8 +265,8 @@ class Cluster:
         return {node: outputs(node, machine).apply(expected(node)) for node, machine in pool.machines.items()}
 
     def _gates(self) -> None:
-        settings, timeouts = self.settings, self.settings.timeouts
-        bootstrap_node, masters = self.settings.full(self.names.bootstrap), self.control_plane.machines
+        settings, masters = self.settings, self.control_plane.machines
+        bootstrap = {settings.full(self.names.bootstrap): self.bootstrap} if self.bootstrap else {}
         self.dns = ClusterDns(
             "dns",
             ClusterDnsArgs(
@@ -263,58 +275,74 @@ class Cluster:
                 ttl=settings.dns.ttl,
                 control_plane=self.control_plane.addresses,
                 workers=self.workers.addresses,
-                bootstrap=(bootstrap_node, self.bootstrap.public_ipv4),
+                bootstrap=next(((node, machine.public_ipv4) for node, machine in bootstrap.items()), None),
                 api_address=self.api_address,
                 reverse_zones=settings.dns.reverse_zones,
             ),
             self.components,
         )
-        bootstrap = BootstrapGates(
-            "bootstrap",
-            BootstrapGatesArgs(
-                node=bootstrap_node,
-                machine=self.bootstrap,
-                control_plane=masters,
-                access=self.access,
-                dns=self.dns,
-                assets=self.assets,
-                machine_config_networks=self._machine_config_networks([self.bootstrap, *masters.values()]),
-                reachable_timeout=timeouts.machines_reachable,
-                api_timeout=timeouts.api_answers,
-                complete_timeout=timeouts.bootstrap_complete,
-            ),
-            self.components,
-        )
-        self.bootstrap_complete = bootstrap.complete
         self.control_plane_installation = self._installation("control-plane-installation", self.control_plane)
         self.control_plane_checks = self._checks(
             "control-plane-checks", self.control_plane, self.control_plane_installation
         )
-        self.served = self._served(masters, bootstrap.complete)
-        self.removal = BootstrapRemoval(
-            "bootstrap-removal",
-            BootstrapRemovalArgs(
-                machine=self.bootstrap,
-                platform=self.platform.ephemeral_kind,
-                dns=self.dns,
-                drain_seconds=settings.dns.ttl,
-                ignition=self.boots.bootstrap_ignition,
-                ignition_files=[BOOTSTRAP_IGNITION],
-                after=[bootstrap.complete, *self.control_plane_checks.passed, *self.served],
-            ),
-            self.components,
-        )
+        self.bootstrap_complete = self._bootstrap_complete(bootstrap)
+        stands = [
+            self.bootstrap_complete,
+            *self.control_plane_checks.passed,
+            *self._served(masters, self.bootstrap_complete),
+        ]
+        self.removal = self._removal(stands)
+        self.stands_alone = [self.removal.resource] if self.removal else stands
+        """What to depend on, to come after the control plane serves the cluster by itself."""
         self.worker_checks = self.worker_installation = None
         if self.workers.machines:
             self.worker_installation = self._installation("worker-installation", self.workers)
             self.worker_checks = self._checks("worker-checks", self.workers, self.worker_installation)
         self._cluster_gates()
 
+    def _bootstrap_complete(self, bootstrap: Mapping[str, Machine]) -> pulumi.Resource:
+        """The gate behind which there is a cluster; `bootstrap` is the bootstrap machine by full name, if any."""
+        timeouts, masters = self.settings.timeouts, self.control_plane.machines
+        return BootstrapGates(
+            "bootstrap",
+            BootstrapGatesArgs(
+                bootstrap=bootstrap,
+                control_plane=masters,
+                access=self.access,
+                dns=self.dns,
+                assets=self.assets,
+                machine_config_networks=self._machine_config_networks([*bootstrap.values(), *masters.values()]),
+                after=() if bootstrap else self.control_plane_checks.passed,
+                reachable_timeout=timeouts.machines_reachable,
+                api_timeout=timeouts.api_answers,
+                complete_timeout=timeouts.bootstrap_complete,
+            ),
+            self.components,
+        ).complete
+
+    def _removal(self, after: Sequence[pulumi.Resource]) -> BootstrapRemoval | None:
+        """The end of the bootstrap machine; None where there is none."""
+        if self.bootstrap is None:
+            return None
+        return BootstrapRemoval(
+            "bootstrap-removal",
+            BootstrapRemovalArgs(
+                machine=self.bootstrap,
+                platform=self.platform.ephemeral_kind,
+                dns=self.dns,
+                drain_seconds=self.settings.dns.ttl,
+                ignition=self.boots.bootstrap_ignition,
+                ignition_files=[BOOTSTRAP_IGNITION],
+                after=after,
+            ),
+            self.components,
+        )
+
     def _machine_config_networks(self, machines: Sequence[Machine]) -> pulumi.Output[list[str]]:
         return machine_config_access.networks(machines, self.settings.machine_config_server.allowed_networks)
 
     def _served(self, masters: Mapping[str, Machine], complete: pulumi.Resource) -> list[pulumi.Resource]:
-        """What the control plane must do before the bootstrap machine may go."""
+        """What the control plane must do before a bootstrap machine may go."""
         reachable, installation = self.control_plane_checks.reachable, self.control_plane_installation
         gate = machine_config_access.gate(
             "machine-config-access",
@@ -329,7 +357,7 @@ class Cluster:
         api = self.settings.api_address
         if not isinstance(api, KubeVip):
             return [gate]
-        assert self.api_address is not None
+        assert self.api_address is not None and self.bootstrap is not None, "settings have no kube-vip in place"
         announced = Gate(
             "api-address-announced",
             GateArgs(
@@ -385,7 +413,7 @@ class Cluster:
             ),
             pulumi.ResourceOptions.merge(
                 self.ours,
-                pulumi.ResourceOptions(depends_on=[ready, self.removal.resource, *checked, self.dns.ingress_records]),
+                pulumi.ResourceOptions(depends_on=[ready, *self.stands_alone, *checked, self.dns.ingress_records]),
             ),
         )
         self.service_addresses = service_addresses(
@@ -414,7 +442,7 @@ class Cluster:
             pulumi.export("serviceAddresses", {"pools": self.service_addresses})
         if isinstance(settings.dns, NoDns):
             pulumi.export("dns", {"needed": self.dns.needed})
-        pulumi.export("bootstrap", {"present": self.removal.present})
+        pulumi.export("bootstrap", {"present": self.removal.present if self.removal else False})
         pulumi.export("nodes", pulumi.Output.all(*nodes).apply(lambda parts: [node for part in parts for node in part]))
         pulumi.export("kubeconfig", self.assets.kubeconfig)
         pulumi.export("kubeadminPassword", self.assets.kubeadmin_password)

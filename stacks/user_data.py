@@ -36,11 +36,12 @@ class UserData:
         self._uploaded = None if platform.metadata_url is None else self._identities(opts)
 
     def of(
-        self, hostname: str, source: pulumi.Input[ignition.Source], *, serves: bool = False, routes: bool = False
+        self, hostname: str, source: pulumi.Input[ignition.Source] | None, *, serves: bool = False, routes: bool = False
     ) -> pulumi.Output[str]:
         """A machine's userdata.
 
         Args:
+            source: where the rest of its configuration is; None where that is on the machine already.
             serves: it has an API server and a machine config server.
             routes: it announces service addresses.
         """
@@ -48,9 +49,10 @@ class UserData:
 
         def render(found: list[object]) -> str:
             pointer_source, uploaded, worker_pointer, key, seed, api_address, credentials = found
-            assert isinstance(pointer_source, ignition.Source)
+            assert pointer_source is None or isinstance(pointer_source, ignition.Source)
             authorities = ignition.certificate_authorities(str(worker_pointer))
-            merge, files = [pointer_source], list[ignition.NodeFile]()
+            merge = [] if pointer_source is None else [pointer_source]
+            files = list[ignition.NodeFile]()
             if uploaded is None:
                 files += ignition.host_key_files(host_key(str(seed), self._settings.full(hostname)))
             else:

@@ -153,17 +153,26 @@ def config(
     files: Sequence[NodeFile],
     links: Sequence[NodeLink],
     units: Sequence[NodeUnit],
+    merge: Sequence[Source] = (),
+    masked: Sequence[str] = (),
 ) -> str:
-    """A whole config of a system that merges nothing; secret, because it has a host key."""
+    """A whole config of a live system; secret, because it has a host key.
+
+    Args:
+        merge: what else it has; this config wins over it.
+        masked: units of that which must never start.
+    """
     return _document(
         {
-            "ignition": {},
+            "ignition": {"config": {"merge": [_resource(source) for source in merge]}} if merge else {},
             "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": list(authorized_keys)}]},
             "storage": {
                 "files": [_file(file.path, file.text, file.mode) for file in (*host_key_files(host_key), *files)],
                 "links": [{"path": link.path, "target": link.target} for link in links],
             },
-            "systemd": {"units": _units(units)},
+            "systemd": {
+                "units": [*_units(units), *({"name": name, "enabled": False, "mask": True} for name in masked)]
+            },
         }
     )
 

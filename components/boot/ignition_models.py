@@ -120,6 +120,7 @@ class Unit(_Model):
 
     name: str
     enabled: bool | None = None
+    mask: bool | None = None
     contents: str | None = None
 
 

@@ -13,6 +13,7 @@ umask 022
 # shellcheck source=/dev/null
 . /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256 FIRST_BOOT_ARGUMENTS
 rules=/etc/metal-ipi/install-rules.json
+pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0018
 state=/run/metal-ipi
 mib=1048576
 device='' stable='' step='looking at the disks'
@@ -263,8 +264,28 @@ wipe_others() {
     done
 }
 
+# bootkube leaves the Ignition of a control plane machine with all that the cluster is by then. Ours wins over it.
+await_bootkube() {
+    local master=/opt/openshift/master.ign
+    ignition=()
+    [ -e "$pointer" ] || return 0
+    step='waiting until bootkube has formed the cluster'
+    status waiting
+    until [ -e "${master%/*}/.bootkube.done" ]; do sleep 3; done
+    [ -s "$master" ] ||
+        fail "bootkube is done, but left no $master" 'look at journalctl -u bootkube on the live system'
+    (
+        umask 077 # the cluster's keys are in it
+        gzip -c "$master" | base64 -w 0 >"$state/master"
+        jq -c --rawfile master "$state/master" \
+            '.ignition.config.merge += [{source: "data:;base64,\($master)", compression: "gzip"}]' \
+            "$pointer" >"$state/disk.ign"
+    )
+    ignition=(--ignition-file "$state/disk.ign")
+}
+
 install_system() {
-    local options=() file
+    local options=("${ignition[@]}") file
     for file in /etc/coreos/installer.d/*; do options+=(--config-file "$file"); done
     if [ -n "$FIRST_BOOT_ARGUMENTS" ]; then options+=(--firstboot-args "$FIRST_BOOT_ARGUMENTS"); fi
     step="coreos-installer writes $device"
@@ -301,6 +322,7 @@ check_content
 check_expiry
 choose_others
 fetch_image
+await_bootkube
 wipe_others
 install_system
 mark_installation

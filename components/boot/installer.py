@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from components.boot.host_keys import HostKey
-from components.boot.ignition import NodeFile, NodeLink, NodeUnit, Source, config
+from components.boot.ignition import IgnitionError, NodeFile, NodeLink, NodeUnit, Source, config
 from components.boot.stream import Artifact
 
 Rules = Mapping[str, str | int | bool]
@@ -37,6 +37,8 @@ _RULES = "/etc/metal-ipi/install-rules.json"
 # With options in installer.d this generator would start coreos-installer by itself, without a device, and then end in
 # emergency mode (coreos-installer, systemd/coreos-installer-generator).
 _GENERATOR = "/etc/systemd/system-generators/coreos-installer-generator"
+_POINTER = "/etc/metal-ipi/pointer.ign"
+_INSTALL_TO_DISK = "install-to-disk.service"
 _SERIAL = re.compile(r"(ttyS\d+|ttyAMA\d+)(?:,(\d+)(?:([noe])([5-8])?)?)?")
 _SCRIPT = Path(__file__).with_name("install.sh")
 
@@ -89,6 +91,20 @@ class Runs:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InPlace:
+    """A single node: its live system bootstraps the cluster, and it is installed then with what that leaves."""
+
+    bootstrap: Source
+    """openshift-install's Ignition of that live system, with its hash: `without_surprise`."""
+    pointer: str
+    """The Ignition of the disk, to which the live system adds what bootkube leaves."""
+    files: tuple[NodeFile, ...] = ()
+    """What guards the live system while it serves the cluster: files ..."""
+    units: tuple[NodeUnit, ...] = ()
+    """... and units."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class InstallPlan:
     """One machine's installation."""
 
@@ -103,7 +119,9 @@ class InstallPlan:
     device: Rules
     """Which disk to install to; exactly one must match."""
     ignition: Source | None
-    """The pointer to embed, with its hash; None where the platform's metadata gives it (userdata)."""
+    """The pointer to embed, with its hash; None where the platform's metadata gives it (userdata), or `in_place`."""
+    in_place: InPlace | None = None
+    """The cluster that the live system bootstraps first."""
     wipe_disks: tuple[Rules, ...] = ()
     """Which other disks are emptied; no others are ever written."""
     accept: Literal["empty", "wipe"] = "empty"
@@ -125,18 +143,43 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
         authorized_keys: SSH public keys for user `core`.
         host_key: the live system's own, `host_key(seed, live_name(node))`; another than the installed system's.
     """
+    files, units, merge, masked = list[NodeFile](), list[NodeUnit](), list[Source](), list[str]()
+    if plan.in_place is not None:
+        files = [
+            NodeFile(path="/etc/hostname", text=f"{plan.machine}\n", mode=0o644),
+            NodeFile(path=_POINTER, text=plan.in_place.pointer, mode=0o600),
+            *plan.in_place.files,
+        ]
+        units, merge, masked = list(plan.in_place.units), [plan.in_place.bootstrap], [_INSTALL_TO_DISK]
     return config(
         authorized_keys=authorized_keys,
         host_key=host_key,
+        merge=merge,
+        masked=masked,
         files=[
+            *files,
             NodeFile(path=_OPTIONS, text=installer_options(plan), mode=0o600),
             NodeFile(path=_VALUES, text=install_values(plan), mode=0o600),
             NodeFile(path=_RULES, text=install_rules(plan), mode=0o600),
             NodeFile(path=PROGRAM, text=_SCRIPT.read_text(), mode=0o755),
         ],
         links=[NodeLink(path=_GENERATOR, target="/dev/null")],
-        units=[NodeUnit(name=SERVICE, text=_UNIT)],
+        units=[*units, NodeUnit(name=SERVICE, text=_UNIT)],
     )
+
+
+def without_surprise(bootstrap: str) -> str:
+    """openshift-install's Ignition of a single node's live system, if what we mask is there: it would install as well.
+
+    Raises IgnitionError: under another name it might write to a disk that we did not choose.
+    """
+    units = json.loads(bootstrap).get("systemd", {}).get("units", ())
+    if _INSTALL_TO_DISK not in [unit.get("name") for unit in units]:
+        raise IgnitionError(
+            f"openshift-install's Ignition of a single node has no {_INSTALL_TO_DISK}: this release installs to disk"
+            " in a way that is not known here. Use a release that has it, or a bootstrap machine (platform.bootstrap)"
+        )
+    return bootstrap
 
 
 def persisted_console(console: str) -> str:

@@ -27,8 +27,8 @@ class ClusterDnsArgs:
     """Address by full node name."""
     workers: Mapping[str, pulumi.Input[str]]
     """Address by full node name."""
-    bootstrap: tuple[str, pulumi.Input[str]]
-    """The bootstrap machine's full name and address."""
+    bootstrap: tuple[str, pulumi.Input[str]] | None
+    """The bootstrap machine's full name and address; None where there is no such machine."""
     api_address: pulumi.Input[str] | None = None
     """The API's own address; None: the API's names resolve to all machines that serve it."""
     reverse_zones: Sequence[str] = ()
@@ -47,7 +47,7 @@ class ClusterDns(pulumi.ComponentResource):
     ingress_records: pulumi.Resource
     """Ingress and the workers' names; likewise."""
     bootstrap_records: pulumi.Resource
-    """The bootstrap machine's names; likewise."""
+    """The bootstrap machine's names; likewise. Without such a machine, `records`."""
     to_withdraw: list[RemovalRecordArgs]
     """What to withdraw when the bootstrap machine goes."""
     api_url: pulumi.Output[str]
@@ -55,9 +55,7 @@ class ClusterDns(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ClusterDnsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:endpoints:ClusterDns", name, None, opts)
-        node, address = args.bootstrap
-        own_address = args.api_address is not None
-        temporary = bootstrap_records(domain=args.domain, node=node, address=address, api_has_address=own_address)
+        temporary = _temporary(args)
         lasting = api_records(domain=args.domain, control_plane=args.control_plane, api_address=args.api_address)
         ingress = ingress_records(domain=args.domain, control_plane=args.control_plane, workers=args.workers)
         self._lasting = [*lasting, *ingress]
@@ -69,8 +67,10 @@ class ClusterDns(pulumi.ComponentResource):
             zone = args.zone
             self.records = self._keep(f"{name}-api-records", args, zone, lasting)
             self.ingress_records = self._keep(f"{name}-ingress-records", args, zone, ingress)
-            self.bootstrap_records = self._keep(f"{name}-bootstrap-records", args, zone, temporary, ephemeral=True)
-            self.to_withdraw += _withdrawal(zone, temporary)
+            self.bootstrap_records = self.records
+            if temporary:
+                self.bootstrap_records = self._keep(f"{name}-bootstrap-records", args, zone, temporary, ephemeral=True)
+                self.to_withdraw += _withdrawal(zone, temporary)
         for zone in args.reverse_zones:
             self._reverse(name, args, zone)
         self.api_url = pulumi.Output.from_input(f"https://api.{args.domain}:6443")
@@ -101,10 +101,10 @@ class ClusterDns(pulumi.ComponentResource):
         lasting = {**args.control_plane, **args.workers}
         if args.api_address is not None:
             lasting = {f"api.{args.domain}": args.api_address, **lasting}
-        for part, addresses, ephemeral in (
-            ("reverse", lasting, False),
-            ("bootstrap-reverse", dict([args.bootstrap]), True),
-        ):
+        parts = [("reverse", lasting, False)]
+        if args.bootstrap is not None:
+            parts.append(("bootstrap-reverse", dict([args.bootstrap]), True))
+        for part, addresses, ephemeral in parts:
             pointers = [
                 DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[host], label=f"{host} PTR")
                 for host, address in addresses.items()
@@ -119,6 +119,15 @@ class ClusterDns(pulumi.ComponentResource):
                     RemovalRecordArgs(zone=zone, name=each.name, type=each.type, values=each.values)
                     for each in pointers
                 ]
+
+
+def _temporary(args: ClusterDnsArgs) -> Records:
+    """The bootstrap machine's records; none without it."""
+    if args.bootstrap is None:
+        return ()
+    node, address = args.bootstrap
+    own_address = args.api_address is not None
+    return bootstrap_records(domain=args.domain, node=node, address=address, api_has_address=own_address)
 
 
 def _reverse_name(address: pulumi.Input[str]) -> pulumi.Output[str]:

@@ -42,17 +42,20 @@ class InstallAssetsArgs:
     """install-config.yaml; secret."""
     work_directory: str
     """Where the installer works for a moment."""
+    in_place: bool = False
+    """Whether the only machine bootstraps itself."""
 
 
 class InstallAssets(pulumi.ComponentResource):
-    """Runs `openshift-install create ignition-configs` once; the result is kept, encrypted, in the stack's state.
+    """Runs `openshift-install create` once; the result is kept, encrypted, in the stack's state.
 
     The assets hold the cluster's certificate authorities, so nothing but an explicit replacement makes them anew: a
     changed path, setting or number of workers does not.
     """
 
     bootstrap: pulumi.Output[str]
-    """bootstrap.ign; secret, some hundred KiB."""
+    """The bootstrap machine's Ignition, or the live system's where it is bootstrapped in place; secret, some hundred
+    KiB."""
     worker_pointer: pulumi.Output[str]
     """worker.ign: where workers find the machine config server, and whom to trust."""
     kubeconfig: pulumi.Output[str]
@@ -71,6 +74,7 @@ class InstallAssets(pulumi.ComponentResource):
                     "version": args.version,
                     "installConfig": text,
                     "workDirectory": args.work_directory,
+                    "inPlace": args.in_place,
                 }
             )
         )
@@ -101,7 +105,7 @@ def parse(text: str) -> dict[str, str]:
         found: Any = json.loads(text)
     except ValueError:
         raise AssetsError("the installer driver printed no JSON document") from None
-    wanted = {"bootstrap", "master", "worker", "kubeconfig", "kubeadminPassword", "metadata"}
+    wanted = {"bootstrap", "worker", "kubeconfig", "kubeadminPassword", "metadata"}
     if not isinstance(found, dict) or not wanted <= found.keys():
         raise AssetsError("the installer driver's document is not whole")
     return {name: str(found[name]) for name in wanted}

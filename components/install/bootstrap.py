@@ -39,10 +39,8 @@ def cluster_credentials(dns: ClusterDns, assets: InstallAssets) -> ClusterCreden
 class BootstrapGatesArgs:
     """What stands between the ordered machines and a cluster."""
 
-    node: str
-    """The bootstrap machine's full name."""
-    machine: Machine
-    """The bootstrap machine."""
+    bootstrap: Mapping[str, Machine]
+    """The bootstrap machine, by full name; nothing where the control plane bootstraps itself."""
     control_plane: Mapping[str, Machine]
     """The control plane machines, by full name: their consoles are gathered too when bootstrap fails."""
     access: Access
@@ -53,6 +51,8 @@ class BootstrapGatesArgs:
     """The cluster's credentials."""
     machine_config_networks: pulumi.Input[Sequence[str]]
     """Who gets its configuration from the bootstrap machine: addresses and CIDRs."""
+    after: Sequence[pulumi.Resource] = ()
+    """What comes before the API can answer where there is no bootstrap machine."""
     reachable_timeout: int
     """Seconds until the bootstrap machine answers SSH, and again until it lets the control plane in."""
     api_timeout: int
@@ -62,24 +62,33 @@ class BootstrapGatesArgs:
 
 
 class BootstrapGates(pulumi.ComponentResource):
-    """bootstrap reachable → API answers, and the control plane gets its configuration → bootstrap complete."""
+    """bootstrap reachable → API answers, and the control plane gets its configuration → bootstrap complete.
+
+    Without a bootstrap machine the first and the third fall away.
+    """
 
     def __init__(self, name: str, args: BootstrapGatesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:install:BootstrapGates", name, None, opts)
-        logs = args.access.logs({args.node: args.machine})
-        reachable = Gate(
-            f"{name}-reachable",
-            GateArgs(spec=SshReachable(logs=logs), timeout_seconds=args.reachable_timeout, aborts=True),
-            pulumi.ResourceOptions(parent=self),
-        )
-        let_in = machine_config_access.gate(
-            f"{name}-machine-config-access",
-            {args.node: args.machine},
-            access=args.access,
-            allowed=args.machine_config_networks,
-            timeout=args.reachable_timeout,
-            opts=pulumi.ResourceOptions(depends_on=[reachable], parent=self),
-        )
+        logs = args.access.logs(args.bootstrap or args.control_plane)
+        reachable, let_in = list(args.after), list[pulumi.Resource]()
+        if args.bootstrap:
+            reachable = [
+                Gate(
+                    f"{name}-reachable",
+                    GateArgs(spec=SshReachable(logs=logs), timeout_seconds=args.reachable_timeout, aborts=True),
+                    pulumi.ResourceOptions(parent=self),
+                )
+            ]
+            let_in = [
+                machine_config_access.gate(
+                    f"{name}-machine-config-access",
+                    args.bootstrap,
+                    access=args.access,
+                    allowed=args.machine_config_networks,
+                    timeout=args.reachable_timeout,
+                    opts=pulumi.ResourceOptions(depends_on=reachable, parent=self),
+                )
+            ]
         credentials = cluster_credentials(args.dns, args.assets)
         answers = Gate(
             "api-answers",
@@ -90,9 +99,9 @@ class BootstrapGates(pulumi.ComponentResource):
                 timeout_seconds=args.api_timeout,
                 aborts=True,
             ),
-            pulumi.ResourceOptions(depends_on=[reachable, args.dns.records, args.dns.bootstrap_records], parent=self),
+            pulumi.ResourceOptions(depends_on=[*reachable, args.dns.records, args.dns.bootstrap_records], parent=self),
         )
-        everyone = args.access.logs({args.node: args.machine, **args.control_plane})
+        everyone = args.access.logs({**args.bootstrap, **args.control_plane})
         self.complete: pulumi.Resource = Gate(
             f"{name}-complete",
             GateArgs(
@@ -100,7 +109,7 @@ class BootstrapGates(pulumi.ComponentResource):
                 timeout_seconds=args.complete_timeout,
                 aborts=True,
             ),
-            pulumi.ResourceOptions(depends_on=[answers, let_in], parent=self),
+            pulumi.ResourceOptions(depends_on=[answers, *let_in], parent=self),
         )
         self.register_outputs({"apiUrl": args.dns.api_url})
 

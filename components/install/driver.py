@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Any
 
 _ASSETS = {
-    "bootstrap": "bootstrap.ign",
-    "master": "master.ign",
     "worker": "worker.ign",
     "kubeconfig": "auth/kubeconfig",
     "kubeadminPassword": "auth/kubeadmin-password",
     "metadata": "metadata.json",
+}
+# The command, and the file of what bootstraps the cluster: on a machine of its own, or in place on the only one.
+_COMMANDS = {
+    False: ("ignition-configs", "bootstrap.ign"),
+    True: ("single-node-ignition-config", "bootstrap-in-place-for-live-iso.ign"),
 }
 _BAD_REQUEST = 64
 
@@ -37,7 +40,9 @@ class DriverError(Exception):
         self.code = code
 
 
-def create(*, installer: str, version: str, install_config: str, work_directory: Path) -> dict[str, str]:
+def create(
+    *, installer: str, version: str, install_config: str, work_directory: Path, in_place: bool = False
+) -> dict[str, str]:
     """Let the installer create the assets.
 
     Args:
@@ -45,6 +50,7 @@ def create(*, installer: str, version: str, install_config: str, work_directory:
         version: the release it must be for.
         install_config: install-config.yaml, secret.
         work_directory: made anew with mode 0700, and removed again.
+        in_place: the only machine bootstraps itself.
     Raises DriverError with what the installer said.
     """
     program = shutil.which(installer)
@@ -57,13 +63,13 @@ def create(*, installer: str, version: str, install_config: str, work_directory:
     try:
         work_directory.mkdir(parents=True, mode=0o700)
         (work_directory / "install-config.yaml").write_text(install_config)
-        command = [program, "create", "ignition-configs", "--dir", str(work_directory)]
+        what, bootstrap = _COMMANDS[in_place]
+        command = [program, "create", what, "--dir", str(work_directory)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise DriverError(
-                f"openshift-install create ignition-configs failed:\n{result.stderr.strip()}", result.returncode
-            )
-        return {name: (work_directory / file).read_text() for name, file in _ASSETS.items()}
+            raise DriverError(f"openshift-install create {what} failed:\n{result.stderr.strip()}", result.returncode)
+        files = {"bootstrap": bootstrap, **_ASSETS}
+        return {name: (work_directory / file).read_text() for name, file in files.items()}
     except OSError as error:
         raise DriverError(f"the installer's assets cannot be had: {error}", 4) from error
     finally:
@@ -96,6 +102,7 @@ def main() -> int:
             version=request["version"],
             install_config=request["installConfig"],
             work_directory=Path(request["workDirectory"]),
+            in_place=request.get("inPlace", False),  # requests that a state keeps may be older
         )
     except DriverError as error:
         print(error, file=sys.stderr)

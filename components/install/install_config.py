@@ -12,6 +12,9 @@ import yaml
 
 _CLUSTER_NETWORK = "10.128.0.0/14"
 _SERVICE_NETWORK = "172.30.0.0/16"
+# bootstrapInPlace wants a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0018).
+# Should it ever, there is no such disk to write to.
+_NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"
 
 
 class InstallConfigError(ValueError):
@@ -26,6 +29,7 @@ def install_config(
     control_plane: int,
     pull_secret: str,
     authorized_keys: Sequence[str],
+    in_place: bool = False,
 ) -> str:
     """install-config.yaml as text.
 
@@ -35,6 +39,7 @@ def install_config(
         control_plane: how many control plane machines, 1 or 3.
         pull_secret: JSON; secret.
         authorized_keys: SSH public keys for user `core`.
+        in_place: the only machine bootstraps itself.
     """
     try:
         json.loads(pull_secret)
@@ -54,6 +59,7 @@ def install_config(
                 "serviceNetwork": [_SERVICE_NETWORK],
             },
             "platform": {"none": {}},
+            **({"bootstrapInPlace": {"installationDisk": _NO_DISK}} if in_place else {}),
             "pullSecret": pull_secret,
             "sshKey": "\n".join(authorized_keys) + "\n",
         },

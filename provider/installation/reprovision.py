@@ -23,17 +23,19 @@ def refuse_unconsented(job: Job) -> None:
     """A control plane machine is installed again by consent only, and never where that ends the cluster."""
     if job.role != CONTROL_PLANE:
         return
+    count = len(job.members)
+    if count - 1 < count // 2 + 1:
+        whose = "it is the only member, and" if count == 1 else f"of {count} members"
+        raise InvalidInputs(
+            f"control plane machine {job.hostname} cannot be installed again: {whose} no quorum would remain. Make the "
+            "cluster anew, or take the change back that it comes from (its Ignition, its kernel arguments, its "
+            "consoles, its release or its disk)"
+        )
     if not job.consent:
         raise InvalidInputs(
             f"control plane machine {job.hostname} would be installed again, which is done with consent only: name it "
             "in `metal-ipi:reprovision.consent`, leave it as it is (`metal-ipi:reprovision.controlPlane: keep`), or "
             "take the change back that it comes from (its Ignition, its kernel arguments, consoles, release or disk)"
-        )
-    count = len(job.members)
-    if count - 1 < count // 2 + 1:
-        raise InvalidInputs(
-            f"control plane machine {job.hostname} cannot be installed again: of {count} members no quorum would "
-            "remain. Make the cluster anew, or take the change back"
         )
 
 

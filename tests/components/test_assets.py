@@ -10,7 +10,7 @@ import yaml
 
 from components.install.assets import AssetsError, Credentials, credentials, parse
 
-_WHOLE = {name: name for name in ("bootstrap", "master", "worker", "kubeconfig", "kubeadminPassword", "metadata")}
+_WHOLE = {name: name for name in ("bootstrap", "worker", "kubeconfig", "kubeadminPassword", "metadata")}
 
 
 def test_a_whole_document_is_taken_and_what_is_unknown_left_out() -> None:

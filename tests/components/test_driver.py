@@ -31,13 +31,13 @@ if [ -n "${FAKE_CODE:-}" ]; then
     exit "$FAKE_CODE"
 fi
 mkdir auth
-for file in ${FAKE_FILES-bootstrap.ign master.ign worker.ign metadata.json auth/kubeconfig auth/kubeadmin-password}; do
+case $2 in ignition-configs) first=bootstrap.ign ;; *) first=bootstrap-in-place-for-live-iso.ign ;; esac
+for file in ${FAKE_FILES-$first worker.ign metadata.json auth/kubeconfig auth/kubeadmin-password}; do
     echo "content of $file" >"$file"
 done
 """
 _KEYS = {
     "bootstrap": "bootstrap.ign",
-    "master": "master.ign",
     "worker": "worker.ign",
     "metadata": "metadata.json",
     "kubeconfig": "auth/kubeconfig",
@@ -74,7 +74,7 @@ def test_the_assets_are_what_the_installer_wrote(installer: Path, tmp_path: Path
 
 def test_the_installer_is_found_on_path(installer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{installer.parent}:{os.environ['PATH']}")
-    assert _create("openshift-install", tmp_path / "work")["master"] == "content of master.ign\n"
+    assert _create("openshift-install", tmp_path / "work")["worker"] == "content of worker.ign\n"
 
 
 def test_leftovers_of_a_killed_run_are_not_trusted(installer: Path, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_failure_is_passed_on_and_leaves_nothing(
 
 
 def test_half_of_the_assets_is_a_failure(installer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_FILES", "bootstrap.ign master.ign worker.ign metadata.json auth/kubeconfig")
+    monkeypatch.setenv("FAKE_FILES", "bootstrap.ign worker.ign metadata.json auth/kubeconfig")
     with pytest.raises(DriverError, match=r"the installer's assets cannot be had: .*kubeadmin-password") as caught:
         _create(installer, tmp_path / "work")
     assert caught.value.code == 4
@@ -150,7 +150,14 @@ def _run(request: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False, cwd=_ROOT)
 
 
-def _request(installer: Path, work: Path, **changes: str) -> dict[str, str]:
+def test_a_single_nodes_bootstrap_is_made_by_its_own_command(installer: Path, tmp_path: Path) -> None:
+    result = _run(_request(installer, tmp_path / "work", inPlace=True))
+    assert result.returncode == 0, result.stderr
+    assert _beside(installer, "asked") == "create single-node-ignition-config --dir\n"
+    assert json.loads(result.stdout)["bootstrap"] == "content of bootstrap-in-place-for-live-iso.ign\n"
+
+
+def _request(installer: Path, work: Path, **changes: Any) -> dict[str, Any]:
     request = {"installer": str(installer), "version": "4.21.3", "installConfig": _CONFIG, "workDirectory": str(work)}
     return {**request, **changes}
 

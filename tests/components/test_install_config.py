@@ -39,6 +39,21 @@ def test_what_depends_on_the_cluster() -> None:
     assert config["sshKey"] == "ssh-ed25519 AAAA cluster\nssh-rsa BBBB someone\n"
 
 
+def test_a_single_node_in_place_names_a_disk_that_is_none() -> None:
+    """openshift-install wants a disk; ours is chosen on the machine, and what would write to this one never runs."""
+    text = install_config(
+        cluster_name="lab",
+        base_domain="facility.test",
+        architecture="x86_64",
+        control_plane=1,
+        pull_secret=_PULL_SECRET,
+        authorized_keys=["ssh-ed25519 AAAA cluster"],
+        in_place=True,
+    )
+    disk = yaml.safe_load(text)["bootstrapInPlace"]["installationDisk"]
+    assert disk == "/dev/disk/by-id/metal-ipi-chooses-the-disk"
+
+
 def test_a_pull_secret_that_is_no_json_is_refused_and_not_shown() -> None:
     with pytest.raises(InstallConfigError) as caught:
         _config(pull_secret="hunter2")

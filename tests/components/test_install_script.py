@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import hashlib
 import http.server
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -360,3 +363,50 @@ def test_a_disk_image_that_cannot_be_had_is_told(machine: Machine, image: Artifa
     _Server.failures = 1000
     reason, _ = _failed(machine, image=image, environment={"DOWNLOAD_RETRIES": "1"})
     assert reason.startswith(f"the disk image cannot be downloaded from {image.url}: ") and "503" in reason
+
+
+def _single_node(machine: Machine) -> Path:
+    """Let it be the live system of a single node; the directory that bootkube works in."""
+    machine.write("etc/metal-ipi/pointer.ign", '{"ignition":{"version":"3.3.0","config":{"merge":[]}},"storage":{}}')
+    return machine.write("opt/openshift/master.ign", '{"ignition":{"version":"3.2.0"}}').parent
+
+
+def test_a_single_node_is_installed_with_what_bootkube_leaves(machine: Machine, tmp_path: Path) -> None:
+    bootkube = _single_node(machine)
+
+    def finish() -> None:
+        status = tmp_path / "run/metal-ipi/install.json"
+        while not (status.exists() and "bootkube" in status.read_text()):
+            time.sleep(0.05)
+        seen.append((machine.status, machine.runs))
+        (bootkube / ".bootkube.done").touch()
+
+    seen: list[tuple[dict[str, str], int]] = []
+    watcher = threading.Thread(target=finish, daemon=True)
+    watcher.start()
+    result = machine.run(ignition=None)
+    watcher.join(10)
+
+    assert (result.returncode, machine.status["state"]) == (0, "done"), machine.status
+    ((waiting, runs),) = seen
+    assert (waiting["state"], waiting["step"], runs) == ("waiting", "waiting until bootkube has formed the cluster", 0)
+    assert waiting["device"] == "/disks/sda", "a disk that is none is told before, not after"
+    file = "/run/metal-ipi/disk.ign"
+    assert machine.arguments[:3] == ["install", "--ignition-file", file]
+    path = tmp_path / file.lstrip("/")
+    assert path.stat().st_mode & 0o077 == 0
+    document = json.loads(path.read_text())
+    (merged,) = document["ignition"]["config"].pop("merge")
+    assert document == {"ignition": {"version": "3.3.0", "config": {}}, "storage": {}}
+    assert merged.keys() == {"source", "compression"} and merged["compression"] == "gzip"
+    data = base64.b64decode(merged["source"].removeprefix("data:;base64,"), validate=True)
+    assert json.loads(gzip.decompress(data)) == {"ignition": {"version": "3.2.0"}}
+
+
+def test_a_bootkube_that_leaves_nothing_is_told(machine: Machine) -> None:
+    bootkube = _single_node(machine)
+    (bootkube / ".bootkube.done").touch()
+    (bootkube / "master.ign").write_text("")
+    reason, remedy = _failed(machine, ignition=None)
+    assert reason == "bootkube is done, but left no /opt/openshift/master.ign"
+    assert remedy == "look at journalctl -u bootkube on the live system"

@@ -18,8 +18,8 @@ import yaml
 
 from components.boot import installer
 from components.boot.host_keys import host_key
-from components.boot.ignition import Source, pointer
-from components.boot.installer import InstallPlan, Runs, live_config
+from components.boot.ignition import IgnitionError, NodeUnit, Source, pointer
+from components.boot.installer import InPlace, InstallPlan, Runs, live_config
 from components.boot.stream import Artifact
 from tests import golden
 
@@ -78,6 +78,36 @@ def test_coreos_installer_is_not_started_by_its_own_generator() -> None:
         "/etc/systemd/system-generators/coreos-installer-generator",
         "/dev/null",
     )
+
+
+def test_a_single_nodes_live_system_bootstraps_and_does_not_install_by_itself() -> None:
+    source = Source(url="https://boot.facility.test/x/bootstrap.ign", hash=_HASH)
+    guard = NodeUnit(name="guard.service", text="[Unit]\n")
+    in_place = InPlace(bootstrap=source, pointer=_POINTER, units=(guard,))
+    config = _live(dataclasses.replace(_PLAN, ignition=None, in_place=in_place))
+    assert config["ignition"]["config"] == {"merge": [{"source": source.url, "verification": {"hash": _HASH}}]}
+    files = _files(config)
+    assert files["/etc/hostname"] == (0o644, f"{_NODE}\n")
+    assert files["/etc/metal-ipi/pointer.ign"] == (0o600, _POINTER)
+    assert "ignition-url" not in files["/etc/coreos/installer.d/10-metal-ipi.yaml"][1]
+    own = {unit["name"]: unit for unit in config["systemd"]["units"]}
+    assert own.pop("install-to-disk.service") == {
+        "name": "install-to-disk.service",
+        "enabled": False,
+        "mask": True,
+    }
+    assert list(own) == ["guard.service", "metal-ipi-install.service"]
+
+
+def test_a_release_that_would_install_in_another_way_is_refused() -> None:
+    def bootstrap(*names: str) -> str:
+        return json.dumps({"ignition": {"version": "3.2.0"}, "systemd": {"units": [{"name": name} for name in names]}})
+
+    known = bootstrap("bootkube.service", "install-to-disk.service")
+    assert installer.without_surprise(known) == known
+    for other in (bootstrap("bootkube.service", "install-to-disc.service"), '{"ignition": {"version": "3.2.0"}}'):
+        with pytest.raises(IgnitionError, match=r"has no install-to-disk\.service: this release installs to disk in a"):
+            installer.without_surprise(other)
 
 
 def test_the_unit_does_not_reboot() -> None:

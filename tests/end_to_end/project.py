@@ -31,6 +31,8 @@ _TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "3
 _LONGEST = 300.0
 RACK = "rack7"
 """The stack of servers with BMCs."""
+SINGLE = "sno1"
+"""The stack of one such server, which bootstraps itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +123,13 @@ class Project:
         done = self.start(target).wait(seconds)
         assert (done.status != 0) == fails, f"make {target} ended with {done.status}:\n{done.text}"
         return done
+
+    def lab(self, *arguments: str) -> str:
+        """Run a command of the lab's own, on this project's; returns what it printed."""
+        command = [str(self.root / ".venv/bin/python"), "-m", "lab", arguments[0], "--state", str(self.layout.state)]
+        done = Run(self.root, [*command, *arguments[1:]], self.environment()).wait()
+        assert done.status == 0, done.text
+        return done.out
 
     def start_lab(self) -> None:
         """Start the lab alone, so that faults can be set before the installation begins."""

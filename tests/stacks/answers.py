@@ -27,7 +27,6 @@ _POINTER = json.dumps(
 ASSETS = json.dumps(
     {
         "bootstrap": '{"ignition":{"version":"3.2.0"}}',
-        "master": _POINTER,
         "worker": _POINTER,
         "kubeconfig": _KUBECONFIG,
         "kubeadminPassword": "swordfish",

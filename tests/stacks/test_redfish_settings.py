@@ -202,7 +202,22 @@ _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
         "only UEFI firmware boots over HTTP",
         "set bootMode to uefi",
     ),
-    ({"platform__bootstrap": {"type": "none"}}, "platform.bootstrap.type", "it is not built yet", "set it to lend"),
+    (
+        {"platform__bootstrap": {"type": "none"}},
+        "platform.bootstrap.type",
+        "platform.servers lists worker-4, control-plane-2, control-plane-0",
+        "list one control plane machine and nothing else",
+    ),
+    (
+        {
+            "platform__bootstrap": {"type": "none"},
+            "platform__servers": _SERVERS[1:2],
+            "apiAddress": {"type": "kube-vip", "mode": "arp", "address": "192.0.2.9"},
+        },
+        "apiAddress.type",
+        "has the API at its own address",
+        "set it to dns-round-robin",
+    ),
     (
         {"platform__bootstrap": {**_VM, "address": "192.0.3.9", "mac": _SERVERS[0]["mac"]}},
         "platform.bootstrap.address platform.bootstrap.mac",

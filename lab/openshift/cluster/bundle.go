@@ -42,6 +42,7 @@ type Facts struct {
 	SSHKey       string  `json:"sshKey,omitempty"`
 	Release      string  `json:"release"`
 	Kubernetes   *Native `json:"kubernetes,omitempty"` // nil: machines serve the API by themselves
+	InPlace      bool    `json:"bootstrapInPlace,omitempty"`
 }
 
 // Native is the lab's service that runs a machine's API server for it.

@@ -82,6 +82,42 @@ WantedBy=multi-user.target
 `
 )
 
+// Units of a machine that bootstraps in place, and the script of the second one, under the names they have there.
+const (
+	bootkubeText = `[Unit]
+Description=OpenShift stand-in of the lab: bootstrap in place
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=/usr/local/bin/lab-openshift bootstrap-in-place
+Restart=on-failure
+RestartSec=1
+
+[Install]
+WantedBy=multi-user.target
+`
+	installToDiskText = `[Unit]
+Description=Install to disk (lab stand-in)
+Requires=bootkube.service
+After=bootkube.service
+
+[Service]
+ExecStart=/bin/bash /usr/local/bin/install-to-disk.sh
+Restart=on-failure
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+`
+	installToDisk = `#!/bin/bash
+set -eu
+until [ -e /opt/openshift/.bootkube.done ]; do sleep 1; done
+coreos-installer install --ignition-file /opt/openshift/master.ign %s
+systemctl reboot
+`
+)
+
 // What each role's machines get of the cluster's certificates. The bootstrap machine gets all of them.
 var (
 	workerFiles       = []string{"kube-apiserver-lb-signer.crt", "node-bootstrapper.crt", "node-bootstrapper.key"}
@@ -132,6 +168,20 @@ func (b Bundle) BootstrapConfig(payload []File) (Ignition, error) {
 	}
 	sort.Strings(names)
 	return b.config("bootstrap", names, payload)
+}
+
+// InPlaceConfig is the config of the live system in which a single node bootstraps itself; the disk is where
+// install-to-disk.sh would put the result.
+func (b Bundle) InPlaceConfig(payload []File, disk string) (Ignition, error) {
+	config, err := b.BootstrapConfig(append(payload, NewFile("/usr/local/bin/install-to-disk.sh", 0o555, fmt.Appendf(nil, installToDisk, disk))))
+	if err != nil {
+		return Ignition{}, err
+	}
+	config.Systemd.Units = []Unit{
+		{Name: "bootkube.service", Enabled: true, Contents: bootkubeText},
+		{Name: "install-to-disk.service", Enabled: true, Contents: installToDiskText},
+	}
+	return config, nil
 }
 
 // NewFile is a file for an Ignition config.

@@ -42,6 +42,8 @@ Available Commands:
   coreos print-stream-json          Outputs the CoreOS stream metadata of the lab
   create manifests                  Generates the Kubernetes manifests
   create ignition-configs           Generates the Ignition Config asset
+  create single-node-ignition-config
+                                    Generates the bootstrap-in-place-for-live-iso Ignition Config asset
   gather bootstrap                  Gather debugging data for a failing-to-bootstrap control plane
   version                           Print version information
   wait-for bootstrap-complete       Wait until cluster bootstrapping has completed
@@ -114,13 +116,14 @@ func Main(program string, arguments []string) int {
 
 func execute(ctx context.Context, program, command string, options options, log *logger) error {
 	run, known := map[string]func() error{
-		"version":                     func() error { return printVersion(program) },
-		"coreos print-stream-json":    func() error { return printStream(ctx) },
-		"create manifests":            func() error { return createManifests(options.directory, log) },
-		"create ignition-configs":     func() error { return createIgnition(options.directory, log) },
-		"wait-for bootstrap-complete": func() error { return waitBootstrap(ctx, options.directory, log) },
-		"wait-for install-complete":   func() error { return waitInstall(ctx, options.directory, log) },
-		"gather bootstrap":            func() error { return gatherBootstrap(ctx, options, log) },
+		"version":                            func() error { return printVersion(program) },
+		"coreos print-stream-json":           func() error { return printStream(ctx) },
+		"create manifests":                   func() error { return createManifests(options.directory, log) },
+		"create ignition-configs":            func() error { return createIgnition(options.directory, log) },
+		"create single-node-ignition-config": func() error { return createSingleNode(options.directory, log) },
+		"wait-for bootstrap-complete":        func() error { return waitBootstrap(ctx, options.directory, log) },
+		"wait-for install-complete":          func() error { return waitInstall(ctx, options.directory, log) },
+		"gather bootstrap":                   func() error { return gatherBootstrap(ctx, options, log) },
 	}[command]
 	if !known {
 		return fmt.Errorf("Error executing openshift-install: the lab's stand-in does not implement %q; "+

@@ -18,6 +18,7 @@ type InstallConfig struct {
 	Compute               []MachinePool  `json:"compute,omitempty"`
 	Networking            *Networking    `json:"networking,omitempty"`
 	Platform              map[string]any `json:"platform"`
+	BootstrapInPlace      *InPlace       `json:"bootstrapInPlace,omitempty"`
 	PullSecret            string         `json:"pullSecret"`
 	SSHKey                string         `json:"sshKey,omitempty"`
 	FIPS                  bool           `json:"fips,omitempty"`
@@ -29,6 +30,10 @@ type InstallConfig struct {
 	CPUPartitioningMode   string         `json:"cpuPartitioningMode,omitempty"`
 	FeatureSet            string         `json:"featureSet,omitempty"`
 	TrustBundlePolicy     string         `json:"additionalTrustBundlePolicy,omitempty"`
+}
+
+type InPlace struct {
+	InstallationDisk string `json:"installationDisk"`
 }
 
 type ConfigMetadata struct {

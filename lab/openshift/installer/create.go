@@ -18,6 +18,9 @@ type configError struct{ error }
 
 func (e *configError) Unwrap() error { return e.error }
 
+// singleNodeAsset is what the real one calls it.
+const singleNodeAsset = "Single node bootstrap In Place Ignition Config"
+
 // gatherScript is what `gather bootstrap` runs on the bootstrap machine, under the name it has there.
 const gatherScript = `#!/bin/bash
 # Packs what explains a failed bootstrap into /home/core/log-bundle-<id>.tar.gz (lab stand-in).
@@ -51,7 +54,16 @@ func createManifests(directory string, log *logger) error {
 }
 
 func createIgnition(directory string, log *logger) error {
-	work, err := loadState(directory, "Bootstrap Ignition Config", log)
+	return createConfigs(directory, "Bootstrap Ignition Config", (*state).ignitionAssets, log)
+}
+
+func createSingleNode(directory string, log *logger) error {
+	return createConfigs(directory, singleNodeAsset, (*state).singleNodeAssets, log)
+}
+
+// createConfigs writes what `assets` makes of the work in a directory.
+func createConfigs(directory, asset string, assets func(*state) (map[string][]byte, error), log *logger) error {
+	work, err := loadState(directory, asset, log)
 	if err != nil {
 		return err
 	}
@@ -65,7 +77,7 @@ func createIgnition(directory string, log *logger) error {
 		work.Manifests = found
 		consumed = append(consumed, "manifests", "openshift")
 	}
-	files, err := work.ignitionAssets()
+	files, err := assets(work)
 	if err != nil {
 		return err
 	}
@@ -95,14 +107,55 @@ func (s *state) ignitionAssets() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.assets(bundle, admin, map[string]cluster.Ignition{"bootstrap.ign": bootstrap, "master.ign": bundle.Pointer("master")})
+}
+
+// singleNodeAssets is what `create single-node-ignition-config` writes.
+func (s *state) singleNodeAssets() (map[string][]byte, error) {
+	var found problems
+	if replicas := *s.Config.ControlPlane.Replicas; replicas != 1 {
+		found.invalid("controlPlane.replicas", replicas, "bootstrap in place requires a single ControlPlane replica")
+	}
+	switch {
+	case s.Config.BootstrapInPlace == nil:
+		found.required("bootstrapInPlace", "bootstrapInPlace is required when creating a single node bootstrap-in-place ignition")
+	case s.Config.BootstrapInPlace.InstallationDisk == "":
+		found.required("bootstrapInPlace.installationDisk", "installationDisk must be set the target disk drive for the installation")
+	}
+	if err := found.err(); err != nil {
+		return nil, &configError{fmt.Errorf("failed to fetch %s: failed to generate asset %q: %w", singleNodeAsset, singleNodeAsset, err)}
+	}
+	bundle, err := s.bundle()
+	if err != nil {
+		return nil, err
+	}
+	bundle.Facts.InPlace = true
+	admin, err := encode(bundle.Kubeconfig(bundle.Facts.API()))
+	if err != nil {
+		return nil, err
+	}
+	live, err := bundle.InPlaceConfig(s.payload(admin), s.Config.BootstrapInPlace.InstallationDisk)
+	if err != nil {
+		return nil, err
+	}
+	return s.assets(bundle, admin, map[string]cluster.Ignition{"bootstrap-in-place-for-live-iso.ign": live})
+}
+
+// assets is Ignition configs, and what is written with any of them.
+func (s *state) assets(bundle cluster.Bundle, admin []byte, configs map[string]cluster.Ignition) (map[string][]byte, error) {
 	files := map[string][]byte{"auth/kubeconfig": admin, "auth/kubeadmin-password": []byte(s.Password)}
-	for name, value := range map[string]any{
-		"bootstrap.ign": bootstrap, "master.ign": bundle.Pointer("master"), "worker.ign": bundle.Pointer("worker"),
+	values := map[string]any{
+		"worker.ign": bundle.Pointer("worker"),
 		"metadata.json": map[string]any{
 			"clusterName": bundle.Facts.Name, "clusterID": s.Cluster.UUID, "infraID": s.Cluster.InfraID,
 			"featureSet": s.Config.FeatureSet, "customFeatureSet": nil,
 		},
-	} {
+	}
+	for name, config := range configs {
+		values[name] = config
+	}
+	for name, value := range values {
+		var err error
 		if files[name], err = json.Marshal(value); err != nil {
 			return nil, err
 		}

@@ -37,7 +37,7 @@ type gossip struct {
 	config   *tls.Config
 	log      *log.Logger
 
-	// first says that there may be nobody to hear anything from: this is the bootstrap machine.
+	// first says that there may be nobody to hear anything from: this is the bootstrap machine, or the only one.
 	first bool
 
 	mu    sync.Mutex

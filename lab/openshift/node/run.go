@@ -27,6 +27,8 @@ const (
 	Bootstrap    Role = "bootstrap"
 	ControlPlane Role = "control-plane"
 	Worker       Role = "worker"
+	// BootstrapInPlace is a bootstrap machine that becomes the control plane, from its disk.
+	BootstrapInPlace Role = "bootstrap-in-place"
 )
 
 const (
@@ -67,9 +69,12 @@ func run(ctx context.Context, role Role, logger *log.Logger) error {
 	}
 	logger.Printf("%s %s of cluster %s, release %s (lab stand-in)", role, name, bundle.Facts.Domain(), bundle.Facts.Release)
 	member := &agent{name: name, role: role, bundle: bundle, network: network, root: root, now: time.Now, log: logger}
-	if role == Worker {
+	switch role {
+	case Worker:
 		member.Run(ctx)
 		return nil
+	case BootstrapInPlace:
+		return bootstrapInPlace(ctx, bundle, network, member, logger)
 	}
 	api, err := newAPIServer(role, bundle, network, root, logger)
 	if err != nil {
@@ -106,11 +111,13 @@ func newController(role Role, bundle cluster.Bundle, network kube.Network, logge
 	if err != nil {
 		return nil, err
 	}
+	// Where there is no bootstrap machine, the only node itself admits itself and says that bootstrapping is complete.
+	bootstraps := role == Bootstrap || bundle.Facts.InPlace
 	result := &controller{
 		facts: bundle.Facts, now: time.Now, log: logger, every: controlEvery,
-		certifier: certifier{signer: nodes, bootstrap: role == Bootstrap, now: time.Now, log: logger},
+		certifier: certifier{signer: nodes, bootstrap: bootstraps, now: time.Now, log: logger},
 	}
-	if role == Bootstrap {
+	if bootstraps {
 		config, err := clientConfig(bundle)
 		if err != nil {
 			return nil, err

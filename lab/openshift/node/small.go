@@ -45,7 +45,7 @@ func newSmall(role Role, bundle cluster.Bundle, network kube.Network, store *Sto
 	instance := uuid()
 	all := &gossip{
 		store: store, instance: instance, name: bundle.Facts.Internal(), network: network, log: logger, config: peers,
-		first: role == Bootstrap, peers: map[string]*peer{}, heard: map[string]time.Time{},
+		first: role == Bootstrap || bundle.Facts.InPlace, peers: map[string]*peer{}, heard: map[string]time.Time{},
 	}
 	loops.use(stored{store})
 	if loops.bootstrap != nil {

@@ -118,8 +118,8 @@ class Facility:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
         (root / "etc/hostname").write_text(f"{name}.{DOMAIN}\n")
-        (unit,) = config["systemd"]["units"]
-        assert f"ExecStart=/usr/local/bin/lab-openshift {service}\n" in unit["contents"]
+        started = [unit for unit in config["systemd"]["units"] if "/usr/local/bin/lab-openshift" in unit["contents"]]
+        assert [f"lab-openshift {service}\n" in unit["contents"] for unit in started] == [True]
         with (self.root / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [str(self.program), service],

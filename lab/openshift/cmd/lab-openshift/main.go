@@ -14,7 +14,7 @@ import (
 	"metal-ipi.test/lab/openshift/node"
 )
 
-const usage = `usage: lab-openshift bootstrap|control-plane|worker
+const usage = `usage: lab-openshift bootstrap|bootstrap-in-place|control-plane|worker
        lab-openshift pull IMAGE
        lab-openshift openshift-install COMMAND ...
 
@@ -36,7 +36,7 @@ func main() {
 		if len(os.Args) == 3 {
 			os.Exit(node.Pull(os.Args[2]))
 		}
-	case "bootstrap", "control-plane", "worker":
+	case "bootstrap", "bootstrap-in-place", "control-plane", "worker":
 		if len(os.Args) == 2 {
 			os.Exit(node.Main(node.Role(os.Args[1])))
 		}

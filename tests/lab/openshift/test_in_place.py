@@ -1,0 +1,78 @@
+"""Bootstrap in place: one machine forms the cluster in its live system, and goes on from its disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .support import DOMAIN, Facility, contents, wait_until, write_config
+from .test_cluster import BOOTSTRAP_STATUS, NODES, VERSION, conditions, reader
+
+_DISK = "/dev/disk/by-id/none"
+_SINGLE: dict[str, Any] = {
+    "controlPlane": {"name": "master", "replicas": 1},
+    "compute": [{"name": "worker", "replicas": 0}],
+    "bootstrapInPlace": {"installationDisk": _DISK},
+}
+_CONFIG = "bootstrap-in-place-for-live-iso.ign"
+
+
+def _create(site: Facility, **changes: Any) -> tuple[int, str]:
+    write_config(site.assets, **{**_SINGLE, **changes})
+    result = site.install("create", "single-node-ignition-config")
+    return result.returncode, result.stderr
+
+
+def _config(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text())
+
+
+def test_its_config_has_the_real_ones_name_and_services(site: Facility) -> None:
+    assert _create(site)[0] == 0
+    written = {str(path.relative_to(site.assets)) for path in site.assets.rglob("*") if path.is_file()}
+    assert {_CONFIG, "worker.ign", "metadata.json", "auth/kubeconfig", "auth/kubeadmin-password"} <= written
+    assert not {"bootstrap.ign", "master.ign"} & written
+    config = _config(site.assets / _CONFIG)
+    units = {unit["name"]: unit for unit in config["systemd"]["units"]}
+    assert {name: unit["enabled"] for name, unit in units.items()} == {
+        "bootkube.service": True,
+        "install-to-disk.service": True,
+    }
+    script = contents(config)["/usr/local/bin/install-to-disk.sh"].decode()
+    assert f"coreos-installer install --ignition-file /opt/openshift/master.ign {_DISK}\n" in script
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"bootstrapInPlace": None}, "bootstrapInPlace: Required value"),
+        ({"bootstrapInPlace": {}}, "bootstrapInPlace.installationDisk: Required value"),
+        ({"controlPlane": {"name": "master", "replicas": 3}}, "controlPlane.replicas: Invalid value: 3"),
+    ],
+)
+def test_what_is_no_single_node_exits_3(site: Facility, changes: dict[str, Any], message: str) -> None:
+    status, told = _create(site, **changes)
+    assert status == 3 and message in told
+    assert (site.assets / "install-config.yaml").exists()
+
+
+def test_one_machine_becomes_a_cluster(any_site: Facility) -> None:
+    site = any_site
+    assert _create(site)[0] == 0
+    site.start("live", 1, "bootstrap-in-place", _config(site.assets / _CONFIG))
+    wait_until("bootkube is done", (site.root / "live/opt/openshift/.bootkube.done").exists, seconds=40)
+    assert site.processes["live"].wait(timeout=5) == 0
+    master = _config(site.root / "live/opt/openshift/master.ign")
+
+    # Its API has ended; only what it kept goes over.
+    site.start("disk", 1, "control-plane", master)
+    read = reader(site)
+    wait_until("bootstrap is complete", lambda: read(1, BOOTSTRAP_STATUS).get("data") == {"status": "complete"}, 40)
+    (node,) = read(1, NODES)["items"]
+    assert node["metadata"]["name"] == f"disk.{DOMAIN}"
+    wait_until("the cluster is there", lambda: conditions(read(1, VERSION))["Available"] == "True")
+    result = site.install("wait-for", "bootstrap-complete", LAB_OPENSHIFT_BOOTSTRAP_TIMEOUT="30s")
+    assert result.returncode == 0, result.stderr
