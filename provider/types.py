@@ -191,7 +191,8 @@ class ArtifactsArgs:
     path_seed: pulumi.Input[str]
     """What the unguessable directory is derived from, 16 random characters or more. Secret. A change replaces."""
     ephemeral: pulumi.Input[bool] = False
-    """Files that a `Removal` deletes within the same up: absent ones are still ours, and no drift."""
+    """Files that a `Removal` or an `Installation` deletes within the same up: absent ones are still ours, and no drift.
+    To have them uploaded once more: `pulumi up --replace <URN>`."""
 
 
 class Artifacts(_Resource):
@@ -205,6 +206,9 @@ class Artifacts(_Resource):
             "pathSeed": pulumi.Output.secret(args.path_seed),
             "ephemeral": args.ephemeral,
         }
+        if args.ephemeral is True:
+            # Their place stays the same: who deletes the old files last, deletes the new ones.
+            opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True))
         super().__init__(name, inputs, opts)
 
     @property
