@@ -199,7 +199,8 @@ class ArtifactsArgs:
     path_seed: pulumi.Input[str]
     """What the unguessable directory is derived from, 16 random characters or more. Secret. A change replaces."""
     ephemeral: pulumi.Input[bool] = False
-    """Files that a `Removal` deletes within the same up: absent ones are still ours, and no drift."""
+    """Files that a `Removal` or an `Installation` deletes within the same up: absent ones are still ours, and no drift.
+    To have them uploaded once more: `pulumi up --replace <URN>`."""
 
 
 class Artifacts(_Resource):
@@ -213,6 +214,9 @@ class Artifacts(_Resource):
             "pathSeed": pulumi.Output.secret(args.path_seed),
             "ephemeral": args.ephemeral,
         }
+        if args.ephemeral is True:
+            # Their place stays the same: who deletes the old files last, deletes the new ones.
+            opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True))
         super().__init__(name, inputs, opts)
 
     @property
@@ -923,7 +927,7 @@ class InstallationArgs:
     """Shell commands run on the drained node before it goes; run again by an update that follows a killed one."""
     pxe_commands: Sequence[pulumi.Input[str]] = ()
     """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
-    has MACHINE, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
+    has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
     check: pulumi.Input[str] | None = None
     """Shell script run on the node once it is installed again, before it takes pods; anything but 0 ends the roll."""
     log_directory: pulumi.Input[str] | None = None

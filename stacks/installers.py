@@ -92,7 +92,7 @@ class Installers:
         def render(text: str) -> dict[str, Any]:
             runs = installer.Runs(
                 release=self._boot.artifacts.release,
-                kernel_arguments=self._settings.kernel_arguments(machine),
+                kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
                 consoles=consoles(self._boot),
                 platform_id=self._boot.platform_id,
                 pointer=text,
@@ -211,7 +211,6 @@ class Installers:
 
     def _live_config(self, hostname: str, system: System, nodes: Artifacts | None) -> pulumi.Output[str]:
         node, machine = self._settings.full(hostname), self._machine(hostname)
-        network = platforms.network(self._settings, hostname)
 
         def render(found: list[Any]) -> str:
             uploaded, generation, key, seed, bootstrap, pointer = found
@@ -228,8 +227,7 @@ class Installers:
                 accept="wipe" if server is None or server.consent == "wipe" else "empty",
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
-                kernel_arguments=self._settings.kernel_arguments(machine),
-                first_boot_arguments=network.arguments if network else (),
+                kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
             )
             return installer.live_config(
                 plan,

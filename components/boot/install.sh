@@ -11,7 +11,7 @@ shopt -s nullglob inherit_errexit
 umask 022
 
 # shellcheck source=/dev/null
-. /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256 FIRST_BOOT_ARGUMENTS
+. /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256
 rules=/etc/metal-ipi/install-rules.json
 pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0018
 state=/run/metal-ipi
@@ -287,7 +287,6 @@ await_bootkube() {
 install_system() {
     local options=("${ignition[@]}") file
     for file in /etc/coreos/installer.d/*; do options+=(--config-file "$file"); done
-    if [ -n "$FIRST_BOOT_ARGUMENTS" ]; then options+=(--firstboot-args "$FIRST_BOOT_ARGUMENTS"); fi
     step="coreos-installer writes $device"
     status installing
     claim | write_mib "$device" $((size - mib))

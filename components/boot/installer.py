@@ -39,7 +39,9 @@ _RULES = "/etc/metal-ipi/install-rules.json"
 _GENERATOR = "/etc/systemd/system-generators/coreos-installer-generator"
 _POINTER = "/etc/metal-ipi/pointer.ign"
 _INSTALL_TO_DISK = "install-to-disk.service"
-_SERIAL = re.compile(r"(ttyS\d+|ttyAMA\d+)(?:,(\d+)(?:([noe])([5-8])?)?)?")
+# coreos-installer 0.24.0, src/cmdline/console.rs.
+_SERIAL = re.compile(r"(ttyS|ttyAMA)([0-9]+)(?:,([0-9]+)(?:([noe])([5-8])?)?)?")
+_GRAPHICAL = ("tty0", "hvc0", "ttysclp0")
 _SCRIPT = Path(__file__).with_name("install.sh")
 
 
@@ -132,8 +134,6 @@ class InstallPlan:
     """Consoles of the installed system, as the kernel takes them."""
     kernel_arguments: tuple[str, ...] = ()
     """Further kernel arguments of the installed system."""
-    first_boot_arguments: tuple[str, ...] = ()
-    """Kernel arguments of its first boot only: its network where there is no DHCP."""
 
 
 def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: HostKey) -> str:
@@ -182,15 +182,19 @@ def without_surprise(bootstrap: str) -> str:
     return bootstrap
 
 
-def persisted_console(console: str) -> str:
-    """A console as coreos-installer writes it down for the installed system: it spells serial ones out.
+def takes_console(console: str) -> bool:
+    """Whether coreos-installer knows a console; it ends at one that it does not, after the disk was chosen."""
+    found = _SERIAL.fullmatch(console)
+    return console in _GRAPHICAL or (found is not None and int(found[2]) < 1 << 8 and int(found[3] or 0) < 1 << 32)
 
-    Source: coreos-installer 0.24.0, src/cmdline/console.rs; without a speed it takes 9600.
-    """
+
+def persisted_console(console: str) -> str:
+    """A console as coreos-installer writes it down for the installed system: it spells serial ones out."""
     found = _SERIAL.fullmatch(console)
     if found is None:
         return console
-    return f"{found[1]},{found[2] or 9600}{found[3] or 'n'}{found[4] or 8}"
+    kind, port, speed, parity, bits = found.groups()
+    return f"{kind}{int(port)},{int(speed or 9600)}{parity or 'n'}{bits or 8}"
 
 
 def live_name(node: str) -> str:
@@ -234,7 +238,6 @@ def install_values(plan: InstallPlan) -> str:
         "ACCEPT": plan.accept,
         "IMAGE_URL": image.url if image else "",
         "IMAGE_SHA256": image.sha256 if image else "",
-        "FIRST_BOOT_ARGUMENTS": " ".join(plan.first_boot_arguments),
     }
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
 

@@ -36,8 +36,7 @@ _PLAN = InstallPlan(
     wipe_disks=({"rotational": True}, {"byId": "ata-Old_Disk_1"}),
     image=Artifact(url="http://boot.facility.test/rhcos.raw.gz", sha256="0" * 64),
     consoles=("tty0", "ttyS0,115200n8"),
-    kernel_arguments=("nosmt", "isolcpus=2-5"),
-    first_boot_arguments=("rd.neednet=1", "ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none"),
+    kernel_arguments=("nosmt", "isolcpus=2-5", "ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none"),
 )
 
 
@@ -142,7 +141,7 @@ def test_the_real_coreos_installer_takes_the_options(tmp_path: Path) -> None:
     options.write_text(installer.installer_options(dataclasses.replace(_PLAN, ignition=None)))
     image.touch()
     command = [program, "install", "--config-file", str(options), "--image-file", str(image), "--insecure"]
-    command += ["--firstboot-args", "rd.neednet=1", str(device)]
+    command += [str(device)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
     assert result.returncode != 0
     assert "parsing config" not in result.stderr and str(device) in result.stderr, result.stderr
@@ -218,9 +217,24 @@ def test_the_marker_of_a_running_node() -> None:
         ("ttyS1,115200n8", "ttyS1,115200n8"),
         ("ttyAMA0,115200", "ttyAMA0,115200n8"),
         ("ttyS0,57600e7", "ttyS0,57600e7"),
+        ("ttyS02,5o", "ttyS2,5o8"),
         ("tty0", "tty0"),
         ("hvc0", "hvc0"),
     ],
 )
 def test_consoles_are_expected_as_coreos_installer_writes_them(given: str, persisted: str) -> None:
-    assert installer.persisted_console(given) == persisted
+    assert installer.takes_console(given) and installer.persisted_console(given) == persisted
+
+
+@pytest.mark.parametrize(
+    "console",
+    ["tty1", "ttyS", "ttyS256", "ttyS1,", "ttyS1,115200n", "ttyS1,115200n9", "ttyS1,115200n8r", "ttyS1,4294967296",
+     "ttyUSB0", "/dev/ttyS0", "console=ttyS0", "uart8250,io,0x3f8"],
+)  # fmt: skip
+def test_consoles_that_coreos_installer_does_not_know(tmp_path: Path, console: str) -> None:
+    taken = console == "ttyS1,115200n"  # without bits there are 8
+    assert installer.takes_console(console) == taken
+    if (program := _coreos_installer()) is not None:
+        command = [program, "install", "--offline", "--console", console, str(tmp_path / "none")]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
+        assert ("invalid value" in result.stderr or "parsing" in result.stderr) != taken, result.stderr

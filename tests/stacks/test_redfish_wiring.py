@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import itertools
+import json
 from typing import Any
+from urllib.parse import unquote
 
 import pulumi
+import pytest
 
+from stacks.problems import SettingsError
 from stacks.program import main
+from stacks.settings import parse
 from tests.mocks import Recorder, plain, run
 from tests.stacks.answers import ANSWERS
 from tests.stacks.rack import rack_text
@@ -59,3 +66,63 @@ def test_a_machine_that_is_kept_is_checked_for_what_it_runs() -> None:
             wanted = runs if kept else _generations(recorder)
             assert f"EXPECTED_GENERATION={wanted[f'rack-{name}-installation']}\n" in script
             assert ("EXPECTED_RELEASE=''\n" in script) == ("EXPECTED_KERNEL_ARGUMENTS=''\n" in script) == kept
+
+
+_APIS: tuple[dict[str, Any], ...] = (
+    {"type": "dns-round-robin"},
+    {"type": "external", "address": "192.0.2.77"},
+    *(
+        {"type": "kube-vip", **mode, **address}
+        for mode in ({}, {"mode": "arp"}, {"mode": "bgp"})
+        for address in ({}, {"address": "192.0.2.200"})
+    ),
+)
+_SERVICES: tuple[dict[str, Any], ...] = (
+    {"type": "none"},
+    {"type": "cloud-controller"},
+    *(
+        {"type": kind, "pools": [pool], "install": False}
+        for kind in ("metallb-l2", "metallb-bgp")
+        for pool in ({"name": "own", "addresses": ["192.0.2.240/28"]}, {"name": "elastic", "reserve": 4})
+    ),
+)
+
+
+def test_what_settings_accept_a_rack_can_do() -> None:
+    """Nobody gives out addresses or peers here: settings say so, before the platform would have to."""
+    taken: list[tuple[str, str, str]] = []
+    for api, services in itertools.product(_APIS, _SERVICES):
+        changes = {"apiAddress": api, "serviceAddresses": services}
+        if api["type"] == "external":
+            changes["machineConfigServer"] = {"allowedNetworks": ["192.0.2.0/24"]}
+        try:
+            parse(rack_text(**changes), "rack")
+        except SettingsError:
+            continue
+        _run(**changes)
+        taken.append((api["type"], api.get("mode", ""), services["type"]))
+    apis = [("dns-round-robin", ""), ("external", ""), ("kube-vip", "arp")]
+    assert taken == [(*found, kind) for found in apis for kind in ("none", "metallb-l2")]
+
+
+def test_an_address_that_nobody_could_reserve_is_asked_for() -> None:
+    with pytest.raises(
+        SettingsError, match=r"apiAddress\.mode[\s\S]*no addresses to reserve[\s\S]*set it to arp, and api"
+    ):
+        parse(rack_text(apiAddress={"type": "kube-vip"}), "rack")
+
+
+def test_a_static_network_is_kept_at_every_boot() -> None:
+    recorder = _run(platform__networkBoot="static", platform__interface="eno1")
+    network = ["rd.neednet=1", "ip=192.0.2.14::192.0.2.1:255.255.255.0:rack-worker-4.rack.example.com:eno1:none"]
+    network.append("nameserver=192.0.2.53")
+    inputs = plain(recorder.one("rack-worker-4-installation").inputs)
+    assert inputs["runs"]["kernelArguments"] == network
+    assert " ".join(network) in inputs["script"] and set(network) <= set(inputs["live"]["arguments"])
+    live = json.loads(plain(recorder.one("workers-installers").inputs["files"])["rack-worker-4.ign"])
+    options = next(file for file in live["storage"]["files"] if file["path"].startswith("/etc/coreos/installer.d"))
+    head, _, data = options["contents"]["source"].partition(",")
+    text = base64.b64decode(data).decode() if head.endswith(";base64") else unquote(data)
+    assert f"append-karg: {json.dumps(network)}\n" in text
+    check = plain(recorder.one("rack-worker-4-check").inputs["create"])
+    assert f"EXPECTED_KERNEL_ARGUMENTS='{' '.join(network)}'\n" in check
