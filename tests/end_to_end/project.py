@@ -28,7 +28,7 @@ _FOREIGN = re.compile(r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|PULUMI_.*
 """Variables of whoever runs the tests, that would reach the commands under test."""
 _TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "300"}
 """Has rich write as for a terminal, also to a file."""
-_LONGEST = 150.0
+_LONGEST = 300.0
 RACK = "rack7"
 """The stack of servers with BMCs."""
 

@@ -65,7 +65,6 @@ POWER_GOES = {"off": (SENT, WRITING, FIRST_BOOT, CHECKING), "loss": (LIVE, WRITI
 KILLED = ((SENT, RESTARTING), (LIVE, FIRST_BOOT), (WRITING, CHECKING), (WRITTEN,))
 """Of each round first the run that begins, then the one that goes on; the next one finishes."""
 WORKERS = 4
-_SECONDS = 300.0
 
 
 class Worker:
@@ -153,7 +152,7 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[Rack, None, None
     """Shared by this module's tests; the second disks hold data."""
     for project in copies(tmp_path_factory.mktemp("rack"), stack=RACK):
         project.keep(platform={"servers": racks.servers(WORKERS, {})}, reprovision={"maxUnavailable": WORKERS})
-        project.make("up", seconds=_SECONDS)
+        project.make("up")
         rack = Rack(project)
         for worker in rack.workers:
             worker.fill()
@@ -194,7 +193,7 @@ def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
         time.sleep(0.002)
     assert not waiting, run.printed()
 
-    done = run.wait(_SECONDS)
+    done = run.wait()
 
     _assert_finished(rack, done)
     for stage, worker in zip(POWER_GOES[how], rack.workers, strict=True):
@@ -243,7 +242,7 @@ def test_interrupted_while_it_drains(rack: Rack, user: User, end: str) -> None:
     assert not SENT.reached(worker.printed()), "it was sent to its installer although a pod is left"
     assert user.apply({**pod, "metadata": {**metadata, "finalizers": []}}) == (200, "")
 
-    done = rack.project.make("up") if end == "killed" else run.wait(_SECONDS)
+    done = rack.project.make("up") if end == "killed" else run.wait()
 
     _assert_finished(rack, done)
 
