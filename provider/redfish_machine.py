@@ -78,6 +78,12 @@ class RedfishMachine(ResourceType):
         return _outputs(old["machineId"], await _look(context, old), old)
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        if old["server"] not in (context.settings.bmcs or {}):
+            raise InvalidInputs(
+                f"server {old['server']} cannot be switched off: it was taken out of `bmcs` (`platform.servers`), and "
+                "with it how to reach its BMC. Put it back; or switch it off yourself, and take it out of the state: "
+                f"pulumi state delete '{context.urn}'"
+            )
         await context.status.live(f"switching {old['server']} off")
         async with _open(context, old) as driver:
             await driver.boot_disk(old["machineId"])

@@ -150,6 +150,19 @@ def test_a_server_is_never_forgotten_and_never_mistaken(bmc: FakeBmc) -> None:
     asyncio.run(run())
 
 
+def test_a_server_that_was_taken_out_of_the_list_cannot_be_switched_off(bmc: FakeBmc) -> None:
+    async def run() -> None:
+        it = Resource(await harness(bmc), "RedfishMachine")
+        await it.up(CLAIM)
+        it.harness = Harness({"bmcs": {"worker-1": bmc.settings()}})
+        await it.harness.configure()
+        with pytest.raises(InvalidInputs, match=r"worker-0 cannot be switched off: .* Put it back; or .* state delete"):
+            await it.delete()
+        assert it.id and bmc.machine.resets == []
+
+    asyncio.run(run())
+
+
 def test_a_server_is_one_machine_of_the_stack(bmc: FakeBmc) -> None:
     async def run() -> None:
         one = Resource(await harness(bmc), "RedfishMachine", "one")
