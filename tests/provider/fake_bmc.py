@@ -77,7 +77,8 @@ class Machine:
             self._show("Off")
 
     def _show(self, power: str) -> None:
-        self.pending = (time.monotonic() + self.lag, power)
+        if self.pending is None or self.pending[1] != power:
+            self.pending = (time.monotonic() + self.lag, power)
         self.state()
 
     def _boot(self) -> None:
