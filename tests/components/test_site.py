@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from components.boot.ipxe import BootSpec, installer_arguments
-from components.boot.site import MatchboxMachine, chain_script, matchbox_files, matchbox_ignition_url, script_name
+from components.boot.site import MatchboxMachine, chain_script, matchbox_files, matchbox_ignition_url
 from components.boot.stream import pxe_artifacts
 from tests import golden
 
@@ -16,11 +16,6 @@ _MAC = "52:54:00:12:34:AB"
 
 def test_the_chain_script() -> None:
     golden.check("boot.ipxe", chain_script())
-
-
-def test_a_machines_script_is_named_as_ipxe_names_it() -> None:
-    assert script_name(_MAC) == "mac-52-54-00-12-34-ab.ipxe"
-    assert "mac-${net0/mac:hexhyp}.ipxe" in chain_script()
 
 
 def test_matchbox_files() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.boot.site import chain_script
 from provider import boot_tree, configuration
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
@@ -68,6 +70,11 @@ def test_strange_files_do_not_keep_the_chain_and_are_left_alone(tmp_path: Path) 
             assert [path.name for path in boot.iterdir()] == ["README"]
 
     asyncio.run(run())
+
+
+def test_the_chain_script_leads_to_scripts_as_they_are_named_and_to_nothing_else() -> None:
+    name = boot_tree.script_name(ONE).replace(ONE.lower().replace(":", "-"), "${net0/mac:hexhyp}")
+    assert re.findall(r"\S+\.ipxe", chain_script()) == [name]
 
 
 def test_no_mac_address() -> None:
