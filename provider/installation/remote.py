@@ -72,7 +72,7 @@ class _Redfish:
 
     async def enter(self) -> None:
         async with self._driver() as driver:
-            await driver.boot_installer(self._job.machine_id)
+            await driver.boot_installer(self._job.machine_id, self._job.mac or "")
 
     async def withdraw(self) -> None:
         await boot_tree.withdraw(self._settings, self._job.mac or "")

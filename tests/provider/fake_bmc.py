@@ -43,6 +43,8 @@ class Machine:
     progress: str | None = None
     order: list[str] | None = None
     """BootOrder, if the BMC has one."""
+    options: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """What there is to know of a boot option besides its name."""
     lag: float = 0
     """Seconds until a new power state shows."""
     shuts_down: bool = True
@@ -273,7 +275,7 @@ class FakeBmc:
         link = f"{_SYSTEM}/BootOptions"
         if name == "BootOptions":
             return _json({"Members": [{"@odata.id": f"{link}/{option}"} for option in self.machine.order or ()]})
-        return _json({"BootOptionReference": name, "Alias": name})
+        return _json({"BootOptionReference": name, "Alias": name, **self.machine.options.get(name, {})})
 
     def _as_told(self, answer: Response) -> Response:
         if answer.status_code != 200:

@@ -55,7 +55,7 @@ def refusal(bmc: FakeBmc, work: Callable[[Redfish], Awaitable[Any]], **more: Any
 
 
 async def install(driver: Redfish) -> None:
-    await driver.boot_installer(ID)
+    await driver.boot_installer(ID, MAC.upper())
 
 
 async def from_disk(driver: Redfish) -> None:
@@ -197,6 +197,25 @@ def test_without_overrides_the_boot_order_is_changed_and_restored(bmc: FakeBmc) 
     (said,) = drive(bmc, from_disk)
     assert said.endswith("has its former boot order again")
     assert bmc.machine.boots == ["Pxe", "Hdd"] and bmc.machine.order == ["Hdd", "Cd", "Pxe"]
+
+
+def test_of_several_interfaces_the_one_with_the_mac_address_comes_first(bmc: FakeBmc) -> None:
+    def option(mac: str) -> dict[str, str]:
+        return {"Alias": "Pxe", "UefiDevicePath": f"PciRoot(0x0)/Pci(0x3,0x0)/MAC({mac},0x1)"}
+
+    bmc.machine.refuses = ("Once", "Continuous")
+    bmc.machine.options = {"Boot0001": option("525400999999"), "Boot0003": option(MAC.replace(":", ""))}
+    bmc.machine.order = ["Hdd", "Pxe", "Boot0001", "Boot0003"]
+    drive(bmc, install)
+    assert bmc.machine.order == ["Boot0003", "Hdd", "Pxe", "Boot0001"], "the others lead elsewhere"
+    drive(bmc, from_disk)
+    # What does not tell its address may be it; what tells another one is not.
+    bmc.machine.order = ["Hdd", "Boot0001", "Pxe"]
+    drive(bmc, install)
+    assert bmc.machine.order == ["Pxe", "Hdd", "Boot0001"]
+    drive(bmc, from_disk)
+    bmc.machine.order = ["Hdd", "Boot0001"]
+    assert "cannot be made to boot from the network" in refusal(bmc, install)
 
 
 def test_a_server_that_cannot_be_made_to_boot_from_the_network(bmc: FakeBmc) -> None:
