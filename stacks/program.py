@@ -149,21 +149,28 @@ class Cluster:
         return isinstance(api, KubeVip) and api.mode == "bgp"
 
     def _machines(self) -> None:
-        settings, names = self.settings, self.names
+        names = self.names
         self.prepared: dict[Role, Mapping[str, Prepared]] = {}
-        self.bootstrap: Machine = self.platform.ephemeral_machine(
-            names.bootstrap,
+        self.control_plane = self._pool("control-plane", "control-plane", names.control_plane)
+        self.workers = self._pool("worker", "workers", names.workers)
+        self.bootstrap = self._bootstrap_machine()
+
+    def _bootstrap_machine(self) -> Machine:
+        settings, name = self.settings, self.names.bootstrap
+        # A server is claimed while it is off, and lent only then: what runs on it from there on is ours.
+        borrowed = platforms.lent(settings)
+        claimed = [self.workers.machines[settings.full(borrowed)].resource] if borrowed else []
+        return self.platform.ephemeral_machine(
+            name,
             MachineArgs(
-                hostname=names.bootstrap,
+                hostname=name,
                 role="bootstrap",
                 boot=self.boots.bootstrap(),
                 timeout=settings.timeouts.machines_active,
                 announces=self._speaks_bgp,
             ),
-            self.ours,
+            pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=claimed)),
         )
-        self.control_plane = self._pool("control-plane", "control-plane", names.control_plane)
-        self.workers = self._pool("worker", "workers", names.workers)
 
     def _pool(self, role: Role, name: str, hostnames: tuple[str, ...]) -> NodePool:
         boots = self.boots.pool(role, name, hostnames)

@@ -63,7 +63,7 @@ class Inventory:
                 f"{', '.join(self.nics)}: correct its `mac`, or its `address` in `bmcs`"
             )
 
-    def check_free(self, *, accept: str, ours: bool) -> None:
+    def check_free(self, *, accept: str, ours: bool = False) -> None:
         """Refuses a server that may be somebody's: one that is switched on."""
         if self.power != "Off" and not ours and accept != "wipe":
             raise InvalidInputs(
