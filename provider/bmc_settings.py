@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from provider.fields import PEM, URL, Reader
+from provider.fields import PEM, Reader
 
 BOOT_METHODS = ("pxe", "uefi-http", "virtual-media")
 BOOT_MODES = ("bios", "uefi")
+_URL = r"https?://[^\s/@]+(/\S*)?"
+_URL_WORDS = "a URL without user name and password: who fetches it would show them"
 _KEYS = ("address", "username", "password", "ca", "fingerprint", "systemId", "bootMethod", "bootMode", "bootImage",
          "bootUrl")  # fmt: skip
 
@@ -59,9 +61,9 @@ def _server(reader: Reader) -> BmcSettings:
         what="`sha256:` and the 64 hex digits of the certificate's digest",
     )
     return BmcSettings(
-        address=reader.text("address", pattern=r"https://[^\s/]+/?", what="https:// and a host, without a path").rstrip(
-            "/"
-        ),
+        address=reader.text(
+            "address", pattern=r"https://[^\s/@]+/?", what="https:// and a host, without user name and path"
+        ).rstrip("/"),
         username=reader.text("username"),
         password=reader.text("password"),
         ca=reader.optional_text("ca", pattern=PEM, what="a certificate in PEM"),
@@ -69,8 +71,8 @@ def _server(reader: Reader) -> BmcSettings:
         system_id=reader.optional_text("systemId"),
         boot_method=method,
         boot_mode=mode,
-        boot_image=reader.optional_text("bootImage", pattern=URL, what="a URL"),
-        boot_url=reader.optional_text("bootUrl", pattern=URL, what="a URL"),
+        boot_image=reader.optional_text("bootImage", pattern=_URL, what=_URL_WORDS),
+        boot_url=reader.optional_text("bootUrl", pattern=_URL, what=_URL_WORDS),
     )
 
 

@@ -29,7 +29,7 @@ CHAIN = "boot.ipxe"
 MAC = r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}"
 """A MAC address."""
 _DIGITS = 16
-_SCRIPT = r"(mac|uuid)-[0-9a-f-]+\.ipxe"
+_SCRIPT = r"mac-[0-9a-f-]+\.ipxe"
 
 _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 """One machine at a time: one that is withdrawn must not take away the chain script of one that is being published."""

@@ -1,9 +1,10 @@
 """RedfishMachine: a server with a BMC, claimed for the cluster.
 
 Life cycle: create looks at the server and claims it: the BMC is whom it should be and takes the credentials, the server
-has the interface and the memory, and nothing of anybody else runs on it. It boots nothing: `Installation` does. update
-looks again. read tells what the server is now; a BMC that does not answer is an error, never a server that is gone.
-delete switches the server off. Another server behind the same address is refused by all of them.
+has the interface and the memory, and nothing runs on it. It boots nothing: that comes after the claim, also where the
+server is lent first. So whatever a server runs that is claimed anew is not ours, though a boot script of ours was left.
+update looks again. read tells what the server is now; a BMC that does not answer is an error, never a server that is
+gone. delete switches the server off. Another server behind the same address is refused by all of them.
 Killed while claiming: nothing was changed, the next create claims. Killed while deleting: the next delete goes on.
 """
 
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from provider import boot_tree
 from provider.errors import InvalidInputs
 from provider.fields import IPV4, SHORT_NAME, Problem, Reader
 from provider.platforms.redfish import Inventory, Redfish
@@ -64,8 +64,7 @@ class RedfishMachine(ResourceType):
         async with _open(context, inputs) as driver:
             found = await driver.inventory(inputs["server"])
         await self._check(context, found, inputs)
-        published = await boot_tree.published(context.settings, inputs["mac"]) if context.settings.artifacts else ""
-        found.check_free(accept=str(inputs.get("accept") or "empty"), ours=bool(published))
+        found.check_free(accept=str(inputs.get("accept") or "empty"))
         machine_id = str(MachineId(server=str(inputs["server"]), identity=found.identity))
         return Made(id=machine_id, outputs=_outputs(machine_id, found, inputs))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "metal-ipi"
 SECRET_NAMES = frozenset({"authToken", "secret", "privateKey", "pullSecret", "secretAccessKey", "password"})
+_USERINFO = re.compile(r"//[^/\s]*@")
 _LONGEST_VALUE = 60
 _NOT_SET = "(not set)"
 
@@ -130,6 +132,7 @@ def _shown(value: object, location: Sequence[int | str], root: type[BaseModel]) 
     if field is None or models or nested:
         return "[not shown]"
     text = value if isinstance(value, str) and value.isprintable() else json.dumps(value, default=str)
+    text = _USERINFO.sub("//[secret]@", text)
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
 
 

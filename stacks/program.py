@@ -153,22 +153,25 @@ class Cluster:
     def _machines(self) -> None:
         names = self.names
         self.prepared: dict[Role, Mapping[str, Prepared]] = {}
-        self.bootstrap = None if platforms.in_place(self.settings) else self._bootstrap_machine()
         self.control_plane = self._pool("control-plane", "control-plane", names.control_plane)
         self.workers = self._pool("worker", "workers", names.workers)
+        self.bootstrap = None if platforms.in_place(self.settings) else self._bootstrap_machine()
 
     def _bootstrap_machine(self) -> Machine:
-        name = self.names.bootstrap
+        settings, name = self.settings, self.names.bootstrap
+        # A server is claimed while it is off, and lent only then: what runs on it from there on is ours.
+        borrowed = platforms.lent(settings)
+        claimed = [self.workers.machines[settings.full(borrowed)].resource] if borrowed else []
         return self.platform.ephemeral_machine(
             name,
             MachineArgs(
                 hostname=name,
                 role="bootstrap",
                 boot=self.boots.bootstrap(),
-                timeout=self.settings.timeouts.machines_active,
+                timeout=settings.timeouts.machines_active,
                 announces=self._speaks_bgp,
             ),
-            self.ours,
+            pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=claimed)),
         )
 
     def _pool(self, role: Role, name: str, hostnames: tuple[str, ...]) -> NodePool:

@@ -26,16 +26,11 @@ class BootSpec:
     platform_id: str
     """Ignition's platform id, e.g. `packet`: where Ignition and Afterburn find their data."""
     installs: bool = False
-    """Whether what boots is installed to disk; else it runs from memory, and boots from the network every time."""
+    """Whether what boots is installed to disk; else it runs from memory."""
     consoles: tuple[str, ...] = ()
     """Consoles as the kernel takes them; empty: the platform's own."""
     extra: tuple[str, ...] = ()
     """Further kernel arguments."""
-
-    @property
-    def always_pxe(self) -> bool:
-        """A machine without a disk must find the network at every boot; an installed one must not loop into it."""
-        return not self.installs
 
 
 def consoles(spec: BootSpec) -> tuple[str, ...]:

@@ -9,23 +9,13 @@ disk. So an installed machine never gets into the installer again, and boots als
 
 from __future__ import annotations
 
-BOOT_DIRECTORY = "boot"
-"""Where the tree is, below what the web server serves."""
-CHAIN_NAME = "boot.ipxe"
-"""The chain script's name in the tree."""
-
 _CHAIN = """\
 #!ipxe
 # A machine has a script of its own while it is to boot from the network. Without one the next device boots: the disk.
-chain --replace mac-${net0/mac:hexhyp}.ipxe || chain --replace uuid-${uuid}.ipxe || exit
+chain --replace mac-${net0/mac:hexhyp}.ipxe || exit
 """
 
 
 def chain_script() -> str:
     """The script that every machine's iPXE is sent to; names are relative to its own URL."""
     return _CHAIN
-
-
-def script_name(mac: str) -> str:
-    """The name of a machine's own script; `mac` as 52:54:00:12:34:56, as iPXE's `mac:hexhyp` writes it."""
-    return f"mac-{mac.lower().replace(':', '-')}.ipxe"

@@ -197,7 +197,7 @@ class Installer:
                 if seen.state == "expired" and via in _NOT_OURS:
                     return _Lost(why="its installer has expired", by_the_way=True, seen=seen)
                 if seen.state in ("failed", "expired"):
-                    raise ProviderError(_failure(job, seen))
+                    raise self._failure(seen)
                 lived, sign = True, now
                 await self._status.live(f"{job.hostname}: {seen.step or seen.state}, {now - begun:.0f} s")
             elif isinstance(seen, Installed) and left:
@@ -239,7 +239,7 @@ class Installer:
         while isinstance(now := await machine.look(job), Installing) and now.boot_id == seen.boot_id:
             if time.monotonic() - begun >= self._pace.leave:
                 if restarted:
-                    raise self._gave_up("is installed, but its live system does not end")
+                    raise self._gave_up("is installed, but its live system does not end", "Reset it by hand")
                 begun, restarted = time.monotonic(), True
                 await self._remote.restart()
             await asyncio.sleep(self._pace.look)
@@ -255,15 +255,13 @@ class Installer:
             await self._status.live(f"{self._job.hostname} ({self._remote.where}): {error or 'no answer'}")
             return False
 
-    def _gave_up(self, what: str) -> ProviderError:
-        job = self._job
-        return ProviderError(
-            f"machine {job.hostname} ({job.machine_id}, {self._remote.where}) {what}. Is its one-time boot ignored? "
-            "Try another `bootMethod`. Does it get the URL of boot/boot.ipxe, by DHCP or as `bootUrl`? Its console "
-            "shows where it stopped. The same command goes on"
-        )
+    def _gave_up(self, what: str, remedy: str = "") -> ProviderError:
+        return ProviderError(f"{self._named} {what}. {remedy or self._remote.remedy}. The same command goes on")
 
+    def _failure(self, seen: Installing) -> ProviderError:
+        remedy = f". {seen.remedy}" if seen.remedy else ""
+        return ProviderError(f"{self._named} was not installed: {seen.reason or 'no reason given'}{remedy}")
 
-def _failure(job: Job, seen: Installing) -> str:
-    remedy = f". {seen.remedy}" if seen.remedy else ""
-    return f"machine {job.hostname} ({job.machine_id}) was not installed: {seen.reason or 'no reason given'}{remedy}"
+    @property
+    def _named(self) -> str:
+        return f"machine {self._job.hostname} ({self._job.machine_id}, {self._remote.where})"

@@ -56,6 +56,11 @@ class Remote(Protocol):
         """What switches the machine, for messages."""
         ...
 
+    @property
+    def remedy(self) -> str:
+        """What to look at when the machine does not come into its installer, in sentences."""
+        ...
+
     def environment(self) -> dict[str, str]:
         """How to reach what switches it, for commands of the user."""
         ...
@@ -73,7 +78,7 @@ class _Redfish:
 
     async def enter(self) -> None:
         async with self._driver() as driver:
-            await driver.boot_installer(self._job.machine_id)
+            await driver.boot_installer(self._job.machine_id, self._job.mac or "")
 
     async def withdraw(self) -> None:
         await boot_tree.withdraw(self._settings, self._job.mac or "")
@@ -93,6 +98,13 @@ class _Redfish:
     @property
     def where(self) -> str:
         return f"BMC {self.environment()['BMC_ADDRESS']}"
+
+    @property
+    def remedy(self) -> str:
+        return (
+            "Is its one-time boot ignored? Try another `bootMethod`. Does it get the URL of boot/boot.ipxe, by DHCP or "
+            "as `bootUrl`? Its console shows where it stopped"
+        )
 
     def environment(self) -> dict[str, str]:
         bmc = self._settings.need_bmc(self._job.machine_id.partition("/")[0])
@@ -139,6 +151,10 @@ class _EquinixMetal:
     @property
     def where(self) -> str:
         return f"device {self._job.machine_id}"
+
+    @property
+    def remedy(self) -> str:
+        return "Does its iPXE reach the artifact host? Its console (SOS, Serial over SSH) shows where it stopped"
 
     def environment(self) -> dict[str, str]:
         return {}

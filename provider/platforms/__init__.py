@@ -108,8 +108,8 @@ class MachineDriver(Protocol[Spec_contra]):
 class InstallingDriver(Protocol):
     """A platform that can send its machines into their installer, and from there to their disks."""
 
-    async def boot_installer(self, machine_id: str) -> None:
-        """Boots it from the network, once, whatever it does just now."""
+    async def boot_installer(self, machine_id: str, mac: str) -> None:
+        """Boots it from the network, once, whatever it does just now; the interface is the one with the MAC address."""
         ...
 
     async def boot_disk(self, machine_id: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from cryptography import x509
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
@@ -60,6 +61,11 @@ def _bmc_url(value: str) -> str:
 def _url(value: str) -> str:
     if not re.fullmatch(r"https?://[^/\s]+/\S+", value):
         raise wrong("it is no http(s) URL", "give the URL under which the BMC or the firmware fetches it")
+    if urlsplit(value).username is not None:
+        raise wrong(
+            "it holds a user name: who fetches it would show it",
+            "have it served to whoever is in the machines' network, and take everything up to the @ out",
+        )
     return value
 
 

@@ -62,7 +62,6 @@ def test_live_mode_configures_the_live_system_only() -> None:
     assert not [argument for argument in arguments if argument.startswith("coreos.inst.")]
     assert arguments[0] == "initrd=main"
     assert {"ignition.firstboot", "ignition.platform.id=packet"} < set(arguments)
-    assert _spec().always_pxe
 
 
 def test_an_installer_is_configured_by_its_url_alone() -> None:
@@ -71,7 +70,6 @@ def test_an_installer_is_configured_by_its_url_alone() -> None:
     assert {"ignition.firstboot", "ignition.platform.id=metal", f"ignition.config.url={_CONFIG}"} < set(arguments)
     assert "ignition.platform.id=packet" not in arguments
     assert not [argument for argument in arguments if argument.startswith(("ip=", "coreos.inst."))]
-    assert not spec.always_pxe
 
 
 @pytest.mark.parametrize(

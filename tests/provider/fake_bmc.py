@@ -43,6 +43,8 @@ class Machine:
     progress: str | None = None
     order: list[str] | None = None
     """BootOrder, if the BMC has one."""
+    options: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """What there is to know of a boot option besides its name."""
     lag: float = 0
     """Seconds until a new power state shows."""
     shuts_down: bool = True
@@ -77,7 +79,8 @@ class Machine:
             self._show("Off")
 
     def _show(self, power: str) -> None:
-        self.pending = (time.monotonic() + self.lag, power)
+        if self.pending is None or self.pending[1] != power:
+            self.pending = (time.monotonic() + self.lag, power)
         self.state()
 
     def _boot(self) -> None:
@@ -272,7 +275,7 @@ class FakeBmc:
         link = f"{_SYSTEM}/BootOptions"
         if name == "BootOptions":
             return _json({"Members": [{"@odata.id": f"{link}/{option}"} for option in self.machine.order or ()]})
-        return _json({"BootOptionReference": name, "Alias": name})
+        return _json({"BootOptionReference": name, "Alias": name, **self.machine.options.get(name, {})})
 
     def _as_told(self, answer: Response) -> Response:
         if answer.status_code != 200:

@@ -201,8 +201,9 @@ class FakeDriver:
             raise RemoteError(f"server {machine_id} (BMC https://10.0.0.1) does not answer: is it plugged in?")
         return self.machines[machine_id.partition("/")[0]]
 
-    async def boot_installer(self, machine_id: str) -> None:
+    async def boot_installer(self, machine_id: str, mac: str) -> None:
         machine = self._machine(machine_id)
+        assert mac == machine.mac
         machine.log.append(f"network boot {machine.name}")
         self.ignores -= 1
         machine.later("live" if machine.published and self.ignores < 0 else "disk")

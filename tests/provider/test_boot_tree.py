@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.boot.site import chain_script
 from provider import boot_tree, configuration, matchbox
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
@@ -117,6 +119,11 @@ def test_in_a_matchboxs_data(tmp_path: Path) -> None:
 def test_a_script_that_matchbox_cannot_render() -> None:
     with pytest.raises(InvalidInputs, match="no place for `chain`"):
         matchbox.profile("52-54-00-aa-bb-01", "#!ipxe\nchain x\n")
+
+
+def test_the_chain_script_leads_to_scripts_as_they_are_named_and_to_nothing_else() -> None:
+    name = boot_tree.script_name(ONE).replace(ONE.lower().replace(":", "-"), "${net0/mac:hexhyp}")
+    assert re.findall(r"\S+\.ipxe", chain_script()) == [name]
 
 
 def test_no_mac_address() -> None:

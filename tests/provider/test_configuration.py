@@ -101,6 +101,9 @@ def test_bmcs() -> None:
         "c": {**entry, "bootMethod": "virtual-media"},
         "d": {**entry, "bootMethod": "uefi-http", "bootMode": "bios"},
         "e": "x",
+        "f": {**entry, "address": "https://u:secret-of-the-bmc@192.0.2.65"},
+        "g": {**entry, "bootImage": "http://u:secret-of-the-web@192.0.2.2/ipxe.iso"},
+        "h": {**entry, "bootUrl": "http://u@192.0.2.2/snp.efi"},
     }
     found = problems({"bmcs": wrong})
     assert sorted({problem.split(" ")[0] for problem in found}) == [
@@ -114,6 +117,9 @@ def test_bmcs() -> None:
         "bmcs.e.address",
         "bmcs.e.password",
         "bmcs.e.username",
+        "bmcs.f.address",
+        "bmcs.g.bootImage",
+        "bmcs.h.bootUrl",
     ]
     assert "did you mean `password`?" in "".join(found) and "secret-of" not in "".join(found)
 

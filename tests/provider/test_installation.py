@@ -47,7 +47,10 @@ def test_an_installer_that_failed_is_told_at_once_and_tried_again_by_the_next_up
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")
         machine.statuses = [{"state": "failed", "reason": "/dev/vda holds an ext4", "remedy": "Set `consent: wipe`."}]
-        with pytest.raises(InitFailed, match=r"worker-0 .* was not installed: /dev/vda holds an ext4\. Set `consent"):
+        told = (
+            r"machine worker-0 \(worker-0/uuid, BMC https://10\.0\.0\.1\) was not installed: /dev/vda holds an ext4\. S"
+        )
+        with pytest.raises(InitFailed, match=told):
             await it.up(machine)
         assert it.states["worker-0"]["generation"] == "" and machine.installs == 0
         assert it.uploaded() == [
@@ -161,6 +164,23 @@ def test_power_lost_again_and_again_is_an_error(run: Run) -> None:
         with pytest.raises(InitFailed, match=r"worker-0/uuid, .*fell out of its installer 4 times.*`bootMethod`"):
             await it.up(machine)
         assert it.log.count("network boot worker-0") == 4
+
+    run(test)
+
+
+def test_a_live_system_that_does_not_end_is_told_with_what_helps_then(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.fails["systemctl reboot"] = "no"
+        machine.later("live")
+
+        async def nothing(machine_id: str) -> None:
+            it.log.append("restart in vain")
+
+        it.driver.restart = nothing
+        with pytest.raises(InitFailed, match=r"is installed, but its live system does not end\. Reset it") as caught:
+            await it.up(machine, ordered=True)
+        assert it.log[-2:] == ["restart in vain"] * 2 and "bootMethod" not in str(caught.value)
 
     run(test)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provider.configuration import MetalSettings
-from provider.errors import RemoteError
+from provider.errors import InitFailed, RemoteError
 from provider.platforms.equinix_metal import EquinixMetal
 from tests.provider import fake_metal
 from tests.provider.fake_machine import node_of
@@ -87,6 +87,20 @@ def test_a_device_is_restarted_or_switched_on(metal: FakeMetal) -> None:
         assert metal.bodies == [{"type": "reboot"}, {"type": "power_on"}]
 
     asyncio.run(run())
+
+
+def test_what_to_look_at_is_of_the_platform(run: Run, metal: FakeMetal) -> None:
+    async def test(it: World) -> None:
+        it.opener = lambda platform, settings, status: open_metal(metal)
+        it.another_run()
+        machine = await it.machine("worker-0")
+        device = metal.add("worker-0", [])
+        more = {"platform": "equinix-metal", "machineId": device, "userData": "{}", "ipxeScriptUrl": "http://b.test/x"}
+        with pytest.raises(InitFailed, match=r"could not be brought into .*reach the artifact host\?.*SOS") as caught:
+            await it.up(machine, ordered=True, **more)
+        assert f"device {device}" in str(caught.value) and "bootMethod" not in str(caught.value)
+
+    run(test)
 
 
 def test_a_worker_on_metal(run: Run, metal: FakeMetal) -> None:

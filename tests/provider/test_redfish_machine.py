@@ -101,15 +101,16 @@ def test_a_server_that_may_be_somebodys_is_refused(bmc: FakeBmc) -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_boots_a_script_of_ours_is_ours(bmc: FakeBmc, tmp_path: Path) -> None:
+def test_a_boot_script_that_was_left_does_not_make_a_server_ours(bmc: FakeBmc, tmp_path: Path) -> None:
     async def run() -> None:
         async with ssh.artifact_host(tmp_path, HOST, CLIENT) as artifacts:
             it = Resource(await harness(bmc, artifacts), "RedfishMachine")
             bmc.machine.power = "On"
-            with pytest.raises(InvalidInputs, match="is On"):
-                await it.up(CLAIM)
-            (tmp_path / "artifacts/boot").mkdir(parents=True, exist_ok=True)
+            (tmp_path / "artifacts/boot").mkdir(parents=True)
             (tmp_path / "artifacts/boot" / FILE).write_text(SCRIPT)
+            with pytest.raises(InvalidInputs, match=r"is On, and nothing shows .* set `consent: wipe` of this server"):
+                await it.up(CLAIM)
+            bmc.machine.power = "Off"
             await it.up(CLAIM)
 
     asyncio.run(run())
@@ -203,15 +204,17 @@ def test_a_server_is_lent_and_given_back(bmc: FakeBmc, tmp_path: Path) -> None:
         async with ssh.artifact_host(tmp_path, HOST, CLIENT) as artifacts:
             made = await harness(bmc, artifacts)
             settings, _ = configuration.parse({key: json.dumps(value) for key, value in made.config.items()})
+            # The worker that will live on it is claimed before.
+            worker = Resource(made, "RedfishMachine", "worker-0")
+            await worker.up(CLAIM)
             it = Resource(made, "EphemeralMachine")
             state = await it.up(LOAN)
+            assert await worker.changes(CLAIM) == []
             assert (boot / FILE).read_text() == SCRIPT and (boot / "boot.ipxe").read_text() == LOAN["chain"]
             assert bmc.machine.boots == ["Pxe"] and state["state"] == "active" and state["present"] is True
             assert state["machineId"].startswith(f"worker-0/{UUID}/bootstrap/{MAC}/")
             assert (state["publicIpv4"], state["privateIpv4"]) == ("192.0.2.97", "192.0.2.97")
             assert platform_of(state["machineId"]) == "redfish" and not await is_gone(state["machineId"], settings)
-            # The worker that will live on it is claimed meanwhile.
-            await Resource(made, "RedfishMachine", "worker-0").up(CLAIM)
             await it.refresh()
             assert await it.changes({**LOAN, "script": "other"}) == [] and it.state["publicIpv4"] == "192.0.2.97"
 

@@ -337,6 +337,14 @@ def test_no_message_shows_a_password(changes: dict[str, Any]) -> None:
     _problems(**changes)
 
 
+@pytest.mark.parametrize("key", ["address", "bootImage", "bootUrl"])
+def test_a_url_with_a_password_is_refused_and_not_shown(key: str) -> None:
+    (problem,) = _problems(**{f"platform__servers__0__bmc__{key}": f"https://ipi:{_SECRET}@10.0.0.9/x@y.iso"})
+    assert problem.path == f"metal-ipi:platform.servers[0].bmc.{key}"
+    assert problem.value == "https://[secret]@10.0.0.9/x@y.iso"
+    _settings(platform__servers__0__bmc__bootUrl="http://10.0.0.9/x@y.efi")
+
+
 def test_the_password_is_not_in_the_settings_repr() -> None:
     assert _SECRET not in repr(_settings())
 

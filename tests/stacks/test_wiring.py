@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stacks.program import main
-from tests.mocks import Recorder, is_secret, plain, run
+from tests.mocks import Recorder, config_text, is_secret, plain, run
 from tests.stacks.answers import ANSWERS, ASSETS, SEED, settings, stack_file
 
 _DEVICE = "equinix-metal:index/device:Device"
@@ -81,6 +81,15 @@ def test_nothing_waits_that_need_not() -> None:
     assert recorder.after("da11-worker-0-check") & gates == {"worker-checks-reachable"}
     assert not {name for name in recorder.after("bootstrap-removal-removed") if name.endswith("-worker-0-check")}
     assert recorder.after("install-complete") >= gates - {"install-complete"}
+
+
+def test_a_server_is_claimed_before_it_is_lent() -> None:
+    recorder = Recorder(ANSWERS)
+    stack = stack_file("rack7")
+    boot = {**stack["boot"], "streamFile": "stacks/rhcos-4.21.json"}
+    run(main, recorder, config_text({**stack, "boot": boot, "rehearsal": True}), stack="rack7", preview=True)
+    assert "rack7-worker-0-server" in recorder.depends_on("rack7-bootstrap")
+    assert recorder.after("rack7-worker-0-server") & {"rack7-bootstrap"} == set()
 
 
 def test_every_resource_takes_its_explicit_provider() -> None:

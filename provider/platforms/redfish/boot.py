@@ -69,10 +69,11 @@ def _value(member: Any) -> str | None:
     return None if member is None else str(member.value)
 
 
-async def arm(connection: Connection, mac: str | None, say: Say, *, every_time: bool = False) -> str:
+async def arm(connection: Connection, mac: str, say: Say, *, every_time: bool = False) -> str:
     """Has the next boot come from the network. Answers how that was reached: ONCE, EVERY_TIME or ORDER.
 
-    `every_time` prefers that to once; not all BMCs have both.
+    `every_time` prefers that to once; not all BMCs have both. Which interface it is, only a boot order tells: for that
+    one the MAC address is.
     """
     settings = connection.settings
     target = await connection.call("which boots it offers", lambda system: _offered(connection, system))

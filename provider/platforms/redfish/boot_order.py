@@ -14,12 +14,12 @@ _changed: dict[tuple[str, str], list[str]] = {}
 """Order before we changed it, by address and System, of this process."""
 
 
-async def network_first(connection: Connection, mac: str | None) -> bool:
-    """Whether the network could be put first; of a server with several interfaces, the one with the MAC."""
+async def network_first(connection: Connection, mac: str) -> bool:
+    """Whether the network could be put first: the interface with the MAC, or all that do not tell theirs."""
 
     def change(system: Any) -> bool:
         order = _order(system)
-        first = [option for option in order if _is_network(_options(system).get(option, {}), mac)] if order else []
+        first = _of_network(order, _options(system), mac) if order else []
         if not first:
             return False
         _changed.setdefault((connection.settings.address, system.path), order)
@@ -69,11 +69,14 @@ def _options(system: Any) -> dict[str, dict[str, Any]]:
     return {str(option.get("BootOptionReference")): option for option in options}
 
 
-def _is_network(option: dict[str, Any], mac: str | None) -> bool:
-    path = str(option.get("UefiDevicePath") or "").lower()
-    if mac is not None and "mac(" in path:
-        return f"mac({mac.replace(':', '').lower()}" in path
-    return option.get("Alias") in ("Pxe", "UefiHttp") or "mac(" in path
+def _of_network(order: list[str], options: dict[str, dict[str, Any]], mac: str) -> list[str]:
+    paths = {name: str(options.get(name, {}).get("UefiDevicePath") or "").lower() for name in order}
+    ours = [name for name in order if f"mac({mac.replace(':', '').lower()}" in paths[name]]
+    return ours or [
+        name
+        for name in order
+        if options.get(name, {}).get("Alias") in ("Pxe", "UefiHttp") and "mac(" not in paths[name]
+    ]
 
 
 def _set(system: Any, order: list[str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import ssl
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from typing import Any, TypeVar
 from provider.backoff import Backoff
 from provider.bmc_settings import BmcSettings
 from provider.errors import RemoteError
-from provider.platforms.redfish.trouble import Trouble, diagnose
+from provider.platforms.redfish.trouble import MALFORMED, Trouble, diagnose
 
 T = TypeVar("T")
 CONNECT_TIMEOUT = 10
@@ -88,20 +87,23 @@ class Connection:
 
     def _error(self, asked: str, trouble: Trouble, elapsed: float) -> RemoteError:
         words = f"{self.where}, asked {asked}: {trouble.seen}"
+        if trouble.quoted:
+            words += f": {self.quote(trouble.quoted)}"
         if trouble.passing and elapsed >= 1:
             words += f", and so it went for {elapsed:.0f} s"
         remedy = trouble.remedy or ("look whether the BMC is in order; run the same again" if trouble.passing else "")
-        message = self._without_secrets(f"{words}; {remedy}" if remedy else words)
+        message = f"{words}; {remedy}" if remedy else words
         if trouble.status is not None and not trouble.passing and trouble.status not in (401, 403):
             return Refused(message, trouble.status)
         return RemoteError(message, passing=trouble.passing)
 
-    def _without_secrets(self, message: str) -> str:
-        """A BMC may quote what it was sent."""
+    def quote(self, words: object) -> str:
+        """Words of the BMC for a message: without what it was sent, which is nothing we say ourselves."""
+        text = str(words)
         for secret in (self.settings.password, self.settings.username):
             if len(secret) >= 4:
-                message = message.replace(secret, "[secret]")
-        return message
+                text = text.replace(secret, "[secret]")
+        return text
 
     # --- in a thread ------------------------------------------------------------------------------------------------
 
@@ -109,11 +111,12 @@ class Connection:
         import requests
         from sushy import exceptions
 
+        self._last = None
         try:
             if self._client is None:
                 self._client = self._log_in()
             return operation(self._system())
-        except (exceptions.SushyError, requests.RequestException, json.JSONDecodeError, OSError) as error:
+        except (exceptions.SushyError, requests.RequestException, OSError, *MALFORMED) as error:
             trouble = diagnose(error, self.settings.address, self._last)
             if trouble.status == 401 and self._auth is not None and self._auth.get_session_key() is not None:
                 # It took user name and password for a session, and does not know that one any more.
@@ -217,7 +220,7 @@ def _log_out(client: Any) -> None:
 
     auth = client._auth
     # A BMC that does not answer forgets the session by itself; our work is done.
-    with contextlib.suppress(exceptions.SushyError, requests.RequestException):
+    with contextlib.suppress(exceptions.SushyError, requests.RequestException, *MALFORMED):
         auth.close()
     client._auth = None
     client._conn.close()

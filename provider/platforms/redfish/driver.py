@@ -21,6 +21,14 @@ async def _silent(text: str) -> None:
     return
 
 
+def _lent(machine_id: str) -> str:
+    """The MAC address of the interface that a lent server boots from."""
+    mac = MachineId.parse(machine_id).mac
+    if mac is None:
+        raise InvalidInputs(f"{machine_id} is a server of the cluster, not one that was lent")
+    return mac
+
+
 class Redfish:
     """All servers of the section `bmcs`; connects to each when it is first asked something."""
 
@@ -57,7 +65,7 @@ class Redfish:
         return lending.machine(machine_id, found.power, found.console)
 
     async def start(self, machine_id: str) -> None:
-        await self.boot_installer(machine_id)
+        await self.boot_installer(machine_id, _lent(machine_id))
 
     async def get(self, machine_id: str) -> Machine | None:
         if await lending.given_back(machine_id, self._settings):
@@ -67,15 +75,13 @@ class Redfish:
         return lending.machine(parsed, found.power, found.console)
 
     async def delete(self, machine_id: str) -> None:
-        machine = MachineId.parse(machine_id)
-        if machine.mac is None:
-            raise InvalidInputs(f"{machine_id} is a server of the cluster: only one that was lent can be given back")
+        mac = _lent(machine_id)
         if await lending.given_back(machine_id, self._settings):
             return
         await self.boot_disk(machine_id)
         await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=False)
         # At last: as long as its script is there, a run that was killed is known to have more to do.
-        await boot_tree.withdraw(self._settings, machine.mac)
+        await boot_tree.withdraw(self._settings, mac)
 
     async def events(self, machine_id: str) -> list[Event]:
         return []
@@ -95,9 +101,8 @@ class Redfish:
     async def power_state(self, machine_id: str) -> str:
         return await power.state(self._of(machine_id))
 
-    async def boot_installer(self, machine_id: str) -> None:
+    async def boot_installer(self, machine_id: str, mac: str) -> None:
         connection = self._of(machine_id)
-        mac = MachineId.parse(machine_id).mac
         # A one-time boot that is still listed although the server runs was passed over. One that is not listed, and did
         # not lead to the installer either, nobody sees but who asks again without having come to `boot_disk`.
         found = await boot.read(connection)
@@ -110,7 +115,7 @@ class Redfish:
             await self._boot_from_network(connection, mac, every_time=True)
         _asked.add((connection.settings.address, machine_id))
 
-    async def _boot_from_network(self, connection: Connection, mac: str | None, *, every_time: bool) -> bool:
+    async def _boot_from_network(self, connection: Connection, mac: str, *, every_time: bool) -> bool:
         """Whether the BMC has nothing to say against that it did."""
         if connection.settings.boot_method == "virtual-media":
             await media.insert(connection)

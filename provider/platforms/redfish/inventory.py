@@ -49,8 +49,6 @@ class Inventory:
     memory_mib: int | None
     boot_mode: str | None
     """`uefi` or `bios`."""
-    progress: str | None
-    """How far its boot is: BootProgress."""
     nics: Sequence[str]
     """MAC addresses, in lower case."""
     disks: Sequence[Disk]
@@ -65,7 +63,7 @@ class Inventory:
                 f"{', '.join(self.nics)}: correct its `mac`, or its `address` in `bmcs`"
             )
 
-    def check_free(self, *, accept: str, ours: bool) -> None:
+    def check_free(self, *, accept: str, ours: bool = False) -> None:
         """Refuses a server that may be somebody's: one that is switched on."""
         if self.power != "Off" and not ours and accept != "wipe":
             raise InvalidInputs(
@@ -85,10 +83,9 @@ def power(system: Any) -> str:
 
 
 def _take(connection: Connection, system: Any) -> Inventory:
-    boot, progress = system.boot or {}, system.boot_progress or {}
+    boot = system.boot or {}
     memory = (system.memory_summary or {}).get("size_gib")
     mode = boot.get("mode")
-    last = progress.get("last_state")
     known = identities(system)
     if not known:
         raise RemoteError(f"{connection.where} tells neither its UUID nor its serial number: update the BMC's firmware")
@@ -102,7 +99,6 @@ def _take(connection: Connection, system: Any) -> Inventory:
         bios_version=system.bios_version,
         memory_mib=None if memory is None else memory * 1024,
         boot_mode=connection.settings.boot_mode or (None if mode is None else _MODES[mode.value]),
-        progress=None if last is None else str(last.value),
         nics=_part(lambda: _nics(system)),
         disks=_part(lambda: _drives(system)) or _part(lambda: _simple(system)),
         console=_console(connection, system),

@@ -42,7 +42,7 @@ def _insert(connection: Connection, system: Any) -> None:
         except exceptions.SushyError as error:
             if not quirks.next_slot(error):
                 raise
-            refusals.append(f"{drive.identity}: {error}")
+            refusals.append(f"{drive.identity}: {connection.quote(error)}")
         else:
             return
     raise RemoteError(

@@ -7,7 +7,7 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -18,6 +18,10 @@ from provider.platforms.redfish import quirks
 _PASSING_STATUS = frozenset({429, 502, 503, 504})
 _PEEK_TIMEOUT = 10
 _SAME_TIME = timedelta(minutes=5)
+_NOT_REDFISH, _UPDATE = "its answer is not what Redfish wants", "update the BMC's firmware"
+_LONGEST_QUOTE = 300
+MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
+"""What sushy and we stumble with over an answer of another shape than Redfish's."""
 _BUILT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 """This code is younger: a clock that shows an earlier time is wrong."""
 _EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
@@ -29,6 +33,8 @@ class Trouble:
     """One failure."""
 
     seen: str
+    quoted: str = ""
+    """The words it was told with, of the BMC or of sushy: they may repeat what was sent."""
     remedy: str = ""
     passing: bool = False
     """Whether it may work again without anybody doing something."""
@@ -49,12 +55,16 @@ class Peer:
 
 
 def diagnose(error: Exception, address: str, response: Any) -> Trouble:
-    """Tells what an error of sushy or requests means; `response` is the BMC's last one. May look at the BMC again."""
+    """Tells what an error of sushy, requests or MALFORMED means; `response` is the BMC's last one, if there is one.
+
+    May look at the BMC again.
+    """
     import requests
     from sushy import exceptions
 
     if isinstance(error, exceptions.HTTPError):
-        return _http(error, response)
+        status: Any = error.status_code
+        return _http(int(status), str(error.detail or error.body or ""), str(error), response)
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -65,10 +75,21 @@ def diagnose(error: Exception, address: str, response: Any) -> Trouble:
         return Trouble(seen="it gave half an answer, not JSON", passing=True)
     if isinstance(error, exceptions.ConnectionError | requests.RequestException | OSError):
         return _connection(causes)
-    # sushy refuses by itself what the BMC does not list, as the BMC would.
-    listed = isinstance(error, exceptions.InvalidParameterValueError | exceptions.MissingAttributeError)
-    seen = f"it does not offer that: {error}" if listed else f"its answer is not what Redfish wants: {error}"
-    return Trouble(seen=seen, remedy="update the BMC's firmware", status=400 if listed else None)
+    if isinstance(error, exceptions.SushyError):
+        # sushy refuses by itself what the BMC does not list, as the BMC would.
+        listed = isinstance(error, exceptions.InvalidParameterValueError | exceptions.MissingAttributeError)
+        seen = "it does not offer that" if listed else _NOT_REDFISH
+        return Trouble(seen=seen, quoted=_quote(error), remedy=_UPDATE, status=400 if listed else None)
+    if response is not None and response.status_code >= 400:
+        # sushy stumbled over how the refusal is told.
+        return _http(response.status_code, response.text, response.text, response)
+    return Trouble(seen=_NOT_REDFISH, quoted=f"{type(error).__name__}: {_quote(error)}", remedy=_UPDATE)
+
+
+def _quote(words: object) -> str:
+    """On one line, and not longer than a message bears."""
+    text = " ".join(str(words).split())
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]} ..."
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -83,22 +104,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
                 waiting.append(inner)
 
 
-def _http(error: Any, response: Any) -> Trouble:
-    status = int(error.status_code)
-    words = " ".join(str(error.detail or error.body or "").split())
-    seen = f"it answered HTTP {status}{': ' + words if words else ''}"
+def _http(status: int, words: str, whole: str, response: Any) -> Trouble:
+    told = Trouble(seen=f"it answered HTTP {status}", quoted=_quote(words), status=status)
     if status == 401:
-        return Trouble(
-            seen=seen, status=status, remedy="the user name or the password is wrong: correct them in `bmcs`"
-        )
+        return replace(told, remedy="the user name or the password is wrong: correct them in `bmcs`")
     if status == 403:
-        return Trouble(
-            seen=seen, status=status, remedy="the account may not do this: give it the role Operator or Administrator"
-        )
-    passing = status in _PASSING_STATUS or quirks.passes(status, str(error))
+        return replace(told, remedy="the account may not do this: give it the role Operator or Administrator")
+    passing = status in _PASSING_STATUS or quirks.passes(status, whole)
     retry_after = "" if response is None else str(response.headers.get("Retry-After", ""))
-    wait = min(float(retry_after), 60) if retry_after.isdigit() else 0
-    return Trouble(seen=seen, status=status, passing=passing, wait=wait)
+    wait = min(float(retry_after), 60) if retry_after.isdecimal() else 0
+    return replace(told, passing=passing, wait=wait)
 
 
 def _connection(causes: list[BaseException]) -> Trouble:
