@@ -58,19 +58,15 @@ class Reprovisioning:
         if cluster is None:
             self._need_no_cluster(seen, "it is not told how to reach the cluster: set `credentials`")
             return await self._alone(seen)
-        begun = isinstance(seen, Installing) or CORDONED in _annotations(node)
-        others = [member for member in job.members if member != job.node]
-
-        async def away() -> dict[str, str]:
-            return await cluster.away(others)
-
+        cordoned, ready = CORDONED in _annotations(node), nodes.is_ready(node)
+        # A control plane machine that is merely cordoned, or merely not Ready, may still hold what the others need.
+        away = (cordoned and not ready) if job.role == CONTROL_PLANE else (cordoned or not ready)
         turn = self._roll.turn(
             job.node,
             at_once=1 if job.role == CONTROL_PLANE else job.max_unavailable,
-            # One that is away needs nobody's leave to be brought back. A control plane machine that is silent may
-            # still hold what the others need: unless its installation has begun, it counts as being there.
-            up=not begun and (job.role == CONTROL_PLANE or (isinstance(seen, Installed) and nodes.is_ready(node))),
-            others=away,
+            # One that is away needs nobody's leave to be brought back.
+            up=not (away or isinstance(seen, Installing) or self._is_done(seen)),
+            others=lambda: self._away(cluster),
             tell=self._status.live,
             timeout=job.drain_timeout,
         )
@@ -80,32 +76,55 @@ class Reprovisioning:
     async def _in_turn(self, cluster: Cluster) -> Outcome:
         job = self._job
         seen = await self._installer.settled()
-        done = isinstance(seen, Installed) and seen.generation == job.generation
-        if not done:
+        if not self._is_done(seen):
             await self._status.live(f"cordoning {job.node}")
             await cluster.cordon(job.node, job.generation)
-        if not done and not isinstance(seen, Installing):
-            await drain(cluster, job.node, self._status, timeout=job.drain_timeout)
+            if not isinstance(seen, Installing):
+                await drain(cluster, job.node, self._status, timeout=job.drain_timeout)
+                seen = await self._prepared(seen)
+                await self._keep_quorum(cluster)
         outcome = await self._install(seen)
-        boot_id = await join.runs_from_disk(job, self._remote, self._status, self._pace)
+        await join.runs_from_disk(job, self._remote, self._status, self._pace)
         await join.check(job, self._status, self._pace)
-        await join.is_ready(job, cluster, boot_id, self._status, self._pace)
+        await join.is_ready(job, cluster, self._status, self._pace)
         await join.open_again(job, cluster, self._status)
         await withdraw_files(self._context, job)
         return outcome
 
     async def _alone(self, seen: Seen) -> Outcome:
         """Of a cluster that never came about nobody misses a node."""
-        outcome = await self._install(seen)
+        outcome = await self._install(await self._prepared(seen))
         await join.runs_from_disk(self._job, self._remote, self._status, self._pace)
         await join.check(self._job, self._status, self._pace)
         await withdraw_files(self._context, self._job)
         return outcome
 
+    async def _prepared(self, seen: Seen) -> Seen:
+        """What answers once the user's commands were run, where a system runs that is to go."""
+        if not isinstance(seen, Installed) or self._is_done(seen):
+            return seen
+        await before_reboot(self._job, self._status, timeout=self._pace.commands)
+        return await machine.look(self._job)
+
+    async def _away(self, cluster: Cluster) -> dict[str, str]:
+        """Other members that serve nothing now, and why."""
+        return await cluster.away([member for member in self._job.members if member != self._job.node])
+
+    async def _keep_quorum(self, cluster: Cluster) -> None:
+        """The last look before a control plane machine goes: draining it may have taken long."""
+        if self._job.role != CONTROL_PLANE:
+            return
+        if away := await self._away(cluster):
+            text = "; ".join(f"{name} ({why})" for name, why in sorted(away.items()))
+            raise ProviderError(
+                f"{self._job.node} is not taken down: while it was drained, of its pool these went away: {text}. It "
+                "stays cordoned. Bring them back: the same command goes on"
+            )
+
+    def _is_done(self, seen: Seen) -> bool:
+        return isinstance(seen, Installed) and seen.generation == self._job.generation
+
     async def _install(self, seen: Seen) -> Outcome:
-        if isinstance(seen, Installed) and seen.generation != self._job.generation:
-            await before_reboot(self._job, self._status, timeout=self._pace.commands)
-            seen = await machine.look(self._job)
         outcome = await self._installer.install(seen, underway=False, again=True)
         await self._installer.flip(outcome)
         return outcome
