@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provider.errors import InvalidInputs, ProviderError
-from provider.installation import join, machine, nodes
+from provider.installation import etcd, join, machine, nodes
 from provider.installation.commands import before_reboot
 from provider.installation.drain import drain
 from provider.installation.inputs import CONTROL_PLANE, Job
@@ -80,13 +80,15 @@ class Reprovisioning:
             await self._status.live(f"cordoning {job.node}")
             await cluster.cordon(job.node, job.generation)
             if not isinstance(seen, Installing):
-                await drain(cluster, job.node, self._status, timeout=job.drain_timeout)
+                await drain(cluster, job, self._status)
                 seen = await self._prepared(seen)
                 await self._keep_quorum(cluster)
         outcome = await self._install(seen)
         await join.runs_from_disk(job, self._remote, self._status, self._pace)
         await join.check(job, self._status, self._pace)
         await join.is_ready(job, cluster, self._status, self._pace)
+        if job.role == CONTROL_PLANE:
+            await etcd.is_whole(job, cluster, self._status, self._pace)
         await join.open_again(job, cluster, self._status)
         await withdraw_files(self._context, job)
         return outcome
@@ -108,7 +110,15 @@ class Reprovisioning:
 
     async def _away(self, cluster: Cluster) -> dict[str, str]:
         """Other members that serve nothing now, and why."""
-        return await cluster.away([member for member in self._job.members if member != self._job.node])
+        job = self._job
+        others = [member for member in job.members if member != job.node]
+        away = await cluster.away(others)
+        if job.role == CONTROL_PLANE:
+            # What etcd misses may be the member of this machine, which is to be brought back; never another one's.
+            up = nodes.is_ready(await cluster.node(job.node))
+            if text := await etcd.trouble(cluster, needed=None if up else others):
+                away["etcd"] = text
+        return away
 
     async def _keep_quorum(self, cluster: Cluster) -> None:
         """The last look before a control plane machine goes: draining it may have taken long."""
