@@ -73,6 +73,7 @@ class Installers:
     def system(self, hostname: str, pointer: pulumi.Output[str]) -> System:
         """What a machine is to run, from its Ignition without a marker."""
         node, machine = self._settings.full(hostname), self._machine(hostname)
+        server = self._settings.server(machine)
 
         def render(text: str) -> dict[str, Any]:
             runs = installer.Runs(
@@ -82,6 +83,7 @@ class Installers:
                 platform_id=self._boot.platform_id,
                 pointer=text,
                 install_device=self._settings.install_device(machine).rules,
+                installation=server.installation if server else 0,
             )
             marker = installer.marker_file(cluster=self._settings.domain, machine=node, generation=runs.generation)
             return {
@@ -145,6 +147,7 @@ class Installers:
                 reprovisioning=Reprovisioning(
                     max_unavailable=rules.max_unavailable,
                     consent=frozenset(f"{settings.cluster_name}-{self._machine(name)}" for name in rules.consent),
+                    keep=rules.control_plane == "keep",
                     drain_timeout=rules.drain_timeout,
                     pre_reboot_commands=rules.pre_reboot_commands,
                     pxe_commands=rules.pxe_commands,
@@ -168,6 +171,7 @@ class Installers:
                 kernel_arguments=system.shown.apply(lambda shown: list(shown["kernelArguments"])),
                 consoles=list(consoles(self._boot)),
                 ignition=system.shown.apply(lambda shown: str(shown["ignition"])),
+                installation=server.installation if server else 0,
             ),
             live=LiveSystemArgs(
                 kernel=LiveFileArgs(url=artifacts.kernel.url, sha256=artifacts.kernel.sha256),

@@ -138,8 +138,9 @@ class Installer:
             raise ProviderError(
                 f"machine {job.hostname} cannot be installed: {', '.join(missing)} of its installer "
                 "is not on the artifact host any more, as if it had been installed. If it is starting just now, run "
-                "the same command again once it has; else have the files uploaded again (pulumi up --replace with the "
-                "URN of their Artifacts)"
+                "the same command again once it has; else have it installed anew as a whole: raise its `installation` "
+                "in metal-ipi:platform.servers, or have the files uploaded again (pulumi up --replace with the URN of "
+                "the Artifacts that end in `-installers`, and in `-ignition` where there is one)"
             )
         await self._remote.prepare()
         running = None if isinstance(seen, Silent) else seen

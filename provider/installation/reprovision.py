@@ -25,8 +25,8 @@ def refuse_unconsented(job: Job) -> None:
     if not job.consent:
         raise InvalidInputs(
             f"control plane machine {job.hostname} would be installed again, which is done with consent only: name it "
-            "in `metal-ipi:reprovision.consent`, or take the change back that it comes from (its Ignition, its kernel "
-            "arguments, its consoles, its release or its disk)"
+            "in `metal-ipi:reprovision.consent`, leave it as it is (`metal-ipi:reprovision.controlPlane: keep`), or "
+            "take the change back that it comes from (its Ignition, its kernel arguments, consoles, release or disk)"
         )
     count = len(job.members)
     if count - 1 < count // 2 + 1:

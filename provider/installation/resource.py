@@ -10,7 +10,7 @@ from provider.errors import InitFailed, ProviderError
 from provider.fields import Problem
 from provider.gates.logs import gather
 from provider.installation import machine
-from provider.installation.inputs import Job, job_of, parse
+from provider.installation.inputs import CONTROL_PLANE, Job, job_of, parse
 from provider.installation.install import Installer, Outcome, Pace
 from provider.installation.machine import Installed
 from provider.installation.remote import Opener, Remote, open_remote, withdraw_files
@@ -42,6 +42,8 @@ class Installation(ResourceType):
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         found = simple_changes(old, new, tuple(sorted(_ANOTHER)), _ANOTHER)
+        if not found.replaces and _stays(old, new):
+            return Changes(warning=_left_alone(old, new))
         changes: dict[str, Kind] = dict(found.changes)
         if old.get("generation") != new.get("generation"):
             changes["generation"] = "update"
@@ -51,7 +53,7 @@ class Installation(ResourceType):
         return Changes(changes=changes, replaces=found.replaces)
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
-        if old is not None and old.get("generation") == new.get("generation"):
+        if old is not None and (old.get("generation") == new.get("generation") or _stays(old, new)):
             return {key: old.get(key) for key in _COMPUTED}
         known = not has_unknown([new.get(key) for key in ("generation", "role", "consent", "members")])
         if old is not None and old.get("generation") and known:
@@ -68,7 +70,7 @@ class Installation(ResourceType):
         return Made(id=identity, outputs=outputs)
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        if old.get("generation") == new.get("generation"):
+        if old.get("generation") == new.get("generation") or _stays(old, new):
             return {key: old.get(key) for key in _COMPUTED}
         job = job_of(new)
         if not old.get("generation"):
@@ -109,6 +111,21 @@ class Installation(ResourceType):
         except ProviderError as error:
             raise await _with_logs(job, error) from error
         return _outputs(job, outcome)
+
+
+def _stays(old: Values, new: Values) -> bool:
+    """Whether it is a control plane machine that is to go on with what it runs, until somebody consents."""
+    wanted = bool(new.get("keep")) and new.get("role") == CONTROL_PLANE and not new.get("consent")
+    return wanted and bool(old.get("generation")) and old.get("generation") != new.get("generation")
+
+
+def _left_alone(old: Values, new: Values) -> str:
+    return (
+        f"control plane machine {new.get('hostname')} stays as it is: it runs generation {old.get('generation')}, and "
+        f"should run {new.get('generation') if isinstance(new.get('generation'), str) else 'another'}. "
+        "`metal-ipi:reprovision.controlPlane` is keep; to have it installed again, name it in "
+        "`metal-ipi:reprovision.consent`"
+    )
 
 
 def _job_in_state(old: Values) -> Job:

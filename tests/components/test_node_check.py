@@ -146,6 +146,16 @@ def test_a_node_that_is_what_it_should_be_passes(node: Node) -> None:
 
 
 @runs_scripts
+def test_a_node_that_was_left_on_another_release_is_told(node: Node) -> None:
+    result = node.check(dataclasses.replace(_EXPECTATION, release=None, kernel_arguments=()))
+    assert result.returncode == 0
+    assert _statuses(result.stdout)["os-version"] == (
+        "skipped",
+        "9.8.20260428-0 stays: reprovision.controlPlane is keep",
+    )
+
+
+@runs_scripts
 @pytest.mark.parametrize(
     ("change", "check", "cause"),
     [
