@@ -858,6 +858,8 @@ class InstallationArgs:
     """Whether making the machine has booted the live system already."""
     consent: pulumi.Input[bool] = False
     """Whether a control plane machine may be installed again."""
+    accept: pulumi.Input[str] = "empty"
+    """`wipe` where whatever answers at its address may be reset and wiped, also if it is not known."""
     keep: pulumi.Input[bool] = False
     """Whether one that may not goes on with what it runs, with a warning; else it is an error."""
     max_unavailable: pulumi.Input[int] = 1
@@ -915,6 +917,7 @@ class Installation(_Resource):
             "artifacts": [place.to_wire() for place in args.artifacts],
             "ordered": args.ordered,
             "consent": args.consent,
+            "accept": args.accept,
             "keep": args.keep,
             "maxUnavailable": args.max_unavailable,
             "members": args.members,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pulumi
 
@@ -29,7 +29,7 @@ from provider.types import (
     LiveSystemArgs,
 )
 from stacks import platforms
-from stacks.sections.redfish import Redfish
+from stacks.sections.redfish import Redfish, Server
 from stacks.settings import Settings
 from stacks.user_data import sources
 
@@ -184,6 +184,7 @@ class Installers:
             script=prepared.script if server else None,
             chain=site.chain_script() if server else None,
             user_data=None if server else system.pointer,
+            accept=_accept(server),
             check=check,
             after=after,
         )
@@ -207,7 +208,7 @@ class Installers:
                 device=self._settings.install_device(machine).rules,
                 ignition=None if uploaded is None else ignition.Source(**uploaded[_file(hostname)]),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
-                accept="wipe" if server is None or server.consent == "wipe" else "empty",
+                accept=_accept(server),
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
                 kernel_arguments=self._settings.kernel_arguments(machine),
@@ -243,6 +244,11 @@ class Installers:
     def _machine(self, hostname: str) -> str:
         """`worker-0` of `rack7-worker-0`: what settings call a machine."""
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
+
+
+def _accept(server: Server | None) -> Literal["empty", "wipe"]:
+    """Machines that were ordered for this cluster hold nothing of anybody else."""
+    return "wipe" if server is None or server.consent == "wipe" else "empty"
 
 
 def _file(hostname: str) -> str:

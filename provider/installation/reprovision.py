@@ -13,7 +13,7 @@ from provider.installation.inputs import CONTROL_PLANE, Job
 from provider.installation.install import Installer, Outcome, Pace
 from provider.installation.machine import Installed, Installing, Seen
 from provider.installation.nodes import CORDONED, Cluster, Unreachable
-from provider.installation.remote import Remote, withdraw_files
+from provider.installation.remote import Remote
 from provider.installation.roll import Roll
 from provider.resource import Context
 
@@ -90,7 +90,6 @@ class Reprovisioning:
         if job.role == CONTROL_PLANE:
             await etcd.is_whole(job, cluster, self._status, self._pace)
         await join.open_again(job, cluster, self._status)
-        await withdraw_files(self._context, job)
         return outcome
 
     async def _alone(self, seen: Seen) -> Outcome:
@@ -98,7 +97,6 @@ class Reprovisioning:
         outcome = await self._install(await self._prepared(seen))
         await join.runs_from_disk(self._job, self._remote, self._status, self._pace)
         await join.check(self._job, self._status, self._pace)
-        await withdraw_files(self._context, self._job)
         return outcome
 
     async def _prepared(self, seen: Seen) -> Seen:
