@@ -270,8 +270,8 @@ def test_a_machine_that_answers_as_somebody_else_is_not_reset(run: Run) -> None:
         machine = await it.machine("worker-0")
         await machine.start("stranger")
         text = (
-            r"worker-0 \(worker-0/uuid, BMC https://10\.0\.0\.1\) is left as it is: at 127\.0\.0\.1 SSH answers with host"
-            rf" key {re.escape(STRANGER.get_fingerprint())}, .*set `consent: wipe` for this server"
+            r"worker-0 \(worker-0/uuid, BMC https://10\.0\.0\.1\) is left as it is: at 127\.0\.0\.1 SSH answers with"
+            rf" host key {re.escape(STRANGER.get_fingerprint())}, .*set `consent: wipe` for this server"
         )
         with pytest.raises(InitFailed, match=text):
             await it.up(machine)
