@@ -742,9 +742,11 @@ class ArtifactsPlace:
     """Its `directory`."""
     files: Sequence[str]
     """Their names."""
+    hashes: pulumi.Input[Mapping[str, str]]
+    """Its `hashes` of these: they tell when the files were uploaded once more."""
 
     def to_wire(self) -> dict[str, Any]:
-        return {"directory": pulumi.Output.secret(self.directory), "files": list(self.files)}
+        return {"directory": pulumi.Output.secret(self.directory), "files": list(self.files), "hashes": self.hashes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -806,7 +808,10 @@ class InstalledSystemArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class InstallationArgs:
-    """Arguments of `Installation`. A changed `generation` installs the machine again; no other change does anything."""
+    """Arguments of `Installation`. A changed `generation` installs the machine again.
+
+    Where only `artifacts` changed they are deleted again; no other change does anything.
+    """
 
     platform: pulumi.Input[str]
     """`redfish` or `equinix-metal`."""
@@ -871,7 +876,8 @@ class InstallationArgs:
     drain_timeout_seconds: pulumi.Input[float] = 600
     """How long disruption budgets and terminating pods are waited for."""
     pre_reboot_commands: Sequence[pulumi.Input[str]] = ()
-    """Shell commands run on the drained node before it goes; run again by an update that follows a killed one."""
+    """Shell commands run as root on the drained node before it goes; run again by an update that follows a killed one.
+    Secret."""
     pxe_commands: Sequence[pulumi.Input[str]] = ()
     """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
     has MACHINE, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
@@ -923,8 +929,8 @@ class Installation(_Resource):
             "members": args.members,
             "credentials": args.credentials.to_wire() if args.credentials else None,
             "drainTimeoutSeconds": args.drain_timeout_seconds,
-            "preRebootCommands": list(args.pre_reboot_commands),
-            "pxeCommands": list(args.pxe_commands),
+            "preRebootCommands": pulumi.Output.secret(list(args.pre_reboot_commands)),
+            "pxeCommands": pulumi.Output.secret(list(args.pxe_commands)),
             "check": args.check,
             "logDirectory": args.log_directory,
             "timeoutSeconds": args.timeout_seconds,

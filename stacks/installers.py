@@ -232,11 +232,7 @@ class Installers:
         )
         return Prepared(
             system=system,
-            places=[
-                ArtifactsPlace(directory=artifacts.directory, files=[_file(hostname)])
-                for artifacts in (nodes, uploaded)
-                if artifacts is not None
-            ],
+            places=[_place(artifacts, _file(hostname)) for artifacts in (nodes, uploaded) if artifacts is not None],
             arguments=arguments,
             script=arguments.apply(lambda found: script(self._boot, found)),
         )
@@ -244,6 +240,11 @@ class Installers:
     def _machine(self, hostname: str) -> str:
         """`worker-0` of `rack7-worker-0`: what settings call a machine."""
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
+
+
+def _place(artifacts: Artifacts, file: str) -> ArtifactsPlace:
+    hashes = artifacts.hashes.apply(lambda found: {file: found[file]})
+    return ArtifactsPlace(directory=artifacts.directory, files=[file], hashes=hashes)
 
 
 def _accept(server: Server | None) -> Literal["empty", "wipe"]:

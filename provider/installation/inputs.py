@@ -178,7 +178,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
 
 
 def _place(reader: Reader) -> Place:
-    reader.only("directory", "files")
+    reader.only("directory", "files", "hashes")
     return Place(
         directory=reader.text(
             "directory", pattern=r"[A-Za-z0-9_-]{20,}", what="the output `directory` of an Artifacts"

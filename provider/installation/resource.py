@@ -20,6 +20,7 @@ from provider.installation.reprovision import Reprovisioning, refuse_unconsented
 from provider.installation.roll import Roll
 from provider.platforms import open_driver
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes
+from provider.status import Redactor
 from provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("generation", "installedAt", "device", "via")
@@ -47,6 +48,8 @@ class Installation(ResourceType):
         if not found.replaces and _stays(old, new):
             return Changes(warning=_left_alone(old, new))
         changes: dict[str, Kind] = dict(found.changes)
+        if old.get("artifacts") != new.get("artifacts"):
+            changes["artifacts"] = "update"
         if old.get("generation") != new.get("generation"):
             changes["generation"] = "update"
             was, runs = old.get("runs") or {}, new.get("runs")
@@ -67,9 +70,12 @@ class Installation(ResourceType):
         return Made(id=identity, outputs=await self._install(context, identity, job_of(inputs), old=None))
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        job = job_of(new)
+        if old.get("generation") == new.get("generation"):
+            # Files that were uploaded once more install nothing: its installer, and with it its secrets, must not stay.
+            await withdraw_files(context, job)
         if old.get("generation") == new.get("generation") or _stays(old, new):
             return {key: old.get(key) for key in _COMPUTED}
-        job = job_of(new)
         if not old.get("generation"):
             return await self._install(context, resource_id, job, old=old)
         try:
@@ -178,5 +184,7 @@ async def _with_logs(job: Job, error: ProviderError) -> ProviderError:
     if isinstance(seen, machine.Silent):
         return error
     node = job.installed if isinstance(seen, Installed) else job.installing
-    logs = await gather(job.access(node), f"installation-{job.hostname}", [node])
+    redact = Redactor()
+    redact.learn(place.directory for place in job.artifacts)  # the live system's kernel command line has it
+    logs = await gather(job.access(node), f"installation-{job.hostname}", [node], redact=redact)
     return ProviderError(f"{error}\n  logs: {logs.directory}") if logs.directory else error

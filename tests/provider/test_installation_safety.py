@@ -15,7 +15,7 @@ from provider.errors import InitFailed, ProviderError, RemoteError
 from provider.installation.inputs import job_of
 from provider.installation.machine import Installed, look
 from tests.provider.fake_machine import STRANGER, FakeMachine, node_of
-from tests.provider.installation_world import OLD, PACE, Run, World, until
+from tests.provider.installation_world import DIRECTORY, NEW, OLD, PACE, Run, World, until
 
 CONTROL_PLANE: dict[str, Any] = {"role": "control-plane", "pool": "control-plane", "consent": True}
 
@@ -282,6 +282,36 @@ def test_a_machine_that_answers_as_somebody_else_is_not_reset(run: Run) -> None:
         assert it.log == [] and machine.running == "stranger"
         del it.states["worker-0"], it.nodes.nodes[node_of("worker-0")]
         assert (await it.up(machine, accept="wipe"))["via"] == "network boot"
+
+    run(test)
+
+
+def test_files_that_are_uploaded_once_more_are_withdrawn_once_more(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=NEW)
+        inputs = it.inputs(machine)
+        (place,) = inputs["artifacts"]
+        again = {**inputs, "artifacts": [{**place, "hashes": {"worker-0.ign": "sha512-2"}}]}
+        state, context = {**inputs, **it.states["worker-0"]}, it.context("worker-0")
+        assert it.item.check(again) == []
+        assert it.item.diff(context, state, again).changes == {"artifacts": "update"}
+        assert it.item.preview(context, state, again) == it.states["worker-0"]
+        assert it.uploaded() != []
+        assert await it.item.update(context, "id", state, again) == it.states["worker-0"]
+        assert it.uploaded() == [] and it.log == [] and machine.installs == 0
+
+    run(test)
+
+
+def test_a_journal_that_is_kept_does_not_name_the_secret_place(run: Run, tmp_path: Path) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.statuses = [{"state": "failed", "reason": "no disk"}]
+        machine.journals = [f"Command line: ignition.config.url=http://boot.test/{DIRECTORY}/worker-0.ign"]
+        with pytest.raises(InitFailed, match=r"no disk.*\n  logs: "):
+            await it.up(machine, logDirectory=str(tmp_path / "logs"))
+        kept = (tmp_path / "logs/installation-worker-0/worker-0.journal.log").read_text()
+        assert kept == "Command line: ignition.config.url=http://boot.test/[secret]/worker-0.ign"
 
     run(test)
 
