@@ -3,7 +3,8 @@
 A machine's iPXE is sent to `boot/boot.ipxe` below the artifact host's `bootBaseUrl`, by DHCP or from its BMC. That
 script chains `mac-<hexhyp>.ipxe` beside it, and exits where there is none, so that the machine goes on to its disk. A
 machine's script is there only while it is to boot it: an installed machine never comes into its installer again,
-whatever its boot order. The tree is files: any web server can serve it.
+whatever its boot order. The tree is files: any web server can serve it. Where the site has a matchbox, it is given the
+same as groups and profiles.
 
 The scripts lie at names that can be guessed, so what they name is as public as the network they are served to. One
 artifact directory belongs to one cluster: the last machine that is withdrawn takes `boot.ipxe` with it.
@@ -13,10 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from provider.artifact_stores import open_store, persistently
-from provider.configuration import Settings
+from provider import matchbox
+from provider.artifact_stores import ArtifactStore, open_store, persistently
+from provider.configuration import Settings, SshArtifactSettings
 from provider.errors import InvalidInputs
 
 DIRECTORY = "boot"
@@ -31,23 +35,41 @@ _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDict
 
 def script_name(mac: str) -> str:
     """The file a machine's firmware asks for: `mac-${net0/mac:hexhyp}.ipxe`."""
+    return f"mac-{_hyphenated(mac)}.ipxe"
+
+
+def _hyphenated(mac: str) -> str:
     if not re.fullmatch(MAC, mac):
         raise InvalidInputs(f"{mac} is no MAC address: give six bytes in hex, 52:54:00:12:34:56")
-    return f"mac-{mac.lower().replace(':', '-')}.ipxe"
+    return mac.lower().replace(":", "-")
 
 
 async def publish(settings: Settings, mac: str, script: str, chain: str) -> None:
     """Lets a machine that boots from the network run a script; `chain` is the text of `boot.ipxe`."""
-    store = open_store(settings.need_artifacts())
-    files = {script_name(mac): script.encode(), CHAIN: chain.encode()}
+    name = script_name(mac)
+    if (data := _matchbox(settings)) is not None:
+        each = _hyphenated(mac)
+        places = {  # the group last: it is what makes the others count
+            matchbox.SCRIPTS: {name: script},
+            matchbox.PROFILES: {f"{matchbox.name(each)}.json": matchbox.profile(each, script)},
+            matchbox.GROUPS: {f"{matchbox.name(each)}.json": matchbox.group(each)},
+        }
+        for directory, texts in places.items():
+            await _put(data, directory, texts, listed=True)
+        return
     async with _lock():
-        await persistently(lambda: store.put(DIRECTORY, files))
+        await _put(open_store(settings.need_artifacts()), DIRECTORY, {name: script, CHAIN: chain}, listed=False)
 
 
 async def withdraw(settings: Settings, mac: str) -> None:
     """Takes a machine's script away, and `boot.ipxe` with the last one. Finding nothing is fine."""
-    store = open_store(settings.need_artifacts())
     name = script_name(mac)
+    if (data := _matchbox(settings)) is not None:
+        own = f"{matchbox.name(_hyphenated(mac))}.json"
+        for directory, file in ((matchbox.GROUPS, own), (matchbox.PROFILES, own), (matchbox.SCRIPTS, name)):
+            await persistently(lambda place=directory, gone=file: data.delete(place, [gone]))
+        return
+    store = open_store(settings.need_artifacts())
 
     async def work() -> None:
         await store.delete(DIRECTORY, [name])
@@ -59,11 +81,25 @@ async def withdraw(settings: Settings, mac: str) -> None:
         await persistently(work)
 
 
-async def is_published(settings: Settings, mac: str) -> bool:
-    """Whether a machine that boots from the network finds its script."""
-    store = open_store(settings.need_artifacts())
+async def published(settings: Settings, mac: str) -> str:
+    """`sha512-<hex>` of the script that a machine which boots from the network finds; empty where it finds none."""
+    data = _matchbox(settings)
+    store, place = (open_store(settings.need_artifacts()), DIRECTORY) if data is None else (data, matchbox.SCRIPTS)
     name = script_name(mac)
-    return name in await persistently(lambda: store.hashes(DIRECTORY, [name]))
+    return (await persistently(lambda: store.hashes(place, [name]))).get(name, "")
+
+
+def _matchbox(settings: Settings) -> ArtifactStore | None:
+    """The data directory of the site's matchbox, where there is one."""
+    artifacts = settings.need_artifacts()
+    if isinstance(artifacts, SshArtifactSettings) and artifacts.matchbox is not None:
+        return open_store(replace(artifacts, directory=artifacts.matchbox))
+    return None
+
+
+async def _put(store: ArtifactStore, directory: str, texts: Mapping[str, str], *, listed: bool) -> None:
+    files = {name: text.encode() for name, text in texts.items()}
+    await persistently(lambda: store.put(directory, files, listed=listed))
 
 
 def _lock() -> asyncio.Lock:

@@ -43,6 +43,8 @@ class SshArtifactSettings:
     directory: str
     base_url: str
     boot_base_url: str
+    matchbox: str | None = None
+    """The data directory of a matchbox that boots machines there, in place of the boot tree."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +160,7 @@ def _artifacts(reader: Reader) -> ArtifactSettings | None:
             boot_base_url=boot_base_url,
         )
     if kind in ("ssh", PLACEHOLDER):
-        reader.only("type", "host", "port", "user", "hostKey", "privateKey", "directory", *_URLS)
+        reader.only("type", "host", "port", "user", "hostKey", "privateKey", "directory", "matchbox", *_URLS)
         return SshArtifactSettings(
             host=reader.text("host"),
             port=int(reader.number("port", default=22, minimum=1, maximum=65535)),
@@ -166,6 +168,7 @@ def _artifacts(reader: Reader) -> ArtifactSettings | None:
             host_key=reader.text("hostKey", pattern=SSH_KEY, what="an SSH public key, `ssh-ed25519 AAAA…`"),
             private_key=reader.text("privateKey", pattern=PEM, what="an OpenSSH private key in PEM"),
             directory=reader.text("directory", pattern=r"/.*", what="an absolute path"),
+            matchbox=reader.optional_text("matchbox", pattern=r"/.*", what="an absolute path"),
             base_url=base_url,
             boot_base_url=boot_base_url,
         )

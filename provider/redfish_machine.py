@@ -64,10 +64,8 @@ class RedfishMachine(ResourceType):
         async with _open(context, inputs) as driver:
             found = await driver.inventory(inputs["server"])
         await self._check(context, found, inputs)
-        published = context.settings.artifacts is not None and await boot_tree.is_published(
-            context.settings, inputs["mac"]
-        )
-        found.check_free(accept=str(inputs.get("accept") or "empty"), ours=published)
+        published = await boot_tree.published(context.settings, inputs["mac"]) if context.settings.artifacts else ""
+        found.check_free(accept=str(inputs.get("accept") or "empty"), ours=bool(published))
         machine_id = str(MachineId(server=str(inputs["server"]), identity=found.identity))
         return Made(id=machine_id, outputs=_outputs(machine_id, found, inputs))
 

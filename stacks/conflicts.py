@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stacks.problems import NAMESPACE, Problem
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
+from stacks.sections.artifacts import SshArtifacts
 from stacks.sections.redfish import Lend, LocalVm, Redfish
 from stacks.sections.service_addresses import (
     OPENSHIFT_CATALOG,
@@ -28,7 +29,12 @@ def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
     return [
         Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
-        for path, value, why, remedy in (*_service_addresses(settings), *_consent(settings), *_redfish(settings))
+        for path, value, why, remedy in (
+            *_service_addresses(settings),
+            *_consent(settings),
+            *_matchbox(settings),
+            *_redfish(settings),
+        )
     ]
 
 
@@ -46,6 +52,17 @@ def _consent(settings: Settings) -> _Found:
                 "there is no such control plane machine",
                 f"name one of: {', '.join(known)} (workers need no consent)",
             )
+
+
+def _matchbox(settings: Settings) -> _Found:
+    artifacts = settings.artifacts
+    if isinstance(artifacts, SshArtifacts) and artifacts.matchbox and not isinstance(settings.platform, Redfish):
+        yield (
+            "artifacts.matchbox",
+            artifacts.matchbox,
+            f"platform {settings.platform.type} boots its machines itself",
+            "remove it: only servers with a BMC (platform.type redfish) are booted by the site",
+        )
 
 
 def _redfish(settings: Settings) -> _Found:

@@ -126,7 +126,7 @@ def _artifacts(settings: Settings) -> dict[str, Any]:
         }
         return {name: value for name, value in section.items() if value is not None}
     base_url = artifacts.base_url or _REHEARSAL_URL
-    return {
+    section = {
         "type": "ssh",
         "host": artifacts.host or REHEARSAL,
         "port": artifacts.port,
@@ -134,9 +134,11 @@ def _artifacts(settings: Settings) -> dict[str, Any]:
         "hostKey": artifacts.host_key or REHEARSAL,
         "privateKey": _secret(artifacts.private_key),
         "directory": artifacts.directory,
+        "matchbox": artifacts.matchbox,
         "baseUrl": base_url,
         "bootBaseUrl": artifacts.boot_base_url or base_url,
     }
+    return {name: value for name, value in section.items() if value is not None}
 
 
 def _secret(value: SecretStr | None) -> str:

@@ -78,7 +78,7 @@ class Installers:
         def render(text: str) -> dict[str, Any]:
             runs = installer.Runs(
                 release=self._boot.artifacts.release,
-                kernel_arguments=self._settings.kernel_arguments(machine),
+                kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
                 consoles=consoles(self._boot),
                 platform_id=self._boot.platform_id,
                 pointer=text,
@@ -195,7 +195,6 @@ class Installers:
 
     def _live_config(self, hostname: str, system: System, nodes: Artifacts | None) -> pulumi.Output[str]:
         node, machine = self._settings.full(hostname), self._machine(hostname)
-        network = platforms.network(self._settings, hostname)
 
         def render(found: list[Any]) -> str:
             uploaded, generation, key, seed = found
@@ -211,8 +210,7 @@ class Installers:
                 accept=_accept(server),
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
-                kernel_arguments=self._settings.kernel_arguments(machine),
-                first_boot_arguments=network.arguments if network else (),
+                kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
             )
             return installer.live_config(
                 plan,

@@ -70,6 +70,13 @@ def network(settings: Settings, hostname: str) -> StaticNetwork | None:
     )
 
 
+def kernel_arguments(settings: Settings, hostname: str) -> tuple[str, ...]:
+    """What an installed machine has on its kernel's command line besides consoles, its network included."""
+    static = network(settings, hostname)
+    own = settings.kernel_arguments(hostname.removeprefix(f"{settings.cluster_name}-"))
+    return (*own, *(static.arguments if static else ()))
+
+
 def _servers(settings: Settings, section: RedfishSettings) -> dict[str, RedfishServer]:
     servers = {f"{settings.cluster_name}-{server.name}": _server(server) for server in section.servers}
     borrowed = lent(settings)

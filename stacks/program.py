@@ -222,7 +222,7 @@ class Cluster:
 
         def expected(node: str) -> Callable[[list[Any]], Expectation]:
             hostname = node.split(".", 1)[0]
-            kargs = self.settings.kernel_arguments(hostname.removeprefix(f"{self.settings.cluster_name}-"))
+            kargs = platforms.kernel_arguments(self.settings, hostname)
             wanted = tuple(f"console={console}" for console in consoles(self.boot))
             if prepared:
                 wanted = (*(f"console={installer.persisted_console(each)}" for each in consoles(self.boot)), *kargs)

@@ -11,7 +11,7 @@ shopt -s nullglob inherit_errexit
 umask 022
 
 # shellcheck source=/dev/null
-. /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256 FIRST_BOOT_ARGUMENTS
+. /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256
 rules=/etc/metal-ipi/install-rules.json
 state=/run/metal-ipi
 mib=1048576
@@ -266,7 +266,6 @@ wipe_others() {
 install_system() {
     local options=() file
     for file in /etc/coreos/installer.d/*; do options+=(--config-file "$file"); done
-    if [ -n "$FIRST_BOOT_ARGUMENTS" ]; then options+=(--firstboot-args "$FIRST_BOOT_ARGUMENTS"); fi
     step="coreos-installer writes $device"
     status installing
     claim | write_mib "$device" $((size - mib))

@@ -116,8 +116,6 @@ class InstallPlan:
     """Consoles of the installed system, as the kernel takes them."""
     kernel_arguments: tuple[str, ...] = ()
     """Further kernel arguments of the installed system."""
-    first_boot_arguments: tuple[str, ...] = ()
-    """Kernel arguments of its first boot only: its network where there is no DHCP."""
 
 
 def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: HostKey) -> str:
@@ -197,7 +195,6 @@ def install_values(plan: InstallPlan) -> str:
         "ACCEPT": plan.accept,
         "IMAGE_URL": image.url if image else "",
         "IMAGE_SHA256": image.sha256 if image else "",
-        "FIRST_BOOT_ARGUMENTS": " ".join(plan.first_boot_arguments),
     }
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
 

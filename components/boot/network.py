@@ -28,7 +28,11 @@ class StaticNetwork:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """`ip=` and `nameserver=`; they hold for the initramfs, which hands the network on to the system."""
+        """`ip=` and `nameserver=`, as a live system gets them, and an installed one at every boot.
+
+        They hold for the initramfs, which hands the network on to the system. CoreOS also keeps what its first boot was
+        given (`coreos-installer --firstboot-args`), but only where nothing else configures a network by then.
+        """
         mask = ipaddress.IPv4Network(f"0.0.0.0/{self.prefix}").netmask
         return (
             "rd.neednet=1",

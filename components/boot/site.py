@@ -9,11 +9,6 @@ disk. So an installed machine never gets into the installer again, and boots als
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-
-from components.boot.stream import PxeArtifacts
-
 BOOT_DIRECTORY = "boot"
 """Where the tree is, below what the web server serves."""
 CHAIN_NAME = "boot.ipxe"
@@ -34,54 +29,3 @@ def chain_script() -> str:
 def script_name(mac: str) -> str:
     """The name of a machine's own script; `mac` as 52:54:00:12:34:56, as iPXE's `mac:hexhyp` writes it."""
     return f"mac-{mac.lower().replace(':', '-')}.ipxe"
-
-
-@dataclass(frozen=True, kw_only=True)
-class MatchboxMachine:
-    """What matchbox has to know of one machine."""
-
-    name: str
-    """Its host name: the name of its profile and of its group."""
-    mac: str
-    """As 52:54:00:12:34:56."""
-    artifacts: PxeArtifacts
-    """What it boots."""
-    arguments: tuple[str, ...]
-    """The kernel arguments (`ipxe.installer_arguments`)."""
-    ignition: str
-    """The live system's Ignition (`installer.live_config`); secret."""
-
-
-def matchbox_ignition_url(endpoint: str, mac: str) -> str:
-    """Where matchbox at `endpoint` serves a machine's Ignition: what its kernel arguments have to name."""
-    return f"{endpoint.rstrip('/')}/ignition?mac={mac.lower().replace(':', '-')}"
-
-
-def matchbox_files(machine: MatchboxMachine) -> dict[str, str]:
-    """The same boot as files below matchbox's data directory (/var/lib/matchbox), by path.
-
-    Source: poseidon/matchbox, docs/matchbox.md (profiles, groups, selector `mac`) and docs/ignition.md: a file
-    that ends in .ign is served as it is, not as a template.
-    """
-    artifacts = machine.artifacts
-    profile = {
-        "id": machine.name,
-        "name": f"{artifacts.release} for {machine.name}",
-        "ignition_id": f"{machine.name}.ign",
-        "boot": {
-            "kernel": artifacts.kernel.url,
-            "initrd": [f"--name main {artifacts.initramfs.url}"],
-            "args": list(machine.arguments),
-        },
-    }
-    group = {
-        "id": machine.name,
-        "name": machine.name,
-        "profile": machine.name,
-        "selector": {"mac": machine.mac.lower()},
-    }
-    return {
-        f"profiles/{machine.name}.json": json.dumps(profile, indent=2) + "\n",
-        f"groups/{machine.name}.json": json.dumps(group, indent=2) + "\n",
-        f"ignition/{machine.name}.ign": machine.ignition,
-    }

@@ -17,8 +17,9 @@ _T = TypeVar("_T")
 class ArtifactStore(Protocol):
     """Files in one-level directories whose names cannot be guessed nor listed."""
 
-    async def put(self, directory: str, files: Mapping[str, bytes]) -> None:
-        """Writes files, each one atomically: a reader sees the old or the new content. Makes the directory."""
+    async def put(self, directory: str, files: Mapping[str, bytes], *, listed: bool = False) -> None:
+        """Writes files, each one atomically: a reader sees the old or the new content. Makes the directory, which
+        nobody else may list unless it is `listed`."""
         ...
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ class S3Store:
     def __init__(self, settings: S3ArtifactSettings) -> None:
         self._settings = settings
 
-    async def put(self, directory: str, files: Mapping[str, bytes]) -> None:
+    async def put(self, directory: str, files: Mapping[str, bytes], *, listed: bool = False) -> None:
         def work(client: Any) -> None:
             for name, content in files.items():
                 client.put_object(Bucket=self._settings.bucket, Key=self._key(directory, name), Body=content)

@@ -22,13 +22,14 @@ class SshStore:
     def __init__(self, settings: SshArtifactSettings) -> None:
         self._settings = settings
 
-    async def put(self, directory: str, files: Mapping[str, bytes]) -> None:
+    async def put(self, directory: str, files: Mapping[str, bytes], *, listed: bool = False) -> None:
         if not files:
             return
         path = self._path(directory)
         async with self._open() as sftp:
             await sftp.makedirs(path, exist_ok=True)
-            await sftp.chmod(path, _DIRECTORY_MODE)
+            if not listed:
+                await sftp.chmod(path, _DIRECTORY_MODE)
             for name, content in files.items():
                 temporary = f"{path}/.{name}.part"
                 async with sftp.open(temporary, "wb") as file:

@@ -37,16 +37,21 @@ class SshArtifacts(Section):
     host_key: str | None = Field(default=None, description="the host's public key, 'ssh-ed25519 AAAA...', to pin it")
     private_key: SecretStr | None = Field(default=None, description="the user's private key (OpenSSH PEM), as a secret")
     directory: str = Field(default="/artifacts", description="the directory that the web server serves, absolute")
+    matchbox: str | None = Field(
+        default=None,
+        description="the data directory (-data-path, absolute) of a matchbox on that host: it boots the servers, by"
+        " groups and profiles, in place of the tree boot/",
+    )
     base_url: _HttpsUrl | None = Field(default=None, description="the https URL under which directory is served")
     boot_base_url: _BootUrl | None = Field(
         default=None,
         description="the URL for iPXE scripts where the firmware does not trust baseUrl's CA; not set: baseUrl",
     )
 
-    @field_validator("directory")
+    @field_validator("directory", "matchbox")
     @classmethod
-    def _absolute(cls, value: str) -> str:
-        if not value.startswith("/"):
+    def _absolute(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith("/"):
             raise wrong("it is not absolute", "give the whole path, from / on, as the SFTP server sees it")
         return value
 

@@ -86,7 +86,7 @@ def test_each_rule_finds_its_disk(machine: Machine, rules: dict[str, Any], devic
 
 
 def test_a_whole_installation(machine: Machine) -> None:
-    result = machine.run(first_boot_arguments=("ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none", "rd.neednet=1"))
+    result = machine.run()
     assert result.returncode == 0, result.stderr
     assert machine.status == {
         "state": "done",
@@ -101,8 +101,6 @@ def test_a_whole_installation(machine: Machine) -> None:
         "install",
         "--config-file",
         "/etc/coreos/installer.d/10-metal-ipi.yaml",
-        "--firstboot-args",
-        "ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none rd.neednet=1",
         "--offline",
         "/disks/sda",
     ]

@@ -36,8 +36,7 @@ _PLAN = InstallPlan(
     wipe_disks=({"rotational": True}, {"byId": "ata-Old_Disk_1"}),
     image=Artifact(url="http://boot.facility.test/rhcos.raw.gz", sha256="0" * 64),
     consoles=("tty0", "ttyS0,115200n8"),
-    kernel_arguments=("nosmt", "isolcpus=2-5"),
-    first_boot_arguments=("rd.neednet=1", "ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none"),
+    kernel_arguments=("nosmt", "isolcpus=2-5", "ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none"),
 )
 
 
@@ -112,7 +111,7 @@ def test_the_real_coreos_installer_takes_the_options(tmp_path: Path) -> None:
     options.write_text(installer.installer_options(dataclasses.replace(_PLAN, ignition=None)))
     image.touch()
     command = [program, "install", "--config-file", str(options), "--image-file", str(image), "--insecure"]
-    command += ["--firstboot-args", "rd.neednet=1", str(device)]
+    command += [str(device)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
     assert result.returncode != 0
     assert "parsing config" not in result.stderr and str(device) in result.stderr, result.stderr

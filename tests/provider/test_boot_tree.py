@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from provider import boot_tree, configuration
+from provider import boot_tree, configuration, matchbox
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
 from tests.provider import ssh_servers as ssh
@@ -31,7 +32,7 @@ def test_the_last_one_out_takes_the_chain_with_it(tmp_path: Path) -> None:
     async def run() -> None:
         async with ssh.artifact_host(tmp_path, HOST, CLIENT) as section:
             settings = settings_of(section)
-            assert not await boot_tree.is_published(settings, ONE)
+            assert not await boot_tree.published(settings, ONE)
             await boot_tree.withdraw(settings, ONE)
             await asyncio.gather(
                 boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain"),
@@ -43,8 +44,8 @@ def test_the_last_one_out_takes_the_chain_with_it(tmp_path: Path) -> None:
                 "mac-52-54-00-aa-bb-02.ipxe": "#!ipxe two",
             }
             await boot_tree.withdraw(settings, ONE)
-            assert (boot / "boot.ipxe").exists() and not await boot_tree.is_published(settings, ONE)
-            assert await boot_tree.is_published(settings, TWO)
+            assert (boot / "boot.ipxe").exists() and not await boot_tree.published(settings, ONE)
+            assert await boot_tree.published(settings, TWO)
             # One comes while another goes: the chain stays for the one that came.
             await asyncio.gather(
                 boot_tree.withdraw(settings, TWO), boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain")
@@ -68,6 +69,54 @@ def test_strange_files_do_not_keep_the_chain_and_are_left_alone(tmp_path: Path) 
             assert [path.name for path in boot.iterdir()] == ["README"]
 
     asyncio.run(run())
+
+
+SCRIPT = """#!ipxe
+# 9.8, platform metal
+kernel https://mirror.test/vmlinuz initrd=main ignition.platform.id=metal metal-ipi.not-after=4000000000
+initrd --name main https://mirror.test/initramfs
+boot
+"""
+
+
+def test_in_a_matchboxs_data(tmp_path: Path) -> None:
+    """As docs/matchbox.md of poseidon/matchbox shows profiles and groups."""
+
+    async def run() -> None:
+        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as section:
+            settings = settings_of({**section, "matchbox": "/data"})
+            data = tmp_path / "data"
+            (data / "groups").mkdir(parents=True, mode=0o755)
+            (data / "groups/theirs.json").write_text("{}")
+            await boot_tree.publish(settings, ONE, SCRIPT, "#!ipxe chain")
+            name = "metal-ipi-52-54-00-aa-bb-01"
+            profile = json.loads((data / f"profiles/{name}.json").read_text())
+            assert profile == {
+                "id": name,
+                "name": name,
+                "boot": {
+                    "kernel": "https://mirror.test/vmlinuz",
+                    "initrd": ["--name main https://mirror.test/initramfs"],
+                    "args": ["initrd=main", "ignition.platform.id=metal", "metal-ipi.not-after=4000000000"],
+                },
+            }
+            group = json.loads((data / f"groups/{name}.json").read_text())
+            assert group == {"id": name, "name": name, "profile": name, "selector": {"mac": "52:54:00:aa:bb:01"}}
+            # matchbox has to list them; nothing is in the boot tree.
+            assert (data / "groups").stat().st_mode & 0o777 == 0o755 and not (tmp_path / "artifacts/boot").exists()
+            digest = f"sha512-{hashlib.sha512(SCRIPT.encode()).hexdigest()}"
+            assert await boot_tree.published(settings, ONE) == digest and not await boot_tree.published(settings, TWO)
+            await boot_tree.withdraw(settings, ONE)
+            await boot_tree.withdraw(settings, ONE)
+            assert not await boot_tree.published(settings, ONE)
+            assert [path.name for path in data.rglob("*") if path.is_file()] == ["theirs.json"]
+
+    asyncio.run(run())
+
+
+def test_a_script_that_matchbox_cannot_render() -> None:
+    with pytest.raises(InvalidInputs, match="no place for `chain`"):
+        matchbox.profile("52-54-00-aa-bb-01", "#!ipxe\nchain x\n")
 
 
 def test_no_mac_address() -> None:

@@ -334,6 +334,16 @@ def test_a_rehearsal_stands_in_for_credentials() -> None:
     assert (bmc["username"], bmc["password"], bmc["bootMethod"]) == ("rehearsal", "rehearsal", "pxe")
 
 
+def test_a_matchbox_of_the_site() -> None:
+    upload = {"host": "h", "user": "u", "hostKey": "ssh-ed25519 AAAA", "privateKey": "k", "baseUrl": "https://h"}
+    artifacts = {"type": "ssh", "directory": "/srv", **upload}
+    assert "matchbox" not in connections.provider_sections(_settings(artifacts=artifacts))["artifacts"]
+    settings = _settings(artifacts={**artifacts, "matchbox": "/var/lib/matchbox"})
+    assert connections.provider_sections(settings)["artifacts"]["matchbox"] == "/var/lib/matchbox"
+    (problem,) = _problems(artifacts={**artifacts, "matchbox": "data"})
+    assert (problem.path, problem.why) == ("metal-ipi:artifacts.matchbox", "it is not absolute")
+
+
 def test_defaults() -> None:
     settings = _settings()
     assert isinstance(settings.platform, Redfish) and settings.boot.install is not None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
+import json
 from typing import Any
+from urllib.parse import unquote
 
 import pulumi
 import pytest
@@ -107,3 +110,19 @@ def test_an_address_that_nobody_could_reserve_is_asked_for() -> None:
         SettingsError, match=r"apiAddress\.mode[\s\S]*no addresses to reserve[\s\S]*set it to arp, and api"
     ):
         parse(rack_text(apiAddress={"type": "kube-vip"}), "rack")
+
+
+def test_a_static_network_is_kept_at_every_boot() -> None:
+    recorder = _run(platform__networkBoot="static", platform__interface="eno1")
+    network = ["rd.neednet=1", "ip=192.0.2.14::192.0.2.1:255.255.255.0:rack-worker-4.rack.example.com:eno1:none"]
+    network.append("nameserver=192.0.2.53")
+    inputs = plain(recorder.one("rack-worker-4-installation").inputs)
+    assert inputs["runs"]["kernelArguments"] == network
+    assert " ".join(network) in inputs["script"] and set(network) <= set(inputs["live"]["arguments"])
+    live = json.loads(plain(recorder.one("workers-installers").inputs["files"])["rack-worker-4.ign"])
+    options = next(file for file in live["storage"]["files"] if file["path"].startswith("/etc/coreos/installer.d"))
+    head, _, data = options["contents"]["source"].partition(",")
+    text = base64.b64decode(data).decode() if head.endswith(";base64") else unquote(data)
+    assert f"append-karg: {json.dumps(network)}\n" in text
+    check = plain(recorder.one("rack-worker-4-check").inputs["create"])
+    assert f"EXPECTED_KERNEL_ARGUMENTS='{' '.join(network)}'\n" in check

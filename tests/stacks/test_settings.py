@@ -298,6 +298,21 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("artifacts.port", 70000, "artifacts.port", "it should be less than or equal to 65535", "it is its SSH port"),
     (
         "artifacts",
+        {
+            "type": "ssh",
+            "host": "h",
+            "user": "u",
+            "hostKey": "ssh-ed25519 AAAA",
+            "privateKey": "k",
+            "baseUrl": "https://h",
+            "matchbox": "/var/lib/matchbox",
+        },
+        "artifacts.matchbox",
+        "platform equinix-metal boots its machines itself",
+        "remove it",
+    ),
+    (
+        "artifacts",
         {**_S3, "accessKeyId": "a", "secretAccessKey": "b", "region": 1},
         "artifacts.region",
         "string",

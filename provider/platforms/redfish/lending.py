@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import dataclass, field
 
 from provider import boot_tree
-from provider.artifact_stores import open_store, persistently
 from provider.configuration import Settings
 from provider.fields import IPV4, SHORT_NAME, Reader
 from provider.platforms import Machine, MachineSpec
@@ -84,6 +83,4 @@ async def given_back(machine_id: str, settings: Settings) -> bool:
     machine = MachineId.parse(machine_id)
     if machine.mac is None or settings.artifacts is None:
         return False
-    store, name = open_store(settings.artifacts), boot_tree.script_name(machine.mac)
-    hashes = await persistently(lambda: store.hashes(boot_tree.DIRECTORY, [name]))
-    return not hashes.get(name, "").startswith(f"sha512-{machine.script}")
+    return not (await boot_tree.published(settings, machine.mac)).startswith(f"sha512-{machine.script}")

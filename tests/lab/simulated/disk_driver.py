@@ -161,8 +161,7 @@ class Rack:
             ignition=Source(url=f"{BOOT}/installed.ign", hash=f"sha512-{hashlib.sha512(pointer.encode()).hexdigest()}"),
             image=Artifact(url=f"{BOOT}/disk", sha256=hashlib.sha256(image).hexdigest()) if image else None,
             consoles=("ttyS0,115200n8",),
-            kernel_arguments=("quiet",),
-            first_boot_arguments=("rd.neednet=1",),
+            kernel_arguments=("quiet", "rd.neednet=1"),
         )
         self.put("installed.ign", pointer.encode())
         live = live_config(plan, authorized_keys=keys, host_key=host_key(SEED, live_name("server")))

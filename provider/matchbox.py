@@ -1,0 +1,44 @@
+"""The boot tree for a site whose boot service is matchbox: its profiles and groups, in its data directory.
+
+A machine has a profile and a group while it is to boot from the network. Without a group matchbox answers `/ipxe` with
+404, which ends iPXE as a missing script does: the firmware goes on to the disk. The machine's iPXE script itself lies
+in `generic/`, where matchbox serves it to nobody: it tells later runs what was published.
+
+Source: poseidon/matchbox, docs/matchbox.md (profiles, groups, selector `mac`) and matchbox/http/ipxe.go: kernel with
+its arguments on one line, each initrd as it stands.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from provider.errors import InvalidInputs
+
+GROUPS, PROFILES, SCRIPTS = "groups", "profiles", "generic"
+"""Directories below the data directory."""
+
+
+def name(mac: str) -> str:
+    """What a machine's profile and group are called; `mac` as 52-54-00-12-34-56."""
+    return f"metal-ipi-{mac}"
+
+
+def profile(mac: str, script: str) -> str:
+    """The profile that boots what an iPXE script boots. Raises InvalidInputs for one that does more."""
+    boot: dict[str, Any] = {"kernel": "", "initrd": [], "args": []}
+    for line in script.splitlines():
+        command, _, rest = line.partition(" ")
+        if command == "kernel":
+            boot["kernel"], *boot["args"] = rest.split()
+        elif command == "initrd":
+            boot["initrd"].append(rest)
+        elif line and line != "boot" and not line.startswith("#"):
+            raise InvalidInputs(f"matchbox has no place for `{command}` of an iPXE script: take it out, or matchbox")
+    return json.dumps({"id": name(mac), "name": name(mac), "boot": boot}, indent=2) + "\n"
+
+
+def group(mac: str) -> str:
+    """The group that gives a machine its profile."""
+    selector = {"mac": mac.replace("-", ":")}
+    return json.dumps({"id": name(mac), "name": name(mac), "profile": name(mac), "selector": selector}, indent=2) + "\n"
