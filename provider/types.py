@@ -797,9 +797,11 @@ class ArtifactsPlace:
     """Its `directory`."""
     files: Sequence[str]
     """Their names."""
+    hashes: pulumi.Input[Mapping[str, str]]
+    """Its `hashes` of these: they tell when the files were uploaded once more."""
 
     def to_wire(self) -> dict[str, Any]:
-        return {"directory": pulumi.Output.secret(self.directory), "files": list(self.files)}
+        return {"directory": pulumi.Output.secret(self.directory), "files": list(self.files), "hashes": self.hashes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -861,7 +863,10 @@ class InstalledSystemArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class InstallationArgs:
-    """Arguments of `Installation`. A changed `generation` installs the machine again; no other change does anything."""
+    """Arguments of `Installation`. A changed `generation` installs the machine again.
+
+    Where only `artifacts` changed they are deleted again; no other change does anything.
+    """
 
     platform: pulumi.Input[str]
     """`redfish` or `equinix-metal`."""
@@ -913,6 +918,8 @@ class InstallationArgs:
     """Whether making the machine has booted the live system already."""
     consent: pulumi.Input[bool] = False
     """Whether a control plane machine may be installed again."""
+    accept: pulumi.Input[str] = "empty"
+    """`wipe` where whatever answers at its address may be reset and wiped, also if it is not known."""
     keep: pulumi.Input[bool] = False
     """Whether one that may not goes on with what it runs, with a warning; else it is an error."""
     max_unavailable: pulumi.Input[int] = 1
@@ -924,7 +931,8 @@ class InstallationArgs:
     drain_timeout_seconds: pulumi.Input[float] = 600
     """How long disruption budgets and terminating pods are waited for."""
     pre_reboot_commands: Sequence[pulumi.Input[str]] = ()
-    """Shell commands run on the drained node before it goes; run again by an update that follows a killed one."""
+    """Shell commands run as root on the drained node before it goes; run again by an update that follows a killed one.
+    Secret."""
     pxe_commands: Sequence[pulumi.Input[str]] = ()
     """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
     has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
@@ -970,13 +978,14 @@ class Installation(_Resource):
             "artifacts": [place.to_wire() for place in args.artifacts],
             "ordered": args.ordered,
             "consent": args.consent,
+            "accept": args.accept,
             "keep": args.keep,
             "maxUnavailable": args.max_unavailable,
             "members": args.members,
             "credentials": args.credentials.to_wire() if args.credentials else None,
             "drainTimeoutSeconds": args.drain_timeout_seconds,
-            "preRebootCommands": list(args.pre_reboot_commands),
-            "pxeCommands": list(args.pxe_commands),
+            "preRebootCommands": pulumi.Output.secret(list(args.pre_reboot_commands)),
+            "pxeCommands": pulumi.Output.secret(list(args.pxe_commands)),
             "check": args.check,
             "logDirectory": args.log_directory,
             "timeoutSeconds": args.timeout_seconds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pulumi
 
@@ -30,7 +30,7 @@ from provider.types import (
     LiveSystemArgs,
 )
 from stacks import platforms
-from stacks.sections.redfish import Redfish
+from stacks.sections.redfish import Redfish, Server
 from stacks.settings import Settings
 from stacks.user_data import sources
 
@@ -201,6 +201,7 @@ class Installers:
             chain=site.chain_script() if server else None,
             user_data=None if server else system.pointer,
             ipxe_script_url=prepared.script_url,
+            accept=_accept(server),
             check=check,
             after=after,
         )
@@ -224,7 +225,7 @@ class Installers:
                 ignition=None if uploaded is None else ignition.Source(**uploaded[_file(hostname)]),
                 in_place=None if bootstrap is None else _in_place(bootstrap, pointer),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
-                accept="wipe" if server is None or server.consent == "wipe" else "empty",
+                accept=_accept(server),
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
                 kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
@@ -249,7 +250,7 @@ class Installers:
         return Prepared(
             system=system,
             places=[
-                ArtifactsPlace(directory=artifacts.directory, files=[file])
+                _place(artifacts, file)
                 for artifacts, file in (
                     (nodes, _file(hostname)),
                     (uploaded, _file(hostname)),
@@ -274,6 +275,16 @@ def _in_place(uploaded: Mapping[str, Any], pointer: str) -> installer.InPlace:
         files=tuple(machine_config_access.files()),
         units=(machine_config_access.unit(),),
     )
+
+
+def _place(artifacts: Artifacts, file: str) -> ArtifactsPlace:
+    hashes = artifacts.hashes.apply(lambda found: {file: found[file]})
+    return ArtifactsPlace(directory=artifacts.directory, files=[file], hashes=hashes)
+
+
+def _accept(server: Server | None) -> Literal["empty", "wipe"]:
+    """Machines that were ordered for this cluster hold nothing of anybody else."""
+    return "wipe" if server is None or server.consent == "wipe" else "empty"
 
 
 def _file(hostname: str) -> str:

@@ -42,6 +42,8 @@ class MachineInstallation:
     """Where the platform hands it over."""
     ipxe_script_url: pulumi.Input[str] | None = None
     """Where the platform chains to it."""
+    accept: str = "empty"
+    """`wipe` where whatever is on it may go."""
     check: pulumi.Input[str] | None = None
     """A script that tells on the node whether it is what it should be."""
     after: Sequence[pulumi.Resource] = ()
@@ -132,6 +134,7 @@ class PoolInstallation(pulumi.ComponentResource):
                     ordered=args.ordered,
                     consent=hostname in args.reprovisioning.consent,
                     keep=args.reprovisioning.keep,
+                    accept=plan.accept,
                     max_unavailable=args.reprovisioning.max_unavailable,
                     members=members,
                     credentials=args.credentials,

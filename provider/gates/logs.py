@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,14 +29,17 @@ class Gathered:
     """Why a log could not be had, by node."""
 
 
-async def gather(access: Access, gate: str, nodes: Sequence[Node]) -> Gathered:
-    """Reads the consoles, and journals where SSH answers, of nodes. Never raises for a machine that does not answer."""
+async def gather(access: Access, gate: str, nodes: Sequence[Node], *, redact: Callable[[str], str] = str) -> Gathered:
+    """Reads the consoles, and journals where SSH answers, of nodes. Never raises for a machine that does not answer.
+
+    `redact` takes out of what is written what nobody is to read there.
+    """
     directory = Path(access.log_directory) / gate if access.log_directory else None
     limit = asyncio.Semaphore(_AT_ONCE)
 
     async def one(node: Node) -> tuple[Node, Cause | None, bool, list[str]]:
         async with limit:
-            return await _one(access, directory, node)
+            return await _one(access, directory, node, redact)
 
     found = await asyncio.gather(*(one(node) for node in nodes))
     return Gathered(
@@ -46,7 +49,9 @@ async def gather(access: Access, gate: str, nodes: Sequence[Node]) -> Gathered:
     )
 
 
-async def _one(access: Access, directory: Path | None, node: Node) -> tuple[Node, Cause | None, bool, list[str]]:
+async def _one(
+    access: Access, directory: Path | None, node: Node, redact: Callable[[str], str]
+) -> tuple[Node, Cause | None, bool, list[str]]:
     texts: list[str] = []
     failures: list[str] = []
     written = False
@@ -54,13 +59,13 @@ async def _one(access: Access, directory: Path | None, node: Node) -> tuple[Node
         try:
             text = await read_console(node.console, access.private_key, seconds=_CONSOLE_SECONDS)
             texts.append(text)
-            written |= _write(directory, f"{node.name}.console.log", text)
+            written |= _write(directory, f"{node.name}.console.log", redact(text))
         except NotYet as error:
             failures.append(f"console: {error}")
     if access.private_key:
         try:
             text = await read_journal(node, access.user, access.private_key, seconds=_JOURNAL_SECONDS)
-            written |= _write(directory, f"{node.name}.journal.log", text)
+            written |= _write(directory, f"{node.name}.journal.log", redact(text))
         except (NotYet, WrongHostKey) as error:
             failures.append(f"journal: {error}")
     return node, recognise("\n".join(texts)), written, failures

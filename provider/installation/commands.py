@@ -16,11 +16,11 @@ _SHOWN = 2000
 
 
 async def before_reboot(job: Job, status: Status, *, timeout: float) -> None:
-    """Runs `preRebootCommands` on the node, one after the other, each by `sh`, as the SSH user."""
+    """Runs `preRebootCommands` on the node, one after the other, each by `sh`, as root."""
     for number, command in enumerate(job.pre_reboot_commands, start=1):
         await status.live(f"running pre-reboot command {number} of {len(job.pre_reboot_commands)} on {job.hostname}")
         try:
-            await run(job.installed, job.access(job.installed), "sh -s", command, timeout=timeout)
+            await run(job.installed, job.access(job.installed), "sudo -n sh -s", command, timeout=timeout)
         except (NotYet, WrongHostKey) as error:
             raise ProviderError(
                 f"pre-reboot command {number} failed on {job.hostname}: {error}. Nothing was installed, and the node "

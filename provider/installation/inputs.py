@@ -73,6 +73,7 @@ class Job:
     artifacts: tuple[Place, ...]
     ordered: bool
     consent: bool
+    accept: str
     keep: bool
     max_unavailable: int
     members: tuple[str, ...]
@@ -122,7 +123,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
     reader = Reader(inputs)
     reader.only("platform", "machineId", "hostname", "node", "role", "pool", "cluster", "generation", "runs",
                 "address", "addresses", "port", "hostKey", "liveHostKey", "user", "privateKey", "live", "mac", "script",
-                "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent", "keep",
+                "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent", "accept", "keep",
                 "maxUnavailable", "members", "credentials", "drainTimeoutSeconds", "preRebootCommands", "pxeCommands",
                 "check", "logDirectory", "timeoutSeconds", "validHours")  # fmt: skip
     runs = reader.section("runs")
@@ -153,6 +154,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
         artifacts=tuple(_place(member) for member in reader.sections("artifacts")),
         ordered=reader.boolean("ordered"),
         consent=reader.boolean("consent"),
+        accept=reader.text("accept", pattern="empty|wipe", what="empty or wipe", default="empty"),
         keep=reader.boolean("keep"),
         max_unavailable=int(reader.number("maxUnavailable", default=1, minimum=1)),
         members=reader.texts("members", pattern=HOST_NAME, what="a node name"),
@@ -176,7 +178,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
 
 
 def _place(reader: Reader) -> Place:
-    reader.only("directory", "files")
+    reader.only("directory", "files", "hashes")
     return Place(
         directory=reader.text(
             "directory", pattern=r"[A-Za-z0-9_-]{20,}", what="the output `directory` of an Artifacts"

@@ -57,23 +57,22 @@ async def check(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
 
 
 async def is_ready(job: Job, cluster: Cluster, watch: Watch, status: Status, pace: Pace) -> None:
-    """Waits until the node is Ready in the boot that was seen last, and approves its certificate requests on the way.
+    """Waits until the node is Ready in the boot that SSH finds, and approves its certificate requests on the way.
 
     A cluster takes a minute to miss a kubelet: until then it tells that the node as it was before is Ready.
+    A node may boot again before its kubelet starts: RHCOS does, into the operating system of the cluster's release.
     """
     gate = NodesReady(
         {**(job.credentials or {}), "names": [job.node], "addresses": {job.node: list(job.addresses)}}, [job.node]
     )
     backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
     while True:
-        seen = await gate.look(backoff.elapsed)
+        seen, now = await gate.look(backoff.elapsed), await watch.look()
         text = seen.text
         if seen.passed:
-            boot = boot_of(await cluster.node(job.node))
-            if boot in ("", watch.boot_id):
+            if isinstance(now, Installed) and boot_of(await cluster.node(job.node)) in ("", now.boot_id):
                 return
             text = f"{job.node} (its kubelet has not told of itself since it was started)"
-        await watch.look()
         if backoff.over:
             raise ProviderError(
                 f"node {job.node} was installed, but is not Ready after {job.timeout:g} s: {text}. Look at the journal "

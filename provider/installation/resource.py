@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from datetime import datetime, timezone
+from typing import Any
 
 from provider.errors import InitFailed, ProviderError
 from provider.fields import Problem
@@ -12,12 +13,14 @@ from provider.gates.logs import gather
 from provider.installation import machine
 from provider.installation.inputs import CONTROL_PLANE, Job, job_of, parse
 from provider.installation.install import Installer, Outcome, Pace
-from provider.installation.machine import Installed
+from provider.installation.machine import Installed, Installing, Seen
+from provider.installation.nodes import Cluster, Unreachable
 from provider.installation.remote import Opener, Remote, open_remote, withdraw_files
 from provider.installation.reprovision import Reprovisioning, refuse_unconsented
 from provider.installation.roll import Roll
 from provider.platforms import open_driver
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes
+from provider.status import Redactor
 from provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("generation", "installedAt", "device", "via")
@@ -45,6 +48,8 @@ class Installation(ResourceType):
         if not found.replaces and _stays(old, new):
             return Changes(warning=_left_alone(old, new))
         changes: dict[str, Kind] = dict(found.changes)
+        if old.get("artifacts") != new.get("artifacts"):
+            changes["artifacts"] = "update"
         if old.get("generation") != new.get("generation"):
             changes["generation"] = "update"
             was, runs = old.get("runs") or {}, new.get("runs")
@@ -62,20 +67,21 @@ class Installation(ResourceType):
 
     async def create(self, context: Context, inputs: Values) -> Made:
         identity = hashlib.sha256(context.urn.encode()).hexdigest()[:16]
-        try:
-            outputs = await self._install(context, job_of(inputs), again=False)
-        except BaseException as error:  # after a cancellation too, what was published is to be found again
-            message = str(error) or f"interrupted while {inputs['hostname']} was being installed"
-            raise InitFailed(message, identity, {**dict.fromkeys(_COMPUTED), "generation": ""}) from error
-        return Made(id=identity, outputs=outputs)
+        return Made(id=identity, outputs=await self._install(context, identity, job_of(inputs), old=None))
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        job = job_of(new)
+        if old.get("generation") == new.get("generation"):
+            # Files that were uploaded once more install nothing: its installer, and with it its secrets, must not stay.
+            await withdraw_files(context, job)
         if old.get("generation") == new.get("generation") or _stays(old, new):
             return {key: old.get(key) for key in _COMPUTED}
-        job = job_of(new)
         if not old.get("generation"):
-            return await self._install(context, job, again=True)
-        return await self._reprovision(context, job, open_remote(context, job, self._opener))
+            return await self._install(context, resource_id, job, old=old)
+        try:
+            return await self._reprovision(context, job, open_remote(context, job, self._opener))
+        except ProviderError as error:
+            raise await _with_logs(job, error) from error
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
         job = _job_in_state(old)
@@ -89,28 +95,56 @@ class Installation(ResourceType):
         await open_remote(context, job, self._opener).withdraw()
         await withdraw_files(context, job)
 
-    async def _install(self, context: Context, job: Job, *, again: bool) -> Values:
-        """The first installation: nothing of a cluster is to be kept, unless the machine turns out to have a node."""
+    async def _install(self, context: Context, resource_id: str, job: Job, *, old: Values | None) -> Values:
+        """The first installation, begun by an earlier run where there is an `old` state, which tells what it left."""
+        partial = {key: (old or {}).get(key) for key in _COMPUTED} | {"generation": ""}
+        try:
+            return await self._install_first(context, job, partial, again=old is not None)
+        except BaseException as error:  # after a cancellation too, what was published is to be found again
+            message = str(error) or f"interrupted while {job.hostname} was being installed"
+            raise InitFailed(message, resource_id, partial) from error
+
+    async def _install_first(self, context: Context, job: Job, partial: dict[str, Any], *, again: bool) -> Values:
+        """Nothing of a cluster is to be kept, unless the machine turns out to have a node. `partial` is the state of
+        one that is not finished: it tells whether the machine was installed, and may have joined since."""
         remote = open_remote(context, job, self._opener)
         installer = Installer(context, job, remote, self._pace)
-        seen = await (machine.look(job) if job.ordered and not again else installer.settled())
-        if isinstance(seen, Installed) and seen.generation != job.generation and seen.joined:
-            return await self._reprovision(context, job, remote)
+        underway = job.ordered and not again
         try:
-            outcome = await installer.install(seen, underway=job.ordered and not again, again=again)
+            seen = await (machine.look(job) if underway else installer.settled())
+            if not underway and await self._has_node(job, seen, installed=bool(partial["installedAt"])):
+                return await self._reprovision(context, job, remote)
+            outcome = await installer.install(seen, underway=underway, again=again)
+            outputs = _outputs(job, outcome)
+            partial.update({**outputs, "generation": ""})
             await installer.flip(outcome)
         except ProviderError as error:
             raise await _with_logs(job, error) from error
-        await withdraw_files(context, job)
-        return _outputs(job, outcome)
+        return outputs
+
+    async def _has_node(self, job: Job, seen: Seen, *, installed: bool) -> bool:
+        """Whether the machine may be part of the cluster: it says so, or is silent and the cluster knows it."""
+        if isinstance(seen, Installed):
+            return seen.joined and seen.generation != job.generation
+        if isinstance(seen, Installing) or job.credentials is None:
+            return False
+        # Before a first installation there is no cluster to wait for.
+        cluster = Cluster(job.credentials, patience=self._pace.cluster if installed else 0)
+        try:
+            return await cluster.node(job.node) is not None
+        except Unreachable as error:
+            if job.role != CONTROL_PLANE or not installed:
+                return False
+            raise ProviderError(
+                f"control plane machine {job.hostname} is not installed again: it was installed before and does not "
+                f"answer ({seen.why}), and whether the cluster can spare it is not known: {error}. Bring the machine "
+                "or the cluster back; if its cluster never was, make its Installation anew: pulumi up --replace with "
+                "its URN"
+            ) from None
 
     async def _reprovision(self, context: Context, job: Job, remote: Remote) -> Values:
         roll = self._rolls[(job.cluster, job.pool)]
-        try:
-            outcome = await Reprovisioning(context, job, remote, roll, self._pace).run()
-        except ProviderError as error:
-            raise await _with_logs(job, error) from error
-        return _outputs(job, outcome)
+        return _outputs(job, await Reprovisioning(context, job, remote, roll, self._pace).run())
 
 
 def _stays(old: Values, new: Values) -> bool:
@@ -150,5 +184,7 @@ async def _with_logs(job: Job, error: ProviderError) -> ProviderError:
     if isinstance(seen, machine.Silent):
         return error
     node = job.installed if isinstance(seen, Installed) else job.installing
-    logs = await gather(job.access(node), f"installation-{job.hostname}", [node])
+    redact = Redactor()
+    redact.learn(place.directory for place in job.artifacts)  # the live system's kernel command line has it
+    logs = await gather(job.access(node), f"installation-{job.hostname}", [node], redact=redact)
     return ProviderError(f"{error}\n  logs: {logs.directory}") if logs.directory else error

@@ -7,7 +7,7 @@ import time
 from provider.installation import machine
 from provider.installation.inputs import Job
 from provider.installation.install import Installer, Pace
-from provider.installation.machine import Installed, Seen, Silent
+from provider.installation.machine import Seen, Silent
 from provider.installation.remote import Remote
 from provider.status import Status
 
@@ -19,8 +19,6 @@ class Watch:
         self._job, self._installer, self._remote, self._status, self._pace = job, installer, remote, status, pace
         self._sign = time.monotonic()
         """When it last gave one."""
-        self.boot_id = ""
-        """Of the boot in which its disk was last seen to run."""
 
     @property
     def where(self) -> str:
@@ -30,8 +28,6 @@ class Watch:
     async def look(self) -> Seen:
         """Which system answers. Switches a machine on that is silent because it has no power: nobody else would."""
         seen = await machine.look(self._job)
-        if isinstance(seen, Installed):
-            self.boot_id = seen.boot_id
         if not isinstance(seen, Silent):
             self._sign = time.monotonic()
         elif time.monotonic() - self._sign >= self._pace.power and await self._installer.is_off():

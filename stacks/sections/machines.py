@@ -94,7 +94,7 @@ class Reprovision(Section):
         " an error; keep: they stay as they are, with a warning, and workers go on",
     )
     pre_reboot_commands: tuple[str, ...] = Field(
-        default=(), strict=False, description="commands run on a drained node over SSH, as user core, before it reboots"
+        default=(), strict=False, description="commands run on a drained node over SSH, as root, before it reboots"
     )
     pxe_commands: tuple[str, ...] = Field(
         default=(),

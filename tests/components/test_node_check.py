@@ -196,6 +196,17 @@ def test_each_deviation_fails_and_is_named(node: Node, change: tuple[str, str, s
 
 
 @runs_scripts
+def test_a_node_that_runs_the_operating_system_of_its_clusters_release(node: Node) -> None:
+    node.replace("etc/os-release", "9.8.2026", "9.9.2026")
+    assert node.check().returncode == 1
+    node.write("etc/ignition-machine-config-encapsulated.json.bak", "{}")
+    result = node.check()
+    assert (result.returncode, result.stderr) == (0, "")
+    told = "9.9.20260428-0, of the cluster's release; it was installed with 9.8.20260428-0"
+    assert _statuses(result.stdout)["os-version"] == ("skipped", told)
+
+
+@runs_scripts
 @pytest.mark.parametrize("empty", [False, True])
 def test_a_node_that_ignition_did_not_finish_fails(node: Node, empty: bool) -> None:
     node.write("etc/.ignition-result.json", "") if empty else node.remove("etc/.ignition-result.json")

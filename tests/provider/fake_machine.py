@@ -149,7 +149,7 @@ class FakeMachine:
         elif "systemctl reboot" in given:
             self.log.append(f"reboot {self.name}")
             self.later("live" if self.published else "disk")
-        elif command == "sh -s":
+        elif command == "sudo -n sh -s":
             self.log.append(f"pre-reboot {self.name}: {given}")
         elif command == "bash -s":
             self.log.append(f"check {self.name}")
@@ -230,6 +230,8 @@ class FakeNodes:
     pods: list[Json] = field(default_factory=list[Json])
     budgets: dict[str, str] = field(default_factory=dict[str, str])
     """Pods that may not be evicted, and what the cluster says of their budgets."""
+    etcd: Callable[[], Json] | None = None
+    """Makes the cluster operator of etcd, where there is one."""
 
     def add(self, name: str, *, ready: bool = True, **spec: Any) -> None:
         self.nodes[name] = {"metadata": {"name": name, "annotations": {}}, "spec": spec, "status": {}}
@@ -268,6 +270,8 @@ class FakeNodes:
                 self.pods = [pod for pod in self.pods if pod["metadata"]["name"] != name]
                 self.log.append(f"evict {name}")
                 return 201, {}
+            case ("GET", ["apis", "config.openshift.io", "v1", "clusteroperators", "etcd"]):
+                return (200, self.etcd()) if self.etcd else (404, {"message": "not found"})
             case ("GET", ["apis", "certificates.k8s.io", *_]):
                 return 404, {}
             case _:

@@ -35,7 +35,11 @@ def test_all_of_it_is_known_there() -> None:
         chain="#!ipxe\nchain\n",
         user_data="{}",
         ipxe_script_url="http://boot.test/x",
-        artifacts=[types.ArtifactsPlace(directory="an-unguessable-directory", files=["worker-0.ign"])],
+        artifacts=[
+            types.ArtifactsPlace(
+                directory="an-unguessable-directory", files=["worker-0.ign"], hashes={"worker-0.ign": "x"}
+            )
+        ],
         members=["worker-0.lab.facility.test"],
         credentials=types.ClusterCredentials(
             url="https://api:6443", ca_pem=PEM, client_cert_pem=PEM, client_key_pem=PEM
@@ -54,5 +58,14 @@ def test_all_of_it_is_known_there() -> None:
     (made,) = recorder.of(TOKEN)
     inputs = plain(made.inputs)
     assert Installation().check({key: value for key, value in inputs.items() if value is not None}) == []
-    for secret in ("privateKey", "script", "userData", "ipxeScriptUrl", "live", "credentials"):
+    for secret in (
+        "privateKey",
+        "script",
+        "userData",
+        "ipxeScriptUrl",
+        "live",
+        "credentials",
+        "preRebootCommands",
+        "pxeCommands",
+    ):
         assert is_secret(made.inputs[secret]), secret

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,19 +12,11 @@ from provider.errors import InvalidInputs, ProviderError
 from provider.values import UNKNOWN
 from tests.provider.fake_machine import CLUSTER, FakeMachine, node_of
 from tests.provider.harness import Harness, Resource
-from tests.provider.installation_world import NEW, OLD, Run, World
+from tests.provider.installation_world import NEW, OLD, Run, World, until
 
 
 def ours(log: list[str], *names: str) -> list[str]:
     return [entry for entry in log if any(name in entry for name in names)]
-
-
-async def until(so: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if so():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it never came so far")
 
 
 def test_in_order(run: Run) -> None:
