@@ -870,6 +870,8 @@ class InstallationArgs:
     """Absolute directory; logs of a failed installation go to `<directory>/installation-<hostname>/`."""
     timeout_seconds: pulumi.Input[float] = 3600
     """How long the installation may take, and as long again until the node has joined."""
+    valid_hours: pulumi.Input[float] = 24
+    """How long an installer that was published, or started by kexec, begins its work; later it refuses to."""
 
 
 class Installation(_Resource):
@@ -913,6 +915,7 @@ class Installation(_Resource):
             "check": args.check,
             "logDirectory": args.log_directory,
             "timeoutSeconds": args.timeout_seconds,
+            "validHours": args.valid_hours,
         }
         super().__init__(name, inputs, opts)
 

@@ -151,6 +151,7 @@ class Installers:
                 ),
                 credentials=credentials,
                 timeout=settings.timeouts.machines_reachable,
+                valid_hours=self._install.valid_hours,
             ),
             opts,
         )

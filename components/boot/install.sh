@@ -11,7 +11,7 @@ shopt -s nullglob inherit_errexit
 umask 022
 
 # shellcheck source=/dev/null
-. /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT NOT_AFTER IMAGE_URL IMAGE_SHA256 FIRST_BOOT_ARGUMENTS
+. /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256 FIRST_BOOT_ARGUMENTS
 rules=/etc/metal-ipi/install-rules.json
 state=/run/metal-ipi
 mib=1048576
@@ -25,9 +25,9 @@ status() { # state [reason remedy]
     echo "$1: $step${2:+: $2}${3:+ -> $3}"
 }
 
-fail() { # reason remedy
+fail() { # reason remedy [state]
     trap - ERR
-    status failed "$1" "$2"
+    status "${3-failed}" "$1" "$2"
     exit 1
 }
 
@@ -214,18 +214,19 @@ check_content() {
     fi
 }
 
-check_expiry() {
-    local argument now
+check_expiry() { # whoever published or started this says on the kernel's command line until when it may be used
+    local argument not_after='' now
     for argument in $(</proc/cmdline); do
-        case $argument in metal-ipi.not-after=*) NOT_AFTER=${argument#*=} ;; esac
+        case $argument in metal-ipi.not-after=*) not_after=${argument#*=} ;; esac
     done
-    [ -n "$NOT_AFTER" ] || return 0
-    [[ $NOT_AFTER =~ ^[0-9]+$ ]] || fail "the installer's end of validity is no number: '$NOT_AFTER'" 'run up again'
+    [ -n "$not_after" ] || return 0
+    [[ $not_after =~ ^[0-9]+$ ]] ||
+        fail "the installer's end of validity is no number: '$not_after'" 'run up again' expired
     now=$(date +%s)
     # A clock that is behind does no harm; one that is ahead is told.
-    [ "$now" -le "$NOT_AFTER" ] || fail \
-        "this installer was valid until $(date -u -d "@$NOT_AFTER" +%FT%TZ), and the machine's clock says $(date -u +%FT%TZ)" \
-        'run up again for a new one; if the clock is wrong, correct it'
+    [ "$now" -le "$not_after" ] || fail \
+        "this installer was valid until $(date -u -d "@$not_after" +%FT%TZ), and the machine's clock says $(date -u +%FT%TZ)" \
+        'run up again for a new one; if the clock is wrong, correct it' expired
 }
 
 fetch_image() {

@@ -112,8 +112,6 @@ class InstallPlan:
     """Further kernel arguments of the installed system."""
     first_boot_arguments: tuple[str, ...] = ()
     """Kernel arguments of its first boot only: its network where there is no DHCP."""
-    not_after: int | None = None
-    """Seconds since 1970 after which nothing is installed any more."""
 
 
 def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: HostKey) -> str:
@@ -187,7 +185,6 @@ def install_values(plan: InstallPlan) -> str:
         "MACHINE": plan.machine,
         "GENERATION": plan.generation,
         "ACCEPT": plan.accept,
-        "NOT_AFTER": "" if plan.not_after is None else str(plan.not_after),
         "IMAGE_URL": image.url if image else "",
         "IMAGE_SHA256": image.sha256 if image else "",
         "FIRST_BOOT_ARGUMENTS": " ".join(plan.first_boot_arguments),

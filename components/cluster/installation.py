@@ -86,6 +86,8 @@ class PoolInstallationArgs:
     """The cluster: nodes are drained, and join again."""
     timeout: int
     """Seconds for an installation, and again until the node has joined."""
+    valid_hours: int = 24
+    """So long an installer works once it was published or started."""
 
 
 class PoolInstallation(pulumi.ComponentResource):
@@ -136,6 +138,7 @@ class PoolInstallation(pulumi.ComponentResource):
                     check=plan.check,
                     log_directory=args.access.log_directory,
                     timeout_seconds=args.timeout,
+                    valid_hours=args.valid_hours,
                 ),
                 pulumi.ResourceOptions(depends_on=[machine.resource, *plan.after], parent=self),
             )

@@ -82,6 +82,7 @@ class Job:
     check: str | None
     log_directory: str | None
     timeout: float
+    valid_hours: float
 
     @property
     def installed(self) -> Node:
@@ -122,7 +123,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
                 "address", "addresses", "port", "hostKey", "liveHostKey", "user", "privateKey", "live", "mac", "script",
                 "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent",
                 "maxUnavailable", "members", "credentials", "drainTimeoutSeconds", "preRebootCommands", "pxeCommands",
-                "check", "logDirectory", "timeoutSeconds")  # fmt: skip
+                "check", "logDirectory", "timeoutSeconds", "validHours")  # fmt: skip
     runs = reader.section("runs")
     runs.only("release", "kernelArguments", "consoles", "ignition")
     address = reader.text("address", pattern=r"[\d.]+", what="an IPv4 address")
@@ -144,7 +145,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
         private_key=reader.text("privateKey"),
         live=_live(reader),
         mac=reader.optional_text("mac", pattern=MAC, what="a MAC address"),
-        script=reader.optional_text("script", pattern=r"#!ipxe\n.*", what="an iPXE script"),
+        script=reader.optional_text("script", pattern=r"#!ipxe\n(.*\n)?kernel .*", what="an iPXE script with a kernel"),
         chain=reader.optional_text("chain", pattern=r"#!ipxe\n.*", what="an iPXE script"),
         user_data=reader.optional_text("userData"),
         ipxe_script_url=reader.optional_text("ipxeScriptUrl", pattern=URL, what="a URL"),
@@ -160,6 +161,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
         check=reader.optional_text("check"),
         log_directory=reader.optional_text("logDirectory", pattern=r"/.*", what="an absolute path"),
         timeout=reader.number("timeoutSeconds", default=3600, minimum=1),
+        valid_hours=reader.number("validHours", default=24, minimum=0),
     )
     needed = ("mac", "script", "chain") if job.platform == "redfish" else ("userData", "ipxeScriptUrl")
     for key in needed if job.platform else ():

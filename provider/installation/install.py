@@ -19,6 +19,10 @@ _AGAIN = 3
 """How often a machine that fell out of its installer is sent there once more."""
 
 
+_ORDER, _FOUND = _NOT_OURS = ("order", "found")
+"""Ways that this run did not send it into its installer: by being ordered, or in an earlier run."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pace:
     """How long things may take, in seconds."""
@@ -96,7 +100,7 @@ class Installer:
         so in an earlier run: what it stumbled over may be set right.
         """
         deadline = time.monotonic() + self._job.timeout
-        via = "order" if underway else "found"
+        via = _ORDER if underway else _FOUND
         inside = underway if isinstance(seen, Silent) else self._is_ours(seen, again=again)
         before = ""
         losses: list[str] = []
@@ -120,7 +124,8 @@ class Installer:
 
     def _is_ours(self, seen: Seen, *, again: bool) -> bool:
         if isinstance(seen, Installing):
-            return seen.generation in ("", self._job.generation) and not (again and seen.state == "failed")
+            failed = seen.state == "expired" or (again and seen.state == "failed")
+            return seen.generation in ("", self._job.generation) and not failed
         return isinstance(seen, Installed) and seen.generation == self._job.generation
 
     async def _enter(self, seen: Seen) -> tuple[str, str]:
@@ -188,7 +193,9 @@ class Installer:
                     )
                 if seen.state == "done":
                     return Outcome(device=seen.device, via=via, seen=seen)
-                if seen.state == "failed":
+                if seen.state == "expired" and via in _NOT_OURS:
+                    return _Lost(why="its installer has expired", by_the_way=True, seen=seen)
+                if seen.state in ("failed", "expired"):
                     raise ProviderError(_failure(job, seen))
                 lived, sign = True, now
                 await self._status.live(f"{job.hostname}: {seen.step or seen.state}, {now - begun:.0f} s")

@@ -9,17 +9,23 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from provider.gates import Node
 from provider.gates.ssh import NotYet, WrongHostKey, run
 from provider.installation.inputs import Job
+from provider.installation.validity import end_of
 
 _STATUS = "/run/metal-ipi/install.json"
 _MARKER = "/etc/metal-ipi/installation.json"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-_JOINED = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+_JOINED = "sudo -n test -e /var/lib/kubelet/pki/kubelet-client-current.pem"
+_SERVICE = "metal-ipi-install.service"
+_FAILED = f"sudo -n systemctl is-failed --quiet {_SERVICE} 2>/dev/null"
+_JOURNAL = f"sudo -n journalctl --boot --unit={_SERVICE} --lines=5 --output=cat --no-pager"
+_ENDS = ("done", "failed", "expired")
+"""States after which the installer has nothing more to say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +33,7 @@ class Installing:
     """The live system answers."""
 
     state: str
-    """waiting, installing, done or failed."""
+    """waiting, installing, done, failed or expired."""
     generation: str
     """Of the installation it was started for; empty before its installer has begun."""
     boot_id: str
@@ -64,7 +70,9 @@ Seen = Installing | Installed | Silent
 async def look(job: Job) -> Seen:
     """Which system answers, and what it says. Never raises for what a machine does."""
     try:
-        return _installing(await _read(job, job.installing, _STATUS))
+        status, boot_id, failed = await _read(job, job.installing, _STATUS, _FAILED)
+        seen = _installing(status, boot_id)
+        return await _speechless(job, seen) if failed and seen.state not in _ENDS else seen
     except NotYet as error:
         return Silent(why=str(error))
     except WrongHostKey:
@@ -77,9 +85,9 @@ async def look(job: Job) -> Seen:
         return Silent(why="SSH answers with a host key that is none of the machine's", stranger=True)
 
 
-async def _read(job: Job, node: Node, document: str, exists: str = "/") -> tuple[Mapping[str, Any], str, bool]:
-    """A JSON document (empty where there is none), the boot's id, and whether a file exists."""
-    command = f"cat {_BOOT_ID}; sudo -n test -e {exists} && echo yes || echo no; cat {document} 2>/dev/null || true"
+async def _read(job: Job, node: Node, document: str, question: str) -> tuple[Mapping[str, Any], str, bool]:
+    """A JSON document (empty where there is none), the boot's id, and whether a command succeeds."""
+    command = f"cat {_BOOT_ID}; {question} && echo yes || echo no; cat {document} 2>/dev/null || true"
     lines = (await run(node, job.access(), command)).splitlines()
     if len(lines) < 2:
         raise NotYet("SSH: half an answer")
@@ -92,8 +100,21 @@ async def _read(job: Job, node: Node, document: str, exists: str = "/") -> tuple
     return found, lines[0], lines[1] == "yes"
 
 
-def _installing(answer: tuple[Mapping[str, Any], str, bool]) -> Installing:
-    status, boot_id, _ = answer
+async def _speechless(job: Job, seen: Installing) -> Installing:
+    """An installer that ended without a word: it could not be started, or was killed."""
+    try:
+        lines = (await run(job.installing, job.access(), _JOURNAL)).splitlines()
+        said = f"its journal ends with: {' | '.join(line.strip() for line in lines) or 'nothing'}"
+    except (NotYet, WrongHostKey) as error:
+        said = f"its journal cannot be read ({error})"
+    reason = f"{_SERVICE} failed in state `{seen.state}` and did not tell why; {said}"
+    remedy = (
+        f"Look at `journalctl -u {_SERVICE}` on the live system; when the cause is corrected, the same command goes on"
+    )
+    return replace(seen, state="failed", reason=reason, remedy=remedy)
+
+
+def _installing(status: Mapping[str, Any], boot_id: str) -> Installing:
     texts = {key: str(status.get(key) or "") for key in ("generation", "step", "reason", "remedy")}
     return Installing(
         state=str(status.get("state") or "waiting"),
@@ -129,7 +150,7 @@ def kexec_script(job: Job) -> str:
         f"fetch {name} {shlex.quote(file.url)} {file.sha256}"
         for name, file in (("kernel", job.live.kernel), ("initramfs", job.live.initramfs))
     )
-    arguments = shlex.quote(f"--command-line={' '.join(job.live.arguments)}")
+    arguments = shlex.quote(f"--command-line={' '.join((*job.live.arguments, end_of(job)))}")
     return f"""set -euo pipefail
 command -v kexec >/dev/null || {{ echo "the node has no kexec" >&2; exit 1; }}
 directory=$(TMPDIR=${{TMPDIR:-/var/tmp}} mktemp -d -t metal-ipi-kexec.XXXXXX)

@@ -110,5 +110,8 @@ class InstallToDisk(Section):
         description="live: the image that the live system carries; stream: the disk image that the stream names",
     )
     valid_hours: int = Field(
-        default=24, ge=1, le=720, description="so many hours after it was rendered an installer does nothing any more"
+        default=24,
+        ge=1,
+        le=720,
+        description="so many hours after an installer was published, or started by kexec, it does nothing any more",
     )

@@ -38,7 +38,6 @@ _PLAN = InstallPlan(
     consoles=("tty0", "ttyS0,115200n8"),
     kernel_arguments=("nosmt", "isolcpus=2-5"),
     first_boot_arguments=("rd.neednet=1", "ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none"),
-    not_after=1_800_000_000,
 )
 
 
@@ -97,7 +96,7 @@ def test_nothing_is_said_that_was_not_asked_for() -> None:
         ignition=None,
     )
     assert yaml.safe_load(installer.installer_options(plan)) == {"platform": "packet", "fetch-retries": 10}
-    assert "IMAGE_URL=''\n" in installer.install_values(plan) and "NOT_AFTER=''\n" in installer.install_values(plan)
+    assert "IMAGE_URL=''\n" in installer.install_values(plan)
 
 
 def _coreos_installer() -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,6 +49,10 @@ class FakeMachine:
     """What the installer says, look by look; then it is done."""
     power_losses: int = 0
     """How often it loses its power in the middle of an installation."""
+    journals: list[str] = field(default_factory=list[str])
+    """What its installer's journal ends with, live system by live system: those fail without a word."""
+    clock: float = 0.0
+    """How many seconds its clock is ahead."""
     fails: dict[str, str] = field(default_factory=dict[str, str])
     """Part of what it is told to run, and what it says when that fails."""
     changed: Callable[[FakeMachine], None] = lambda machine: None
@@ -54,6 +60,10 @@ class FakeMachine:
     port: int = field(default_factory=free_port)
     boot_id: str = ""
     installs: int = 0
+    not_after: int | None = None
+    """What the kernel's command line of its live system says."""
+    _kexeced: str = ""
+    _journal: str | None = None
     _left: list[Json] = field(default_factory=list[Json])
     _server: Any = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -63,8 +73,12 @@ class FakeMachine:
         return f"52:54:00:00:00:{self.index:02x}"
 
     @property
+    def script(self) -> Path:
+        return self.boot_tree / f"mac-{self.mac.replace(':', '-')}.ipxe"
+
+    @property
     def published(self) -> bool:
-        return (self.boot_tree / f"mac-{self.mac.replace(':', '-')}.ipxe").exists()
+        return self.script.exists()
 
     async def start(self, what: str) -> None:
         """Runs something else: `live`, `disk`, `stranger`, or `off`."""
@@ -75,6 +89,11 @@ class FakeMachine:
         self.running, self.boot_id = what, str(uuid.uuid4())
         self.changed(self)
         if what == "live":
+            said = re.search(
+                r"metal-ipi\.not-after=(\d+)", self._kexeced or (self.published and self.script.read_text()) or ""
+            )
+            self.not_after, self._kexeced = int(said[1]) if said else None, ""
+            self._journal = self.journals.pop(0) if self.journals else None
             self._left = [dict(status) for status in self.statuses]
             if self.disk == self.wanted:
                 self._left = []  # the installer finds it on the disk, and wipes nothing
@@ -114,10 +133,13 @@ class FakeMachine:
             if part in command + given:
                 return 1, said
         if command.startswith("cat /proc"):
-            exists = "yes" if self.joined and "kubelet" in command else "no"
-            return 0, f"{self.boot_id}\n{exists}\n{json.dumps(self._document())}\n"
+            so = self._journal is not None if "is-failed --quiet metal-ipi-install" in command else self.joined
+            return 0, f"{self.boot_id}\n{'yes' if so else 'no'}\n{json.dumps(self._document())}\n"
+        if "journalctl" in command:
+            return 0, self._journal or ""
         if "kexec -l" in given:
             self.log.append(f"kexec {self.name}")
+            self._kexeced = given
             self.later("live")
         elif "systemctl reboot" in given:
             self.log.append(f"reboot {self.name}")
@@ -131,8 +153,12 @@ class FakeMachine:
         return 0, ""
 
     def _document(self) -> Json:
+        if self.running == "live" and self._journal is not None:
+            return self.statuses[0] if self.statuses else {}
         if self.running != "live":
             return {"cluster": CLUSTER, "machine": node_of(self.name), "generation": self.disk} if self.disk else {}
+        if self.disk != self.wanted and self.not_after is not None and time.time() + self.clock > self.not_after:
+            return {"generation": self.wanted, "state": "expired", "reason": "it was valid until then", "remedy": "Up."}
         if self.power_losses and len(self._left) == 1:
             self.power_losses -= 1
             self.disk = None

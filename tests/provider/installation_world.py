@@ -115,7 +115,7 @@ class World:
             "privateKey": ssh.private(CLIENT),
             "live": {"kernel": live, "initramfs": live, "arguments": ["ignition.config.url=http://secret.test/x"]},
             "mac": machine.mac,
-            "script": "#!ipxe\nboot\n",
+            "script": "#!ipxe\nkernel https://mirror.test/live initrd=main\nboot\n",
             "chain": "#!ipxe\nchain\n",
             "artifacts": [{"directory": DIRECTORY, "files": [f"{machine.name}.ign"]}],
             "members": [node_of(each.name) for each in self.machines],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from typing import Any
 
 import pytest
@@ -49,7 +50,11 @@ def test_an_installer_that_failed_is_told_at_once_and_tried_again_by_the_next_up
         with pytest.raises(InitFailed, match=r"worker-0 .* was not installed: /dev/vda holds an ext4\. Set `consent"):
             await it.up(machine)
         assert it.states["worker-0"]["generation"] == "" and machine.installs == 0
-        assert it.uploaded() == ["an-unguessable-directory/worker-0.ign", "boot/boot.ipxe", f"boot/{script(machine)}"]
+        assert it.uploaded() == [
+            "an-unguessable-directory/worker-0.ign",
+            "boot/boot.ipxe",
+            f"boot/{machine.script.name}",
+        ]
         it.another_run()
         machine.statuses = [{"state": "installing"}]
         assert (await it.up(machine))["via"] == "kexec"
@@ -58,8 +63,83 @@ def test_an_installer_that_failed_is_told_at_once_and_tried_again_by_the_next_up
     run(test)
 
 
-def script(machine: Any) -> str:
-    return f"mac-{machine.mac.replace(':', '-')}.ipxe"
+@pytest.mark.parametrize(
+    ("statuses", "state"), [([], "waiting"), ([{"state": "installing", "step": "coreos-installer"}], "installing")]
+)
+def test_an_installer_that_failed_without_a_word(run: Run, statuses: list[dict[str, Any]], state: str) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.statuses, machine.journals = statuses, ["install.env: No such file\nFailed with result 'exit-code'.\n"]
+        said = (
+            rf"worker-0 .* metal-ipi-install\.service failed in state `{state}` .*: install\.env: No such file \| Fail"
+        )
+        with pytest.raises(InitFailed, match=said):
+            await it.up(machine)
+        # The next run sends it into its installer once more.
+        it.another_run()
+        assert (await it.up(machine))["via"] == "kexec"
+
+    run(test)
+
+
+def test_a_journal_that_cannot_be_read(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.statuses, machine.journals, machine.fails = [], [""], {"journalctl": "no sudo"}
+        with pytest.raises(InitFailed, match=r"did not tell why; its journal cannot be read \(.*no sudo\)"):
+            await it.up(machine)
+
+    run(test)
+
+
+def test_what_is_published_says_until_when(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.statuses = [{"state": "failed", "reason": "no disk"}]
+        with pytest.raises(InitFailed, match="no disk"):
+            await it.up(machine, validHours=2)
+        line = machine.script.read_text().splitlines()[1]
+        said = re.fullmatch(r"kernel https://mirror\.test/live initrd=main metal-ipi\.not-after=(\d+)", line)
+        assert said and 7190 < int(said[1]) - time.time() <= 7200
+
+    run(test)
+
+
+def test_an_installer_that_was_left_behind_has_expired_and_the_next_up_publishes_another(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.boot_tree.mkdir()
+        machine.script.write_text("#!ipxe\nkernel x metal-ipi.not-after=1700000000\n")
+        await machine.start("live")
+        machine.fails["kexec"] = "no kexec"
+        assert (await it.up(machine))["via"] == "network boot"
+        assert it.log == ["network boot worker-0", "install worker-0", "boot disk worker-0", "reboot worker-0"]
+        assert it.uploaded() == []
+
+    run(test)
+
+
+def test_an_ordered_machine_whose_installer_has_expired(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.boot_tree.mkdir()
+        machine.script.write_text("#!ipxe\nkernel x metal-ipi.not-after=1700000000\n")
+        machine.later("live")
+        assert (await it.up(machine, ordered=True))["via"] == "kexec"
+        assert "worker-0: order: its installer has expired; it is sent into its installer again" in it.told.messages
+
+    run(test)
+
+
+def test_a_machine_whose_clock_is_ahead(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        machine.clock = 25 * 3600
+        with pytest.raises(InitFailed, match=r"worker-0 .* was not installed: it was valid until then\. Up\."):
+            await it.up(machine)
+        assert machine.installs == 0
+
+    run(test)
 
 
 def test_power_lost_in_the_middle_is_caught(run: Run) -> None:
@@ -223,7 +303,14 @@ def test_previews(run: Run) -> None:
             "generation": "update",
             "runs.kernelArguments": "update",
         }
-        same = {**inputs, "generation": OLD, "check": "other", "script": "#!ipxe\nother", "timeoutSeconds": 9}
+        same = {
+            **inputs,
+            "generation": OLD,
+            "validHours": 2,
+            "check": "other",
+            "script": "#!ipxe\nkernel other",
+            "timeoutSeconds": 9,
+        }
         assert it.item.diff(context, {**state, "runs": inputs["runs"]}, same).changes == {}
         assert it.item.preview(context, state, same) == it.states["worker-0"]
         assert it.item.diff(context, state, {**same, "machineId": "another"}).replaces == {"machineId"}
@@ -243,6 +330,7 @@ def test_previews(run: Run) -> None:
         ({"generation": "one"}, "generation must be 16 hex digits"),
         ({"members": ["other"]}, r"members must hold worker-0\.lab"),
         ({"maxUnavailable": 0}, "maxUnavailable must be"),
+        ({"script": "#!ipxe\nboot\n"}, "script must be an iPXE script with a kernel"),
         ({"role": "master"}, "role must be control-plane or worker"),
         ({"live": {"kernel": {"url": "x", "sha256": "y"}}}, "live.kernel.url must be a URL"),
         ({"credentials": {"url": "http://x"}}, "credentials.url must be an https URL"),

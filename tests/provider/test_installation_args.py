@@ -31,7 +31,7 @@ def test_all_of_it_is_known_there() -> None:
         private_key="a private key",
         live=types.LiveSystemArgs(kernel=FILE, initramfs=FILE, arguments=["ignition.config.url=http://secret"]),
         mac="52:54:00:00:00:01",
-        script="#!ipxe\nboot\n",
+        script="#!ipxe\nkernel http://boot.test/kernel\nboot\n",
         chain="#!ipxe\nchain\n",
         user_data="{}",
         ipxe_script_url="http://boot.test/x",
