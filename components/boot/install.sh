@@ -115,7 +115,6 @@ choose_device() {
     esac
     disk=$(jq -c '.[0]' <<<"$found")
     device=$(jq -r .path <<<"$disk")
-    size=$(jq .size <<<"$disk")
     stable=$(jq -r '.path as $path | .links | [(.[] | select(test("/by-id/(wwn-|nvme-eui)"))),
         (.[] | select(test("/by-id/"))), (.[] | select(test("/by-path/"))), $path][0]' <<<"$disk")
 }
@@ -137,15 +136,15 @@ choose_others() { # which other disks are to be wiped
     mapfile -t others < <(printf '%s\n' "${others[@]}" | sort -u)
 }
 
-boot_partition() { # prints the device of the file system with label boot, if there is one
-    lsblk --json --bytes --output NAME,PATH,TYPE,LABEL "$device" |
+boot_partition() { # disk; prints the device of the file system with label boot, if there is one
+    lsblk --json --bytes --output NAME,PATH,TYPE,LABEL "$1" |
         jq -r '[.blockdevices[].children // [] | .[] | select(.type == "part" and .label == "boot").path][0] // empty'
 }
 
-with_boot() { # mount options, command...
-    local partition options=$1 result=0
-    shift
-    partition=$(boot_partition)
+with_boot() { # disk, mount options, command...
+    local partition options=$2 result=0
+    partition=$(boot_partition "$1")
+    shift 2
     [ -n "$partition" ] || return 1
     mkdir -p "$state/boot"
     mount -o "$options,nodev,nosuid,noexec" "$partition" "$state/boot" || return 1
@@ -165,14 +164,33 @@ write_marker() {
 }
 
 claim() { printf 'metal-ipi installs %s of %s here\n' "$MACHINE" "$CLUSTER"; }
-claimed() { [ "$(last_mib | tr -d '\0')" = "$(claim)" ]; }
-first_mib() { dd if="$device" bs="$mib" count=1 status=none; }
-last_mib() { dd if="$device" bs="$mib" skip=$((size - mib)) iflag=skip_bytes status=none; }
+claimed() { [ "$(last_mib "$1" | tr -d '\0')" = "$(claim)" ]; }
+size_of() { jq --arg path "$1" '.[] | select(.path == $path).size' <<<"$disks"; }
+first_mib() { dd if="$1" bs="$mib" count=1 status=none; }
+last_mib() { dd if="$1" bs="$mib" skip=$(($(size_of "$1") - mib)) iflag=skip_bytes status=none; }
 empty() { cmp -s -n "$mib" - /dev/zero; }
+write_first_mib() { write_mib "$1" 0; }
+write_last_mib() { write_mib "$1" $(($(size_of "$1") - mib)); }
 write_mib() { # disk offset; reads what stands in front, the rest becomes zero
     cat >"$state/mib"
     truncate -s "$mib" "$state/mib"
     dd if="$state/mib" of="$1" bs="$mib" seek="$2" oflag=seek_bytes conv=notrunc,fsync status=none
+}
+
+marker_of() { # disk; what its boot partition says of itself, nothing where it says nothing
+    # Without its journal's replay nothing is written; what is claimed is ours, and may be repaired.
+    with_boot "$1" ro,norecovery read_marker 2>/dev/null ||
+        { claimed "$1" && with_boot "$1" ro read_marker 2>/dev/null; } || true
+}
+
+is_ours() { # marker
+    [ -n "$1" ] && # jq -e has nothing against no input at all
+        jq -e --arg cluster "$CLUSTER" --arg machine "$MACHINE" '.cluster == $cluster and .machine == $machine' \
+            <<<"$1" >/dev/null 2>&1
+}
+
+begun() { # disk; whether an installation of this machine was begun there and did not end
+    claimed "$1" && { first_mib "$1" | empty || with_boot "$1" ro unfinished; }
 }
 
 # What is on the disk, in words; nothing for an empty one.
@@ -183,7 +201,7 @@ content() {
         jq -r '(.children // [])[] | .. | objects | select(.path?) |
             "\(.path) with \(.fstype // "unknown content")\(if .label then " \(.label)" else "" end)"' <<<"$disk"
     } | paste -sd, | sed 's/,/, /g')
-    if [ -z "$found" ] && ! { first_mib | empty && last_mib | empty; }; then
+    if [ -z "$found" ] && ! { first_mib "$device" | empty && last_mib "$device" | empty; }; then
         found='data of no known kind'
     fi
     printf %s "$found"
@@ -192,26 +210,42 @@ content() {
 # Whether the disk may be overwritten; ends with "done" when that has happened already.
 check_content() {
     local marker found
-    # Without its journal's replay nothing is written; what is claimed is ours, and may be repaired.
-    marker=$(with_boot ro,norecovery read_marker 2>/dev/null) ||
-        { claimed && marker=$(with_boot ro read_marker 2>/dev/null); } || marker=''
-    if [ -n "$marker" ] && jq -e --arg cluster "$CLUSTER" --arg machine "$MACHINE" \
-        '.cluster == $cluster and .machine == $machine' <<<"$marker" >/dev/null 2>&1; then
+    marker=$(marker_of "$device")
+    if is_ours "$marker"; then
         if [ "$(jq -r .generation <<<"$marker")" = "$GENERATION" ]; then
-            if claimed; then write_mib "$device" $((size - mib)) </dev/null; fi # power was lost in the very last moment
+            if claimed "$device"; then write_last_mib "$device" </dev/null; fi # power was lost in the very last moment
             step='it was installed already'
             status 'done'
             exit 0
         fi
         return
     fi
-    if [ "$ACCEPT" = wipe ]; then return; fi
-    if claimed && { first_mib | empty || with_boot ro unfinished; }; then return; fi
+    if [ "$ACCEPT" = wipe ] || begun "$device"; then return; fi
     found=$(content)
     if [ -n "$found" ]; then
         fail "$device ($stable) is not empty, and not an installation of this machine: $found${marker:+; it says of itself: $marker}" \
             'look at what is there; if it may go, give consent (consent: wipe) for this server'
     fi
+}
+
+# With two file systems labelled boot the first boot of CoreOS ends in an error (coreos-unique-boot.service), or the
+# firmware starts the wrong one.
+check_others() {
+    local other marker what
+    while read -r other; do
+        if [[ " ${others[*]} " = *" $other "* ]]; then continue; fi
+        marker=$(marker_of "$other")
+        what='a file system with label boot'
+        if is_ours "$marker"; then
+            what="an earlier installation of this machine ($(jq -r .generation <<<"$marker"))"
+        elif [ -n "$marker" ]; then
+            what="an installation that says of itself: $marker"
+        fi
+        fail "another disk than $device, which is to be installed to, holds $what, and CoreOS starts from neither of two:\
+ $(jq -c --arg path "$other" 'map(select(.path == $path))' <<<"$disks" | described)" \
+            'if what is there may go, list that disk in wipeDisks; else take it out of the machine'
+    done < <(jq -r --arg device "$device" '.[] | select(.path != $device)
+        | select([.. | objects | select(.label? == "boot")] | length > 0).path' <<<"$disks")
 }
 
 check_expiry() { # whoever published or started this says on the kernel's command line until when it may be used
@@ -250,16 +284,15 @@ fetch_image() {
 }
 
 wipe_others() {
-    local other bytes part
+    local other part
     for other in "${others[@]}"; do
         step="wiping $other"
         status installing
         while read -r part; do wipefs --all --quiet "$part"; done < <(jq -r --arg path "$other" \
             '.[] | select(.path == $path) | (.children // [])[] | .. | objects | .path? // empty' <<<"$disks")
         wipefs --all --quiet "$other"
-        bytes=$(jq --arg path "$other" '.[] | select(.path == $path).size' <<<"$disks")
-        write_mib "$other" 0 </dev/null
-        write_mib "$other" $((bytes - mib)) </dev/null
+        write_first_mib "$other" </dev/null
+        write_last_mib "$other" </dev/null
     done
 }
 
@@ -269,8 +302,8 @@ install_system() {
     if [ -n "$FIRST_BOOT_ARGUMENTS" ]; then options+=(--firstboot-args "$FIRST_BOOT_ARGUMENTS"); fi
     step="coreos-installer writes $device"
     status installing
-    claim | write_mib "$device" $((size - mib))
-    write_mib "$device" 0 </dev/null
+    claim | write_last_mib "$device"
+    write_first_mib "$device" </dev/null
     coreos-installer install "${options[@]}" "${image[@]}" "$device" >"$state/coreos-installer.log" 2>&1 ||
         fail "coreos-installer failed: $(tr '\r' '\n' <"$state/coreos-installer.log" | tail -n 3 | paste -sd' ')" \
             'correct the cause and run up again; the disk holds no system now'
@@ -280,14 +313,14 @@ mark_installation() {
     local waited=0
     step='writing the marker'
     status installing
-    until udevadm settle && [ -n "$(boot_partition)" ]; do
+    until udevadm settle && [ -n "$(boot_partition "$device")" ]; do
         [ "$waited" -lt 15 ] || fail "$device has no file system with label boot after the installation" \
             'this is no CoreOS image, or its partitions are not seen: look at lsblk on the live system'
         sleep 1
         waited=$((waited + 1))
     done
-    with_boot rw write_marker
-    write_mib "$device" $((size - mib)) </dev/null
+    with_boot "$device" rw write_marker
+    write_last_mib "$device" </dev/null
 }
 
 mkdir -p "$state"
@@ -300,6 +333,7 @@ choose_device
 check_content
 check_expiry
 choose_others
+check_others
 fetch_image
 wipe_others
 install_system

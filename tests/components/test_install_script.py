@@ -247,6 +247,27 @@ def test_listed_disks_are_emptied_and_others_keep_their_content(machine: Machine
 
 
 @pytest.mark.parametrize(
+    ("marker", "what"),
+    [
+        (_marker(), f"an earlier installation of this machine ({'f' * 16})"),
+        (_marker(machine="rack-worker-1.rack.facility.test"), "an installation that says of itself: {"),
+        (None, "a file system with label boot"),
+    ],
+    ids=["ours", "another machine's", "unmarked"],
+)
+def test_no_second_system_is_left_on_another_disk(machine: Machine, marker: str | None, what: str) -> None:
+    """CoreOS would not start, or the old system would."""
+    machine.installed("sda", marker)
+    reason, remedy = _failed(machine, device={"rotational": True}, accept="wipe")
+    assert reason.startswith(f"another disk than /disks/sdb, which is to be installed to, holds {what}")
+    assert "/disks/sda (2 GiB, vendor ACME    , " in reason and "byId ata-SSD_1 or" in reason
+    assert "list that disk in wipeDisks" in remedy
+    assert machine.run(device={"rotational": True}, wipe_disks=({"byId": "ata-SSD_1"},)).returncode == 0
+    assert not any(machine.read("sda", 0, 1 << 20))
+    assert machine.marker("sdb") == json.loads(_marker(generation=PLAN.generation))
+
+
+@pytest.mark.parametrize(
     ("rules", "reason"),
     [
         ({"serial": "none"}, 'no disk is {"serial":"none"}, which is listed to be wiped; there are: /disks/sda'),
