@@ -203,7 +203,7 @@ class Installers:
                 device=self._settings.install_device(machine).rules,
                 ignition=None if uploaded is None else ignition.Source(**uploaded[_file(hostname)]),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
-                accept="wipe" if server is None or server.consent == "wipe" else "empty",
+                accept="new" if server is None else server.consent or "empty",
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
                 kernel_arguments=self._settings.kernel_arguments(machine),

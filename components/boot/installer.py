@@ -101,9 +101,10 @@ class InstallPlan:
     ignition: Source | None
     """The pointer to embed, with its hash; None where the platform's metadata gives it (userdata)."""
     wipe_disks: tuple[Rules, ...] = ()
-    """Which other disks are emptied; no others are ever written."""
-    accept: Literal["empty", "wipe"] = "empty"
-    """`wipe`: whatever is on the disk may go. `empty`: only nothing, or this machine's own earlier installation."""
+    """Which other disks are emptied, unless the machine was installed before; no others are ever written."""
+    accept: Literal["empty", "new", "wipe"] = "empty"
+    """`wipe`: whatever is on the disk and on `wipe_disks` may go. `new`: the same, until the machine was installed once.
+    `empty`: only nothing, or this machine's own earlier installation."""
     image: Artifact | None = None
     """The disk image; None installs the one that the live system carries."""
     consoles: tuple[str, ...] = ()
