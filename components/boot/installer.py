@@ -103,7 +103,7 @@ class InstallPlan:
     wipe_disks: tuple[Rules, ...] = ()
     """Which other disks are emptied, unless the machine was installed before; no others are ever written."""
     accept: Literal["empty", "new", "wipe"] = "empty"
-    """`wipe`: whatever is on the disk and on `wipe_disks` may go. `new`: the same, until the machine was installed once.
+    """`wipe`: whatever is on the disk and on `wipe_disks` may go. `new`: likewise, until it was installed once.
     `empty`: only nothing, or this machine's own earlier installation."""
     image: Artifact | None = None
     """The disk image; None installs the one that the live system carries."""
