@@ -96,7 +96,11 @@ class MetalIpiProvider(sdk.Provider):
         for path in request.ignore_changes:
             if path in old:
                 new[path] = old[path]
-        return _diff_response(self._type(request.type).diff(self._context(request.urn), old, new))
+        context = self._context(request.urn)
+        found = self._type(request.type).diff(context, old, new)
+        if found.warning:
+            await context.status.warn(found.warning)
+        return _diff_response(found)
 
     async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
         item, context, inputs = self._type(request.type), self._context(request.urn), to_python_map(request.properties)

@@ -41,6 +41,8 @@ class Changes:
     changes: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
     replaces: frozenset[str] = frozenset()
     """Those of the paths which cannot be changed in place."""
+    warning: str = ""
+    """What the user is to know, whether anything is changed or not."""
 
 
 @dataclass(frozen=True, kw_only=True)

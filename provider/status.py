@@ -35,7 +35,9 @@ class Redactor:
 class Log(Protocol):
     """Takes messages for the engine."""
 
-    async def send(self, message: str, *, urn: str, ephemeral: bool, debug: bool = False) -> None:
+    async def send(
+        self, message: str, *, urn: str, ephemeral: bool, debug: bool = False, warning: bool = False
+    ) -> None:
         """Delivers one message; never fails because of it."""
         ...
 
@@ -48,14 +50,16 @@ class EngineLog:
         self._redact = redact
         self._stub: Any = None
 
-    async def send(self, message: str, *, urn: str, ephemeral: bool, debug: bool = False) -> None:
+    async def send(
+        self, message: str, *, urn: str, ephemeral: bool, debug: bool = False, warning: bool = False
+    ) -> None:
         import grpc.aio
         from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
         if self._stub is None:
             self._stub = engine_pb2_grpc.EngineStub(grpc.aio.insecure_channel(self._address))
         request = engine_pb2.LogRequest(
-            severity=engine_pb2.DEBUG if debug else engine_pb2.INFO,
+            severity=engine_pb2.DEBUG if debug else engine_pb2.WARNING if warning else engine_pb2.INFO,
             message=self._redact(message),
             urn=urn,
             ephemeral=ephemeral,
@@ -69,7 +73,9 @@ class EngineLog:
 class NoLog:
     """For an engine that gave no address."""
 
-    async def send(self, message: str, *, urn: str, ephemeral: bool, debug: bool = False) -> None:
+    async def send(
+        self, message: str, *, urn: str, ephemeral: bool, debug: bool = False, warning: bool = False
+    ) -> None:
         return
 
 
@@ -91,3 +97,7 @@ class Status:
     async def remark(self, message: str) -> None:
         """Something to keep, shown under the resource at the end."""
         await self._log.send(message, urn=self._urn, ephemeral=False)
+
+    async def warn(self, message: str) -> None:
+        """A remark that asks for somebody to do something."""
+        await self._log.send(message, urn=self._urn, ephemeral=False, warning=True)

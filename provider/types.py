@@ -191,7 +191,8 @@ class ArtifactsArgs:
     path_seed: pulumi.Input[str]
     """What the unguessable directory is derived from, 16 random characters or more. Secret. A change replaces."""
     ephemeral: pulumi.Input[bool] = False
-    """Files that a `Removal` deletes within the same up: absent ones are still ours, and no drift."""
+    """Files that a `Removal` or an `Installation` deletes within the same up: absent ones are still ours, and no drift.
+    To have them uploaded once more: `pulumi up --replace <URN>`."""
 
 
 class Artifacts(_Resource):
@@ -205,6 +206,9 @@ class Artifacts(_Resource):
             "pathSeed": pulumi.Output.secret(args.path_seed),
             "ephemeral": args.ephemeral,
         }
+        if args.ephemeral is True:
+            # Their place stays the same: who deletes the old files last, deletes the new ones.
+            opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True))
         super().__init__(name, inputs, opts)
 
     @property
@@ -787,6 +791,8 @@ class InstalledSystemArgs:
     """Consoles, `ttyS0,115200n8`."""
     ignition: pulumi.Input[str]
     """Digest of its Ignition."""
+    installation: pulumi.Input[int] = 0
+    """A number that is raised to have the same installed once more."""
 
     def to_wire(self) -> dict[str, Any]:
         return {
@@ -794,6 +800,7 @@ class InstalledSystemArgs:
             "kernelArguments": self.kernel_arguments,
             "consoles": self.consoles,
             "ignition": self.ignition,
+            "installation": self.installation,
         }
 
 
@@ -851,6 +858,10 @@ class InstallationArgs:
     """Whether making the machine has booted the live system already."""
     consent: pulumi.Input[bool] = False
     """Whether a control plane machine may be installed again."""
+    accept: pulumi.Input[str] = "empty"
+    """`wipe` where whatever answers at its address may be reset and wiped, also if it is not known."""
+    keep: pulumi.Input[bool] = False
+    """Whether one that may not goes on with what it runs, with a warning; else it is an error."""
     max_unavailable: pulumi.Input[int] = 1
     """How many machines of the pool may be away at once."""
     members: pulumi.Input[Sequence[pulumi.Input[str]]]
@@ -906,6 +917,8 @@ class Installation(_Resource):
             "artifacts": [place.to_wire() for place in args.artifacts],
             "ordered": args.ordered,
             "consent": args.consent,
+            "accept": args.accept,
+            "keep": args.keep,
             "maxUnavailable": args.max_unavailable,
             "members": args.members,
             "credentials": args.credentials.to_wire() if args.credentials else None,

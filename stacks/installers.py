@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pulumi
 
@@ -29,7 +29,7 @@ from provider.types import (
     LiveSystemArgs,
 )
 from stacks import platforms
-from stacks.sections.redfish import Redfish
+from stacks.sections.redfish import Redfish, Server
 from stacks.settings import Settings
 from stacks.user_data import sources
 
@@ -73,6 +73,7 @@ class Installers:
     def system(self, hostname: str, pointer: pulumi.Output[str]) -> System:
         """What a machine is to run, from its Ignition without a marker."""
         node, machine = self._settings.full(hostname), self._machine(hostname)
+        server = self._settings.server(machine)
 
         def render(text: str) -> dict[str, Any]:
             runs = installer.Runs(
@@ -82,6 +83,7 @@ class Installers:
                 platform_id=self._boot.platform_id,
                 pointer=text,
                 install_device=self._settings.install_device(machine).rules,
+                installation=server.installation if server else 0,
             )
             marker = installer.marker_file(cluster=self._settings.domain, machine=node, generation=runs.generation)
             return {
@@ -145,6 +147,7 @@ class Installers:
                 reprovisioning=Reprovisioning(
                     max_unavailable=rules.max_unavailable,
                     consent=frozenset(f"{settings.cluster_name}-{self._machine(name)}" for name in rules.consent),
+                    keep=rules.control_plane == "keep",
                     drain_timeout=rules.drain_timeout,
                     pre_reboot_commands=rules.pre_reboot_commands,
                     pxe_commands=rules.pxe_commands,
@@ -168,6 +171,7 @@ class Installers:
                 kernel_arguments=system.shown.apply(lambda shown: list(shown["kernelArguments"])),
                 consoles=list(consoles(self._boot)),
                 ignition=system.shown.apply(lambda shown: str(shown["ignition"])),
+                installation=server.installation if server else 0,
             ),
             live=LiveSystemArgs(
                 kernel=LiveFileArgs(url=artifacts.kernel.url, sha256=artifacts.kernel.sha256),
@@ -180,6 +184,7 @@ class Installers:
             script=prepared.script if server else None,
             chain=site.chain_script() if server else None,
             user_data=None if server else system.pointer,
+            accept=_accept(server),
             check=check,
             after=after,
         )
@@ -203,7 +208,7 @@ class Installers:
                 device=self._settings.install_device(machine).rules,
                 ignition=None if uploaded is None else ignition.Source(**uploaded[_file(hostname)]),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
-                accept="new" if server is None else server.consent or "empty",
+                accept="new" if server is None else _accept(server),
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
                 kernel_arguments=self._settings.kernel_arguments(machine),
@@ -239,6 +244,11 @@ class Installers:
     def _machine(self, hostname: str) -> str:
         """`worker-0` of `rack7-worker-0`: what settings call a machine."""
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
+
+
+def _accept(server: Server | None) -> Literal["empty", "wipe"]:
+    """Machines that were ordered for this cluster hold nothing of anybody else."""
+    return "wipe" if server is None or server.consent == "wipe" else "empty"
 
 
 def _file(hostname: str) -> str:

@@ -207,15 +207,17 @@ class Cluster:
             PoolChecksArgs(
                 pool=pool,
                 access=self.access,
-                expectations=self._expectations(pool),
+                expectations=self._expectations(pool, installation),
                 timeout=self.settings.timeouts.machines_reachable,
                 after=installation.installed if installation else (),
             ),
             self.components,
         )
 
-    def _expectations(self, pool: NodePool) -> dict[str, pulumi.Output[Expectation]]:
-        """What the nodes of a pool must be, by full name."""
+    def _expectations(
+        self, pool: NodePool, installation: PoolInstallation | None = None
+    ) -> dict[str, pulumi.Output[Expectation]]:
+        """What the nodes of a pool must be, by full name; one that was left as it is, is no more than what it runs."""
         prepared = self.prepared[pool.role]
 
         def expected(node: str) -> Callable[[list[Any]], Expectation]:
@@ -224,21 +226,29 @@ class Cluster:
             wanted = tuple(f"console={console}" for console in consoles(self.boot))
             if prepared:
                 wanted = (*(f"console={installer.persisted_console(each)}" for each in consoles(self.boot)), *kargs)
-            return lambda found: Expectation(
-                hostname=node,
-                metadata_hostname=hostname,
-                public_ipv4=found[0],
-                private_ipv4=found[1],
-                platform_id=self.boot.platform_id,
-                release=self.boot.artifacts.release,
-                kernel_arguments=wanted,
-                generation=found[2],
-            )
+
+            def expectation(found: list[Any]) -> Expectation:
+                public_ipv4, private_ipv4, generation, runs = found
+                kept = generation != runs
+                return Expectation(
+                    hostname=node,
+                    metadata_hostname=hostname,
+                    public_ipv4=public_ipv4,
+                    private_ipv4=private_ipv4,
+                    platform_id=self.boot.platform_id,
+                    release=None if kept else self.boot.artifacts.release,
+                    kernel_arguments=() if kept else wanted,
+                    generation=runs,
+                )
+
+            return expectation
 
         def outputs(node: str, machine: Machine) -> pulumi.Output[list[Any]]:
             installed = prepared.get(node.split(".", 1)[0])
             generation = installed.system.generation if installed else None
-            return pulumi.Output.all(machine.public_ipv4, machine.private_ipv4, generation)
+            keeps = pool.role == "control-plane" and self.settings.reprovision.control_plane == "keep"
+            runs = installation.generations[node] if installation and keeps else generation
+            return pulumi.Output.all(machine.public_ipv4, machine.private_ipv4, generation, runs)
 
         return {node: outputs(node, machine).apply(expected(node)) for node, machine in pool.machines.items()}
 
@@ -313,7 +323,7 @@ class Cluster:
             allowed=self._machine_config_networks([*masters.values(), *self.workers.machines.values()]),
             timeout=self.settings.timeouts.machines_reachable,
             address=self.api_address,
-            triggers=installation.generations if installation else (),
+            triggers=list(installation.generations.values()) if installation else (),
             opts=pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[reachable])),
         )
         api = self.settings.api_address

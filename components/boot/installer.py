@@ -37,7 +37,9 @@ _RULES = "/etc/metal-ipi/install-rules.json"
 # With options in installer.d this generator would start coreos-installer by itself, without a device, and then end in
 # emergency mode (coreos-installer, systemd/coreos-installer-generator).
 _GENERATOR = "/etc/systemd/system-generators/coreos-installer-generator"
-_SERIAL = re.compile(r"(ttyS\d+|ttyAMA\d+)(?:,(\d+)(?:([noe])([5-8])?)?)?")
+# coreos-installer 0.24.0, src/cmdline/console.rs.
+_SERIAL = re.compile(r"(ttyS|ttyAMA)([0-9]+)(?:,([0-9]+)(?:([noe])([5-8])?)?)?")
+_GRAPHICAL = ("tty0", "hvc0", "ttysclp0")
 _SCRIPT = Path(__file__).with_name("install.sh")
 
 
@@ -57,6 +59,8 @@ class Runs:
     """Its Ignition pointer, without the marker."""
     install_device: Rules
     """Which disk it is on."""
+    installation: int = 0
+    """Raised to have the same installed once more."""
 
     @property
     def ignition(self) -> str:
@@ -71,7 +75,9 @@ class Runs:
     @property
     def generation(self) -> str:
         """16 hexadecimal digits."""
-        return _digest({**self.shown, "platformId": self.platform_id, "installDevice": dict(self.install_device)})
+        once_more = {"installation": self.installation} if self.installation else {}
+        rest = {"platformId": self.platform_id, "installDevice": dict(self.install_device), **once_more}
+        return _digest({**self.shown, **rest})
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -136,15 +142,19 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
     )
 
 
-def persisted_console(console: str) -> str:
-    """A console as coreos-installer writes it down for the installed system: it spells serial ones out.
+def takes_console(console: str) -> bool:
+    """Whether coreos-installer knows a console; it ends at one that it does not, after the disk was chosen."""
+    found = _SERIAL.fullmatch(console)
+    return console in _GRAPHICAL or (found is not None and int(found[2]) < 1 << 8 and int(found[3] or 0) < 1 << 32)
 
-    Source: coreos-installer 0.24.0, src/cmdline/console.rs; without a speed it takes 9600.
-    """
+
+def persisted_console(console: str) -> str:
+    """A console as coreos-installer writes it down for the installed system: it spells serial ones out."""
     found = _SERIAL.fullmatch(console)
     if found is None:
         return console
-    return f"{found[1]},{found[2] or 9600}{found[3] or 'n'}{found[4] or 8}"
+    kind, port, speed, parity, bits = found.groups()
+    return f"{kind}{int(port)},{int(speed or 9600)}{parity or 'n'}{bits or 8}"
 
 
 def live_name(node: str) -> str:

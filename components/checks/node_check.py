@@ -38,8 +38,8 @@ class Expectation:
     """As the platform says."""
     platform_id: str
     """Ignition's platform id."""
-    release: str
-    """The CoreOS release."""
+    release: str | None
+    """The CoreOS release; None for a node that was left on another one."""
     kernel_arguments: tuple[str, ...]
     """Arguments that must be on the kernel's command line."""
     generation: str | None = None
@@ -98,7 +98,7 @@ def script(expectation: Expectation) -> str:
         "EXPECTED_PUBLIC_IPV4": expectation.public_ipv4,
         "EXPECTED_PRIVATE_IPV4": expectation.private_ipv4,
         "EXPECTED_PLATFORM": expectation.platform_id,
-        "EXPECTED_RELEASE": expectation.release,
+        "EXPECTED_RELEASE": expectation.release or "",
         "EXPECTED_KERNEL_ARGUMENTS": " ".join(expectation.kernel_arguments),
         "EXPECTED_GENERATION": expectation.generation or "",
         "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),

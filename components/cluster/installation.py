@@ -42,6 +42,8 @@ class MachineInstallation:
     """Where the platform hands it over."""
     ipxe_script_url: pulumi.Input[str] | None = None
     """Where the platform chains to it."""
+    accept: str = "empty"
+    """`wipe` where whatever is on it may go."""
     check: pulumi.Input[str] | None = None
     """A script that tells on the node whether it is what it should be."""
     after: Sequence[pulumi.Resource] = ()
@@ -56,6 +58,8 @@ class Reprovisioning:
     """How many at once."""
     consent: frozenset[str] = frozenset()
     """Short names of the control plane machines that may be."""
+    keep: bool = False
+    """Whether the others stay as they are, with a warning; else they are refused."""
     drain_timeout: int = 600
     """Seconds until all pods must have left a node."""
     pre_reboot_commands: Sequence[str] = ()
@@ -98,8 +102,8 @@ class PoolInstallation(pulumi.ComponentResource):
         members = list(args.pool.machines)
         self.installed: list[pulumi.Resource] = []
         """What to depend on, to come after all machines were started from their disks."""
-        self.generations: list[pulumi.Output[str]] = []
-        """What each machine runs: changes when it was installed again."""
+        self.generations: dict[str, pulumi.Output[str]] = {}
+        """What each machine runs, by full name: changes when it was installed again."""
         for node, machine in args.pool.machines.items():
             hostname = node.split(".", 1)[0]
             plan = args.machines[hostname]
@@ -129,6 +133,8 @@ class PoolInstallation(pulumi.ComponentResource):
                     artifacts=list(plan.places),
                     ordered=args.ordered,
                     consent=hostname in args.reprovisioning.consent,
+                    keep=args.reprovisioning.keep,
+                    accept=plan.accept,
                     max_unavailable=args.reprovisioning.max_unavailable,
                     members=members,
                     credentials=args.credentials,
@@ -143,5 +149,5 @@ class PoolInstallation(pulumi.ComponentResource):
                 pulumi.ResourceOptions(depends_on=[machine.resource, *plan.after], parent=self),
             )
             self.installed.append(installation)
-            self.generations.append(installation.generation)
+            self.generations[node] = installation.generation
         self.register_outputs({"nodes": members})

@@ -14,19 +14,26 @@ from typing import Any
 from provider.backoff import Backoff
 from provider.errors import ProviderError
 from provider.gates.https import Answer
+from provider.installation.inputs import CONTROL_PLANE, WORKER, Job
 from provider.installation.nodes import Cluster, is_ready
 from provider.status import Status
 
 _LONGEST_PAUSE = 5.0
 _TOO_MANY = 429
 """A disruption budget does not allow it now."""
+_REMEDIES = {
+    WORKER: "loosen the budget or end the pod",
+    # Its budgets guard the quorum of etcd.
+    CONTROL_PLANE: "leave the budget as it is, and see to what ails the pods it counts, on the other nodes",
+}
 
 
-async def drain(cluster: Cluster, node: str, status: Status, *, timeout: float) -> None:
+async def drain(cluster: Cluster, job: Job, status: Status) -> None:
     """Returns when no pod is left that has to go. Raises ProviderError naming pods and what keeps them.
 
     A node which is not Ready has nobody left to end its pods: they end with their machine.
     """
+    node, timeout = job.node, job.drain_timeout
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
     told = False
     while True:
@@ -44,8 +51,8 @@ async def drain(cluster: Cluster, node: str, status: Status, *, timeout: float) 
         text = "; ".join(f"{name}: {why}" for name, why in kept.items())
         if backoff.over:
             raise ProviderError(
-                f"node {node} could not be drained within {timeout:g} s: {text}. It stays cordoned; loosen the budget "
-                "or end the pod, or raise `reprovision.drainTimeout`: the same command goes on"
+                f"node {node} could not be drained within {timeout:g} s: {text}. It stays cordoned; "
+                f"{_REMEDIES[job.role]}, or raise `reprovision.drainTimeout`: the same command goes on"
             )
         await status.live(f"draining {node}: {text}")
         await backoff.pause()

@@ -73,6 +73,8 @@ class Job:
     artifacts: tuple[Place, ...]
     ordered: bool
     consent: bool
+    accept: str
+    keep: bool
     max_unavailable: int
     members: tuple[str, ...]
     credentials: Mapping[str, Any] | None
@@ -121,11 +123,11 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
     reader = Reader(inputs)
     reader.only("platform", "machineId", "hostname", "node", "role", "pool", "cluster", "generation", "runs",
                 "address", "addresses", "port", "hostKey", "liveHostKey", "user", "privateKey", "live", "mac", "script",
-                "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent",
+                "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent", "accept", "keep",
                 "maxUnavailable", "members", "credentials", "drainTimeoutSeconds", "preRebootCommands", "pxeCommands",
                 "check", "logDirectory", "timeoutSeconds", "validHours")  # fmt: skip
     runs = reader.section("runs")
-    runs.only("release", "kernelArguments", "consoles", "ignition")
+    runs.only("release", "kernelArguments", "consoles", "ignition", "installation")
     address = reader.text("address", pattern=r"[\d.]+", what="an IPv4 address")
     job = Job(
         platform=reader.text("platform", pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS)),
@@ -152,6 +154,8 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
         artifacts=tuple(_place(member) for member in reader.sections("artifacts")),
         ordered=reader.boolean("ordered"),
         consent=reader.boolean("consent"),
+        accept=reader.text("accept", pattern="empty|wipe", what="empty or wipe", default="empty"),
+        keep=reader.boolean("keep"),
         max_unavailable=int(reader.number("maxUnavailable", default=1, minimum=1)),
         members=reader.texts("members", pattern=HOST_NAME, what="a node name"),
         credentials=_credentials(reader),

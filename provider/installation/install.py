@@ -12,7 +12,7 @@ from provider.installation import machine
 from provider.installation.commands import boot_by_commands
 from provider.installation.inputs import Job
 from provider.installation.machine import Installed, Installing, Seen, Silent
-from provider.installation.remote import Remote, missing_files
+from provider.installation.remote import Remote, missing_files, withdraw_files
 from provider.resource import Context
 
 _AGAIN = 3
@@ -81,17 +81,41 @@ class Installer:
         self._ask_power_at = 0.0
 
     async def settled(self) -> Seen:
-        """Which system answers; a silent one may be starting and is given time, unless it has no power."""
+        """Which system answers; a silent one may be starting and is given time, unless it has no power.
+
+        Raises ProviderError where a system answers that is none of the machine's, and may not be wiped.
+        """
         begun = time.monotonic()
+        patience = 0.0
         while True:
             seen = await machine.look(self._job)
             quiet = time.monotonic() - begun
-            if not isinstance(seen, Silent) or seen.stranger or quiet >= self._pace.patience:
+            if not isinstance(seen, Silent):
+                return seen
+            if seen.stranger:
+                await self._refuse_stranger()
                 return seen
             if await self._is_off():
                 return seen
+            if quiet >= self._pace.patience and not patience:
+                # Without its installer's files it was installed, and boots its disk for the first time.
+                gone = await missing_files(self._context, self._job)
+                patience = self._pace.entry if gone else self._pace.patience
+            if patience and quiet >= patience:
+                return seen
             await self._status.live(f"waiting for {self._job.hostname} to answer ({seen.why}), {quiet:.0f} s")
             await asyncio.sleep(self._pace.look)
+
+    async def _refuse_stranger(self) -> None:
+        job = self._job
+        if job.accept == "wipe":
+            return
+        raise ProviderError(
+            f"machine {job.hostname} ({job.machine_id}, {self._remote.where}) is left as it is: at {job.address} SSH "
+            f"answers with host key {await machine.host_key(job)}, which is none of its own. Correct the address, or "
+            "the BMC, if that is another machine. If it is this one, and all that is on it may go, set `consent: wipe` "
+            "for this server"
+        )
 
     async def install(self, seen: Seen, *, underway: bool, again: bool) -> Outcome:
         """Returns once the machine is installed, before it leaves the live system.
@@ -138,8 +162,9 @@ class Installer:
             raise ProviderError(
                 f"machine {job.hostname} cannot be installed: {', '.join(missing)} of its installer "
                 "is not on the artifact host any more, as if it had been installed. If it is starting just now, run "
-                "the same command again once it has; else have the files uploaded again (pulumi up --replace with the "
-                "URN of their Artifacts)"
+                "the same command again once it has; else have it installed anew as a whole: raise its `installation` "
+                "in metal-ipi:platform.servers, or have the files uploaded again (pulumi up --replace with the URN of "
+                "the Artifacts that end in `-installers`, and in `-ignition` where there is one)"
             )
         await self._remote.prepare()
         running = None if isinstance(seen, Silent) else seen
@@ -222,6 +247,8 @@ class Installer:
         """Has the machine boot from its disk, now and from now on; returns once the live system is left."""
         job, seen = self._job, done.seen
         await self._remote.withdraw()
+        # Before the restart: a run that follows a killed one has to know a machine that is in its first boot.
+        await withdraw_files(self._context, job)
         try:
             await self._remote.boot_disk()
         except RemoteError as error:

@@ -15,13 +15,13 @@ from provider.installation.remote import Remote
 from provider.status import Status
 
 
-async def runs_from_disk(job: Job, remote: Remote, status: Status, pace: Pace) -> str:
-    """Waits until the machine runs its generation, and answers the id of that boot."""
+async def runs_from_disk(job: Job, remote: Remote, status: Status, pace: Pace) -> None:
+    """Waits until the machine runs its generation."""
     backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
     while True:
         seen = await machine.look(job)
         if isinstance(seen, Installed) and seen.generation == job.generation:
-            return seen.boot_id
+            return
         text = machine.told(seen)
         if backoff.over:
             raise ProviderError(
@@ -55,10 +55,11 @@ async def check(job: Job, status: Status, pace: Pace) -> None:
         await backoff.pause()
 
 
-async def is_ready(job: Job, cluster: Cluster, boot_id: str, status: Status, pace: Pace) -> None:
-    """Waits until the node is Ready in this boot, and approves its certificate requests on the way.
+async def is_ready(job: Job, cluster: Cluster, status: Status, pace: Pace) -> None:
+    """Waits until the node is Ready in the boot that SSH finds, and approves its certificate requests on the way.
 
     A cluster takes a minute to miss a kubelet: until then it tells that the node as it was before is Ready.
+    A node may boot again before its kubelet starts: RHCOS does, into the operating system of the cluster's release.
     """
     gate = NodesReady(
         {**(job.credentials or {}), "names": [job.node], "addresses": {job.node: list(job.addresses)}}, [job.node]
@@ -68,8 +69,8 @@ async def is_ready(job: Job, cluster: Cluster, boot_id: str, status: Status, pac
         seen = await gate.look(backoff.elapsed)
         text = seen.text
         if seen.passed:
-            boot = boot_of(await cluster.node(job.node))
-            if boot in ("", boot_id):
+            boot, now = boot_of(await cluster.node(job.node)), await machine.look(job)
+            if isinstance(now, Installed) and boot in ("", now.boot_id):
                 return
             text = f"{job.node} (its kubelet has not told of itself since it was installed)"
         if backoff.over:

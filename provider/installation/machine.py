@@ -6,6 +6,7 @@ written down: so a run that follows a killed one goes on where that one was.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 from collections.abc import Mapping
@@ -20,10 +21,12 @@ from provider.installation.validity import end_of
 _STATUS = "/run/metal-ipi/install.json"
 _MARKER = "/etc/metal-ipi/installation.json"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-_JOINED = "sudo -n test -e /var/lib/kubelet/pki/kubelet-client-current.pem"
+_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+_JOINED = f"sudo -n sh -c 'if [ -e {_CERTIFICATE} ] || [ -L {_CERTIFICATE} ]; then echo yes; else echo no; fi'"
 _SERVICE = "metal-ipi-install.service"
-_FAILED = f"sudo -n systemctl is-failed --quiet {_SERVICE} 2>/dev/null"
+_FAILED = f"sudo -n systemctl is-failed --quiet {_SERVICE} 2>/dev/null && echo yes || echo no"
 _JOURNAL = f"sudo -n journalctl --boot --unit={_SERVICE} --lines=5 --output=cat --no-pager"
+_KEY_TIMEOUT = 10.0
 _ENDS = ("done", "failed", "expired")
 """States after which the installer has nothing more to say."""
 
@@ -52,7 +55,7 @@ class Installed:
     """Empty where it has no marker of this cluster and machine."""
     boot_id: str
     joined: bool
-    """Whether its kubelet has ever got a certificate from a cluster."""
+    """Whether its kubelet has ever got a certificate from a cluster, for all we know."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ async def look(job: Job) -> Seen:
     try:
         status, boot_id, failed = await _read(job, job.installing, _STATUS, _FAILED)
         seen = _installing(status, boot_id)
-        return await _speechless(job, seen) if failed and seen.state not in _ENDS else seen
+        return await _speechless(job, seen) if failed == "yes" and seen.state not in _ENDS else seen
     except NotYet as error:
         return Silent(why=str(error))
     except WrongHostKey:
@@ -85,9 +88,9 @@ async def look(job: Job) -> Seen:
         return Silent(why="SSH answers with a host key that is none of the machine's", stranger=True)
 
 
-async def _read(job: Job, node: Node, document: str, question: str) -> tuple[Mapping[str, Any], str, bool]:
-    """A JSON document (empty where there is none), the boot's id, and whether a command succeeds."""
-    command = f"cat {_BOOT_ID}; {question} && echo yes || echo no; cat {document} 2>/dev/null || true"
+async def _read(job: Job, node: Node, document: str, question: str) -> tuple[Mapping[str, Any], str, str]:
+    """A JSON document (empty where there is none), the boot's id, and what a command prints."""
+    command = f'cat {_BOOT_ID}; echo "$({question})"; cat {document} 2>/dev/null || true'
     lines = (await run(node, job.access(), command)).splitlines()
     if len(lines) < 2:
         raise NotYet("SSH: half an answer")
@@ -97,7 +100,7 @@ async def _read(job: Job, node: Node, document: str, question: str) -> tuple[Map
         raise NotYet(f"{document} is no JSON") from None
     if not isinstance(found, dict):
         raise NotYet(f"{document} is no JSON object")
-    return found, lines[0], lines[1] == "yes"
+    return found, lines[0], lines[1]
 
 
 async def _speechless(job: Job, seen: Installing) -> Installing:
@@ -124,10 +127,23 @@ def _installing(status: Mapping[str, Any], boot_id: str) -> Installing:
     )
 
 
-def _installed(job: Job, answer: tuple[Mapping[str, Any], str, bool]) -> Installed:
+def _installed(job: Job, answer: tuple[Mapping[str, Any], str, str]) -> Installed:
     marker, boot_id, joined = answer
     ours = marker.get("cluster") == job.cluster and marker.get("machine") == job.node
-    return Installed(generation=str(marker.get("generation") or "") if ours else "", boot_id=boot_id, joined=joined)
+    generation = str(marker.get("generation") or "") if ours else ""
+    # A machine that does not tell, because sudo refuses or its disk fails, may be part of the cluster.
+    return Installed(generation=generation, boot_id=boot_id, joined=joined != "no")
+
+
+async def host_key(job: Job) -> str:
+    """The fingerprint of whatever answers SSH at the machine's address."""
+    import asyncssh
+
+    try:
+        key = await asyncio.wait_for(asyncssh.get_server_host_key(job.address, job.port, config=None), _KEY_TIMEOUT)
+    except (OSError, asyncssh.Error, asyncio.TimeoutError, TimeoutError):
+        key = None
+    return key.get_fingerprint() if key else "(it does not answer any more)"
 
 
 async def kexec(job: Job, node: Node) -> None:

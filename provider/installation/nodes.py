@@ -38,6 +38,12 @@ class Cluster:
         found = {name: _away(nodes.get(name)) for name in names}
         return {name: why for name, why in found.items() if why}
 
+    async def operator(self, name: str) -> Mapping[str, Any] | None:
+        """One of OpenShift's cluster operators, or None where there is none."""
+        path = f"/apis/config.openshift.io/v1/clusteroperators/{name}"
+        answer = await self.ask(lambda: self._api.get(path), f"read cluster operator {name}", fine=(404,))
+        return None if answer.status == 404 else answer.body
+
     async def cordon(self, name: str, generation: str) -> None:
         """Keeps new pods off a node, and notes who did so, both at once. One that is cordoned stays as it is."""
         node = await self.node(name)

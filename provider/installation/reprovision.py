@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from provider.errors import InvalidInputs, ProviderError
-from provider.installation import join, machine, nodes
+from provider.installation import etcd, join, machine, nodes
 from provider.installation.commands import before_reboot
 from provider.installation.drain import drain
 from provider.installation.inputs import CONTROL_PLANE, Job
 from provider.installation.install import Installer, Outcome, Pace
 from provider.installation.machine import Installed, Installing, Seen
 from provider.installation.nodes import CORDONED, Cluster, Unreachable
-from provider.installation.remote import Remote, withdraw_files
+from provider.installation.remote import Remote
 from provider.installation.roll import Roll
 from provider.resource import Context
 
@@ -25,8 +25,8 @@ def refuse_unconsented(job: Job) -> None:
     if not job.consent:
         raise InvalidInputs(
             f"control plane machine {job.hostname} would be installed again, which is done with consent only: name it "
-            "in `metal-ipi:reprovision.consent`, or take the change back that it comes from (its Ignition, its kernel "
-            "arguments, its consoles, its release or its disk)"
+            "in `metal-ipi:reprovision.consent`, leave it as it is (`metal-ipi:reprovision.controlPlane: keep`), or "
+            "take the change back that it comes from (its Ignition, its kernel arguments, consoles, release or disk)"
         )
     count = len(job.members)
     if count - 1 < count // 2 + 1:
@@ -58,19 +58,15 @@ class Reprovisioning:
         if cluster is None:
             self._need_no_cluster(seen, "it is not told how to reach the cluster: set `credentials`")
             return await self._alone(seen)
-        begun = isinstance(seen, Installing) or CORDONED in _annotations(node)
-        others = [member for member in job.members if member != job.node]
-
-        async def away() -> dict[str, str]:
-            return await cluster.away(others)
-
+        cordoned, ready = CORDONED in _annotations(node), nodes.is_ready(node)
+        # A control plane machine that is merely cordoned, or merely not Ready, may still hold what the others need.
+        away = (cordoned and not ready) if job.role == CONTROL_PLANE else (cordoned or not ready)
         turn = self._roll.turn(
             job.node,
             at_once=1 if job.role == CONTROL_PLANE else job.max_unavailable,
-            # One that is away needs nobody's leave to be brought back. A control plane machine that is silent may
-            # still hold what the others need: unless its installation has begun, it counts as being there.
-            up=not begun and (job.role == CONTROL_PLANE or (isinstance(seen, Installed) and nodes.is_ready(node))),
-            others=away,
+            # One that is away needs nobody's leave to be brought back.
+            up=not (away or isinstance(seen, Installing) or self._is_done(seen)),
+            others=lambda: self._away(cluster),
             tell=self._status.live,
             timeout=job.drain_timeout,
         )
@@ -80,32 +76,63 @@ class Reprovisioning:
     async def _in_turn(self, cluster: Cluster) -> Outcome:
         job = self._job
         seen = await self._installer.settled()
-        done = isinstance(seen, Installed) and seen.generation == job.generation
-        if not done:
+        if not self._is_done(seen):
             await self._status.live(f"cordoning {job.node}")
             await cluster.cordon(job.node, job.generation)
-        if not done and not isinstance(seen, Installing):
-            await drain(cluster, job.node, self._status, timeout=job.drain_timeout)
+            if not isinstance(seen, Installing):
+                await drain(cluster, job, self._status)
+                seen = await self._prepared(seen)
+                await self._keep_quorum(cluster)
         outcome = await self._install(seen)
-        boot_id = await join.runs_from_disk(job, self._remote, self._status, self._pace)
+        await join.runs_from_disk(job, self._remote, self._status, self._pace)
         await join.check(job, self._status, self._pace)
-        await join.is_ready(job, cluster, boot_id, self._status, self._pace)
+        await join.is_ready(job, cluster, self._status, self._pace)
+        if job.role == CONTROL_PLANE:
+            await etcd.is_whole(job, cluster, self._status, self._pace)
         await join.open_again(job, cluster, self._status)
-        await withdraw_files(self._context, job)
         return outcome
 
     async def _alone(self, seen: Seen) -> Outcome:
         """Of a cluster that never came about nobody misses a node."""
-        outcome = await self._install(seen)
+        outcome = await self._install(await self._prepared(seen))
         await join.runs_from_disk(self._job, self._remote, self._status, self._pace)
         await join.check(self._job, self._status, self._pace)
-        await withdraw_files(self._context, self._job)
         return outcome
 
+    async def _prepared(self, seen: Seen) -> Seen:
+        """What answers once the user's commands were run, where a system runs that is to go."""
+        if not isinstance(seen, Installed) or self._is_done(seen):
+            return seen
+        await before_reboot(self._job, self._status, timeout=self._pace.commands)
+        return await machine.look(self._job)
+
+    async def _away(self, cluster: Cluster) -> dict[str, str]:
+        """Other members that serve nothing now, and why."""
+        job = self._job
+        others = [member for member in job.members if member != job.node]
+        away = await cluster.away(others)
+        if job.role == CONTROL_PLANE:
+            # What etcd misses may be the member of this machine, which is to be brought back; never another one's.
+            up = nodes.is_ready(await cluster.node(job.node))
+            if text := await etcd.trouble(cluster, needed=None if up else others):
+                away["etcd"] = text
+        return away
+
+    async def _keep_quorum(self, cluster: Cluster) -> None:
+        """The last look before a control plane machine goes: draining it may have taken long."""
+        if self._job.role != CONTROL_PLANE:
+            return
+        if away := await self._away(cluster):
+            text = "; ".join(f"{name} ({why})" for name, why in sorted(away.items()))
+            raise ProviderError(
+                f"{self._job.node} is not taken down: while it was drained, of its pool these went away: {text}. It "
+                "stays cordoned. Bring them back: the same command goes on"
+            )
+
+    def _is_done(self, seen: Seen) -> bool:
+        return isinstance(seen, Installed) and seen.generation == self._job.generation
+
     async def _install(self, seen: Seen) -> Outcome:
-        if isinstance(seen, Installed) and seen.generation != self._job.generation:
-            await before_reboot(self._job, self._status, timeout=self._pace.commands)
-            seen = await machine.look(self._job)
         outcome = await self._installer.install(seen, underway=False, again=True)
         await self._installer.flip(outcome)
         return outcome

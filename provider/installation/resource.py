@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from datetime import datetime, timezone
+from typing import Any
 
 from provider.errors import InitFailed, ProviderError
 from provider.fields import Problem
 from provider.gates.logs import gather
 from provider.installation import machine
-from provider.installation.inputs import Job, job_of, parse
+from provider.installation.inputs import CONTROL_PLANE, Job, job_of, parse
 from provider.installation.install import Installer, Outcome, Pace
-from provider.installation.machine import Installed
+from provider.installation.machine import Installed, Installing, Seen
+from provider.installation.nodes import Cluster, Unreachable
 from provider.installation.remote import Opener, Remote, open_remote, withdraw_files
 from provider.installation.reprovision import Reprovisioning, refuse_unconsented
 from provider.installation.roll import Roll
@@ -42,6 +44,8 @@ class Installation(ResourceType):
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         found = simple_changes(old, new, tuple(sorted(_ANOTHER)), _ANOTHER)
+        if not found.replaces and _stays(old, new):
+            return Changes(warning=_left_alone(old, new))
         changes: dict[str, Kind] = dict(found.changes)
         if old.get("generation") != new.get("generation"):
             changes["generation"] = "update"
@@ -51,7 +55,7 @@ class Installation(ResourceType):
         return Changes(changes=changes, replaces=found.replaces)
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
-        if old is not None and old.get("generation") == new.get("generation"):
+        if old is not None and (old.get("generation") == new.get("generation") or _stays(old, new)):
             return {key: old.get(key) for key in _COMPUTED}
         known = not has_unknown([new.get(key) for key in ("generation", "role", "consent", "members")])
         if old is not None and old.get("generation") and known:
@@ -60,20 +64,18 @@ class Installation(ResourceType):
 
     async def create(self, context: Context, inputs: Values) -> Made:
         identity = hashlib.sha256(context.urn.encode()).hexdigest()[:16]
-        try:
-            outputs = await self._install(context, job_of(inputs), again=False)
-        except BaseException as error:  # after a cancellation too, what was published is to be found again
-            message = str(error) or f"interrupted while {inputs['hostname']} was being installed"
-            raise InitFailed(message, identity, {**dict.fromkeys(_COMPUTED), "generation": ""}) from error
-        return Made(id=identity, outputs=outputs)
+        return Made(id=identity, outputs=await self._install(context, identity, job_of(inputs), old=None))
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        if old.get("generation") == new.get("generation"):
+        if old.get("generation") == new.get("generation") or _stays(old, new):
             return {key: old.get(key) for key in _COMPUTED}
         job = job_of(new)
         if not old.get("generation"):
-            return await self._install(context, job, again=True)
-        return await self._reprovision(context, job, open_remote(context, job, self._opener))
+            return await self._install(context, resource_id, job, old=old)
+        try:
+            return await self._reprovision(context, job, open_remote(context, job, self._opener))
+        except ProviderError as error:
+            raise await _with_logs(job, error) from error
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
         job = _job_in_state(old)
@@ -87,28 +89,71 @@ class Installation(ResourceType):
         await open_remote(context, job, self._opener).withdraw()
         await withdraw_files(context, job)
 
-    async def _install(self, context: Context, job: Job, *, again: bool) -> Values:
-        """The first installation: nothing of a cluster is to be kept, unless the machine turns out to have a node."""
+    async def _install(self, context: Context, resource_id: str, job: Job, *, old: Values | None) -> Values:
+        """The first installation, begun by an earlier run where there is an `old` state, which tells what it left."""
+        partial = {key: (old or {}).get(key) for key in _COMPUTED} | {"generation": ""}
+        try:
+            return await self._install_first(context, job, partial, again=old is not None)
+        except BaseException as error:  # after a cancellation too, what was published is to be found again
+            message = str(error) or f"interrupted while {job.hostname} was being installed"
+            raise InitFailed(message, resource_id, partial) from error
+
+    async def _install_first(self, context: Context, job: Job, partial: dict[str, Any], *, again: bool) -> Values:
+        """Nothing of a cluster is to be kept, unless the machine turns out to have a node. `partial` is the state of
+        one that is not finished: it tells whether the machine was installed, and may have joined since."""
         remote = open_remote(context, job, self._opener)
         installer = Installer(context, job, remote, self._pace)
-        seen = await (machine.look(job) if job.ordered and not again else installer.settled())
-        if isinstance(seen, Installed) and seen.generation != job.generation and seen.joined:
-            return await self._reprovision(context, job, remote)
+        underway = job.ordered and not again
         try:
-            outcome = await installer.install(seen, underway=job.ordered and not again, again=again)
+            seen = await (machine.look(job) if underway else installer.settled())
+            if not underway and await self._has_node(job, seen, installed=bool(partial["installedAt"])):
+                return await self._reprovision(context, job, remote)
+            outcome = await installer.install(seen, underway=underway, again=again)
+            outputs = _outputs(job, outcome)
+            partial.update({**outputs, "generation": ""})
             await installer.flip(outcome)
         except ProviderError as error:
             raise await _with_logs(job, error) from error
-        await withdraw_files(context, job)
-        return _outputs(job, outcome)
+        return outputs
+
+    async def _has_node(self, job: Job, seen: Seen, *, installed: bool) -> bool:
+        """Whether the machine may be part of the cluster: it says so, or is silent and the cluster knows it."""
+        if isinstance(seen, Installed):
+            return seen.joined and seen.generation != job.generation
+        if isinstance(seen, Installing) or job.credentials is None:
+            return False
+        # Before a first installation there is no cluster to wait for.
+        cluster = Cluster(job.credentials, patience=self._pace.cluster if installed else 0)
+        try:
+            return await cluster.node(job.node) is not None
+        except Unreachable as error:
+            if job.role != CONTROL_PLANE or not installed:
+                return False
+            raise ProviderError(
+                f"control plane machine {job.hostname} is not installed again: it was installed before and does not "
+                f"answer ({seen.why}), and whether the cluster can spare it is not known: {error}. Bring the machine "
+                "or the cluster back; if its cluster never was, make its Installation anew: pulumi up --replace with "
+                "its URN"
+            ) from None
 
     async def _reprovision(self, context: Context, job: Job, remote: Remote) -> Values:
         roll = self._rolls[(job.cluster, job.pool)]
-        try:
-            outcome = await Reprovisioning(context, job, remote, roll, self._pace).run()
-        except ProviderError as error:
-            raise await _with_logs(job, error) from error
-        return _outputs(job, outcome)
+        return _outputs(job, await Reprovisioning(context, job, remote, roll, self._pace).run())
+
+
+def _stays(old: Values, new: Values) -> bool:
+    """Whether it is a control plane machine that is to go on with what it runs, until somebody consents."""
+    wanted = bool(new.get("keep")) and new.get("role") == CONTROL_PLANE and not new.get("consent")
+    return wanted and bool(old.get("generation")) and old.get("generation") != new.get("generation")
+
+
+def _left_alone(old: Values, new: Values) -> str:
+    return (
+        f"control plane machine {new.get('hostname')} stays as it is: it runs generation {old.get('generation')}, and "
+        f"should run {new.get('generation') if isinstance(new.get('generation'), str) else 'another'}. "
+        "`metal-ipi:reprovision.controlPlane` is keep; to have it installed again, name it in "
+        "`metal-ipi:reprovision.consent`"
+    )
 
 
 def _job_in_state(old: Values) -> Job:

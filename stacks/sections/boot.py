@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from components.boot.installer import takes_console
 from stacks.sections.base import KernelArguments, Section, wrong
 from stacks.sections.devices import InstallToDisk
 
@@ -40,6 +41,18 @@ class Boot(Section):
                 "it is no http(s) URL", "give the URL of the stream document, e.g. https://host/streams/stable.json"
             )
         return value
+
+    @model_validator(mode="after")
+    def _consoles_that_can_be_installed(self) -> Boot:
+        for console in self.consoles if self.install else ():
+            if not takes_console(console):
+                raise wrong(
+                    f"coreos-installer does not know the console '{console}'",
+                    "write ttyS<n>, ttyAMA<n> (with speed, parity and bits: ttyS1,115200n8), tty0, hvc0 or ttysclp0;"
+                    " any other goes to boot.kernelArguments, as console=<it>",
+                    at="consoles",
+                )
+        return self
 
     @model_validator(mode="after")
     def _one_stream(self) -> Boot:

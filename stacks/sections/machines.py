@@ -88,6 +88,11 @@ class Reprovision(Section):
         description="control plane machines that may be installed anew, e.g. control-plane-0 (or with the cluster's "
         "name before it, as machines are called); take it back afterwards",
     )
+    control_plane: Literal["refuse", "keep"] = Field(
+        default="refuse",
+        description="what becomes of control plane machines that would be installed anew without consent: refuse: it is"
+        " an error; keep: they stay as they are, with a warning, and workers go on",
+    )
     pre_reboot_commands: tuple[str, ...] = Field(
         default=(), strict=False, description="commands run on a drained node over SSH, as root, before it reboots"
     )

@@ -124,6 +124,9 @@ class Server(Section):
     consent: Literal["wipe"] | None = Field(
         default=None, description="wipe: it may be installed although it runs, or its disk holds, something unknown"
     )
+    installation: int = Field(
+        default=0, ge=0, description="raise it to have this machine installed anew although nothing else has changed"
+    )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of this machine, after those of its role"
     )

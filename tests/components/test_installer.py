@@ -156,6 +156,7 @@ def test_a_generation_is_what_it_was() -> None:
         {"kernel_arguments": ()},
         {"consoles": ("ttyS1",)},
         {"platform_id": "packet"},
+        {"installation": 1},
         {"install_device": {"byId": "x"}},
         {"pointer": _POINTER.replace("worker-0", "worker-1")},
         {"pointer": _POINTER.replace("0123456789abcdef", "0123456789abcdee")},
@@ -187,9 +188,24 @@ def test_the_marker_of_a_running_node() -> None:
         ("ttyS1,115200n8", "ttyS1,115200n8"),
         ("ttyAMA0,115200", "ttyAMA0,115200n8"),
         ("ttyS0,57600e7", "ttyS0,57600e7"),
+        ("ttyS02,5o", "ttyS2,5o8"),
         ("tty0", "tty0"),
         ("hvc0", "hvc0"),
     ],
 )
 def test_consoles_are_expected_as_coreos_installer_writes_them(given: str, persisted: str) -> None:
-    assert installer.persisted_console(given) == persisted
+    assert installer.takes_console(given) and installer.persisted_console(given) == persisted
+
+
+@pytest.mark.parametrize(
+    "console",
+    ["tty1", "ttyS", "ttyS256", "ttyS1,", "ttyS1,115200n", "ttyS1,115200n9", "ttyS1,115200n8r", "ttyS1,4294967296",
+     "ttyUSB0", "/dev/ttyS0", "console=ttyS0", "uart8250,io,0x3f8"],
+)  # fmt: skip
+def test_consoles_that_coreos_installer_does_not_know(tmp_path: Path, console: str) -> None:
+    taken = console == "ttyS1,115200n"  # without bits there are 8
+    assert installer.takes_console(console) == taken
+    if (program := _coreos_installer()) is not None:
+        command = [program, "install", "--offline", "--console", console, str(tmp_path / "none")]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
+        assert ("invalid value" in result.stderr or "parsing" in result.stderr) != taken, result.stderr

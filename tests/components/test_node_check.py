@@ -146,6 +146,16 @@ def test_a_node_that_is_what_it_should_be_passes(node: Node) -> None:
 
 
 @runs_scripts
+def test_a_node_that_was_left_on_another_release_is_told(node: Node) -> None:
+    result = node.check(dataclasses.replace(_EXPECTATION, release=None, kernel_arguments=()))
+    assert result.returncode == 0
+    assert _statuses(result.stdout)["os-version"] == (
+        "skipped",
+        "9.8.20260428-0 stays: reprovision.controlPlane is keep",
+    )
+
+
+@runs_scripts
 @pytest.mark.parametrize(
     ("change", "check", "cause"),
     [
@@ -183,6 +193,17 @@ def test_each_deviation_fails_and_is_named(node: Node, change: tuple[str, str, s
     assert result.returncode == 1
     assert result.stderr == f"lab-worker-0.lab.facility.test failed: {check}: {cause}\n"
     assert [name for name, (status, _) in _statuses(result.stdout).items() if status != "passed"] == [check]
+
+
+@runs_scripts
+def test_a_node_that_runs_the_operating_system_of_its_clusters_release(node: Node) -> None:
+    node.replace("etc/os-release", "9.8.2026", "9.9.2026")
+    assert node.check().returncode == 1
+    node.write("etc/ignition-machine-config-encapsulated.json.bak", "{}")
+    result = node.check()
+    assert (result.returncode, result.stderr) == (0, "")
+    told = "9.9.20260428-0, of the cluster's release; it was installed with 9.8.20260428-0"
+    assert _statuses(result.stdout)["os-version"] == ("skipped", told)
 
 
 @runs_scripts

@@ -224,6 +224,8 @@ class FakeNodes:
     pods: list[Json] = field(default_factory=list[Json])
     budgets: dict[str, str] = field(default_factory=dict[str, str])
     """Pods that may not be evicted, and what the cluster says of their budgets."""
+    etcd: Callable[[], Json] | None = None
+    """Makes the cluster operator of etcd, where there is one."""
 
     def add(self, name: str, *, ready: bool = True, **spec: Any) -> None:
         self.nodes[name] = {"metadata": {"name": name, "annotations": {}}, "spec": spec, "status": {}}
@@ -262,6 +264,8 @@ class FakeNodes:
                 self.pods = [pod for pod in self.pods if pod["metadata"]["name"] != name]
                 self.log.append(f"evict {name}")
                 return 201, {}
+            case ("GET", ["apis", "config.openshift.io", "v1", "clusteroperators", "etcd"]):
+                return (200, self.etcd()) if self.etcd else (404, {"message": "not found"})
             case ("GET", ["apis", "certificates.k8s.io", *_]):
                 return 404, {}
             case _:

@@ -22,9 +22,14 @@ class RecordedLog:
 
     def __init__(self) -> None:
         self.messages: list[str] = []
+        self.warnings: list[str] = []
 
-    async def send(self, message: str, *, urn: str, ephemeral: bool, debug: bool = False) -> None:
+    async def send(
+        self, message: str, *, urn: str, ephemeral: bool, debug: bool = False, warning: bool = False
+    ) -> None:
         self.messages.append(message)
+        if warning:
+            self.warnings.append(message)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -144,6 +145,15 @@ class World:
             self.states[name] = error.outputs
             raise
         return self.states[name]
+
+
+async def until(so: Callable[[], bool]) -> None:
+    """Waits for what happens soon, or fails."""
+    for _ in range(1500):
+        if so():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it never came so far")
 
 
 Run = Callable[[Callable[[World], Awaitable[None]]], None]

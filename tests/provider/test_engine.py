@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import shutil
@@ -16,7 +17,10 @@ from pulumi import automation
 
 from provider import types
 from tests.provider import fake_metal
+from tests.provider import ssh_servers as ssh
+from tests.provider.fake_machine import CLIENT
 from tests.provider.fake_metal import FakeMetal
+from tests.provider.installation_world import UPLOAD_HOST
 from tests.provider.test_configuration import REHEARSAL
 from tests.provider.test_ephemeral_machine import TAGS
 
@@ -165,3 +169,30 @@ def test_wrong_inputs_are_all_told(tmp_path: Path) -> None:
     output = "\n".join(printed)
     for words in ("is not in zone facility.test", "must be an IPv4 address", "must be between 0 and 604800"):
         assert words in output
+
+
+def test_files_that_were_withdrawn_are_uploaded_again_when_their_artifacts_are_replaced(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with ssh.artifact_host(tmp_path, UPLOAD_HOST, CLIENT) as section:
+
+            def program() -> None:
+                opts = pulumi.ResourceOptions(provider=types.Provider("p", types.ProviderArgs(artifacts=section)))
+                args = types.ArtifactsArgs(files={"worker-0.ign": "{}"}, path_seed="x" * 32, ephemeral=True)
+                types.Artifacts("workers-installers", args, opts)
+
+            def uploaded() -> list[str]:
+                return [path.name for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
+
+            stack = await asyncio.to_thread(make_stack, tmp_path, program)
+            await asyncio.to_thread(stack.up)
+            assert uploaded() == ["worker-0.ign"]
+            next((tmp_path / "artifacts").rglob("worker-0.ign")).unlink()  # its machine is installed
+            again = await asyncio.to_thread(stack.up)
+            assert set(again.summary.resource_changes or {}) == {"same"} and uploaded() == []
+            urn = (await asyncio.to_thread(resources, stack))["workers-installers"]["urn"]
+            await asyncio.to_thread(stack.up, replace=[urn])
+            assert uploaded() == ["worker-0.ign"]
+            await asyncio.to_thread(stack.destroy)
+            assert uploaded() == []
+
+    asyncio.run(run())

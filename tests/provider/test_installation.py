@@ -222,7 +222,7 @@ def test_a_live_system_that_never_comes(run: Run) -> None:
         await machine.start("stranger")
         machine.later = lambda what: None  # type: ignore[method-assign]
         with pytest.raises(InitFailed, match=r"its installer did not answer for . s"):
-            await it.up(machine)
+            await it.up(machine, accept="wipe")
 
     run(test)
 

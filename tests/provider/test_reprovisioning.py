@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import re
 from typing import Any
 
 import pytest
@@ -11,19 +11,12 @@ import pytest
 from provider.errors import InvalidInputs, ProviderError
 from provider.values import UNKNOWN
 from tests.provider.fake_machine import FakeMachine, node_of
-from tests.provider.installation_world import NEW, OLD, Run, World
+from tests.provider.harness import Harness, Resource
+from tests.provider.installation_world import NEW, OLD, Run, World, until
 
 
 def ours(log: list[str], *names: str) -> list[str]:
     return [entry for entry in log if any(name in entry for name in names)]
-
-
-async def until(so: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if so():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it never came so far")
 
 
 def test_in_order(run: Run) -> None:
@@ -233,6 +226,41 @@ def test_a_control_plane_machine_needs_consent(run: Run) -> None:
         assert it.log == []
 
     run(test)
+
+
+def test_a_control_plane_machine_that_is_kept(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine, *_ = await control_plane(it)
+        state = await it.up(machine, **CONTROL_PLANE, keep=True)
+        assert state["generation"] == OLD and it.log == []
+        inputs = it.inputs(machine, **CONTROL_PLANE, keep=True)
+        old, context = {**inputs, **state}, it.context(machine.name)
+        found = it.item.diff(context, old, inputs)
+        assert found.changes == {} and it.item.preview(context, old, inputs) == state
+        assert re.search(
+            rf"machine control-plane-0 stays as it is: it runs generation {OLD}, and should run {NEW}.*\.consent",
+            found.warning,
+        )
+        unknown = it.item.diff(context, old, {**inputs, "generation": UNKNOWN})
+        assert unknown.changes == {} and "should run another" in unknown.warning
+        # Workers, those that may be, another machine, and what runs what it should are not kept.
+        for change in ({"role": "worker"}, {"consent": True}, {"machineId": "another"}, {"generation": OLD}):
+            found = it.item.diff(context, old, {**inputs, **change})
+            assert found.warning == "" and bool(found.changes) == ("generation" not in change)
+        assert (await it.up(machine, **CONTROL_PLANE, keep=True, consent=True))["generation"] == NEW
+
+    run(test)
+
+
+def test_a_warning_goes_to_the_engine() -> None:
+    async def test() -> None:
+        harness = Harness()
+        old = {"generation": OLD, "hostname": "c-0", "role": "control-plane", "keep": True}
+        item = Resource(harness, "Installation", id="id", state=old)
+        assert await item.changes({**old, "generation": NEW}) == []
+        assert harness.log.warnings == harness.log.messages and "c-0 stays as it is" in harness.log.warnings[0]
+
+    asyncio.run(test())
 
 
 def test_control_plane_machines_go_one_at_a_time(run: Run) -> None:

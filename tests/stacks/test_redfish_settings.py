@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -18,73 +17,18 @@ from stacks.sections.redfish import Redfish
 from stacks.settings import Settings, parse
 from stacks.stream import boot_artifacts
 from tests.mocks import config_text
+from tests.stacks.rack import SECRET as _SECRET
+from tests.stacks.rack import SERVERS as _SERVERS
+from tests.stacks.rack import rack as _with
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SECRET = "hunter2-canary"
 _FINGERPRINT = "sha256:" + "0123456789abcdef" * 4
-
-
-def _server(name: str, place: int, **changes: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "bmc": {"address": f"https://10.0.0.{place}"},
-        "mac": f"52:54:00:00:00:{place:02x}",
-        "address": f"192.0.2.{place}",
-        **changes,
-    }
-
-
-_SERVERS = [
-    _server("worker-4", 14),
-    *(_server(f"control-plane-{number}", 10 + number) for number in (2, 0, 1)),
-    _server("worker-0", 13),
-]
-_RACK: dict[str, Any] = {
-    "clusterName": "rack",
-    "baseDomain": "example.com",
-    "openshiftVersion": "4.21.3",
-    "platform": {
-        "type": "redfish",
-        "gateway": "192.0.2.1",
-        "prefix": 24,
-        "nameservers": ["192.0.2.53"],
-        "bmc": {"username": "ipi", "password": _SECRET},
-        "bootstrap": {"type": "lend", "server": "worker-0"},
-        "servers": _SERVERS,
-    },
-    "boot": {"streamFile": "stacks/rhcos-4.21.json", "install": {"device": {"smallest": True}}},
-    "dns": {"type": "none"},
-    "artifacts": {
-        "type": "s3",
-        "bucket": "b",
-        "region": "r",
-        "baseUrl": "https://b.example.com",
-        "accessKeyId": "a",
-        "secretAccessKey": "b",
-    },
-    "install": {"pullSecret": '{"auths":{}}'},
-}
 
 
 @pytest.fixture(scope="module")
 def certificate() -> str:
     """An authority's certificate, PEM."""
     return trustme.CA().cert_pem.bytes().decode()
-
-
-def _with(**changes: Any) -> dict[str, Any]:
-    """`platform__bmc__ca="..."` sets platform.bmc.ca; `platform__servers__0__mac` the first server's; None removes."""
-    tree = copy.deepcopy(_RACK)
-    for path, value in changes.items():
-        *parents, last = path.split("__")
-        section: Any = tree
-        for part in parents:
-            section = section[int(part)] if part.isdigit() else section.setdefault(part, {})
-        if value is None:
-            del section[last]
-        else:
-            section[last] = value
-    return tree
 
 
 def _settings(**changes: Any) -> Settings:
@@ -149,6 +93,7 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"platform__servers__0__mac": "52:54:00:00:00:AA"}, "servers[0].mac", "no MAC address in lower case", "write it"),
     ({"platform__servers__0__mac": "01:54:00:00:00:0a"}, "servers[0].mac", "a group's address", "inventory"),
     ({"platform__servers__0__address": "192.0.2.0/24"}, "servers[0].address", "no IPv4 address", "without prefix"),
+    ({"platform__servers__0__installation": -1}, "servers[0].installation", "greater than or equal to 0", "raise it"),
     ({"platform__servers__0__consent": "yes"}, "servers[0].consent", "it should be 'wipe'", "wipe: it may be"),
     ({"platform__servers__0__kernelArguments": ["a b"]}, "servers[0].kernelArguments", "not one argument", "per list"),
     ({"platform__servers__0__installDevice": {}}, "servers[0].installDevice", "it has no rule", "give one rule"),
@@ -398,6 +343,7 @@ def test_defaults() -> None:
     assert settings.reprovision.model_dump() == {
         "max_unavailable": 1,
         "consent": (),
+        "control_plane": "refuse",
         "pre_reboot_commands": (),
         "pxe_commands": (),
         "drain_timeout": 600,

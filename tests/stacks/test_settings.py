@@ -161,10 +161,18 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         "'live' or 'stream'",
         "carries",
     ),
+    (
+        "boot",
+        {"streamUrl": "https://h/s.json", "install": {"device": {"smallest": True}}, "consoles": ["tty0", "ttyUSB0"]},
+        "boot.consoles",
+        "coreos-installer does not know the console 'ttyUSB0'",
+        "any other goes to boot.kernelArguments",
+    ),
     ("boot.installDevice", "/dev/sda", "boot.installDevice", "there is no such setting", "did you mean 'install'?"),
     ("controlPlane", {"kernelArguments": ["a b"]}, "controlPlane.kernelArguments", "is not one argument", "per list"),
     ("workers", {"kernelArguments": [""]}, "workers.kernelArguments", "is not one argument", "per list item"),
     ("reprovision", {"maxUnavailable": 0}, "reprovision.maxUnavailable", "greater than or equal to 1", "how many"),
+    ("reprovision", {"controlPlane": "ignore"}, "reprovision.controlPlane", "it should be 'refuse' or 'keep'", "keep:"),
     ("reprovision", {"drainTimeout": 0}, "reprovision.drainTimeout", "greater than or equal to 1", "seconds until"),
     (
         "reprovision",

@@ -1,0 +1,305 @@
+"""What must not happen to a machine whose state is not what it seems: quorum, turns, and machines of somebody else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provider.errors import InitFailed, ProviderError, RemoteError
+from provider.installation.inputs import job_of
+from provider.installation.machine import Installed, look
+from tests.provider.fake_machine import STRANGER, FakeMachine, node_of
+from tests.provider.installation_world import OLD, PACE, Run, World, until
+
+CONTROL_PLANE: dict[str, Any] = {"role": "control-plane", "pool": "control-plane", "consent": True}
+
+
+async def control_plane(it: World) -> list[FakeMachine]:
+    return [await it.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
+
+
+def guard(it: World, machine: FakeMachine) -> None:
+    """Has a pod that may not go now, so that the machine cannot be drained."""
+    it.nodes.pod("guard", node_of(machine.name))
+    it.nodes.budgets["guard"] = "no"
+
+
+async def goes_silent(machine: FakeMachine) -> None:
+    """Does not answer any more, while its node is still Ready."""
+    changed, machine.changed = machine.changed, lambda machine: None
+    await machine.start("off")
+    machine.changed = changed
+
+
+def test_a_control_plane_machine_that_was_only_cordoned_still_counts(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = await control_plane(it)
+        guard(it, machines[0])
+        with pytest.raises(ProviderError, match="could not be drained"):
+            await it.up(machines[0], **CONTROL_PLANE)
+        it.nodes.budgets.clear()
+        await machines[1].start("off")
+        it.another_run()
+        with pytest.raises(ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-1\S* \(is not"):
+            await it.up(machines[0], **CONTROL_PLANE)
+        assert machines[0].installs == 0 and machines[0].disk == OLD
+
+    run(test)
+
+
+def test_the_others_are_asked_again_right_before_a_control_plane_machine_goes(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = await control_plane(it)
+        guard(it, machines[0])
+        waiting = asyncio.ensure_future(it.up(machines[0], drainTimeoutSeconds=20, **CONTROL_PLANE))
+        await until(lambda: bool(it.log))
+        await machines[1].start("off")
+        it.nodes.budgets.clear()
+        with pytest.raises(ProviderError, match=r"-0\S* is not taken down: while it was drained, .*-1\S* \(is not Rea"):
+            await waiting
+        assert machines[0].installs == 0 and machines[0].disk == OLD
+
+    run(test)
+
+
+def test_one_that_was_cordoned_and_is_gone_is_brought_back_first(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = await control_plane(it)
+        guard(it, machines[2])
+        with pytest.raises(ProviderError, match="could not be drained"):
+            await it.up(machines[2], **CONTROL_PLANE)
+        await machines[2].start("off")
+        it.another_run()
+        await asyncio.gather(*(it.up(machine, **CONTROL_PLANE) for machine in machines))
+        assert [entry for entry in it.log if entry.startswith("install")] == [
+            f"install control-plane-{number}" for number in (2, 0, 1)
+        ]
+
+    run(test)
+
+
+def etcd_operator(*missing: str) -> dict[str, Any]:
+    """What it says with members missing, in its own words."""
+    gone = ", ".join(f"{node_of(name)} is unhealthy" for name in missing)
+    count = f"{3 - len(missing)} of 3 members are available, {gone}" if missing else "3 members are available"
+    text = f"EtcdMembersDegraded: {count}" if missing else "EtcdMembersDegraded: No unhealthy members found"
+    return {
+        "status": {
+            "conditions": [
+                {"type": "Available", "status": "True", "message": f"StaticPods: 3\nEtcdMembersAvailable: {count}"},
+                {"type": "Degraded", "status": str(len(missing) > 1), "message": text},
+            ]
+        }
+    }
+
+
+def test_a_control_plane_machine_stays_while_etcd_misses_another_member(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = await control_plane(it)
+        for operator, told in (
+            (etcd_operator("control-plane-1"), r"etcd \(2 of 3 members are available, control-plane-1"),
+            ({}, r"etcd \(is not Available: its operator does not tell why\)"),
+        ):
+            it.nodes.etcd = lambda operator=operator: operator
+            it.another_run()
+            with pytest.raises(ProviderError, match=rf"control-plane-0\S* is not taken down: .*{told}"):
+                await it.up(machines[0], **CONTROL_PLANE)
+        assert it.log == []
+
+    run(test)
+
+
+def test_a_control_plane_machine_is_back_when_etcd_has_its_member(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = await control_plane(it)
+        it.nodes.etcd = lambda: etcd_operator(*(["control-plane-0"] if "install control-plane-0" in it.log else []))
+        text = (
+            r"-0\S* was installed and is Ready, but etcd is not whole after 3 s: 2 of 3 .*taken out of etcd.*cordoned"
+        )
+        with pytest.raises(ProviderError, match=text):
+            await it.up(machines[0], timeoutSeconds=3, **CONTROL_PLANE)
+        # No other one goes before somebody saw to it; then the same command goes on.
+        it.another_run()
+        with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*etcd \(2 of 3"):
+            await it.up(machines[1], **CONTROL_PLANE)
+        it.nodes.etcd = etcd_operator
+        it.another_run()
+        await it.up(machines[0], **CONTROL_PLANE)
+        assert it.log[-1] == f"uncordon {node_of('control-plane-0')}" and machines[0].installs == 1
+
+    run(test)
+
+
+def test_a_control_plane_machine_that_etcd_misses_is_brought_back(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = await control_plane(it)
+        guard(it, machines[0])
+        with pytest.raises(ProviderError, match=r"guard: .*leave the budget as it is"):
+            await it.up(machines[0], **CONTROL_PLANE)
+        await machines[0].start("off")
+        it.nodes.etcd = lambda: etcd_operator(*(["control-plane-0"] if not machines[0].installs else []))
+        it.another_run()
+        await it.up(machines[0], **CONTROL_PLANE)
+        assert machines[0].installs == 1
+
+    run(test)
+
+
+def test_a_worker_that_is_silent_but_ready_waits_for_its_turn(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine, other = await it.machine("worker-0", installed=OLD), await it.machine("worker-1", installed=OLD)
+        await other.start("off")
+        await goes_silent(machine)
+        with pytest.raises(ProviderError, match=r"worker-0\S* is not taken down: .*worker-1\S* \(is not Ready\)"):
+            await it.up(machine)
+        assert it.log == [] and machine.installs == 0
+
+    run(test)
+
+
+def test_a_node_that_boots_again_before_its_kubelet_starts(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        changed, machine.changed = machine.changed, lambda machine: None
+        waiting = asyncio.ensure_future(it.up(machine))
+        await until(lambda: "check worker-0" in it.log)
+        first, machine.changed = machine.boot_id, changed
+        await machine.start("disk")  # into the operating system of the cluster's release
+        await waiting
+        assert it.nodes.nodes[node_of("worker-0")]["status"]["nodeInfo"]["bootID"] == machine.boot_id != first
+
+    run(test)
+
+
+UNFINISHED: dict[str, Any] = {"generation": "", "installedAt": None, "device": None, "via": None}
+
+
+def test_an_unfinished_installation_of_a_silent_machine_asks_the_cluster_first(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = await control_plane(it)
+        it.states["control-plane-0"] = dict(UNFINISHED)
+        await machines[0].start("off")
+        with pytest.raises(
+            InitFailed, match=r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent"
+        ):
+            await it.up(machines[0], **{**CONTROL_PLANE, "consent": False})
+        await machines[1].start("off")
+        with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down: .*control-plane-1"):
+            await it.up(machines[0], **CONTROL_PLANE)
+        assert it.log == [] and machines[0].disk == OLD
+        # Made anew, it is asked as well.
+        del it.states["control-plane-0"]
+        with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down"):
+            await it.up(machines[0], **CONTROL_PLANE)
+        assert it.log == []
+
+    run(test)
+
+
+def test_a_control_plane_machine_that_was_installed_is_left_alone_while_nobody_can_be_asked(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("control-plane-0")
+        gone = {**CONTROL_PLANE, "credentials": {**it.cluster.spec(), "url": "https://127.0.0.1:1"}}
+
+        async def restart(machine_id: str) -> None:
+            raise RemoteError(f"{machine_id} cannot be restarted")
+
+        it.driver.restart = restart  # type: ignore[method-assign]
+        machine.fails["systemctl reboot"] = "no"
+        with pytest.raises(InitFailed, match="cannot be restarted"):
+            await it.up(machine, **gone)
+        assert it.states["control-plane-0"]["generation"] == "" and it.states["control-plane-0"]["installedAt"]
+        await machine.start("off")
+        it.upload(machine)
+        it.another_run()
+        text = r"control-plane-0 is not installed again: it was installed before and does not answer .*127\.0\.0\.1:1"
+        with pytest.raises(InitFailed, match=text):
+            await it.up(machine, **gone)
+        assert it.log.count("network boot control-plane-0") == 1 and it.states["control-plane-0"]["installedAt"]
+        # What was never installed has no cluster to ask.
+        it.states["control-plane-0"] = dict(UNFINISHED)
+        machine.fails.clear()
+        it.another_run()
+        assert (await it.up(machine, **gone))["via"] == "network boot"
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("sudo", "certificate", "joined"),
+    [('shift; exec "$@"', True, True), ('shift; exec "$@"', False, False), ("exit 1", False, True)],
+)
+def test_a_machine_that_does_not_tell_may_have_joined(
+    run: Run, tmp_path: Path, sudo: str, certificate: bool, joined: bool
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "sudo").write_text(f"#!/bin/sh\n{sudo}\n")
+    (programs / "sudo").chmod(0o755)
+    pem = tmp_path / "kubelet.pem"
+    if certificate:
+        pem.symlink_to("gone")
+
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        answer = machine._run  # type: ignore[attr-defined]
+
+        def really(command: str, given: str) -> tuple[int, str]:
+            if "kubelet-client-current.pem" not in command:
+                return answer(command, given)
+            command = command.replace("/var/lib/kubelet/pki/kubelet-client-current.pem", str(pem))
+            path = f"{programs}:{os.environ['PATH']}"
+            done = subprocess.run(["sh", "-c", command], env={"PATH": path}, capture_output=True, text=True, check=True)
+            return 0, done.stdout
+
+        machine._run = really  # type: ignore[attr-defined,method-assign]
+        seen = await look(job_of(it.inputs(machine)))
+        assert isinstance(seen, Installed) and seen.joined is joined
+
+    run(test)
+
+
+def test_a_machine_that_answers_as_somebody_else_is_not_reset(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        await machine.start("stranger")
+        text = (
+            r"worker-0 \(worker-0/uuid, BMC https://10\.0\.0\.1\) is left as it is: at 127\.0\.0\.1 SSH answers with"
+            rf" host key {re.escape(STRANGER.get_fingerprint())}, .*set `consent: wipe` for this server"
+        )
+        with pytest.raises(InitFailed, match=text):
+            await it.up(machine)
+        it.states["worker-0"] = {**UNFINISHED, "generation": OLD}
+        it.nodes.add(node_of("worker-0"))
+        with pytest.raises(ProviderError, match=text):
+            await it.up(machine)
+        assert it.log == [] and machine.running == "stranger"
+        del it.states["worker-0"], it.nodes.nodes[node_of("worker-0")]
+        assert (await it.up(machine, accept="wipe"))["via"] == "network boot"
+
+    run(test)
+
+
+def test_a_machine_in_its_first_boot_is_given_time(run: Run) -> None:
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0")
+        there: list[list[str]] = []
+        machine.changed = lambda it_: there.append(it.uploaded()) if it_.running == "disk" else None
+        await it.up(machine)
+        await until(lambda: machine.running == "disk")
+        # Before it was restarted, what installs it was withdrawn: so a run that follows a killed one knows.
+        assert there == [[]]
+        del it.states["worker-0"], it.log[:]
+        await machine.start("firmware")
+        waiting = asyncio.ensure_future(it.up(machine))
+        await asyncio.sleep(3 * PACE.patience)
+        await machine.start("disk")
+        assert (await waiting)["via"] == "found" and it.log == ["boot disk worker-0"]
+
+    run(test)
