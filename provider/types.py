@@ -874,7 +874,7 @@ class InstallationArgs:
     """Shell commands run on the drained node before it goes; run again by an update that follows a killed one."""
     pxe_commands: Sequence[pulumi.Input[str]] = ()
     """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
-    has MACHINE, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
+    has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
     check: pulumi.Input[str] | None = None
     """Shell script run on the node once it is installed again, before it takes pods; anything but 0 ends the roll."""
     log_directory: pulumi.Input[str] | None = None

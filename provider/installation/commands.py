@@ -30,7 +30,8 @@ async def before_reboot(job: Job, status: Status, *, timeout: float) -> None:
 
 async def boot_by_commands(job: Job, environment: dict[str, str], status: Status, *, timeout: float) -> None:
     """Runs `pxeCommands` here, each by `sh -c`; what is secret is in their environment only."""
-    values = {"MACHINE": job.hostname, "NODE": job.node, "MAC": job.mac or "", "ADDRESS": job.address, **environment}
+    names = {"MACHINE": job.hostname, "DOMAIN": job.cluster, "NODE": job.node}
+    values = {**names, "MAC": job.mac or "", "ADDRESS": job.address, **environment}
     password = values.get("BMC_PASSWORD")
     for number, command in enumerate(job.pxe_commands, start=1):
         await status.live(f"running command {number} of {len(job.pxe_commands)} to boot {job.hostname}")

@@ -94,12 +94,13 @@ class Reprovision(Section):
         " an error; keep: they stay as they are, with a warning, and workers go on",
     )
     pre_reboot_commands: tuple[str, ...] = Field(
-        default=(), strict=False, description="commands run on a drained node over SSH, as root, before it reboots"
+        default=(), strict=False, description="commands run on a drained node over SSH, as user core, before it reboots"
     )
     pxe_commands: tuple[str, ...] = Field(
         default=(),
         strict=False,
         description="commands run where `up` runs, to boot a machine from the network that neither SSH nor its BMC"
-        " reaches; MACHINE, HOSTNAME, MAC and ADDRESS are in their environment",
+        " reaches; MACHINE, DOMAIN, NODE, MAC, ADDRESS and BMC_ADDRESS, BMC_USERNAME, BMC_PASSWORD are in their"
+        " environment",
     )
     drain_timeout: int = Field(default=600, ge=1, description="seconds until a node must be drained; then it stops")

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ class FakeMachine:
                 self.port,
                 server_host_keys=[keys[what]],
                 authorized_client_keys=asyncssh.import_authorized_keys(ssh.public(CLIENT)),
-                process_factory=self._session,
+                process_factory=partial(self._session, self.boot_id),
             )
 
     def later(self, what: str) -> None:
@@ -122,9 +123,13 @@ class FakeMachine:
         await asyncio.gather(*self._tasks)
         await self.start("off")
 
-    async def _session(self, process: asyncssh.SSHServerProcess[str]) -> None:
+    async def _session(self, boot_id: str, process: asyncssh.SSHServerProcess[str]) -> None:
         command = str(process.command)
-        status, text = self._run(command, await process.stdin.read() if command.endswith(" -s") else "")
+        given = await process.stdin.read() if command.endswith(" -s") else ""
+        if boot_id != self.boot_id:  # the system that was logged in to is gone, and does not speak for the next one
+            process.get_extra_info("connection").abort()
+            return
+        status, text = self._run(command, given)
         process.stdout.write(text)
         process.exit(status)
 

@@ -10,7 +10,7 @@ import pytest
 
 from provider.errors import InvalidInputs, ProviderError
 from provider.values import UNKNOWN
-from tests.provider.fake_machine import FakeMachine, node_of
+from tests.provider.fake_machine import CLUSTER, FakeMachine, node_of
 from tests.provider.harness import Harness, Resource
 from tests.provider.installation_world import NEW, OLD, Run, World, until
 
@@ -67,16 +67,15 @@ def test_by_the_users_commands_where_nothing_else_is_left(run: Run, tmp_path: An
         machine.fails["kexec"] = "no kexec"
         it.driver.silent = True
         seen = tmp_path / "seen"
-        command = (
-            f'echo "$MACHINE $NODE $MAC $ADDRESS $BMC_ADDRESS $BMC_USERNAME" >{seen}; echo "$BMC_PASSWORD"; exit 4'
-        )
+        told = "$MACHINE $DOMAIN $NODE $MAC $ADDRESS $BMC_ADDRESS $BMC_USERNAME"
+        command = f'echo "{told}" >{seen}; echo "$BMC_PASSWORD"; exit 4'
         with pytest.raises(
             ProviderError, match=r"command 2 of .*pxeCommands` ended with 4.*said: \[secret\]"
         ) as caught:
             await it.up(machine, pxeCommands=["true", command])
         assert "pass\n" not in str(caught.value) and "silent" not in str(caught.value)
         assert seen.read_text() == (
-            f"worker-0 {node_of('worker-0')} {machine.mac} 127.0.0.1 https://10.0.0.1 operator\n"
+            f"worker-0 {CLUSTER} {node_of('worker-0')} {machine.mac} 127.0.0.1 https://10.0.0.1 operator\n"
         )
         assert "worker-0/uuid (BMC https://10.0.0.1) does not answer" in str(caught.value)
         # The node was left cordoned, and the next run goes on.
