@@ -791,6 +791,8 @@ class InstalledSystemArgs:
     """Consoles, `ttyS0,115200n8`."""
     ignition: pulumi.Input[str]
     """Digest of its Ignition."""
+    install_device: pulumi.Input[Mapping[str, Any]]
+    """The rules that its disk meets: as long as they stay, it stays on its disk."""
     installation: pulumi.Input[int] = 0
     """A number that is raised to have the same installed once more."""
 
@@ -800,6 +802,7 @@ class InstalledSystemArgs:
             "kernelArguments": self.kernel_arguments,
             "consoles": self.consoles,
             "ignition": self.ignition,
+            "installDevice": self.install_device,
             "installation": self.installation,
         }
 

@@ -171,6 +171,7 @@ class Installers:
                 kernel_arguments=system.shown.apply(lambda shown: list(shown["kernelArguments"])),
                 consoles=list(consoles(self._boot)),
                 ignition=system.shown.apply(lambda shown: str(shown["ignition"])),
+                install_device=self._settings.install_device(self._machine(hostname)).rules,
                 installation=server.installation if server else 0,
             ),
             live=LiveSystemArgs(

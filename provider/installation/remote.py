@@ -10,8 +10,8 @@ from provider import boot_tree
 from provider.artifact_stores import open_store, persistently
 from provider.configuration import Settings
 from provider.errors import ProviderError
+from provider.installation import occasion
 from provider.installation.inputs import Job
-from provider.installation.validity import limited
 from provider.platforms import open_driver
 from provider.resource import Context
 from provider.status import Status
@@ -69,7 +69,7 @@ class _Redfish:
 
     async def prepare(self) -> None:
         job = self._job
-        await boot_tree.publish(self._settings, job.mac or "", limited(job, job.script or ""), job.chain or "")
+        await boot_tree.publish(self._settings, job.mac or "", occasion.script(job, job.script or ""), job.chain or "")
 
     async def enter(self) -> None:
         async with self._driver() as driver:
