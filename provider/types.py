@@ -848,7 +848,7 @@ class InstallationArgs:
     mac: pulumi.Input[str] | None = None
     """MAC address of the interface that boots; with `redfish`."""
     script: pulumi.Input[str] | None = None
-    """iPXE script that boots the live system; with `redfish`. Secret."""
+    """iPXE script that boots the live system: published anew whenever the machine is sent there. Secret."""
     chain: pulumi.Input[str] | None = None
     """Text of the site's `boot.ipxe`; with `redfish`."""
     user_data: pulumi.Input[str] | None = None

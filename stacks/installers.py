@@ -182,7 +182,7 @@ class Installers:
             live_host_key=self._access.public_host_key(installer.live_name(self._settings.full(hostname))),
             places=prepared.places,
             mac=server.mac if server else None,
-            script=prepared.script if server else None,
+            script=prepared.script,
             chain=site.chain_script() if server else None,
             user_data=None if server else system.pointer,
             accept=_accept(server),
