@@ -848,6 +848,8 @@ class InstalledSystemArgs:
     """Consoles, `ttyS0,115200n8`."""
     ignition: pulumi.Input[str]
     """Digest of its Ignition."""
+    install_device: pulumi.Input[Mapping[str, Any]]
+    """The rules that its disk meets: as long as they stay, it stays on its disk."""
     installation: pulumi.Input[int] = 0
     """A number that is raised to have the same installed once more."""
 
@@ -857,6 +859,7 @@ class InstalledSystemArgs:
             "kernelArguments": self.kernel_arguments,
             "consoles": self.consoles,
             "ignition": self.ignition,
+            "installDevice": self.install_device,
             "installation": self.installation,
         }
 
@@ -905,7 +908,7 @@ class InstallationArgs:
     mac: pulumi.Input[str] | None = None
     """MAC address of the interface that boots; with `redfish`."""
     script: pulumi.Input[str] | None = None
-    """iPXE script that boots the live system; with `redfish`. Secret."""
+    """iPXE script that boots the live system: published anew whenever the machine is sent there. Secret."""
     chain: pulumi.Input[str] | None = None
     """Text of the site's `boot.ipxe`; with `redfish`."""
     user_data: pulumi.Input[str] | None = None

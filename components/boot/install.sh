@@ -6,6 +6,9 @@
 #   - a finished installation is known by its marker on the boot partition, and is not touched;
 #   - one in progress by a claim in the disk's last MiB, where coreos-installer writes nothing. The claim is believed only
 #     while the first MiB is empty (coreos-installer writes it after all others), or CoreOS without a marker is there.
+# A machine that was installed before is known by its marker on any disk, by the claim, and by `metal-ipi.device` on the
+# kernel's command line: the disk that it is installed on, as its resource has it; empty where that is not known, or
+# another one is wanted. Its data stays: listed disks are not wiped again, and no other disk is taken without consent.
 set -Eeuo pipefail
 shopt -s nullglob inherit_errexit
 umask 022
@@ -16,7 +19,7 @@ rules=/etc/metal-ipi/install-rules.json
 pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0018
 state=/run/metal-ipi
 mib=1048576
-device='' stable='' step='looking at the disks'
+device='' stable='' step='looking at the disks' recorded='' before=''
 
 status() { # state [reason remedy]
     jq -cn --arg state "$1" --arg generation "$GENERATION" --arg device "$device" --arg stable "$stable" \
@@ -30,6 +33,15 @@ fail() { # reason remedy [state]
     trap - ERR
     status "${3-failed}" "$1" "$2"
     exit 1
+}
+
+kernel_argument() { # name; prints its value, fails where it is not given
+    local argument found='' value=''
+    for argument in $(</proc/cmdline); do
+        case $argument in "$1"=*) found=yes value=${argument#*=} ;; esac
+    done
+    printf %s "$value"
+    [ -n "$found" ]
 }
 
 # Every disk as JSON: what lsblk and udev say of it, and in `never` why it is no disk to write to (empty: it may be).
@@ -98,13 +110,20 @@ described() { # reads disks
 }
 
 choose_device() {
-    local wanted found waited=0
+    local wanted found seen='' listed steady=0 waited=0
     wanted=$(jq -c .device "$rules")
-    while :; do
+    while :; do # a controller may still be starting, and a rule mean another disk until then
         disks=$(list_disks)
         found=$(matching "$wanted")
-        if [ "$found" != '[]' ] || [ "$waited" -ge "${DISK_WAIT:-30}" ]; then break; fi
-        sleep 1 # a controller may still be starting
+        listed=$(jq -c 'map([.path, .size])' <<<"$disks")
+        if [ "$listed" = "$seen" ]; then steady=$((steady + 1)); else steady=0 seen=$listed; fi
+        if [ "$waited" -ge "${DISK_WAIT:-30}" ]; then break; fi
+        if [ -n "$recorded" ]; then
+            if jq -e --arg link "$recorded" 'any(.links | index([$link]))' <<<"$found" >/dev/null; then break; fi
+        elif [ "$found" != '[]' ] && [ "$steady" -ge 5 ]; then
+            break
+        fi
+        sleep 1
         waited=$((waited + 1))
     done
     case $(jq length <<<"$found") in
@@ -116,37 +135,42 @@ choose_device() {
     esac
     disk=$(jq -c '.[0]' <<<"$found")
     device=$(jq -r .path <<<"$disk")
-    size=$(jq .size <<<"$disk")
     stable=$(jq -r '.path as $path | .links | [(.[] | select(test("/by-id/(wwn-|nvme-eui)"))),
         (.[] | select(test("/by-id/"))), (.[] | select(test("/by-path/"))), $path][0]' <<<"$disk")
 }
 
 choose_others() { # which other disks are to be wiped
-    local sets set found
+    local sets set found path keep=''
     others=()
     sets=$(jq -c '.wipe[]' "$rules")
     [ -n "$sets" ] || return 0
+    if [ -n "$before" ] && [ "$ACCEPT" != wipe ]; then keep=yes; fi
     while read -r set; do
-        found=$(matching "$set")
-        [ "$found" != '[]' ] || fail "no disk is $set, which is listed to be wiped; there are: $(described <<<"$disks")" \
+        found=$(matching "$set" | jq -r '.[].path')
+        [ -n "$found$keep" ] || fail "no disk is $set, which is listed to be wiped; there are: $(described <<<"$disks")" \
             'correct wipeDisks'
-        if jq -e --arg device "$device" 'any(.path == $device)' <<<"$found" >/dev/null; then
-            fail "$set, which is listed to be wiped, is $device, the disk to install to" 'correct wipeDisks'
-        fi
-        mapfile -t -O "${#others[@]}" others < <(jq -r '.[].path' <<<"$found")
+        for path in $found; do
+            [ "$path" != "$device" ] ||
+                fail "$set, which is listed to be wiped, is $device, the disk to install to" 'correct wipeDisks'
+            if [ -z "$keep" ] || is_ours "$(marker_of "$path")"; then
+                others+=("$path")
+            else
+                echo "$path is listed to be wiped, and left alone: this machine was installed before"
+            fi
+        done
     done <<<"$sets"
-    mapfile -t others < <(printf '%s\n' "${others[@]}" | sort -u)
+    mapfile -t others < <(printf '%s\n' "${others[@]}" | sort -u | sed '/^$/d')
 }
 
-boot_partition() { # prints the device of the file system with label boot, if there is one
-    lsblk --json --bytes --output NAME,PATH,TYPE,LABEL "$device" |
+boot_partition() { # disk; prints the device of the file system with label boot, if there is one
+    lsblk --json --bytes --output NAME,PATH,TYPE,LABEL "$1" |
         jq -r '[.blockdevices[].children // [] | .[] | select(.type == "part" and .label == "boot").path][0] // empty'
 }
 
-with_boot() { # mount options, command...
-    local partition options=$1 result=0
-    shift
-    partition=$(boot_partition)
+with_boot() { # disk, mount options, command...
+    local partition options=$2 result=0
+    partition=$(boot_partition "$1")
+    shift 2
     [ -n "$partition" ] || return 1
     mkdir -p "$state/boot"
     mount -o "$options,nodev,nosuid,noexec" "$partition" "$state/boot" || return 1
@@ -165,15 +189,35 @@ write_marker() {
         sync "$marker.new" && mv -f "$marker.new" "$marker" && sync -f "$marker"
 }
 
-claim() { printf 'metal-ipi installs %s of %s here\n' "$MACHINE" "$CLUSTER"; }
-claimed() { [ "$(last_mib | tr -d '\0')" = "$(claim)" ]; }
-first_mib() { dd if="$device" bs="$mib" count=1 status=none; }
-last_mib() { dd if="$device" bs="$mib" skip=$((size - mib)) iflag=skip_bytes status=none; }
+claim() { printf 'metal-ipi installs %s of %s here%s\n' "$MACHINE" "$CLUSTER" "${1:+ again}"; } # [whether again]
+claim_on() { last_mib "$1" | tr -d '\0'; }
+claimed() { local found; found=$(claim_on "$1"); [ "$found" = "$(claim)" ] || [ "$found" = "$(claim again)" ]; }
+size_of() { jq --arg path "$1" '.[] | select(.path == $path).size' <<<"$disks"; }
+first_mib() { dd if="$1" bs="$mib" count=1 status=none; }
+last_mib() { dd if="$1" bs="$mib" skip=$(($(size_of "$1") - mib)) iflag=skip_bytes status=none; }
 empty() { cmp -s -n "$mib" - /dev/zero; }
+write_first_mib() { write_mib "$1" 0; }
+write_last_mib() { write_mib "$1" $(($(size_of "$1") - mib)); }
 write_mib() { # disk offset; reads what stands in front, the rest becomes zero
     cat >"$state/mib"
     truncate -s "$mib" "$state/mib"
     dd if="$state/mib" of="$1" bs="$mib" seek="$2" oflag=seek_bytes conv=notrunc,fsync status=none
+}
+
+marker_of() { # disk; what its boot partition says of itself, nothing where it says nothing
+    # Without its journal's replay nothing is written; what is claimed is ours, and may be repaired.
+    with_boot "$1" ro,norecovery read_marker 2>/dev/null ||
+        { claimed "$1" && with_boot "$1" ro read_marker 2>/dev/null; } || true
+}
+
+is_ours() { # marker
+    [ -n "$1" ] && # jq -e has nothing against no input at all
+        jq -e --arg cluster "$CLUSTER" --arg machine "$MACHINE" '.cluster == $cluster and .machine == $machine' \
+            <<<"$1" >/dev/null 2>&1
+}
+
+begun() { # disk; whether an installation of this machine was begun there and did not end
+    claimed "$1" && { first_mib "$1" | empty || with_boot "$1" ro unfinished; }
 }
 
 # What is on the disk, in words; nothing for an empty one.
@@ -184,43 +228,81 @@ content() {
         jq -r '(.children // [])[] | .. | objects | select(.path?) |
             "\(.path) with \(.fstype // "unknown content")\(if .label then " \(.label)" else "" end)"' <<<"$disk"
     } | paste -sd, | sed 's/,/, /g')
-    if [ -z "$found" ] && ! { first_mib | empty && last_mib | empty; }; then
+    if [ -z "$found" ] && ! { first_mib "$device" | empty && last_mib "$device" | empty; }; then
         found='data of no known kind'
     fi
     printf %s "$found"
 }
 
+installed_before() {
+    local path
+    if [ -n "$before" ]; then return; fi
+    while read -r path; do
+        if is_ours "$(marker_of "$path")"; then before=yes; fi
+    done < <(jq -r '.[] | select(.never == "").path' <<<"$disks")
+    if begun "$device" && [ "$(claim_on "$device")" = "$(claim again)" ]; then before=yes; fi
+}
+
 # Whether the disk may be overwritten; ends with "done" when that has happened already.
 check_content() {
     local marker found
-    # Without its journal's replay nothing is written; what is claimed is ours, and may be repaired.
-    marker=$(with_boot ro,norecovery read_marker 2>/dev/null) ||
-        { claimed && marker=$(with_boot ro read_marker 2>/dev/null); } || marker=''
-    if [ -n "$marker" ] && jq -e --arg cluster "$CLUSTER" --arg machine "$MACHINE" \
-        '.cluster == $cluster and .machine == $machine' <<<"$marker" >/dev/null 2>&1; then
+    marker=$(marker_of "$device")
+    if is_ours "$marker"; then
         if [ "$(jq -r .generation <<<"$marker")" = "$GENERATION" ]; then
-            if claimed; then write_mib "$device" $((size - mib)) </dev/null; fi # power was lost in the very last moment
+            if claimed "$device"; then write_last_mib "$device" </dev/null; fi # power was lost in the very last moment
             step='it was installed already'
             status 'done'
             exit 0
         fi
         return
     fi
-    if [ "$ACCEPT" = wipe ]; then return; fi
-    if claimed && { first_mib | empty || with_boot ro unfinished; }; then return; fi
+    if [ "$ACCEPT" = wipe ] || begun "$device"; then return; fi
+    check_recorded
+    if [ "$ACCEPT" = new ] && [ -z "$before" ]; then return; fi
     found=$(content)
     if [ -n "$found" ]; then
         fail "$device ($stable) is not empty, and not an installation of this machine: $found${marker:+; it says of itself: $marker}" \
-            'look at what is there; if it may go, give consent (consent: wipe) for this server'
+            "look at what is there; if it may go, $consent"
     fi
 }
 
+check_recorded() { # the rule may choose another disk than before because that one is late, or dead
+    local there
+    if [ -z "$recorded" ] || jq -e --arg link "$recorded" '.links | index([$link])' <<<"$disk" >/dev/null; then
+        return 0
+    fi
+    there=$(jq -r --arg link "$recorded" '.[] | select(.links | index([$link])).path' <<<"$disks")
+    if [ -n "$there" ]; then
+        fail "this machine is installed on $recorded ($there), and $(jq -c .device "$rules") now means $device ($stable)" \
+            "name the one that is wanted in boot.install.device (or the installDevice of this server), by byId"
+    fi
+    fail "this machine is installed on $recorded, which is not there; $(jq -c .device "$rules") now means $device ($stable);\
+ there are: $(described <<<"$disks")" "see why that disk is missing; if it is gone for good, $consent"
+}
+
+# With two file systems labelled boot the first boot of CoreOS ends in an error (coreos-unique-boot.service), or the
+# firmware starts the wrong one.
+check_others() {
+    local other marker what
+    while read -r other; do
+        if [[ " ${others[*]} " = *" $other "* ]]; then continue; fi
+        marker=$(marker_of "$other")
+        what='a file system with label boot'
+        if is_ours "$marker"; then
+            what="an earlier installation of this machine ($(jq -r .generation <<<"$marker"))"
+        elif [ -n "$marker" ]; then
+            what="an installation that says of itself: $marker"
+        fi
+        fail "another disk than $device, which is to be installed to, holds $what, and CoreOS starts from neither of two:\
+ $(jq -c --arg path "$other" 'map(select(.path == $path))' <<<"$disks" | described)" \
+            'if what is there may go, list that disk in wipeDisks; else take it out of the machine'
+    done < <(jq -r --arg device "$device" '.[] | select(.path != $device)
+        | select([.. | objects | select(.label? == "boot")] | length > 0).path' <<<"$disks")
+}
+
 check_expiry() { # whoever published or started this says on the kernel's command line until when it may be used
-    local argument not_after='' now
-    for argument in $(</proc/cmdline); do
-        case $argument in metal-ipi.not-after=*) not_after=${argument#*=} ;; esac
-    done
-    [ -n "$not_after" ] || return 0
+    local not_after now
+    not_after=$(kernel_argument metal-ipi.not-after) || return 0
     [[ $not_after =~ ^[0-9]+$ ]] ||
         fail "the installer's end of validity is no number: '$not_after'" 'run up again' expired
     now=$(date +%s)
@@ -251,16 +333,15 @@ fetch_image() {
 }
 
 wipe_others() {
-    local other bytes part
+    local other part
     for other in "${others[@]}"; do
         step="wiping $other"
         status installing
         while read -r part; do wipefs --all --quiet "$part"; done < <(jq -r --arg path "$other" \
             '.[] | select(.path == $path) | (.children // [])[] | .. | objects | .path? // empty' <<<"$disks")
         wipefs --all --quiet "$other"
-        bytes=$(jq --arg path "$other" '.[] | select(.path == $path).size' <<<"$disks")
-        write_mib "$other" 0 </dev/null
-        write_mib "$other" $((bytes - mib)) </dev/null
+        write_first_mib "$other" </dev/null
+        write_last_mib "$other" </dev/null
     done
 }
 
@@ -284,13 +365,18 @@ await_bootkube() {
     ignition=(--ignition-file "$state/disk.ign")
 }
 
+claim_device() {
+    step="claiming $device"
+    status installing
+    claim "$before" | write_last_mib "$device"
+    write_first_mib "$device" </dev/null
+}
+
 install_system() {
     local options=("${ignition[@]}") file
     for file in /etc/coreos/installer.d/*; do options+=(--config-file "$file"); done
     step="coreos-installer writes $device"
     status installing
-    claim | write_mib "$device" $((size - mib))
-    write_mib "$device" 0 </dev/null
     coreos-installer install "${options[@]}" "${image[@]}" "$device" >"$state/coreos-installer.log" 2>&1 ||
         fail "coreos-installer failed: $(tr '\r' '\n' <"$state/coreos-installer.log" | tail -n 3 | paste -sd' ')" \
             'correct the cause and run up again; the disk holds no system now'
@@ -300,14 +386,14 @@ mark_installation() {
     local waited=0
     step='writing the marker'
     status installing
-    until udevadm settle && [ -n "$(boot_partition)" ]; do
+    until udevadm settle && [ -n "$(boot_partition "$device")" ]; do
         [ "$waited" -lt 15 ] || fail "$device has no file system with label boot after the installation" \
             'this is no CoreOS image, or its partitions are not seen: look at lsblk on the live system'
         sleep 1
         waited=$((waited + 1))
     done
-    with_boot rw write_marker
-    write_mib "$device" $((size - mib)) </dev/null
+    with_boot "$device" rw write_marker
+    write_last_mib "$device" </dev/null
 }
 
 mkdir -p "$state"
@@ -315,13 +401,21 @@ exec 9>"$state/lock"
 flock 9
 trap 'fail "install.sh failed at line $LINENO: $BASH_COMMAND" "look at journalctl -u metal-ipi-install on the live system"' ERR
 status waiting
+case $ACCEPT in # empty, wipe, or new: whatever is on a machine's disks that was just ordered
+new) consent='have the machine made anew (pulumi up --replace with its URN)' ;;
+*) consent='give consent for this server (consent: wipe)' ;;
+esac
+if recorded=$(kernel_argument metal-ipi.device); then before=yes; fi
 udevadm settle
 choose_device
+installed_before
 check_content
 check_expiry
 choose_others
+check_others
 fetch_image
 await_bootkube
+claim_device
 wipe_others
 install_system
 mark_installation

@@ -125,9 +125,10 @@ class InstallPlan:
     in_place: InPlace | None = None
     """The cluster that the live system bootstraps first."""
     wipe_disks: tuple[Rules, ...] = ()
-    """Which other disks are emptied; no others are ever written."""
-    accept: Literal["empty", "wipe"] = "empty"
-    """`wipe`: whatever is on the disk may go. `empty`: only nothing, or this machine's own earlier installation."""
+    """Which other disks are emptied, unless the machine was installed before; no others are ever written."""
+    accept: Literal["empty", "new", "wipe"] = "empty"
+    """`wipe`: whatever is on the disk and on `wipe_disks` may go. `new`: likewise, until it was installed once.
+    `empty`: only nothing, or this machine's own earlier installation."""
     image: Artifact | None = None
     """The disk image; None installs the one that the live system carries."""
     consoles: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ class MachineInstallation:
     mac: str | None = None
     """Of the interface that boots, where the site's boot tree is used."""
     script: pulumi.Input[str] | None = None
-    """Its iPXE script there; secret."""
+    """Its iPXE script; secret."""
     chain: str | None = None
     """The boot tree's first script."""
     user_data: pulumi.Input[str] | None = None

@@ -85,6 +85,9 @@ class Job:
     log_directory: str | None
     timeout: float
     valid_hours: float
+    recorded: str | None = None
+    """The disk that it is installed on; empty where that is not known, or another one is wanted; None where it never
+    was installed. Of the state, not of the inputs."""
 
     @property
     def installed(self) -> Node:
@@ -127,7 +130,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
                 "maxUnavailable", "members", "credentials", "drainTimeoutSeconds", "preRebootCommands", "pxeCommands",
                 "check", "logDirectory", "timeoutSeconds", "validHours")  # fmt: skip
     runs = reader.section("runs")
-    runs.only("release", "kernelArguments", "consoles", "ignition", "installation")
+    runs.only("release", "kernelArguments", "consoles", "ignition", "installation", "installDevice")
     address = reader.text("address", pattern=r"[\d.]+", what="an IPv4 address")
     job = Job(
         platform=reader.text("platform", pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS)),

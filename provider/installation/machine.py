@@ -15,8 +15,8 @@ from typing import Any
 
 from provider.gates import Node
 from provider.gates.ssh import NotYet, WrongHostKey, run
+from provider.installation import occasion
 from provider.installation.inputs import Job
-from provider.installation.validity import end_of
 
 _STATUS = "/run/metal-ipi/install.json"
 _MARKER = "/etc/metal-ipi/installation.json"
@@ -166,7 +166,7 @@ def kexec_script(job: Job) -> str:
         f"fetch {name} {shlex.quote(file.url)} {file.sha256}"
         for name, file in (("kernel", job.live.kernel), ("initramfs", job.live.initramfs))
     )
-    arguments = shlex.quote(f"--command-line={' '.join((*job.live.arguments, end_of(job)))}")
+    arguments = shlex.quote(f"--command-line={' '.join((*job.live.arguments, *occasion.arguments(job)))}")
     return f"""set -euo pipefail
 command -v kexec >/dev/null || {{ echo "the node has no kexec" >&2; exit 1; }}
 directory=$(TMPDIR=${{TMPDIR:-/var/tmp}} mktemp -d -t metal-ipi-kexec.XXXXXX)

@@ -10,8 +10,8 @@ from provider import boot_tree
 from provider.artifact_stores import open_store, persistently
 from provider.configuration import Settings
 from provider.errors import ProviderError
+from provider.installation import occasion
 from provider.installation.inputs import Job
-from provider.installation.validity import limited
 from provider.platforms import open_driver
 from provider.resource import Context
 from provider.status import Status
@@ -74,7 +74,7 @@ class _Redfish:
 
     async def prepare(self) -> None:
         job = self._job
-        await boot_tree.publish(self._settings, job.mac or "", limited(job, job.script or ""), job.chain or "")
+        await boot_tree.publish(self._settings, job.mac or "", occasion.script(job, job.script or ""), job.chain or "")
 
     async def enter(self) -> None:
         async with self._driver() as driver:
@@ -121,19 +121,28 @@ class _EquinixMetal:
         self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
 
     async def prepare(self) -> None:
-        job = self._job
+        job, url = self._job, self._job.ipxe_script_url
+        if job.script and job.artifacts:  # the one that it was ordered with says nothing of now
+            section, name = self._settings.need_artifacts(), self._script_name
+            store, directory = open_store(section), job.artifacts[0].directory
+            files = {name: occasion.script(job, job.script).encode()}
+            await persistently(lambda: store.put(directory, files), self._status.live)
+            url = f"{section.boot_base_url}/{directory}/{name}"
         async with self._driver() as driver:
-            await driver.describe(job.machine_id, user_data=job.user_data, ipxe_script_url=job.ipxe_script_url)
+            await driver.describe(job.machine_id, user_data=job.user_data, ipxe_script_url=url)
 
     async def enter(self) -> None:
         async with self._driver() as driver:
             await driver.reinstall(self._job.machine_id)
 
     async def withdraw(self) -> None:
-        return  # a machine that is not always booted from the network boots its disk
+        """A machine that is not always booted from the network boots its disk all the same."""
+        if self._job.artifacts:
+            store, directory = open_store(self._settings.need_artifacts()), self._job.artifacts[0].directory
+            await persistently(lambda: store.delete(directory, [self._script_name]), self._status.live)
 
     async def boot_disk(self) -> None:
-        return  # likewise
+        return  # it does by itself
 
     async def restart(self) -> None:
         async with self._driver() as driver:
@@ -158,6 +167,10 @@ class _EquinixMetal:
 
     def environment(self) -> dict[str, str]:
         return {}
+
+    @property
+    def _script_name(self) -> str:
+        return f"{self._job.hostname}.ipxe"
 
     def _driver(self) -> AbstractAsyncContextManager[Any]:
         return self._opener("equinix-metal", self._settings, self._status)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -26,6 +28,8 @@ from provider.values import UNKNOWN, has_unknown
 _COMPUTED = ("generation", "installedAt", "device", "via")
 _ANOTHER = frozenset({"platform", "machineId", "hostname", "cluster"})
 """Inputs that make it another machine."""
+_STABLE = re.compile(r"/dev/disk/by-(id|path)/[\w.:+=@,-]+")
+"""A disk's name that stays, and that kernel and iPXE take as it is."""
 
 
 class Installation(ResourceType):
@@ -76,6 +80,7 @@ class Installation(ResourceType):
             await withdraw_files(context, job)
         if old.get("generation") == new.get("generation") or _stays(old, new):
             return {key: old.get(key) for key in _COMPUTED}
+        job = replace(job, recorded=_recorded(old, new))
         if not old.get("generation"):
             return await self._install(context, resource_id, job, old=old)
         try:
@@ -97,7 +102,7 @@ class Installation(ResourceType):
 
     async def _install(self, context: Context, resource_id: str, job: Job, *, old: Values | None) -> Values:
         """The first installation, begun by an earlier run where there is an `old` state, which tells what it left."""
-        partial = {key: (old or {}).get(key) for key in _COMPUTED} | {"generation": ""}
+        partial = {key: (old or {}).get(key) for key in _COMPUTED} | {"generation": "", "device": job.recorded or None}
         try:
             return await self._install_first(context, job, partial, again=old is not None)
         except BaseException as error:  # after a cancellation too, what was published is to be found again
@@ -147,6 +152,15 @@ class Installation(ResourceType):
         return _outputs(job, await Reprovisioning(context, job, remote, roll, self._pace).run())
 
 
+def _recorded(old: Values, new: Values) -> str | None:
+    """The disk that the machine is installed on, for its installer to keep to; see `Job.recorded`."""
+    if not old.get("installedAt"):
+        return None
+    device = str(old.get("device") or "")
+    was, wanted = ((values.get("runs") or {}).get("installDevice") for values in (old, new))
+    return device if was == wanted and _STABLE.fullmatch(device) else ""
+
+
 def _stays(old: Values, new: Values) -> bool:
     """Whether it is a control plane machine that is to go on with what it runs, until somebody consents."""
     wanted = bool(new.get("keep")) and new.get("role") == CONTROL_PLANE and not new.get("consent")
@@ -171,7 +185,7 @@ def _outputs(job: Job, outcome: Outcome) -> Values:
     return {
         "generation": job.generation,
         "installedAt": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "device": outcome.device or None,
+        "device": outcome.device or job.recorded or None,
         "via": outcome.via,
     }
 

@@ -43,8 +43,11 @@ PLAN = InstallPlan(
 _LSBLK = r"""#!/bin/bash
 here=$(printf '%s\n' /disks/* | jq -R . | jq -sc .)
 for device; do :; done
-case $device in /*) ;; *) device= ;; esac
-jq --argjson here "$here" --arg device "$device" '.blockdevices |= map(select($device == "" or .path == $device)
+case $device in /*) ;; *) device=; echo look >>/record/looks ;; esac
+read -r late looks </fixtures/late
+if [ "$(wc -l </record/looks)" -gt "$looks" ]; then late=; fi
+jq --argjson here "$here" --arg device "$device" --arg late "$late" '.blockdevices |= map(
+    select(($device == "" or .path == $device) and .name != $late)
     | .children |= map(select(.path as $path | ($here | index([$path]) != null) or .type != "part"))
     | if .children == [] then del(.children) else . end)' /fixtures/lsblk.json
 """
@@ -76,6 +79,9 @@ case " $* " in
     [ "$(cat /fixtures/power-loss)" != "after $n" ] || kill -9 -- "-$(cat /pid)" ;;
 *) exec /usr/bin/dd "$@" ;;
 esac
+"""
+_SLEEP = """#!/bin/sh
+echo "$1" >>/record/sleeps
 """
 _BIND = """#!/bin/sh
 exec /usr/bin/mount --bind "$3" "$4"
@@ -156,7 +162,7 @@ class Machine:
         self._root = root
         for folder in ("proc", "dev", "run", "tmp", "var/tmp", "disks", "record", "opt/bin", "fixtures/udev"):
             (root / folder).mkdir(parents=True)
-        programs = {"lsblk": _LSBLK, "udevadm": _UDEVADM, "coreos-installer": _INSTALLER, "dd": _DD}
+        programs = {"lsblk": _LSBLK, "udevadm": _UDEVADM, "coreos-installer": _INSTALLER, "dd": _DD, "sleep": _SLEEP}
         if not loop_devices():
             programs["mount"] = _BIND
         for name, text in programs.items():
@@ -178,6 +184,7 @@ class Machine:
         self._boot_partition(root / "fixtures/boot", {"ostree/x": "", "ignition.firstboot": ""})
         self.installer("works")
         self.power_loss("never")
+        self.late("none", 0)
 
     def write(self, path: str, text: str) -> Path:
         """Put a file there."""
@@ -242,6 +249,17 @@ class Machine:
         """`before 2` or `after 2`: power is lost at the second write of install.sh itself."""
         self.write("fixtures/power-loss", when)
         (self._root / "record/writes").unlink(missing_ok=True)
+
+    def late(self, name: str, looks: int) -> None:
+        """A disk is there only after so many looks at all disks."""
+        self.write("fixtures/late", f"{name} {looks}\n")
+        (self._root / "record/looks").unlink(missing_ok=True)
+
+    @property
+    def waited(self) -> int:
+        """How many seconds install.sh would have slept."""
+        file = self._root / "record/sleeps"
+        return sum(map(int, file.read_text().split())) if file.is_file() else 0
 
     @property
     def arguments(self) -> list[str]:

@@ -247,6 +247,134 @@ def test_listed_disks_are_emptied_and_others_keep_their_content(machine: Machine
     assert machine.digest("nvme0n1") == before
 
 
+def _again(machine: Machine, **changes: Any) -> bytes:
+    """Run it with /dev/sdb listed to be wiped; what is on that disk then."""
+    assert machine.run(wipe_disks=({"rotational": True},), **changes).returncode == 0, machine.status
+    assert machine.marker("sda") == json.loads(_marker(generation=PLAN.generation))
+    return machine.read("sdb", 0, 8)
+
+
+def test_listed_disks_are_wiped_when_a_machine_is_first_installed_only(machine: Machine) -> None:
+    machine.installed("sda", _marker())
+    machine.fill("sdb", 0, b"precious")
+    assert _again(machine) == b"precious"
+    machine.installed("sda", _marker())
+    assert _again(machine, accept="wipe") == bytes(8), "by consent they are wiped again"
+
+
+@pytest.mark.parametrize("write", ["after 1", "before 2", "after 2", "before 3"])
+def test_an_interrupted_installation_anew_leaves_listed_disks_alone(machine: Machine, write: str) -> None:
+    """The old marker is gone with the first MiB: the claim tells."""
+    machine.installed("sda", _marker())
+    machine.fill("sdb", 0, b"precious")
+    machine.power_loss(write)
+    assert machine.run(wipe_disks=({"rotational": True},)).returncode == -9
+    machine.power_loss("never")
+    assert _again(machine) == b"precious"
+
+
+@pytest.mark.parametrize("write", ["before 1", "after 2", "before 3", "after 4"])
+def test_an_interrupted_first_installation_wipes_listed_disks(machine: Machine, write: str) -> None:
+    """Writes: the claim, the first MiB, the listed disk's first and last MiB."""
+    machine.fill("sdb", 0, b"useless!")
+    machine.power_loss(write)
+    assert machine.run(wipe_disks=({"rotational": True},)).returncode == -9
+    machine.power_loss("never")
+    assert _again(machine) == bytes(8)
+
+
+def test_a_listed_disk_that_is_gone_does_not_matter_later(machine: Machine) -> None:
+    machine.installed("sda", _marker())
+    assert machine.run(wipe_disks=({"serial": "none"},)).returncode == 0
+
+
+def test_a_machine_that_moves_to_another_disk_gives_up_the_old_one_only(machine: Machine) -> None:
+    machine.installed("sdb", _marker())
+    machine.fill("nvme0n1", 0, b"precious")
+    assert machine.run(wipe_disks=({"serial": "HDD-2"}, {"model": "NVMe"})).returncode == 0, machine.status
+    assert not any(machine.read("sdb", 0, 1 << 20)) and machine.read("nvme0n1", 0, 8) == b"precious"
+
+
+_RECORDED = "metal-ipi.device=/dev/disk/by-id/wwn-0x5001"
+
+
+@pytest.mark.parametrize(("accept", "remedy"), [("empty", "(consent: wipe)"), ("new", "pulumi up --replace")])
+def test_no_other_disk_takes_the_place_of_one_that_is_gone(tmp_path: Path, accept: str, remedy: str) -> None:
+    machine = Machine(tmp_path, _NVME, _HDD)
+    reason, advice = _failed(machine, cmdline=_RECORDED, accept=accept, environment={"DISK_WAIT": "30"})
+    assert reason.startswith(
+        "this machine is installed on /dev/disk/by-id/wwn-0x5001, which is not there; "
+        '{"smallest":true} now means /disks/nvme0n1 (/dev/disk/by-id/nvme-eui.0025); there are: /disks/nvme0n1 (3 GiB'
+    )
+    assert advice.startswith("see why that disk is missing; if it is gone for good, ") and remedy in advice
+    assert machine.waited == 30
+    assert machine.run(cmdline=_RECORDED, accept="wipe").returncode == 0
+    assert machine.marker("nvme0n1") == json.loads(_marker(generation=PLAN.generation))
+
+
+def test_a_disk_that_came_later_does_not_take_the_place_of_the_recorded_one(machine: Machine) -> None:
+    reason, remedy = _failed(machine, cmdline="metal-ipi.device=/dev/disk/by-id/nvme-eui.0025")
+    assert reason == (
+        "this machine is installed on /dev/disk/by-id/nvme-eui.0025 (/disks/nvme0n1), "
+        'and {"smallest":true} now means /disks/sda (/dev/disk/by-id/wwn-0x5001)'
+    )
+    assert "by byId" in remedy
+
+
+@pytest.mark.parametrize("state", ["done", "ours", "begun"])
+def test_what_an_earlier_run_put_onto_another_disk_by_consent_is_gone_on_with(tmp_path: Path, state: str) -> None:
+    """Its resource does not know of that disk yet."""
+    machine = Machine(tmp_path, _NVME, _HDD)
+    if state == "begun":
+        machine.installer("killed")
+        machine.run(cmdline=_RECORDED, accept="wipe")
+        machine.installer("works")
+    else:
+        machine.installed("nvme0n1", _marker(generation=PLAN.generation if state == "done" else "f" * 16))
+    before = machine.digest("nvme0n1")
+    assert machine.run(cmdline=_RECORDED).returncode == 0, machine.status
+    assert (machine.digest("nvme0n1") == before) == (state == "done")
+
+
+@pytest.mark.parametrize(("cmdline", "waited"), [("", 9), (_RECORDED, 4)], ids=["new", "recorded"])
+def test_a_disk_that_is_late_is_waited_for(machine: Machine, cmdline: str, waited: int) -> None:
+    """The smallest one comes with the fifth look; five more show that none follows, where it is not known which."""
+    machine.late("sda", 4)
+    assert machine.run(cmdline=cmdline, environment={"DISK_WAIT": "30"}).returncode == 0, machine.status
+    assert (machine.status["device"], machine.waited) == ("/disks/sda", waited)
+
+
+@pytest.mark.parametrize("cmdline", ["", "metal-ipi.device=", _RECORDED])
+def test_of_a_new_machine_whatever_is_there_goes_until_it_was_installed_once(machine: Machine, cmdline: str) -> None:
+    machine.fill("sda", 0, b"what somebody left behind")
+    if not cmdline:
+        assert machine.run(accept="new").returncode == 0
+        return
+    reason, remedy = _failed(machine, accept="new", cmdline=cmdline)
+    assert "is not empty, and not an installation of this machine" in reason and "pulumi up --replace" in remedy
+
+
+@pytest.mark.parametrize(
+    ("marker", "what"),
+    [
+        (_marker(), f"an earlier installation of this machine ({'f' * 16})"),
+        (_marker(machine="rack-worker-1.rack.facility.test"), "an installation that says of itself: {"),
+        (None, "a file system with label boot"),
+    ],
+    ids=["ours", "another machine's", "unmarked"],
+)
+def test_no_second_system_is_left_on_another_disk(machine: Machine, marker: str | None, what: str) -> None:
+    """CoreOS would not start, or the old system would."""
+    machine.installed("sda", marker)
+    reason, remedy = _failed(machine, device={"rotational": True}, accept="wipe")
+    assert reason.startswith(f"another disk than /disks/sdb, which is to be installed to, holds {what}")
+    assert "/disks/sda (2 GiB, vendor ACME    , " in reason and "byId ata-SSD_1 or" in reason
+    assert "list that disk in wipeDisks" in remedy
+    assert machine.run(device={"rotational": True}, wipe_disks=({"byId": "ata-SSD_1"},)).returncode == 0
+    assert not any(machine.read("sda", 0, 1 << 20))
+    assert machine.marker("sdb") == json.loads(_marker(generation=PLAN.generation))
+
+
 @pytest.mark.parametrize(
     ("rules", "reason"),
     [

@@ -63,6 +63,8 @@ class FakeMachine:
     installs: int = 0
     not_after: int | None = None
     """What the kernel's command line of its live system says."""
+    recorded: str | None = None
+    """The disk that it says."""
     _kexeced: str = ""
     _journal: str | None = None
     _left: list[Json] = field(default_factory=list[Json])
@@ -90,10 +92,11 @@ class FakeMachine:
         self.running, self.boot_id = what, str(uuid.uuid4())
         self.changed(self)
         if what == "live":
-            said = re.search(
-                r"metal-ipi\.not-after=(\d+)", self._kexeced or (self.published and self.script.read_text()) or ""
-            )
+            told = self._kexeced or (self.published and self.script.read_text()) or ""
+            said = re.search(r"metal-ipi\.not-after=(\d+)", told)
             self.not_after, self._kexeced = int(said[1]) if said else None, ""
+            said = re.search(r"metal-ipi\.device=([^\s']*)", told)
+            self.recorded = said[1] if said else None
             self._journal = self.journals.pop(0) if self.journals else None
             self._left = [dict(status) for status in self.statuses]
             if self.disk == self.wanted:

@@ -23,6 +23,7 @@ from tests.provider.fake_machine import CLIENT, CLUSTER, DISK, LIVE, FakeDriver,
 from tests.provider.harness import RecordedLog
 
 OLD, NEW = "0" * 16, "1" * 16
+RECORDED = "/dev/disk/by-id/virtio-1"
 DIRECTORY = "an-unguessable-directory"
 PACE = Pace(
     look=0.05,
@@ -75,7 +76,7 @@ class World:
         if installed:
             self.nodes.add(node_of(name), ready=ready)
             machine.disk, machine.joined = installed, True
-            self.states[name] = {"generation": installed, "installedAt": "then", "device": "/dev/vda", "via": "order"}
+            self.states[name] = {"generation": installed, "installedAt": "then", "device": RECORDED, "via": "order"}
             await machine.start("disk")
         return machine
 
@@ -108,7 +109,13 @@ class World:
             "pool": "workers",
             "cluster": CLUSTER,
             "generation": NEW,
-            "runs": {"release": "9.6", "kernelArguments": ["a=b"], "consoles": [], "ignition": "abc"},
+            "runs": {
+                "release": "9.6",
+                "kernelArguments": ["a=b"],
+                "consoles": [],
+                "ignition": "abc",
+                "installDevice": {"smallest": True},
+            },
             "address": "127.0.0.1",
             "port": machine.port,
             "hostKey": ssh.public(DISK),

@@ -22,7 +22,9 @@ def test_all_of_it_is_known_there() -> None:
         pool="workers",
         cluster="lab.facility.test",
         generation="0123456789abcdef",
-        runs=types.InstalledSystemArgs(release="9.6", kernel_arguments=[], consoles=[], ignition="digest"),
+        runs=types.InstalledSystemArgs(
+            release="9.6", kernel_arguments=[], consoles=[], ignition="digest", install_device={"smallest": True}
+        ),
         address="192.0.2.1",
         addresses=["192.0.2.1"],
         port=22,

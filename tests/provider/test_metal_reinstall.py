@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from provider.platforms.equinix_metal import EquinixMetal
 from tests.provider import fake_metal
 from tests.provider.fake_machine import node_of
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.installation_world import NEW, OLD, Run, World
+from tests.provider.installation_world import DIRECTORY, NEW, OLD, RECORDED, Run, World
 
 ACTION = {"type": "reinstall", "preserve_data": True, "deprovision_fast": True}
 
@@ -123,8 +124,13 @@ def test_a_worker_on_metal(run: Run, metal: FakeMetal) -> None:
             if metal.bodies:
                 break
             await asyncio.sleep(0.02)
+        url, script = metal.devices[device]["ipxe_script_url"], it.artifacts / DIRECTORY / "worker-0.ipxe"
+        assert url == f"{it.settings.need_artifacts().boot_base_url}/{DIRECTORY}/worker-0.ipxe"
+        assert re.search(rf"^kernel .* metal-ipi.not-after=\d+ metal-ipi.device={RECORDED}$", script.read_text(), re.M)
         await machine.start("live")
-        assert (await waiting)["via"] == "reinstall" and it.states["worker-0"]["generation"] == NEW
+        assert (
+            (await waiting)["via"] == "reinstall" and not script.exists() and it.states["worker-0"]["generation"] == NEW
+        )
         assert metal.bodies == [ACTION] and it.log[-1] == f"uncordon {node_of('worker-0')}"
 
     run(test)
