@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 from provider.artifact_stores import open_store, persistently
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
+from provider.fields import Reader
 
 DIRECTORY = "boot"
 CHAIN = "boot.ipxe"
@@ -36,6 +37,12 @@ def script_name(mac: str) -> str:
     if not re.fullmatch(MAC, mac):
         raise InvalidInputs(f"{mac} is no MAC address: give six bytes in hex, 52:54:00:12:34:56")
     return f"mac-{mac.lower().replace(':', '-')}.ipxe"
+
+
+def read_mac(reader: Reader) -> str:
+    """A resource's `mac`, in lower case with colons."""
+    mac = reader.text("mac", pattern=MAC, what="a MAC address, 52:54:00:12:34:56")
+    return mac.lower().replace("-", ":")
 
 
 async def publish(settings: Settings, mac: str, script: str, chain: str) -> None:
