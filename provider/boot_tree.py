@@ -23,6 +23,7 @@ from provider import matchbox
 from provider.artifact_stores import ArtifactStore, open_store, persistently
 from provider.configuration import Settings, SshArtifactSettings
 from provider.errors import InvalidInputs
+from provider.fields import Reader
 
 DIRECTORY = "boot"
 CHAIN = "boot.ipxe"
@@ -44,6 +45,12 @@ def _hyphenated(mac: str) -> str:
     if not re.fullmatch(MAC, mac):
         raise InvalidInputs(f"{mac} is no MAC address: give six bytes in hex, 52:54:00:12:34:56")
     return mac.lower().replace(":", "-")
+
+
+def read_mac(reader: Reader) -> str:
+    """A resource's `mac`, in lower case with colons."""
+    mac = reader.text("mac", pattern=MAC, what="a MAC address, 52:54:00:12:34:56")
+    return mac.lower().replace("-", ":")
 
 
 async def publish(settings: Settings, mac: str, script: str, chain: str) -> None:

@@ -16,7 +16,7 @@ from provider.errors import InvalidInputs
 from provider.fields import IPV4, SHORT_NAME, Problem, Reader
 from provider.platforms.redfish import Inventory, Redfish
 from provider.platforms.redfish.ids import MachineId
-from provider.platforms.redfish.lending import read_accept, read_mac
+from provider.platforms.redfish.lending import read_accept
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from provider.values import UNKNOWN
 
@@ -41,7 +41,7 @@ class RedfishMachine(ResourceType):
         reader.only(*_COMPARED, "accept", "timeoutSeconds")
         reader.text("server", pattern=r"[^/\s]+", what="a name in `bmcs`, without a slash")
         reader.text("hostname", pattern=SHORT_NAME, what="a host name")
-        read_mac(reader)
+        boot_tree.read_mac(reader)
         read_accept(reader)
         reader.text("publicIpv4", pattern=IPV4, what="an IPv4 address")
         reader.optional_text("privateIpv4", pattern=IPV4, what="an IPv4 address")

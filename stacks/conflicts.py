@@ -198,7 +198,7 @@ def _lend(platform: Redfish, bootstrap: Lend) -> _Found:
             "platform.bootstrap.type",
             "lend",
             "there is no worker whose server could be lent",
-            "list a worker in platform.servers",
+            "list a worker in platform.servers, or set type to local-vm",
         )
     elif bootstrap.server not in workers:
         yield (

@@ -8,7 +8,6 @@ from provider import boot_tree
 from provider.errors import InvalidInputs
 from provider.fields import HOST_NAME, IPV4, SHORT_NAME, Reader
 from provider.platforms.local_vm.domain import VmSpec
-from provider.platforms.redfish.lending import read_mac
 
 KEYS = ("hostname", "cluster", "mac", "publicIpv4", "bridge", "memoryMib", "cpus", "bootImage", "script", "chain")
 PREFIX = "local-vm:"
@@ -21,7 +20,7 @@ def read(reader: Reader) -> VmSpec:
     return VmSpec(
         hostname=reader.text("hostname", pattern=SHORT_NAME, what="a host name"),
         cluster=reader.text("cluster", pattern=HOST_NAME, what="the cluster's domain"),
-        mac=read_mac(reader),
+        mac=boot_tree.read_mac(reader),
         bridge=reader.text("bridge"),
         memory_mib=int(reader.number("memoryMib", minimum=1024)),
         cpus=int(reader.number("cpus", minimum=1)),

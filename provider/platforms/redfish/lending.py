@@ -37,17 +37,11 @@ def read(reader: Reader) -> LentServer:
     return LentServer(
         hostname=reader.text("hostname", pattern=SHORT_NAME, what="a host name"),
         server=reader.text("server"),
-        mac=read_mac(reader),
+        mac=boot_tree.read_mac(reader),
         script=reader.text("script"),
         chain=reader.text("chain"),
         accept=read_accept(reader),
     )
-
-
-def read_mac(reader: Reader) -> str:
-    """`mac`, in lower case with colons."""
-    mac = reader.text("mac", pattern=boot_tree.MAC, what="a MAC address, 52:54:00:12:34:56")
-    return mac.lower().replace("-", ":")
 
 
 def read_accept(reader: Reader) -> str:
