@@ -13,7 +13,7 @@ umask 022
 # shellcheck source=/dev/null
 . /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT NOT_AFTER IMAGE_URL IMAGE_SHA256 FIRST_BOOT_ARGUMENTS
 rules=/etc/metal-ipi/install-rules.json
-pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0018
+pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0019
 state=/run/metal-ipi
 mib=1048576
 device='' stable='' step='looking at the disks'
