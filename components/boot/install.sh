@@ -263,7 +263,7 @@ wipe_others() {
     done
 }
 
-# bootkube leaves the Ignition of a control plane machine with all that the cluster is by then. Ours wins over it.
+# bootkube leaves the Ignition of a control plane machine with all that the cluster is by then. Our pointer merges it.
 await_bootkube() {
     local master=/opt/openshift/master.ign
     ignition=()
