@@ -130,7 +130,7 @@ class Boots:
     def _bootstrap(self) -> pulumi.Output[str]:
         """What bootstraps the cluster; all in one file for a machine that nobody hands userdata."""
         if self._in_place:
-            return self._assets.bootstrap.apply(installer.without_surprise)
+            return self._assets.bootstrap.apply(installer.checked_in_place)
         if self._hands_over:
             return self._assets.bootstrap
         source = self._assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))

@@ -99,7 +99,8 @@ def pointer(
     Args:
         hostname: the node's full name.
         platform_id: Ignition's platform id; Afterburn runs where it knows that platform.
-        merge: what to fetch and merge, in order: later ones win over earlier ones, the pointer itself over all.
+        merge: what to fetch and merge, in order: later ones win over earlier ones, and all over the pointer itself
+            (seen with Ignition 2.14: what is merged overrides).
         certificate_authorities: `source` URLs of certificate authorities, as the installer's own pointers have them.
         authorized_keys: SSH public keys for user `core`.
         files, units: what else the node has from the start; readable by whoever reaches the metadata service.
@@ -159,8 +160,8 @@ def config(
     """A whole config of a live system; secret, because it has a host key.
 
     Args:
-        merge: what else it has; this config wins over it.
-        masked: units of that which must never start.
+        merge: what else it has, which wins over this config where both say something.
+        masked: units of that which must never start. Whether they are enabled there does not matter.
     """
     return _document(
         {
@@ -170,9 +171,7 @@ def config(
                 "files": [_file(file.path, file.text, file.mode) for file in (*host_key_files(host_key), *files)],
                 "links": [{"path": link.path, "target": link.target} for link in links],
             },
-            "systemd": {
-                "units": [*_units(units), *({"name": name, "enabled": False, "mask": True} for name in masked)]
-            },
+            "systemd": {"units": [*_units(units), *({"name": name, "mask": True} for name in masked)]},
         }
     )
 

@@ -16,7 +16,7 @@ umask 022
 # shellcheck source=/dev/null
 . /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256
 rules=/etc/metal-ipi/install-rules.json
-pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0018
+pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0019
 state=/run/metal-ipi
 mib=1048576
 device='' stable='' step='looking at the disks' recorded='' before=''
@@ -345,7 +345,7 @@ wipe_others() {
     done
 }
 
-# bootkube leaves the Ignition of a control plane machine with all that the cluster is by then. Ours wins over it.
+# bootkube leaves the Ignition of a control plane machine with all that the cluster is by then. Our pointer merges it.
 await_bootkube() {
     local master=/opt/openshift/master.ign
     ignition=()

@@ -97,7 +97,7 @@ class InPlace:
     """A single node: its live system bootstraps the cluster, and it is installed then with what that leaves."""
 
     bootstrap: Source
-    """openshift-install's Ignition of that live system, with its hash: `without_surprise`."""
+    """openshift-install's Ignition of that live system, with its hash: `checked_in_place`."""
     pointer: str
     """The Ignition of the disk, to which the live system adds what bootkube leaves."""
     files: tuple[NodeFile, ...] = ()
@@ -169,7 +169,7 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
     )
 
 
-def without_surprise(bootstrap: str) -> str:
+def checked_in_place(bootstrap: str) -> str:
     """openshift-install's Ignition of a single node's live system, if what we mask is there: it would install as well.
 
     Raises IgnitionError: under another name it might write to a disk that we did not choose.

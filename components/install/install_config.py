@@ -12,7 +12,7 @@ import yaml
 
 _CLUSTER_NETWORK = "10.128.0.0/14"
 _SERVICE_NETWORK = "172.30.0.0/16"
-# bootstrapInPlace wants a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0018).
+# bootstrapInPlace wants a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0019).
 # Should it ever, there is no such disk to write to.
 _NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"
 

@@ -290,6 +290,11 @@ def test_never_beyond_quorum(run: Run) -> None:
         pair = [node_of(machine.name) for machine in machines[:2]]
         with pytest.raises(InvalidInputs, match="of 2 members no quorum would remain"):
             await it.up(machines[0], **{**more, "members": pair})
+        # Whoever is told to consent first would do so in vain.
+        alone = {**CONTROL_PLANE, "members": pair[:1]}
+        for consent in (False, True):
+            with pytest.raises(InvalidInputs, match="again: it is the only member, and no quorum would remain"):
+                await it.up(machines[0], **{**alone, "consent": consent})
 
     run(test)
 
