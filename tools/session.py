@@ -72,6 +72,8 @@ class Session:
             self._know_the_cluster(operation)
             self._recover(stack, destroying=operation == "down")
             self._mark(operation)
+            if operation == "up":
+                self._offer_installers()
             if operation == "down":
                 self._down(stack)
                 shutil.rmtree(self._layout.state)
@@ -142,6 +144,12 @@ class Session:
                 remedy="set clusterName and baseDomain back; or `make down` first, and install anew",
             )
         self._cluster = existing or configured
+
+    def _offer_installers(self) -> None:
+        """See to it that the files are uploaded again by which a machine is installed that is to be ordered again."""
+        state = export(self._layout, self._command)
+        if hostnames := state.to_install(self._replace):
+            import_(self._layout, self._command, state.without_installers(hostnames))
 
     # --- interrupted runs ------------------------------------------------------------------------------------------
 
