@@ -23,9 +23,11 @@ class Cut(ConnectionResetError):
 def cut(environ: dict[str, Any]) -> NoReturn:
     """End the connection of a request without an answer, with a reset."""
     connection: socket.socket = environ["werkzeug.socket"]
-    with suppress(OSError):
+    with suppress(OSError), socket.socket() as unconnected:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        os.close(connection.detach())  # close() would wait for the files that the request handler made of it
+        # close() would wait for the files that the request handler made of it. The descriptor's number stays taken:
+        # OpenSSL goes on writing to it, which must not be somebody else's connection.
+        os.dup2(unconnected.fileno(), connection.fileno())
     raise Cut
 
 

@@ -19,7 +19,6 @@ from provider.platforms.redfish import Redfish, trouble
 from tests.provider import fake_bmc
 from tests.provider.fake_bmc import PASSWORD, FakeBmc
 
-NOW = datetime.now(timezone.utc)
 DAY = timedelta(days=1)
 
 
@@ -100,19 +99,20 @@ def test_another_name() -> None:
     ids=["expired", "clock of the BMC ahead", "clocks differ", "clock of the BMC lost"],
 )
 def test_validity(start: timedelta, end: timedelta, clock: timedelta, seen: str, remedy: str) -> None:
-    authority = trustme.CA()
-    with fake_bmc.running(authority, not_before=NOW + start, not_after=NOW + end) as bmc:
-        bmc.date = format_datetime(NOW + clock, usegmt=True)
+    authority, now = trustme.CA(), datetime.now(timezone.utc)
+    with fake_bmc.running(authority, not_before=now + start, not_after=now + end) as bmc:
+        bmc.date = format_datetime(now + clock, usegmt=True)
         message = refusal(bmc, bmc.settings())
         assert f"its TLS certificate {seen}: it is valid from " in message and remedy in message
-        assert f"{NOW + clock:%Y-%m-%d}" in message and "on the BMC" in message
+        assert f"{now + clock:%Y-%m-%d}" in message and "on the BMC" in message
 
 
 def test_our_own_clock() -> None:
-    peer = trouble.Peer(certificate=b"", date=NOW)
+    now = datetime.now(timezone.utc)
+    peer = trouble.Peer(certificate=b"", date=now)
     long_ago = datetime(2020, 1, 1, tzinfo=timezone.utc)
     validity = trouble._validity  # pyright: ignore[reportPrivateUsage] - nobody sets this computer's clock
-    found = validity(NOW - DAY, NOW + DAY, peer, "pin", long_ago)
+    found = validity(now - DAY, now + DAY, peer, "pin", long_ago)
     assert "is not valid yet" in found.seen and found.remedy == "the clock of this computer is wrong: set it"
 
 

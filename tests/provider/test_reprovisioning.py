@@ -218,7 +218,7 @@ CONTROL_PLANE = {"role": "control-plane", "pool": "control-plane"}
 def test_a_control_plane_machine_needs_consent(run: Run) -> None:
     async def test(it: World) -> None:
         machine, *_ = await control_plane(it)
-        text = r"control plane machine control-plane-0 .*`reprovision\.consent`"
+        text = r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent`"
         with pytest.raises(InvalidInputs, match=text):
             await it.up(machine, **CONTROL_PLANE)
         inputs = it.inputs(machine, **CONTROL_PLANE)
@@ -281,8 +281,9 @@ def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> 
         it.another_run()
         await it.up(machine)
         assert machine.installs == 1 and machine.running == "disk" and machine.disk == NEW
-        assert it.log.count(f"cordon {node_of('worker-0')}") == 1 == it.log.count(f"uncordon {node_of('worker-0')}")
-        assert it.log[-1] == f"uncordon {node_of('worker-0')}" and it.log.count("evict web") == 1
+        # Who is killed between a request and its answer asks once more: neither of these minds.
+        assert {it.log.count(f"{verb} {node_of('worker-0')}") for verb in ("cordon", "uncordon")} <= {1, 2}
+        assert it.log[-1] == f"uncordon {node_of('worker-0')}" and it.log.count("evict web") in (1, 2)
         assert ours(it.log, "worker-1") == [] and other.disk == OLD
         assert it.nodes.nodes[node_of("worker-0")]["metadata"]["annotations"] == {}
 
