@@ -72,14 +72,12 @@ class Session:
             self._know_the_cluster(operation)
             self._recover(stack, destroying=operation == "down")
             self._mark(operation)
-            if operation == "up":
-                self._offer_installers()
             if operation == "down":
                 self._down(stack)
                 shutil.rmtree(self._layout.state)
                 lock.remove()
                 return
-            self._engine_run(operation, stack)
+            self._engine_run(operation, stack, replace=self._ordered_anew() if operation == "up" else None)
             if self._dirty:
                 self._sweep(export(self._layout, self._command), destroying=False)
             self._layout.running.unlink()
@@ -145,11 +143,13 @@ class Session:
             )
         self._cluster = existing or configured
 
-    def _offer_installers(self) -> None:
-        """See to it that the files are uploaded again by which a machine is installed that is to be ordered again."""
+    def _ordered_anew(self) -> list[str] | None:
+        """The URNs of the machines to make anew; what installs them, or such as are gone, is to be uploaded again."""
         state = export(self._layout, self._command)
+        urns = replacement.urns(state, self._layout.stack, self._replace) if self._replace else None
         if hostnames := state.to_install(self._replace):
             import_(self._layout, self._command, state.without_installers(hostnames))
+        return urns
 
     # --- interrupted runs ------------------------------------------------------------------------------------------
 
@@ -246,11 +246,8 @@ class Session:
             self._sweep(state, destroying=True)
         stack.workspace.remove_stack(self._layout.stack)
 
-    def _engine_run(self, operation: str, stack: automation.Stack) -> None:
+    def _engine_run(self, operation: str, stack: automation.Stack, replace: list[str] | None = None) -> None:
         started = time.monotonic()
-        replace = None
-        if operation == "up" and self._replace:
-            replace = replacement.urns(export(self._layout, self._command), self._layout.stack, self._replace)
         self._layout.log.unlink(missing_ok=True)
         outputs: automation.OutputMap = {}
         with Display(self._screen) as display:

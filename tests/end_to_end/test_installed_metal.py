@@ -148,14 +148,14 @@ def test_workers_are_installed_again_by_kexec_and_one_that_is_off_by_a_reinstall
 def test_a_device_that_is_ordered_anew_is_installed_as_the_first_was(
     facility: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, devices = _boots(facility), _devices(facility)
+    read, before, devices = _read(facility), _boots(facility), _devices(facility)
     name, *_ = _WORKERS
     monkeypatch.setenv("REPLACE", name)
     facility.make("up")
     after = _devices(facility)
     assert {each for each in _NODES if after[each]["id"] != devices[each]["id"]} == {name}
     assert _boots(facility) == {**before, name: ["network", "disk"]}
-    assert f"karg {_KARG}" in _read(facility)[name] and _ways(facility)[name] == "order"
+    assert _read(facility)[name]["installation"] == read[name]["installation"] and _ways(facility)[name] == "order"
     assert f"{name}.ign" not in facility.uploaded(), "what installs it was withdrawn again"
 
 
