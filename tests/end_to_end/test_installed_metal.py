@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -22,8 +22,8 @@ _CHECKS = {"ignition", "platform-karg", "afterburn-public-ipv4", "afterburn-priv
 _NODES = list(names())
 _WORKERS = _NODES[-2:]
 _KARG = "lab.rehearsal=1"
-_BOOTED = re.compile(r"(?m)^(iPXE) initialising|^Booting from (Hard Disk)")
-_PATIENCE = 30.0
+_BOOTED = re.compile(r"(?m)^(iPXE) initialising|^Booting from Hard Disk")
+_PATIENCE = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def _since(facility: Project, before: dict[str, list[str]]) -> dict[str, list[st
     return {hostname: now[hostname][len(boots) :] for hostname, boots in before.items() if now[hostname] != boots}
 
 
-def _until(what: str, condition: Any) -> None:
+def _until(what: str, condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE
     while not condition():
         assert time.monotonic() < deadline, f"after {_PATIENCE:g} s still not {what}"
