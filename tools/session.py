@@ -77,7 +77,7 @@ class Session:
                 shutil.rmtree(self._layout.state)
                 lock.remove()
                 return
-            self._engine_run(operation, stack)
+            self._engine_run(operation, stack, replace=self._ordered_anew() if operation == "up" else None)
             if self._dirty:
                 self._sweep(export(self._layout, self._command), destroying=False)
             self._layout.running.unlink()
@@ -142,6 +142,14 @@ class Session:
                 remedy="set clusterName and baseDomain back; or `make down` first, and install anew",
             )
         self._cluster = existing or configured
+
+    def _ordered_anew(self) -> list[str] | None:
+        """The URNs of the machines to make anew; what installs them, or such as are gone, is to be uploaded again."""
+        state = export(self._layout, self._command)
+        urns = replacement.urns(state, self._layout.stack, self._replace) if self._replace else None
+        if hostnames := state.to_install(self._replace):
+            import_(self._layout, self._command, state.without_installers(hostnames))
+        return urns
 
     # --- interrupted runs ------------------------------------------------------------------------------------------
 
@@ -238,11 +246,8 @@ class Session:
             self._sweep(state, destroying=True)
         stack.workspace.remove_stack(self._layout.stack)
 
-    def _engine_run(self, operation: str, stack: automation.Stack) -> None:
+    def _engine_run(self, operation: str, stack: automation.Stack, replace: list[str] | None = None) -> None:
         started = time.monotonic()
-        replace = None
-        if operation == "up" and self._replace:
-            replace = replacement.urns(export(self._layout, self._command), self._layout.stack, self._replace)
         self._layout.log.unlink(missing_ok=True)
         outputs: automation.OutputMap = {}
         with Display(self._screen) as display:

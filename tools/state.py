@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -93,6 +94,27 @@ class Deployment:
         endings = {EPHEMERAL: "", DEVICE: "-device", SERVER: "-server"}
         return sorted(name.removesuffix(endings[type_]) for type_, name in found if type_ in endings)
 
+    def to_install(self, replaced: Collection[str]) -> frozenset[str]:
+        """The names of installed machines that are to be ordered: made anew, or gone. Servers of one's own stay."""
+        hostnames = {str(r["inputs"]["hostname"]) for r in self.resources if r.get("type") == INSTALLATION}
+        return frozenset(name for name in hostnames if name in replaced or self.machine(name) is None)
+
+    def without_installers(self, hostnames: Collection[str]) -> Tree:
+        """The document, knowing that what installed these machines is not uploaded any more: it is done once more."""
+        gone: defaultdict[str, set[str]] = defaultdict(set)
+        for resource in self.resources:
+            if resource.get("type") == INSTALLATION and resource["inputs"]["hostname"] in hostnames:
+                files = {name for place in resource["inputs"]["artifacts"] for name in place["files"]}
+                for urn in resource["propertyDependencies"]["artifacts"]:
+                    gone[urn] |= files
+        resources = [
+            {**resource, "outputs": _without_hashes(resource["outputs"], gone[resource["urn"]])}
+            if resource["urn"] in gone
+            else resource
+            for resource in self.resources
+        ]
+        return {**self.document, "deployment": {**self._deployment, "resources": resources}}
+
     def without_pending(self) -> Tree:
         """The document without pending operations, to be imported again: the next `up` makes these anew."""
         deployment = {key: value for key, value in self._deployment.items() if key != "pending_operations"}
@@ -128,3 +150,8 @@ def describe(resource: Tree) -> tuple[str, str]:
 def urn_name(urn: str) -> str:
     """The name in a URN."""
     return urn.rpartition("::")[2]
+
+
+def _without_hashes(outputs: Tree, names: Collection[str]) -> Tree:
+    """The outputs of uploaded files, not knowing some of them."""
+    return {**outputs, "hashes": {name: hash_ for name, hash_ in outputs["hashes"].items() if name not in names}}

@@ -96,9 +96,8 @@ class Installation(ResourceType):
         return {}
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        job = _job_in_state(old)
-        await open_remote(context, job, self._opener).withdraw()
-        await withdraw_files(context, job)
+        """Leaves the installer's files to their `Artifacts`: a machine made anew may need them at this very moment."""
+        await open_remote(context, _job_in_state(old), self._opener).withdraw()
 
     async def _install(self, context: Context, resource_id: str, job: Job, *, old: Values | None) -> Values:
         """The first installation, begun by an earlier run where there is an `old` state, which tells what it left."""

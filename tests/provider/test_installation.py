@@ -306,7 +306,8 @@ def test_read_tells_what_the_machine_runs(run: Run) -> None:
         await machine.start("off")
         assert await it.item.read(context, "id", drifted) == {}
         await it.item.delete(context, "id", drifted)
-        assert it.uploaded() == [] and it.log == []
+        assert it.uploaded() == ["an-unguessable-directory/worker-0.ign"], "its `Artifacts` deletes it"
+        assert it.log == []
 
     run(test)
 

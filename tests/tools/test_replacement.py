@@ -8,7 +8,7 @@ import pytest
 
 from tools import replacement
 from tools.errors import StackError
-from tools.state import DEVICE, EPHEMERAL, REMOVAL, Deployment
+from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REMOVAL, SERVER, Deployment
 
 
 def state(*names: str, formed: bool = True) -> Deployment:
@@ -47,3 +47,49 @@ def test_what_must_stay(members: tuple[str, ...], asked: tuple[str, ...], told: 
 
 def test_before_the_cluster_is_formed_there_is_no_quorum_to_keep() -> None:
     assert len(replacement.urns(state(*MASTERS, formed=False), "t", [*MASTERS, "c-bootstrap"])) == 4
+
+
+FILES = "urn:pulumi:t::metal-ipi::metal-ipi:index:Artifacts::workers-installers"
+SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:x"}
+
+
+def installed(*names: str, machines: dict[str, str]) -> Deployment:
+    """Of these names, all installed by files of one resource; `machines` are the types and names of what is there."""
+    resources: list[dict[str, Any]] = [
+        {
+            "urn": f"urn:pulumi:t::metal-ipi::{INSTALLATION}::{name}-installation",
+            "type": INSTALLATION,
+            "inputs": {"hostname": name, "artifacts": [{"directory": SECRET, "files": [f"{name}.ign"]}]},
+            "propertyDependencies": {"artifacts": [FILES], "live": ["urn:pulumi:t::metal-ipi::another"]},
+        }
+        for name in names
+    ]
+    hashes = {f"{name}.ign": f"sha512-{name}" for name in names}
+    resources.append({"urn": FILES, "type": "metal-ipi:index:Artifacts", "outputs": {"urls": SECRET, "hashes": hashes}})
+    resources += [
+        {"urn": f"urn:pulumi:t::metal-ipi::{type_}::{name}", "type": type_} for name, type_ in machines.items()
+    ]
+    return Deployment(document={"version": 3, "deployment": {"resources": resources, "metadata": {}}})
+
+
+def test_installed_machines_that_are_ordered_again_need_their_installers_again() -> None:
+    known = {"c-worker-0-device": DEVICE, "c-worker-1-device": DEVICE, "c-worker-2-server": SERVER}
+    state = installed("c-worker-0", "c-worker-1", "c-worker-2", "c-worker-3", machines=known)
+    assert state.to_install([]) == {"c-worker-3"}, "the only one that is gone"
+    again = state.to_install(["c-worker-1"])
+    assert again == {"c-worker-1", "c-worker-3"}
+
+    document = state.without_installers(again)
+
+    found = Deployment(document=document)
+    (files,) = [resource["outputs"] for resource in found.resources if resource["urn"] == FILES]
+    assert files == {
+        "urls": SECRET,
+        "hashes": {"c-worker-0.ign": "sha512-c-worker-0", "c-worker-2.ign": "sha512-c-worker-2"},
+    }
+    assert [r for r in found.resources if r["urn"] != FILES] == [r for r in state.resources if r["urn"] != FILES]
+    assert (document["version"], document["deployment"]["metadata"]) == (3, {})
+
+
+def test_machines_that_run_from_memory_have_no_installers() -> None:
+    assert state(*MASTERS).to_install(MASTERS) == frozenset()
