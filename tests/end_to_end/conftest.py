@@ -9,7 +9,7 @@ import pytest
 
 from lab import control
 from lab.setup import settle
-from tests.end_to_end.project import Project
+from tests.end_to_end.project import RACK, Project
 
 
 def copies(directory: Path, machines: str = "simulated", stack: str = "lab") -> Generator[Project, None, None]:
@@ -27,10 +27,20 @@ def copies(directory: Path, machines: str = "simulated", stack: str = "lab") -> 
 @pytest.fixture
 def emulated(tmp_path: Path) -> Generator[Project, None, None]:
     """A copy of the project whose machines are emulated."""
+    yield from _emulated(tmp_path)
+
+
+@pytest.fixture
+def emulated_rack(tmp_path: Path) -> Generator[Project, None, None]:
+    """The same with the rack of servers."""
+    yield from _emulated(tmp_path, stack=RACK)
+
+
+def _emulated(directory: Path, stack: str = "lab") -> Generator[Project, None, None]:
     refusals: list[str] = []
     if settle("libvirt", refusals.append) != "libvirt":
         pytest.skip("; ".join(refusals))
-    yield from copies(tmp_path, machines="libvirt")
+    yield from copies(directory, machines="libvirt", stack=stack)
 
 
 @pytest.fixture

@@ -4,24 +4,56 @@ python -m tests.end_to_end.inside STATE holdings                 devices, keys, 
 python -m tests.end_to_end.inside STATE faults '[{...}, ...]'    replace all faults
 python -m tests.end_to_end.inside STATE hits                     print the faults that are set
 python -m tests.end_to_end.inside STATE call METHOD PATH [BODY]  one call of the Metal API
+python -m tests.end_to_end.inside STATE ssh COMMAND ADDRESS...   what nodes say to a command, as JSON; the private key
+                                                                 is read from standard input
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+import time
 from typing import Any
 
+import asyncssh
 import httpx
 
 from lab import facts
 from lab.layout import Layout
 from lab.network.inventory import dns_records
 
+_LONGEST = 240.0
+"""Seconds until a node answers: it may be booting, emulated in software."""
+
+
+async def _said(address: str, key: asyncssh.SSHKey, command: str, until: float) -> str:
+    """Nodes that are still booting are waited for."""
+    while True:
+        try:
+            async with asyncssh.connect(
+                address, username="core", client_keys=[key], known_hosts=None, connect_timeout=10, config=None
+            ) as node:
+                return str((await node.run(command, check=True, timeout=30)).stdout)
+        except (OSError, asyncssh.Error, asyncio.TimeoutError):
+            if time.monotonic() > until:
+                raise
+        await asyncio.sleep(1)
+
+
+async def _ssh(command: str, *addresses: str) -> None:
+    key = asyncssh.import_private_key(sys.stdin.read())
+    until = time.monotonic() + _LONGEST
+    said = await asyncio.gather(*(_said(address, key, command, until) for address in addresses))
+    print(json.dumps(dict(zip(addresses, said, strict=True))))
+
 
 def main() -> None:
     """One command."""
     known = facts.require(Layout.of(sys.argv[1]))
+    if sys.argv[2] == "ssh":
+        asyncio.run(_ssh(*sys.argv[3:]))
+        return
     assert known.api is not None, "a lab with the Metal API"
     client = httpx.Client(headers={"X-Auth-Token": known.api.token}, verify=known.ca_path, timeout=20)
     control = "https://api.equinix.com/lab"

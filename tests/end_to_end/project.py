@@ -148,13 +148,14 @@ class Project:
 
     # --- what is there
 
-    def inside(self, *arguments: str) -> str:
+    def inside(self, *arguments: str, stdin: str = "", seconds: float = 60) -> str:
         """Run `inside.py` in the lab's network; returns what it printed."""
         state = str(self.layout.state)
         command = [sys.executable, "-m", "lab", "run", "--state", state, "--"]
         done = subprocess.run(
             [*command, sys.executable, "-m", "tests.end_to_end.inside", state, *arguments],
-            cwd=self.root, env=self.environment(), capture_output=True, text=True, timeout=60, check=False,
+            cwd=self.root, env=self.environment(), input=stdin,
+            capture_output=True, text=True, timeout=seconds, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout

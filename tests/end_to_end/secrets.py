@@ -61,6 +61,11 @@ def outputs(project: Project, engine: str) -> dict[str, Any]:
     return json.loads(_ask(project, engine, "output", "--json"))
 
 
+def private_key(project: Project, engine: str) -> str:
+    """The key that opens the nodes."""
+    return next(value for _, name, value in _state(project, engine) if name == "privateKey")
+
+
 def _state(project: Project, engine: str) -> Iterator[tuple[str, str, Any]]:
     """Resource, property and decrypted value of every secret in the state."""
     for resource in json.loads(_ask(project, engine, "export"))["deployment"]["resources"]:
