@@ -47,6 +47,11 @@ def test_only_the_words_of_the_bmc_are_blotted_out(bmc: FakeBmc, monkeypatch: py
     )
 
 
+def test_a_long_quotation_is_cut_and_no_credential_with_it(bmc: FakeBmc) -> None:
+    bmc.faults = [once("GET", UUID, 400, words="x" * 295 + PASSWORD + "y" * 999)]
+    assert refusal(bmc, state).endswith("HTTP 400: " + "x" * 295 + "[secr ...")
+
+
 @pytest.mark.parametrize(
     "document",
     [[], "no", {"Boot": "no"}, {"Id": "1", "Name": "x", "UUID": UUID, "Actions": [], "PowerState": "On"}],

@@ -23,6 +23,7 @@ T = TypeVar("T")
 CONNECT_TIMEOUT = 10
 READ_TIMEOUT = 60
 """Seconds; BMCs are slow."""
+_LONGEST_QUOTE = 300
 _FORGETFUL = "it opens sessions and forgets them at once: end those that nobody needs, or restart the BMC"
 
 
@@ -98,12 +99,12 @@ class Connection:
         return RemoteError(message, passing=trouble.passing)
 
     def quote(self, words: object) -> str:
-        """Words of the BMC for a message: without what it was sent, which is nothing we say ourselves."""
-        text = str(words)
+        """Words of the BMC for a message, on one line and not too many: without the credentials that it was sent."""
+        text = " ".join(str(words).split())
         for secret in (self.settings.password, self.settings.username):
             if len(secret) >= 4:
                 text = text.replace(secret, "[secret]")
-        return text
+        return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]} ..."
 
     # --- in a thread ------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ _PASSING_STATUS = frozenset({429, 502, 503, 504})
 _PEEK_TIMEOUT = 10
 _SAME_TIME = timedelta(minutes=5)
 _NOT_REDFISH, _UPDATE = "its answer is not what Redfish wants", "update the BMC's firmware"
-_LONGEST_QUOTE = 300
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
 """What sushy and we stumble with over an answer of another shape than Redfish's."""
 _BUILT = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -79,17 +78,11 @@ def diagnose(error: Exception, address: str, response: Any) -> Trouble:
         # sushy refuses by itself what the BMC does not list, as the BMC would.
         listed = isinstance(error, exceptions.InvalidParameterValueError | exceptions.MissingAttributeError)
         seen = "it does not offer that" if listed else _NOT_REDFISH
-        return Trouble(seen=seen, quoted=_quote(error), remedy=_UPDATE, status=400 if listed else None)
+        return Trouble(seen=seen, quoted=str(error), remedy=_UPDATE, status=400 if listed else None)
     if response is not None and response.status_code >= 400:
         # sushy stumbled over how the refusal is told.
         return _http(response.status_code, response.text, response.text, response)
-    return Trouble(seen=_NOT_REDFISH, quoted=f"{type(error).__name__}: {_quote(error)}", remedy=_UPDATE)
-
-
-def _quote(words: object) -> str:
-    """On one line, and not longer than a message bears."""
-    text = " ".join(str(words).split())
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]} ..."
+    return Trouble(seen=_NOT_REDFISH, quoted=f"{type(error).__name__}: {error}", remedy=_UPDATE)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -105,7 +98,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _http(status: int, words: str, whole: str, response: Any) -> Trouble:
-    told = Trouble(seen=f"it answered HTTP {status}", quoted=_quote(words), status=status)
+    told = Trouble(seen=f"it answered HTTP {status}", quoted=words, status=status)
     if status == 401:
         return replace(told, remedy="the user name or the password is wrong: correct them in `bmcs`")
     if status == 403:
