@@ -106,10 +106,10 @@ expect hostname "$hostname" "$EXPECTED_HOSTNAME"
 look_up /etc/os-release OSTREE_VERSION
 # The machine config operator renames this file once it has put the operating system of the cluster's release in place.
 if [ -e /etc/ignition-machine-config-encapsulated.json.bak ]; then
-    report os-version skipped "$value, of the cluster's release; it was installed with $EXPECTED_RELEASE"
-elif [ -n "$EXPECTED_RELEASE" ]; then
-    expect os-version "$value" "$EXPECTED_RELEASE"
-else
+    report os-version skipped "$value, of the cluster's release; the machine was installed with another"
+elif [ -z "$EXPECTED_RELEASE" ]; then
     report os-version skipped "$value stays: reprovision.controlPlane is keep"
+else
+    expect os-version "$value" "$EXPECTED_RELEASE"
 fi
 exit "$failed"

@@ -9,7 +9,7 @@ from provider.errors import InvalidInputs, ProviderError
 from provider.installation import etcd, join, machine, nodes
 from provider.installation.commands import before_reboot
 from provider.installation.drain import drain
-from provider.installation.inputs import CONTROL_PLANE, Job
+from provider.installation.inputs import CONTROL_PLANE, WORKER, Job
 from provider.installation.install import Installer, Outcome, Pace
 from provider.installation.machine import Installed, Installing, Seen
 from provider.installation.nodes import CORDONED, Cluster, Unreachable
@@ -17,6 +17,11 @@ from provider.installation.remote import Remote
 from provider.installation.roll import Roll
 from provider.installation.watch import Watch
 from provider.resource import Context
+
+_REMEDIES = {
+    WORKER: "Bring them back, or raise `reprovision.maxUnavailable`",
+    CONTROL_PLANE: "Bring them back: of the control plane never more is taken than etcd can spare",
+}
 
 
 def refuse_unconsented(job: Job) -> None:
@@ -72,6 +77,7 @@ class Reprovisioning:
             others=lambda: self._away(cluster),
             tell=self._status.live,
             timeout=job.drain_timeout,
+            remedy=_REMEDIES[job.role],
         )
         async with turn:
             return await self._in_turn(cluster)

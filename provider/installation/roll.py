@@ -38,11 +38,12 @@ class Roll:
         others: Others,
         tell: Callable[[str], Awaitable[None]],
         timeout: float,
+        remedy: str,
     ) -> AsyncGenerator[None, None]:
         """Waits until a machine may be away; `up` tells that it is not away already."""
         self._waiting[node] = (up, node)
         try:
-            await self._wait(node, at_once, up=up, others=others, tell=tell, timeout=timeout)
+            await self._wait(node, at_once, up=up, others=others, tell=tell, timeout=timeout, remedy=remedy)
             self._away.add(node)
         finally:
             del self._waiting[node]
@@ -63,6 +64,7 @@ class Roll:
         others: Others,
         tell: Callable[[str], Awaitable[None]],
         timeout: float,
+        remedy: str,
     ) -> None:
         loop = asyncio.get_running_loop()
         hindered_since: float | None = None
@@ -87,8 +89,8 @@ class Roll:
             text = "; ".join(f"{name} ({why})" for name, why in sorted(away.items()))
             if down and loop.time() - hindered_since >= timeout:
                 raise ProviderError(
-                    f"{node} is not taken down: of its pool these are away already: {text}; and `maxUnavailable` is "
-                    f"{at_once}. Bring them back, or raise `reprovision.maxUnavailable`"
+                    f"{node} is not taken down: of its pool these are away already: {text}; and only {at_once} may be "
+                    f"at once. {remedy}"
                 )
             await tell(f"waiting with {node}: away already: {text}")
             pause = self._look
