@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from provider import boot_tree
 from provider.errors import InvalidInputs
 from provider.fields import IPV4, SHORT_NAME, Problem, Reader
 from provider.platforms.redfish import Inventory, Redfish
