@@ -25,6 +25,6 @@ def test_a_connection_that_is_lost_is_not_yet(monkeypatch: pytest.MonkeyPatch, e
     monkeypatch.setattr(ssh, "_connect", connect)
     key = ssh_servers.public(ssh_servers.key())
     node = Node(name="worker-0", address="127.0.0.1", host_key=key, machine_id="x", console=None, port=22)
-    access = Access(nodes=[node], user="core", private_key="", log_directory=None)
+    access = Access(nodes=(node,), user="core", private_key="", log_directory=None)
     with pytest.raises(NotYet, match="SSH: the connection was lost"):
         asyncio.run(ssh.run(node, access, "true"))
