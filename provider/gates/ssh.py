@@ -35,7 +35,7 @@ class CommandFailed(NotYet):
 
 @contextlib.asynccontextmanager
 async def login(node: Node, user: str, private_key: str) -> AsyncGenerator[Any, None]:
-    """A connection to a node, its host key verified."""
+    """A connection to a node, its host key verified. NotYet where it comes to nothing, or is lost."""
     import asyncssh
 
     connection = await _connect(
@@ -46,8 +46,11 @@ async def login(node: Node, user: str, private_key: str) -> AsyncGenerator[Any, 
         known_hosts=([asyncssh.import_public_key(node.host_key)], [], []),
         timeout=_LOGIN_TIMEOUT,
     )
-    async with connection:
-        yield connection
+    try:
+        async with connection:
+            yield connection
+    except ConnectionError as error:  # a machine that loses its power
+        raise NotYet(f"SSH: the connection was lost ({_reason(error)})") from None
 
 
 async def run(node: Node, access: Access, command: str, given: str = "", *, timeout: float = _COMMAND_TIMEOUT) -> str:
@@ -59,8 +62,6 @@ async def run(node: Node, access: Access, command: str, given: str = "", *, time
             done = await connection.run(command, input=given, timeout=timeout, errors="replace")
         except asyncssh.Error as error:
             raise NotYet(f"SSH: {error.reason}") from None
-        except BrokenPipeError:
-            raise NotYet("SSH: it ended before it was told everything") from None
     if done.exit_status is None:
         raise NotYet("SSH: the connection ended before the command did")
     if done.exit_status != 0:
