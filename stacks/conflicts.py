@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stacks.problems import NAMESPACE, Problem
+from stacks.problems import NAMESPACE, Found, Problem
+from stacks.rack_conflicts import of_rack
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.artifacts import SshArtifacts
-from stacks.sections.redfish import Lend, LocalVm, NoBootstrap, Redfish
+from stacks.sections.redfish import Redfish
 from stacks.sections.service_addresses import (
     OPENSHIFT_CATALOG,
-    CloudController,
     MetalLbBgp,
     MetalLbL2,
     pools_that_hold,
@@ -20,9 +18,6 @@ from stacks.sections.service_addresses import (
 
 if TYPE_CHECKING:
     from stacks.settings import Settings
-
-# Networks of two addresses (RFC 3021) have no network's and no broadcast address.
-_SMALLEST_WITH_ENDS = 31
 
 
 def conflicts(settings: Settings) -> list[Problem]:
@@ -33,16 +28,12 @@ def conflicts(settings: Settings) -> list[Problem]:
             *_service_addresses(settings),
             *_consent(settings),
             *_matchbox(settings),
-            *_redfish(settings),
+            *of_rack(settings),
         )
     ]
 
 
-_Found = Iterator[tuple[str, str, str, str]]
-"""Path, value, why and remedy of each problem."""
-
-
-def _consent(settings: Settings) -> _Found:
+def _consent(settings: Settings) -> Found:
     known = [name for name in settings.machines if not name.startswith("worker-")]
     for index, name in enumerate(settings.reprovision.consent):
         if name.removeprefix(f"{settings.cluster_name}-") not in known:
@@ -54,7 +45,7 @@ def _consent(settings: Settings) -> _Found:
             )
 
 
-def _matchbox(settings: Settings) -> _Found:
+def _matchbox(settings: Settings) -> Found:
     artifacts = settings.artifacts
     if isinstance(artifacts, SshArtifacts) and artifacts.matchbox and not isinstance(settings.platform, Redfish):
         yield (
@@ -65,232 +56,7 @@ def _matchbox(settings: Settings) -> _Found:
         )
 
 
-def _redfish(settings: Settings) -> _Found:
-    platform = settings.platform
-    if isinstance(platform, Redfish):
-        yield from _counts(settings, platform)
-        yield from _unique(platform)
-        yield from _network(platform)
-        yield from _boot_methods(platform)
-        yield from _bootstrap(settings, platform)
-        yield from _in_place(settings, platform)
-        yield from _without_bgp(settings, platform)
-
-
-def _counts(settings: Settings, platform: Redfish) -> _Found:
-    if settings.boot.install is None:
-        yield (
-            "boot.install",
-            "(not set)",
-            "servers with a BMC are installed to disk, and no rule says to which",
-            "set boot.install.device, for instance to {smallest: true}",
-        )
-    for path, count, role in (
-        ("controlPlane.count", settings.control_plane.count, "control-plane"),
-        ("workers.count", settings.workers.count, "worker"),
-    ):
-        listed = len([server for server in platform.servers if server.role == role])
-        if count != listed:
-            yield (
-                path,
-                str(count),
-                f"platform.servers lists {listed} of this role",
-                "remove it: the list says how many there are",
-            )
-
-
-def _unique(platform: Redfish) -> _Found:
-    """No two machines may share what each must have to itself."""
-    bootstrap = platform.bootstrap
-    rows = [(f"platform.servers[{index}]", server) for index, server in enumerate(platform.servers)]
-    values = [(f"{path}.name", server.name) for path, server in rows]
-    values += [(f"{path}.mac", server.mac) for path, server in rows]
-    values += [(f"{path}.address", server.address) for path, server in rows]
-    # One BMC may serve several systems, told apart by their ids.
-    values += [(f"{path}.bmc.address", f"{server.bmc.address} {server.bmc.system_id or ''}") for path, server in rows]
-    values += [
-        (f"{path}.privateAddress", server.private_address)
-        for path, server in rows
-        if server.private_address is not None and server.private_address != server.address
-    ]
-    if platform.gateway is not None:
-        values.append(("platform.gateway", platform.gateway))
-    if isinstance(bootstrap, LocalVm):
-        values += [("platform.bootstrap.mac", bootstrap.mac), ("platform.bootstrap.address", bootstrap.address)]
-    seen: dict[str, str] = {}
-    for path, value in values:
-        if value in seen:
-            yield path, value.strip(), f"{seen[value]} is the same", "give each its own"
-        seen.setdefault(value, path)
-
-
-def _network(platform: Redfish) -> _Found:
-    """Addresses lie in one network with the gateway, and a static network is told whole."""
-    if platform.network_boot == "static":
-        for name, value in (
-            ("gateway", platform.gateway),
-            ("prefix", platform.prefix),
-            ("nameservers", platform.nameservers),
-            ("interface", platform.interface),
-        ):
-            if not value:
-                yield (
-                    f"platform.{name}",
-                    "(not set)",
-                    "with networkBoot static nothing else tells the machines",
-                    f"set platform.{name}, or networkBoot to dhcp",
-                )
-    elif platform.interface is not None:
-        yield (
-            "platform.interface",
-            platform.interface,
-            "with networkBoot dhcp nothing reads it",
-            "remove it, or set networkBoot to static",
-        )
-    network = platform.network
-    if network is None:
-        return
-    places = [(f"platform.servers[{index}].address", server.address) for index, server in enumerate(platform.servers)]
-    if isinstance(platform.bootstrap, LocalVm):
-        places.append(("platform.bootstrap.address", platform.bootstrap.address))
-    for path, address in [("platform.gateway", str(platform.gateway)), *places]:
-        parsed = ipaddress.IPv4Address(address)
-        if parsed not in network or (network.prefixlen < _SMALLEST_WITH_ENDS and parsed in (network[0], network[-1])):
-            yield (
-                path,
-                address,
-                f"no machine of the network {network} (platform.gateway, platform.prefix) can have it",
-                "correct it, or gateway and prefix",
-            )
-
-
-def _boot_methods(platform: Redfish) -> _Found:
-    for index, server in enumerate(platform.servers):
-        bmc, path = platform.bmc_of(server), f"platform.servers[{index}].bmc"
-        if bmc.boot_method == "virtual-media" and bmc.boot_image is None:
-            yield (
-                f"{path}.bootImage",
-                "(not set)",
-                "with bootMethod virtual-media the BMC attaches an image, and none is named",
-                "set platform.bmc.bootImage to the URL of an iPXE image (ISO)",
-            )
-        if bmc.boot_method == "uefi-http" and bmc.boot_mode == "bios":
-            yield (
-                f"{path}.bootMethod",
-                bmc.boot_method,
-                "only UEFI firmware boots over HTTP, and bootMode is bios",
-                "set bootMode to uefi, or bootMethod to pxe or virtual-media",
-            )
-
-
-def _bootstrap(settings: Settings, platform: Redfish) -> _Found:
-    bootstrap = platform.bootstrap
-    if isinstance(bootstrap, LocalVm):
-        yield from _local_vm(settings, platform, bootstrap)
-    elif isinstance(bootstrap, Lend):
-        yield from _lend(platform, bootstrap)
-
-
-def _lend(platform: Redfish, bootstrap: Lend) -> _Found:
-    workers = [server.name for server in platform.of_role("worker")]
-    if not workers:
-        yield (
-            "platform.bootstrap.type",
-            "lend",
-            "there is no worker whose server could be lent",
-            "list a worker in platform.servers, or set type to local-vm",
-        )
-    elif bootstrap.server not in workers:
-        yield (
-            "platform.bootstrap.server",
-            bootstrap.server,
-            "it is no worker of platform.servers",
-            f"name one of: {', '.join(workers)}",
-        )
-
-
-def _local_vm(settings: Settings, platform: Redfish, bootstrap: LocalVm) -> _Found:
-    """Nobody tells it its network, or what to boot, but DHCP or the image it is given."""
-    if settings.boot.architecture != "x86_64":
-        yield (
-            "platform.bootstrap.type",
-            "local-vm",
-            f"the virtual machine is an x86_64 one, and boot.architecture is {settings.boot.architecture}",
-            "set it to lend, and server to a worker",
-        )
-    static = platform.network_boot == "static"
-    if static and bootstrap.boot_image is None:
-        yield (
-            "platform.bootstrap.bootImage",
-            "(not set)",
-            "with networkBoot static no DHCP leads the virtual machine to its script",
-            "set it to the path of an iPXE image (ISO) that sets the network, see docs/redfish.md",
-        )
-    if static and bootstrap.interface is None:
-        yield (
-            "platform.bootstrap.interface",
-            "(not set)",
-            "with networkBoot static nothing else tells the virtual machine",
-            "set it to what its network card is called there, enp1s0 for CoreOS on libvirt",
-        )
-    if not static and bootstrap.interface is not None:
-        yield (
-            "platform.bootstrap.interface",
-            bootstrap.interface,
-            "with networkBoot dhcp nothing reads it",
-            "remove it, or set networkBoot to static",
-        )
-
-
-def _in_place(settings: Settings, platform: Redfish) -> _Found:
-    """Without a bootstrap machine the one server bootstraps itself."""
-    if not isinstance(platform.bootstrap, NoBootstrap):
-        return
-    if [server.role for server in platform.servers] != ["control-plane"]:
-        yield (
-            "platform.bootstrap.type",
-            "none",
-            "only a single node bootstraps itself, and platform.servers lists"
-            f" {', '.join(server.name for server in platform.servers)}",
-            "list one control plane machine and nothing else, or set type to lend, and server to a worker",
-        )
-    if isinstance(settings.api_address, KubeVip):
-        yield (
-            "apiAddress.type",
-            "kube-vip",
-            "the single node of platform.bootstrap.type none has the API at its own address, before and after its"
-            " installation, and nothing that could take over another one",
-            "set it to dns-round-robin",
-        )
-
-
-def _without_bgp(settings: Settings, platform: Redfish) -> _Found:
-    """A rack of one's own has no API that peers with machines or reserves addresses."""
-    api, services = settings.api_address, settings.service_addresses
-    if isinstance(api, KubeVip) and api.mode == "bgp" and not isinstance(platform.bootstrap, NoBootstrap):
-        yield (
-            "apiAddress.mode",
-            "bgp",
-            "platform redfish has no BGP peers to name and no addresses to reserve",
-            "set it to arp, and apiAddress.address to a free address of the machines' network",
-        )
-    if isinstance(services, MetalLbBgp):
-        yield (
-            "serviceAddresses.type",
-            services.type,
-            "platform redfish has no BGP peers to name and no addresses to reserve",
-            "set it to metallb-l2, with pools of addresses of your own",
-        )
-    if isinstance(services, CloudController):
-        yield (
-            "serviceAddresses.type",
-            services.type,
-            "platform redfish has no cloud controller",
-            "set it to metallb-l2, with pools of addresses of your own, or to none",
-        )
-
-
-def _service_addresses(settings: Settings) -> _Found:
+def _service_addresses(settings: Settings) -> Found:
     services, api = settings.service_addresses, settings.api_address
     if not isinstance(services, MetalLbBgp | MetalLbL2):
         return

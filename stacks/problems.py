@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 NAMESPACE = "metal-ipi"
 SECRET_NAMES = frozenset({"authToken", "secret", "privateKey", "pullSecret", "secretAccessKey", "password"})
+Found = Iterator[tuple[str, str, str, str]]
+"""Path, value, why and remedy of each problem."""
 _USERINFO = re.compile(r"//[^/\s]*@")
 _LONGEST_VALUE = 60
 _NOT_SET = "(not set)"
