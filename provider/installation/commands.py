@@ -32,10 +32,12 @@ async def boot_by_commands(job: Job, environment: dict[str, str], status: Status
     """Runs `pxeCommands` here, each by `sh -c`; what is secret is in their environment only."""
     names = {"MACHINE": job.hostname, "DOMAIN": job.cluster, "NODE": job.node}
     values = {**names, "MAC": job.mac or "", "ADDRESS": job.address, **environment}
+    # The engine's own variables open the state; they are nobody else's business.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PULUMI_")}
     password = values.get("BMC_PASSWORD")
     for number, command in enumerate(job.pxe_commands, start=1):
         await status.live(f"running command {number} of {len(job.pxe_commands)} to boot {job.hostname}")
-        code, output = await _shell(command, {**os.environ, **values}, timeout=timeout)
+        code, output = await _shell(command, {**own, **values}, timeout=timeout)
         if code != 0:
             how = f"did not end within {timeout:g} s" if code is None else f"ended with {code}"
             said = (output.replace(password, "[secret]") if password else output).strip()[-_SHOWN:] or "nothing"

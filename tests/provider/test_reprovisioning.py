@@ -61,13 +61,17 @@ def test_from_outside_where_the_node_does_not_answer(run: Run) -> None:
     run(test)
 
 
-def test_by_the_users_commands_where_nothing_else_is_left(run: Run, tmp_path: Any) -> None:
+def test_by_the_users_commands_where_nothing_else_is_left(
+    run: Run, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "opens the state")
+
     async def test(it: World) -> None:
         machine = await it.machine("worker-0", installed=OLD)
         machine.fails["kexec"] = "no kexec"
         it.driver.silent = True
         seen = tmp_path / "seen"
-        told = "$MACHINE $DOMAIN $NODE $MAC $ADDRESS $BMC_ADDRESS $BMC_USERNAME"
+        told = "$MACHINE $DOMAIN $NODE $MAC $ADDRESS $BMC_ADDRESS $BMC_USERNAME$PULUMI_CONFIG_PASSPHRASE"
         command = f'echo "{told}" >{seen}; echo "$BMC_PASSWORD"; exit 4'
         with pytest.raises(
             ProviderError, match=r"command 2 of .*pxeCommands` ended with 4.*said: \[secret\]"
