@@ -30,6 +30,9 @@ LOSS_GAP = 5.0
 """Seconds without an answer; measured 0.1 to 1.3 s."""
 ARP_LOSS_GAP = 15.0
 """Seconds without an answer: the lease ends after 5 s, then another machine has to notice and take it."""
+QUIET_UP = 100.0
+"""Seconds of an `up` on two processors that have nothing else to do. Where it takes longer, whatever the machines do
+takes longer, and gaps may be longer by as much."""
 _SHARED_ADDRESS = "192.0.2.100"
 """In the network that the facility's machines and its router share, and nobody's."""
 _CLIENTS = {"machineConfigServer": {"allowedNetworks": [plan.CLIENTS]}}
@@ -189,8 +192,9 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
         output = emulated.output()
         assert output["api"]["address"] == address
         masters = {node["private_ipv4"]: node["name"].partition(".")[0] for node in output["nodes"]}
-        (route,) = facility.routes()
-        assert route["prefix"] == f"{address}/32" and set(route["via"]) == set(masters)
+        # `up` has seen all of them announce; whose health check is late for once is withdrawn for a moment.
+        await_(lambda: [set(route["via"]) for route in facility.routes()] == [set(masters)], "all announce", 30)
+        assert [route["prefix"] for route in facility.routes()] == [f"{address}/32"]
         assert_closed_to_others(facility, [address, *(node["public_ipv4"] for node in output["nodes"])])
 
         lost, name = sorted(masters.items())[0]
@@ -215,6 +219,7 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
             "the machine back": judge("the machine back", answers, back, end),
         },
         {"bootstrap to control plane": HAND_OVER_GAP, "a machine lost": LOSS_GAP, "the machine back": LOSS_GAP},
+        slowness=done.seconds / QUIET_UP,
     )
     assert "up: no changes" in emulated.make("up").out
     emulated.make("down")
@@ -262,17 +267,19 @@ def test_one_machine_at_a_time_answers_by_arp(emulated: Project, tmp_path: Path)
             "the machine back": judge("the machine back", answers, back, end),
         },
         {"the holder lost": ARP_LOSS_GAP, "the machine back": LOSS_GAP},
+        slowness=done.seconds / QUIET_UP,
     )
     emulated.make("down")
     assert emulated.left() == []
 
 
-def report(phases: Mapping[str, Sequence[Phase]], limits: Mapping[str, float]) -> None:
+def report(phases: Mapping[str, Sequence[Phase]], limits: Mapping[str, float], *, slowness: float) -> None:
     """Print how the client fared, and see that no gap is longer than allowed."""
     for phase in itertools.chain(*phases.values()):
         print(phase)
-    late = [str(phase) for name, each in phases.items() for phase in each if phase.gap > limits.get(name, _LONGEST)]
-    assert not late, late
+    allowed = {name: limit * max(1.0, slowness) for name, limit in limits.items()}
+    late = [str(phase) for name, each in phases.items() for phase in each if phase.gap > allowed.get(name, _LONGEST)]
+    assert not late, (late, slowness)
 
 
 def _reserved(project: Project) -> str:
