@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -69,7 +68,7 @@ def test_the_initramfs_holds_the_hash_of_the_root_file_system(debian: Path) -> N
 
 
 def test_the_root_file_system_says_its_release_and_hides_its_secrets(debian: Path) -> None:
-    tree = rootfs.build(debian, "12.0.1-0", openshift=Path(sys.argv[0]), afterburn=None, installer=None)
+    tree = rootfs.build(debian, "12.0.1-0", openshift=Path(__file__), afterburn=None, installer=None)
     assert b"OSTREE_VERSION='12.0.1-0'\n" in tree["etc/os-release"].data
     assert tree["etc/shadow"].mode & 0o777 == 0o400
     assert tree["usr/bin/sudo"].mode & 0o7777 == 0o4755
@@ -80,7 +79,7 @@ def test_the_root_file_system_says_its_release_and_hides_its_secrets(debian: Pat
 def test_a_program_that_every_release_has_is_missed(debian: Path) -> None:
     (debian / "usr/bin/lsblk").unlink()
     with pytest.raises(ImageError, match="program usr/bin/lsblk: none of the packages"):
-        rootfs.build(debian, "12.0.1-0", openshift=Path(sys.argv[0]), afterburn=None, installer=None)
+        rootfs.build(debian, "12.0.1-0", openshift=Path(__file__), afterburn=None, installer=None)
 
 
 @pytest.mark.parametrize("script", ["init", "dhcp", "in_sysroot"])
