@@ -114,6 +114,7 @@ class Facility:
             "metro": "lb",
             "operating_system": "custom_ipxe",
             "ipxe_script_url": f"{BOOT}/boot.ipxe",
+            "always_pxe": True,
             "userdata": self.userdata(hostname),
         }
         return self.api.post(f"{self.project}/devices", json=body).raise_for_status().json()
