@@ -247,17 +247,18 @@ def test_interrupted_while_it_drains(rack: Rack, user: User, end: str) -> None:
     _assert_finished(rack, done)
 
 
-def test_a_second_disk_is_wiped_where_it_is_listed(rack: Rack) -> None:
-    listed, other = rack.workers[:2]
-    kept = other.digest()
-    assert any(listed.first_and_last())
-    rack.change(listed, other)
+def test_a_listed_disk_is_wiped_again_by_consent_only(rack: Rack) -> None:
+    wiped, listed, other = rack.workers[:3]
+    kept = {worker: worker.digest() for worker in (listed, other)}
+    assert any(wiped.first_and_last())
+    rack.change(wiped, wipeDisks=[{"serial": wiped.second_disk.name}], consent="wipe")
     rack.change(listed, wipeDisks=[{"serial": listed.second_disk.name}])
+    rack.change(other)
 
     done = rack.project.make("up")
 
-    assert not any(listed.first_and_last())
-    assert other.digest() == kept
+    assert not any(wiped.first_and_last())
+    assert {worker: worker.digest() for worker in kept} == kept
     _assert_finished(rack, done)
 
 
