@@ -142,7 +142,10 @@ class _EquinixMetal:
             await persistently(lambda: store.delete(directory, [self._script_name]), self._status.live)
 
     async def boot_disk(self) -> None:
-        return  # it does by itself
+        """It does by itself. The script that it was ordered with is its own again: nothing has drifted."""
+        job = self._job
+        async with self._driver() as driver:
+            await driver.describe(job.machine_id, user_data=job.user_data, ipxe_script_url=job.ipxe_script_url)
 
     async def restart(self) -> None:
         async with self._driver() as driver:
