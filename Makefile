@@ -36,7 +36,7 @@ setup: $(READY_LAB)
 test: $(READY_DEV)
 	@$(TOOLS) setup --stack lab $(if $(MACHINES),--machines $(MACHINES))
 	@status=0; \
-	$(PY) -m pytest -rs -m 'not libvirt' -n 2 --dist loadfile || status=1; \
+	$(PY) -m pytest -rs -m 'not libvirt' -n 2 --dist loadfile --no-loadscope-reorder || status=1; \
 	$(PY) -m pytest -rs -m libvirt || status=1; \
 	exit $$status
 
