@@ -30,9 +30,12 @@ LOSS_GAP = 5.0
 """Seconds without an answer; measured 0.1 to 1.3 s."""
 ARP_LOSS_GAP = 15.0
 """Seconds without an answer: the lease ends after 5 s, then another machine has to notice and take it."""
-QUIET_UP = 100.0
-"""Seconds of an `up` on two processors that have nothing else to do. Where it takes longer, whatever the machines do
-takes longer, and gaps may be longer by as much."""
+FIT_UP = 125.0
+"""Seconds of an `up`; it takes 100 where two processors have nothing else to do. Where it takes longer the machines
+wait for processors, and a client for the machines: then only whole minutes are judged, and the test is listed as
+skipped."""
+STARVED_GAP = 60.0
+"""Seconds without an answer, there."""
 _SHARED_ADDRESS = "192.0.2.100"
 """In the network that the facility's machines and its router share, and nobody's."""
 _CLIENTS = {"machineConfigServer": {"allowedNetworks": [plan.CLIENTS]}}
@@ -219,11 +222,12 @@ def test_nobody_asks_in_vain(emulated: Project, tmp_path: Path) -> None:
             "the machine back": judge("the machine back", answers, back, end),
         },
         {"bootstrap to control plane": HAND_OVER_GAP, "a machine lost": LOSS_GAP, "the machine back": LOSS_GAP},
-        slowness=done.seconds / QUIET_UP,
+        fit=done.seconds <= FIT_UP,
     )
     assert "up: no changes" in emulated.make("up").out
     emulated.make("down")
     assert emulated.left() == []
+    skip_unless_fit(done.seconds)
 
 
 @pytest.mark.usefixtures("with_kube_vip")
@@ -267,19 +271,28 @@ def test_one_machine_at_a_time_answers_by_arp(emulated: Project, tmp_path: Path)
             "the machine back": judge("the machine back", answers, back, end),
         },
         {"the holder lost": ARP_LOSS_GAP, "the machine back": LOSS_GAP},
-        slowness=done.seconds / QUIET_UP,
+        fit=done.seconds <= FIT_UP,
     )
     emulated.make("down")
     assert emulated.left() == []
+    skip_unless_fit(done.seconds)
 
 
-def report(phases: Mapping[str, Sequence[Phase]], limits: Mapping[str, float], *, slowness: float) -> None:
+def report(phases: Mapping[str, Sequence[Phase]], limits: Mapping[str, float], *, fit: bool) -> None:
     """Print how the client fared, and see that no gap is longer than allowed."""
     for phase in itertools.chain(*phases.values()):
         print(phase)
-    allowed = {name: limit * max(1.0, slowness) for name, limit in limits.items()}
+    allowed = {name: limit if fit else max(limit, STARVED_GAP) for name, limit in limits.items()}
     late = [str(phase) for name, each in phases.items() for phase in each if phase.gap > allowed.get(name, _LONGEST)]
-    assert not late, (late, slowness)
+    assert not late, late
+
+
+def skip_unless_fit(seconds: float) -> None:
+    """Say that no gaps were judged."""
+    if seconds > FIT_UP:
+        pytest.skip(
+            f"all but the gaps: these processors are too slow or too busy to time them (up took {seconds:.0f} s)"
+        )
 
 
 def _reserved(project: Project) -> str:
