@@ -2,6 +2,12 @@
 #   STACK     the stack, a file stacks/Pulumi.<stack>.yaml (default: lab)
 #   MACHINES  libvirt or simulated, for a lab stack (default: what the stack file says)
 #   REPLACE   machines that `up` is to make anew, e.g. lab-worker-0,lab-bootstrap
+#   OUT       the file that `topology` or `timeline` draws to (default: .state/pictures/STACK-...svg)
+#   KEEP_LAB  1: `down` leaves the lab running, for the next `up`
+#   BASE      the commit that `make preview-report` compares the work tree with (default: main)
+#   PICTURES  the URL that the report of `make preview-report` has its pictures from (default: beside it)
+#   POLICY    off: `up` and `preview` ask no policies
+#   SWEEP     delete: `make sweep` deletes what it lists of the stack OF, once CONFIRM says so; AGE (2h) chooses
 #   FIGURES   what `make bench` measures, separated by commas (default: everything)
 STACK ?= lab
 MACHINES ?=
@@ -12,33 +18,38 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 READY_LAB := $(VENV)/.ready-lab
 READY_DEV := $(VENV)/.ready-dev
+READY_DOCS := $(VENV)/.ready-docs
+SITE := .state/site
 TOOLS = $(PY) -m tools
 WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES))
 
 .DEFAULT_GOAL := help
-.PHONY: help up down preview refresh output setup test check lint bench clean
+.PHONY: help up down preview preview-report topology timeline preflight sweep refresh output setup test check lint bench docs clean
 
 help:
-	@echo 'make up | down | preview | refresh | output | setup   STACK=$(STACK) MACHINES=...'
-	@echo 'make test | check | bench | clean'
+	@echo 'make up | down | preview | preflight | sweep | refresh | output | setup   STACK=$(STACK) MACHINES=...'
+	@echo 'make topology | timeline   STACK=$(STACK) OUT=...'
+	@echo 'make preview-report   BASE=main'
+	@echo 'make test | check | bench | docs | clean'
 
 # Only what runs in the lab needs the lab's packages; a preview needs neither.
-up down refresh output: $(READY_LAB)
+up down refresh output preflight sweep: $(READY_LAB)
 	@$(TOOLS) $@ $(WITH)
 
-preview: $(READY)
+preview topology timeline: $(READY)
 	@$(TOOLS) $@ $(WITH)
+
+# One Markdown file about every facility that a change touches, and pictures.
+preview-report: $(READY)
+	@$(TOOLS) preview-report $(if $(BASE),--base $(BASE)) $(if $(PICTURES),--pictures $(PICTURES))
 
 setup: $(READY_LAB)
 	@$(TOOLS) setup $(WITH)
 
-# Everything. Machines that are emulated in software want the processors for themselves; the rest is run by two at once.
+# Everything.
 test: $(READY_DEV)
 	@$(TOOLS) setup --stack lab $(if $(MACHINES),--machines $(MACHINES))
-	@status=0; \
-	$(PY) -m pytest -rs -m 'not libvirt' -n 2 --dist loadfile --no-loadscope-reorder || status=1; \
-	$(PY) -m pytest -rs -m libvirt || status=1; \
-	exit $$status
+	@$(PY) -m tests
 
 # What is quick: style, types, and the tests that start neither the lab nor the engine.
 check: lint
@@ -52,6 +63,11 @@ lint: $(READY_DEV)
 bench: $(READY_DEV)
 	@$(TOOLS) setup --stack lab >&2
 	@$(PY) -m tests.bench $(if $(FIGURES),--figures $(FIGURES))
+
+# The site; an error for every warning. Its search wants a web server: python3 -m http.server -d .state/site
+docs: $(READY_DOCS)
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict --site-dir $(SITE)
+	@echo 'the site: $(SITE)/index.html'
 
 # Caches below ~/.cache/metal-ipi stay; a stack or lab that is up must be taken down first.
 clean:
@@ -68,3 +84,6 @@ $(READY_LAB): requirements-lab.txt requirements.txt tools/venv.sh
 
 $(READY_DEV): requirements-dev.txt requirements-lab.txt requirements.txt tools/venv.sh
 	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements-dev.txt '$@'
+
+$(READY_DOCS): requirements-docs.txt tools/venv.sh
+	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements-docs.txt '$@'

@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add_machines(up)
     rack = "so many servers with BMCs, in the place of the Metal API"
     up.add_argument("--rack", type=int, default=0, metavar="N", help=rack)
+    up.add_argument("--small-kubernetes", action="store_true", help="no real Kubernetes API: small services, at once")
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
@@ -124,7 +125,12 @@ def _up(arguments: argparse.Namespace) -> int:
     layout = Layout.of(arguments.state)
     services = control.RACK_SERVICES if arguments.rack else control.SERVICES
     wanted = control.Wanted(
-        layout=layout, machines=machines, installer=setup.installer, services=services, rack=arguments.rack
+        layout=layout,
+        machines=machines,
+        installer=setup.installer,
+        services=services,
+        rack=arguments.rack,
+        real_kubernetes=not arguments.small_kubernetes,
     )
     control.up(wanted, _say)
     return 0

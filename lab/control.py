@@ -39,6 +39,8 @@ class Wanted:
     services: tuple[str, ...] = SERVICES
     rack: int = 0
     """Servers with BMCs, in the place of the Metal API (then `services` are RACK_SERVICES)."""
+    real_kubernetes: bool = True
+    """Whether clusters get a real Kubernetes API where this system can have one."""
     installer: Callable[[], Path]
     """Finds or builds the stand-in for openshift-install."""
 
@@ -180,11 +182,12 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     from lab.network import certificates, dns, stream
 
     layout = wanted.layout
-    known = facts.ensure(layout, wanted.machines, wanted.installer(), wanted.rack)
+    real = wanted.real_kubernetes
+    known = facts.ensure(layout, wanted.machines, wanted.installer(), wanted.rack, real_kubernetes=real)
     certificates.ensure(layout, {each.name: each.host for each in known.rack.servers} if known.rack else None)
     dns.prepare(layout, known)
     stream.publish(layout, wanted.machines)
-    api = prepare_kubernetes(layout, known)
+    api = prepare_kubernetes(layout, known, asked_for=real)
     for stale in (layout.status, layout.state / "metal_api.ready"):
         stale.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
@@ -198,19 +201,22 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     report(api)
 
 
-def prepare_kubernetes(layout: Layout, known: Facts) -> str:
+def prepare_kubernetes(layout: Layout, known: Facts, *, asked_for: bool = True) -> str:
     """Write down who runs the machines' API servers, for the stand-in for openshift-install; says who that is."""
     from lab.kubernetes import programs
     from lab.network import plan
 
     if known.kubernetes is None:
         layout.api_servers.unlink(missing_ok=True)
+        why, remedy = f"the real one cannot run: {programs.find()}", "run `make setup`"
+        if not asked_for:
+            why, remedy = "the stack file says lab.kubernetes: small", "leave that out"
         if layout.kubernetes.exists():
             raise LabError(
-                f"clusters of the lab in {layout.state} have a real Kubernetes API, which cannot run any more: "
-                f"{programs.find()}; run `make setup`, or take the lab down (`make down`)"
+                f"clusters of the lab in {layout.state} have a real Kubernetes API, and {why}; {remedy}, or take the "
+                "lab down (`make down`)"
             )
-        return f"the Kubernetes API: small services of the lab's own, for the real one cannot run: {programs.find()}"
+        return f"the Kubernetes API: small services of the lab's own, for {why}"
     told = {
         "server": f"{plan.KUBERNETES}:{plan.KUBERNETES_PORT}",
         "name": plan.KUBERNETES_NAME,

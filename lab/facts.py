@@ -174,12 +174,12 @@ def require(layout: Layout) -> Facts:
     return facts
 
 
-def ensure(layout: Layout, machines: str, installer: Path, rack: int = 0) -> Facts:
+def ensure(layout: Layout, machines: str, installer: Path, rack: int = 0, *, real_kubernetes: bool = True) -> Facts:
     """The facts of this state directory: made at its first start, the same ever after but for what this system has.
 
     A `rack` of so many servers stands in the place of the Metal API.
     """
-    known, bgp, kubernetes = load(layout), None if rack else _bgp(), _kubernetes()
+    known, bgp, kubernetes = load(layout), None if rack else _bgp(), _kubernetes() if real_kubernetes else None
     if known is not None:
         now = replace(known, installer=str(installer), bgp=bgp, kubernetes=kubernetes)
         if now != known:

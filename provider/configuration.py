@@ -7,8 +7,8 @@ Every section is optional; a resource that needs a missing one says so by name w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from provider import bmc_settings, dns_settings
@@ -103,6 +103,24 @@ class Settings:
         if self.artifacts is None:
             raise _missing("artifacts", "the artifact host")
         return self.artifacts
+
+
+_SECRET = frozenset({"auth_token", "password", "tsig_secret", "private_key", "secret_access_key", "session_token"})
+_OPTIONS = "options"
+"""Of a service of dns-lexicon: which of them are secret, only that service knows."""
+
+
+def secret_values(settings: object, *, everything: bool = False) -> Iterator[str]:
+    """Every secret of a configuration, or of a part of it."""
+    if isinstance(settings, str) and everything:
+        yield settings
+    elif isinstance(settings, Mapping):
+        for item in settings.values():
+            yield from secret_values(item, everything=everything)
+    elif is_dataclass(settings):
+        for part in fields(settings):
+            secret = part.name in _SECRET or part.name == _OPTIONS
+            yield from secret_values(getattr(settings, part.name), everything=everything or secret)
 
 
 def _missing(section: str, what: str) -> InvalidInputs:

@@ -162,17 +162,19 @@ def _unfinished(old: Values, new: Values) -> bool:
     return old.get("state") in ("queued", "provisioning", "failed") or not old.get("publicIpv4")
 
 
-def _outputs(machine: Machine, *, announces: bool) -> Values:
+def machine_outputs(machine: Machine) -> dict[str, Any]:
+    """What every resource of a machine tells of it."""
     return {
         "machineId": machine.id,
         "publicIpv4": machine.public_ipv4,
         "privateIpv4": machine.private_ipv4,
-        "publicIpv6": machine.public_ipv6,
+        "publicIpv6": machine.public_ipv6 or "",
         "console": machine.console,
-        "present": True,
-        "state": machine.state,
-        "announces": announces,
     }
+
+
+def _outputs(machine: Machine, *, announces: bool) -> Values:
+    return {**machine_outputs(machine), "present": True, "state": machine.state, "announces": announces}
 
 
 def _timeout(inputs: Values) -> float:

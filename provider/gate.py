@@ -31,6 +31,8 @@ class Gate(ResourceType):
     """Waits until something is so, and fails with cause and gathered logs."""
 
     token = "metal-ipi:index:Gate"  # noqa: S105 - a type token
+    # All nodes with their host keys and consoles, in the state's inputs already.
+    hidden_inputs = frozenset({"spec"})
 
     def __init__(self) -> None:
         self._aborted_by: str | None = None

@@ -5,26 +5,29 @@ Property values keep their secretness: inputs go to the outputs as they came, an
 
 from __future__ import annotations
 
-import json
-import sys
+from pathlib import Path
 from typing import Any
 
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from provider import configuration, server
+from provider import configuration
 from provider.artifacts import Artifacts
 from provider.cluster_keys import ClusterKeys
 from provider.configuration import Settings
+from provider.cost import function as cost
 from provider.dns_records import DnsRecords
 from provider.ephemeral_machine import EphemeralMachine
 from provider.errors import InitFailed, InvalidInputs
 from provider.fields import Problem
 from provider.gate import Gate
 from provider.installation import Installation
+from provider.lifetime import Lifetime
+from provider.preflight.resource import Preflight
 from provider.redfish_machine import RedfishMachine
 from provider.removal import Removal
 from provider.resource import Changes, Context, ResourceType, Values
+from provider.spot_machine import SpotMachine
 from provider.status import Log, NoLog, Status
 from provider.values import has_unknown, to_python_map, to_wire_map
 
@@ -51,11 +54,14 @@ class MetalIpiProvider(sdk.Provider):
             ClusterKeys(),
             DnsRecords(),
             Artifacts(),
+            Lifetime(),
             EphemeralMachine(),
+            SpotMachine(),
             RedfishMachine(),
             Gate(),
             Removal(),
             Installation(),
+            Preflight(),
         ]
         self._types = {item.token: item for item in types}
         self._settings = Settings()
@@ -73,8 +79,7 @@ class MetalIpiProvider(sdk.Provider):
         return Context(urn=urn, settings=self._settings, status=Status(self.log, urn))
 
     async def get_schema(self, request: sdk.GetSchemaRequest) -> sdk.GetSchemaResponse:
-        resources = {token: {"description": (type(item).__doc__ or "").strip()} for token, item in self._types.items()}
-        return sdk.GetSchemaResponse(json.dumps({"name": NAME, "version": VERSION, "resources": resources}))
+        return sdk.GetSchemaResponse(Path(__file__).with_name("schema.json").read_text())
 
     async def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
         _, problems = configuration.parse(to_python_map(request.new_inputs))
@@ -86,6 +91,14 @@ class MetalIpiProvider(sdk.Provider):
             raise InvalidInputs("; ".join(f"{problem.path} {problem.reason}" for problem in problems))
         # Outputs are refused: the SDK (3.256.0) cannot read an unknown one (PropertyValue.unmarshal wants a value).
         return sdk.ConfigureResponse(accept_secrets=True, supports_preview=True)
+
+    async def invoke(self, request: sdk.InvokeRequest) -> sdk.InvokeResponse:
+        if request.tok != cost.TOKEN:
+            raise InvalidInputs(f"{request.tok} is no function of {NAME}; known is {cost.TOKEN}")
+        inputs = to_python_map(request.args)
+        if problems := cost.check(inputs):
+            return sdk.InvokeResponse(failures=_failures(problems))
+        return sdk.InvokeResponse(to_wire_map(await cost.cost(self._settings, inputs)))
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
         problems = self._type(request.type).check(to_python_map(request.new_inputs))
@@ -172,12 +185,3 @@ def _refuse_unknown(values: Values) -> None:
     for key, value in values.items():
         if has_unknown(value):
             raise InvalidInputs(f"{key} is not known although the work begins now: an input of it was never resolved")
-
-
-def main() -> None:
-    """Serve the engine that started this process; see `server.main`."""
-    server.main(sys.argv[1:], VERSION, MetalIpiProvider())
-
-
-if __name__ == "__main__":
-    main()

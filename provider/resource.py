@@ -59,7 +59,8 @@ class ResourceType(ABC):
     token: ClassVar[str]
     """`metal-ipi:index:<Class>`."""
     hidden_inputs: ClassVar[frozenset[str]] = frozenset()
-    """Inputs which are left out of the outputs, because they are large or secret and not needed there."""
+    """Inputs which are left out of the outputs, because they are large or secret. With what is old, `diff`, `preview`
+    and `update` get them all the same; `read` and `delete` do not."""
 
     @abstractmethod
     def check(self, inputs: Values) -> list[Problem]:

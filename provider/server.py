@@ -2,6 +2,7 @@
 
 - An error reaches the user as one message, without traceback and without secrets.
 - Something made but not finished is reported with its state (`ErrorResourceInitFailed`), so that nothing is lost.
+- What a type keeps out of its outputs is part of what is old: the SDK (3.256.0) hands on the outputs only.
 - Cancel ends what is running, so that it can report what it made.
 - The plugin ends when the engine dies: nothing of a killed run goes on working behind the next one's back.
 - The SDK's DiffConfig (3.256.0) cannot answer a detailed diff; ours says that changed credentials replace nothing.
@@ -113,19 +114,22 @@ class Servicer(ProviderServicer):
         return await self._guard(super().Check, request, context)
 
     async def Diff(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Diff, request, context)
+        return await self._guard(super().Diff, _with_old_inputs(request), context)
 
     async def Create(self, request: Any, context: Any) -> Any:
         return await self._guard(super().Create, request, context)
 
     async def Update(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Update, request, context)
+        return await self._guard(super().Update, _with_old_inputs(request), context)
 
     async def Read(self, request: Any, context: Any) -> Any:
         return await self._guard(super().Read, request, context)
 
     async def Delete(self, request: Any, context: Any) -> Any:
         return await self._guard(super().Delete, request, context)
+
+    async def Invoke(self, request: Any, context: Any) -> Any:
+        return await self._guard(super().Invoke, request, context)
 
     async def Attach(self, request: Any, context: Any) -> Any:
         self._provider_log_to(request.address)
@@ -137,12 +141,20 @@ class Servicer(ProviderServicer):
         self._provider.log = self._log  # type: ignore[attr-defined]
 
 
-def main(args: list[str], version: str, provider: MetalIpiProvider) -> None:
+def _with_old_inputs(request: Any) -> Any:
+    """What is old, whole: the outputs, and the inputs that are not among them."""
+    for name, value in request.old_inputs.fields.items():
+        if name not in request.olds.fields:
+            request.olds.fields[name].CopyFrom(value)
+    return request
+
+
+def main(args: list[str], version: str, provider: MetalIpiProvider, servicer: type[Servicer] = Servicer) -> None:
     """Serves until the engine ends. The engine passes its address first, and reads our port from standard output."""
     addresses = [arg for arg in args if not arg.startswith("-")]
     _end_with_parent()
     try:
-        asyncio.run(_serve(Servicer(args, version, provider, addresses[0] if addresses else "")))
+        asyncio.run(_serve(servicer(args, version, provider, addresses[0] if addresses else "")))
     except KeyboardInterrupt:
         return
 

@@ -6,11 +6,19 @@ Secrets the provider has seen are blotted out of everything that leaves through 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
 _MINIMUM_SECRET_LENGTH = 8
 _BLOT = "[secret]"
+
+
+Say = Callable[[str], Awaitable[None]]
+"""Takes remarks for the user."""
+
+
+async def silent(text: str) -> None:
+    """For whoever has nobody to tell."""
 
 
 class Redactor:

@@ -15,6 +15,9 @@ from typing import Any, ClassVar, Protocol
 
 import pulumi
 
+from provider import orders as _orders
+from provider.preflight import plan as _plan
+
 _PACKAGE = "metal-ipi"
 
 
@@ -93,7 +96,11 @@ def _section(value: Any) -> str:
 
 
 class ClusterKeys(_Resource):
-    """The SSH key of a cluster and the seed its nodes' host keys are derived from. Never silently replaced."""
+    """The SSH key of a cluster and the seed its nodes' host keys are derived from. Never silently replaced.
+
+    It is made by a cluster's first up and gone with its last down: its id, 16 hexadecimal digits, tells one
+    installation of a cluster from the next.
+    """
 
     _outputs = ("privateKey", "publicKey", "hostKeySeed")
 
@@ -271,6 +278,14 @@ class EphemeralMachineArgs:
     """Holds `metal-ipi:stack=…`, `metal-ipi:cluster=…` and `metal-ipi:name=…`: by these it is found after a crash."""
     project_ssh_key_ids: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None
     """SSH keys of the project that may open the serial console."""
+    hardware_reservation_id: pulumi.Input[str] | None = None
+    """The reserved server to use, or `next-available`; not given: it is ordered on demand."""
+    termination_time: pulumi.Input[str] | None = None
+    """When Metal deletes it by itself, RFC 3339."""
+    custom_data: pulumi.Input[str] | None = None
+    """A JSON object that it finds in its metadata."""
+    public_subnet: pulumi.Input[int] | None = None
+    """The prefix length of its own public IPv4 subnet, 28 to 31; not given: 31."""
     bgp: pulumi.Input[bool] = False
     """Whether it announces IPv4 addresses: it gets a BGP session with its neighbours."""
     timeout_seconds: pulumi.Input[float] = 1800
@@ -290,6 +305,10 @@ class EphemeralMachineArgs:
             "userData": self.user_data,
             "tags": self.tags,
             "projectSshKeyIds": self.project_ssh_key_ids,
+            "hardwareReservationId": self.hardware_reservation_id,
+            "terminationTime": self.termination_time,
+            "customData": self.custom_data,
+            "publicSubnet": self.public_subnet,
             "timeoutSeconds": self.timeout_seconds,
             "bgp": self.bgp or None,
         }
@@ -377,18 +396,10 @@ class LocalVmArgs:
         }
 
 
-class EphemeralMachine(_Resource):
-    """A machine that is removed within the same up by a `Removal`, and stays gone."""
+class _Machine(_Resource):
+    """What every machine tells."""
 
-    _outputs = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state")
-
-    def __init__(
-        self,
-        name: str,
-        args: EphemeralMachineArgs | LentServerArgs | LocalVmArgs,
-        opts: pulumi.ResourceOptions | None = None,
-    ) -> None:
-        super().__init__(name, args.to_wire(), opts)
+    _outputs = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console")
 
     @property
     def machine_id(self) -> pulumi.Output[str]:
@@ -406,8 +417,8 @@ class EphemeralMachine(_Resource):
         return self._output("privateIpv4")
 
     @property
-    def public_ipv6(self) -> pulumi.Output[str | None]:
-        """Public IPv6 address, if it has one."""
+    def public_ipv6(self) -> pulumi.Output[str]:
+        """Public IPv6 address; empty where it has none."""
         return self._output("publicIpv6")
 
     @property
@@ -415,10 +426,114 @@ class EphemeralMachine(_Resource):
         """Host of the serial-over-SSH console; log in as the machine's id."""
         return self._output("console")
 
+
+class EphemeralMachine(_Machine):
+    """A machine that is removed within the same up by a `Removal`, and stays gone."""
+
+    _outputs = (*_Machine._outputs, "present", "state")
+
+    def __init__(
+        self,
+        name: str,
+        args: EphemeralMachineArgs | LentServerArgs | LocalVmArgs,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, args.to_wire(), opts)
+
     @property
     def present(self) -> pulumi.Output[bool]:
         """Whether it was there when last looked at: at its creation, or at the last refresh."""
         return self._output("present")
+
+
+# --- what Metal alone has -------------------------------------------------------------------------------------------
+
+
+class Lifetime(_Resource):
+    """When the platform deletes a cluster's machines: hours after it was made, and fixed from then on."""
+
+    _outputs = ("endsAt",)
+
+    def __init__(self, name: str, hours: pulumi.Input[int], opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, {"hours": hours}, opts)
+
+    @property
+    def ends_at(self) -> pulumi.Output[str]:
+        """RFC 3339, UTC."""
+        return self._output("endsAt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpotMachineArgs:
+    """Arguments of `SpotMachine`."""
+
+    request_id: pulumi.Input[str]
+    """The spot market request. A change replaces."""
+    machine_ids: pulumi.Input[Sequence[str]]
+    """The ids of the machines that the request has, as the platform tells at this run."""
+    hostname: pulumi.Input[str]
+    """Host name."""
+    timeout_seconds: pulumi.Input[float] = 1800
+    """How long it may take until it has an active machine, and as long again to be gone."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "requestId": self.request_id,
+            "machineIds": self.machine_ids,
+            "hostname": self.hostname,
+            "timeoutSeconds": self.timeout_seconds,
+        }
+
+
+class SpotMachine(_Machine):
+    """The machine that a spot market request has got. One that is evicted is noticed by the next up."""
+
+    _outputs = (*_Machine._outputs, "bond")
+
+    def __init__(self, name: str, args: SpotMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args.to_wire(), opts)
+
+    @property
+    def bond(self) -> pulumi.Output[str]:
+        """The id of the port that bonds its interfaces."""
+        return self._output("bond")
+
+
+# --- before anything is ordered -------------------------------------------------------------------------------------
+
+NEXT_AVAILABLE = _orders.NEXT_AVAILABLE
+ANY = _orders.ANY
+MachineOrder = _orders.MachineOrder
+AddressOrder = _orders.AddressOrder
+NetworkOrder = _orders.NetworkOrder
+Orders = _orders.Orders
+BootFile = _plan.BootFile
+Plan = _plan.Plan
+
+
+class Preflight(_Resource):
+    """Checks a stack, and fails with everything that is wrong. Let depend on it what is ordered."""
+
+    def __init__(
+        self, name: str, plan: Plan, *, run: pulumi.Input[str], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """`run` tells this installation from others of the same stack and cluster."""
+        super().__init__(name, {**plan.to_wire(), "run": run}, opts)
+
+
+def cost(
+    orders: pulumi.Input[Mapping[str, Any]],
+    *,
+    prices: Mapping[str, Any] | None = None,
+    source: str | None = None,
+    opts: pulumi.InvokeOptions | None = None,
+) -> pulumi.Output[dict[str, Any]]:
+    """What orders (as `Orders.to_wire` has them) cost: {"currency", "hourly", "monthly", "hoursPerMonth", "installing"
+    (per hour, with the bootstrap machine), "unknown" (what has no price), "source", "lines"}; docs/cost.md. `prices`
+    take the place of the platform's list.
+    """
+    args = _wire({"orders": orders, "prices": prices, "source": source})
+    return pulumi.runtime.invoke_output("metal-ipi:index:cost", args, opts)
 
 
 # --- servers with a BMC ---------------------------------------------------------------------------------------------
@@ -756,7 +871,7 @@ class GateArgs:
 class Gate(_Resource):
     """Waits until something is so, tells what it waits for, and fails with cause and gathered logs."""
 
-    _outputs = ("kind", "spec", "passedAt", "observed", "waitedSeconds")
+    _outputs = ("kind", "passedAt", "observed", "waitedSeconds")
 
     def __init__(self, name: str, args: GateArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         inputs = {

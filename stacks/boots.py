@@ -51,7 +51,7 @@ class Boots:
         opts: pulumi.ResourceOptions,
     ) -> None:
         self._settings, self._boot, self._keys, self._opts = settings, boot, keys, opts
-        self._user_data, self._assets = user_data, assets
+        self._user_data, self._assets, self._platform = user_data, assets, platform
         self._hands_over = platform.metadata_url is not None
         self._in_place = platforms.in_place(settings)
         self._live = self._script_urls("boot-scripts", {_LIVE: script(boot)}) if self._hands_over else None
@@ -94,7 +94,14 @@ class Boots:
         source = None if self._in_place else ignition.Source(url=url)
         serves, routes = role == "control-plane", role == announcing_role(self._settings)
         pointers = {
-            hostname: self._user_data.of(hostname, source, serves=serves, routes=routes) for hostname in hostnames
+            hostname: self._user_data.of(
+                hostname,
+                source,
+                serves=serves,
+                routes=routes,
+                network=self._platform.network_files(hostname, role),
+            )
+            for hostname in hostnames
         }
         if self.installers is None:
             assert self._live is not None, "settings have servers installed to disk"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stacks.metal_conflicts import of_metal
 from stacks.problems import NAMESPACE, Found, Problem
 from stacks.rack_conflicts import of_rack
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
@@ -29,6 +30,7 @@ def conflicts(settings: Settings) -> list[Problem]:
             *_consent(settings),
             *_matchbox(settings),
             *of_rack(settings),
+            *of_metal(settings),
         )
     ]
 

@@ -12,12 +12,12 @@ from pydantic import SecretStr
 from stacks.sections.artifacts import S3Artifacts
 from stacks.sections.base import REHEARSAL
 from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
-from stacks.sections.machines import EquinixMetal
+from stacks.sections.equinix_metal import EquinixMetal
 from stacks.sections.redfish import LocalVm, Redfish, ServerBmc
 from stacks.settings import Settings
 
 _REHEARSAL_URL = "https://rehearsal.invalid/artifacts"
-_REHEARSAL_PROJECT = "00000000-0000-4000-8000-000000000000"
+_REHEARSAL_ID = "00000000-0000-4000-8000-000000000000"
 
 
 def auth_token(metal: EquinixMetal) -> str:
@@ -28,8 +28,15 @@ def auth_token(metal: EquinixMetal) -> str:
 def project_id(settings: Settings, metal: EquinixMetal) -> str | None:
     """The project to use; None where one is to be created."""
     if settings.rehearsal and metal.project_id is None and metal.project_name is None:
-        return _REHEARSAL_PROJECT
+        return _REHEARSAL_ID
     return metal.project_id
+
+
+def organization_id(settings: Settings, metal: EquinixMetal) -> str | None:
+    """The owner of the project to create; None where one is used."""
+    if settings.rehearsal and metal.project_name is not None and metal.organization_id is None:
+        return _REHEARSAL_ID
+    return metal.organization_id
 
 
 def provider_sections(settings: Settings) -> dict[str, dict[str, Any]]:

@@ -32,7 +32,7 @@ from provider.types import (
 from stacks import platforms
 from stacks.sections.redfish import Redfish, Server
 from stacks.settings import Settings
-from stacks.user_data import sources
+from stacks.user_data import of_one, sources
 
 BOOTSTRAP_IGNITION = "bootstrap.ign"
 """The file of what bootstraps the cluster, on a machine of its own or in place; holds the cluster's secrets."""
@@ -120,9 +120,14 @@ class Installers:
         # bootstraps itself has it in the live system, which puts more to it.
         nodes = None
         if isinstance(self._settings.platform, Redfish) and self._bootstrap is None:
-            pointers = {_file(name): system.pointer for name, system in systems.items()}
-            nodes = self._artifacts(f"{pool}-ignition", pointers)
-        lives = {_file(name): self._live_config(name, system, nodes) for name, system in systems.items()}
+            nodes = self._artifacts(
+                f"{pool}-ignition", {_file(name): system.pointer for name, system in systems.items()}
+            )
+        pointers = None if nodes is None else sources(nodes)
+        lives = {
+            _file(name): self._live_config(name, system, None if pointers is None else of_one(pointers, _file(name)))
+            for name, system in systems.items()
+        }
         uploaded = self._artifacts(f"{pool}-installers", lives)
         return {name: self._prepared(name, system, nodes, uploaded) for name, system in systems.items()}
 
@@ -211,11 +216,14 @@ class Installers:
         seed = self._keys.host_key_seed
         return Artifacts(name, ArtifactsArgs(files=files, path_seed=seed, ephemeral=True), self._opts)
 
-    def _live_config(self, hostname: str, system: System, nodes: Artifacts | None) -> pulumi.Output[str]:
+    def _live_config(
+        self, hostname: str, system: System, uploaded: pulumi.Output[ignition.Source] | None
+    ) -> pulumi.Output[str]:
+        """The Ignition of the live system that installs a machine; `uploaded` is its node's where it is handed over."""
         node, machine = self._settings.full(hostname), self._machine(hostname)
 
         def render(found: list[Any]) -> str:
-            uploaded, generation, key, seed, bootstrap, pointer = found
+            source, generation, key, seed, bootstrap, pointer = found
             server = self._settings.server(machine)
             plan = installer.InstallPlan(
                 cluster=self._settings.domain,
@@ -223,7 +231,7 @@ class Installers:
                 generation=generation,
                 platform_id=self._boot.platform_id,
                 device=self._settings.install_device(machine).rules,
-                ignition=None if uploaded is None else ignition.Source(**uploaded[_file(hostname)]),
+                ignition=source,
                 in_place=None if bootstrap is None else _in_place(bootstrap, pointer),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
                 accept="new" if server is None else _accept(server),
@@ -238,8 +246,9 @@ class Installers:
             )
 
         keys = self._keys
-        uploaded = None if nodes is None else sources(nodes)
-        in_place = (None, None) if self._bootstrap is None else (sources(self._bootstrap), system.pointer)
+        in_place = (None, None)
+        if self._bootstrap is not None:
+            in_place = (of_one(sources(self._bootstrap), BOOTSTRAP_IGNITION), system.pointer)
         found = pulumi.Output.all(uploaded, system.generation, keys.public_key, keys.host_key_seed, *in_place)
         return pulumi.Output.secret(found).apply(render)
 
@@ -268,10 +277,10 @@ class Installers:
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
 
 
-def _in_place(uploaded: Mapping[str, Any], pointer: str) -> installer.InPlace:
+def _in_place(bootstrap: ignition.Source, pointer: str) -> installer.InPlace:
     """While it bootstraps, the live system has a machine config server as well: nobody else may ask it."""
     return installer.InPlace(
-        bootstrap=ignition.Source(**uploaded[BOOTSTRAP_IGNITION]),
+        bootstrap=bootstrap,
         pointer=pointer,
         files=tuple(machine_config_access.files()),
         units=(machine_config_access.unit(),),

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 import pulumi
 
 from components.boot.network import StaticNetwork
 from components.machines.contract import Platform
-from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs
+from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs, VlanSpec
 from components.machines.redfish import Redfish, RedfishArgs, RedfishServer, VirtualMachine
-from stacks import connections
+from provider.types import ClusterKeys
+from stacks import connections, orders
 from stacks.names import Names
+from stacks.sections.equinix_metal import FIRST_CONTROL_PLANE, FIRST_WORKER, Network
+from stacks.sections.equinix_metal import EquinixMetal as MetalSettings
 from stacks.sections.redfish import Lend, LocalVm, NoBootstrap, Server
 from stacks.sections.redfish import Redfish as RedfishSettings
 from stacks.settings import Settings
@@ -20,31 +26,49 @@ def ignition_platform(settings: Settings) -> str:
     return (Redfish if isinstance(settings.platform, RedfishSettings) else EquinixMetal).ignition_platform
 
 
-def platform(settings: Settings, ssh_public_key: pulumi.Input[str], opts: pulumi.ResourceOptions) -> Platform:
-    """Declare the platform; `opts` hand on our own provider."""
-    if isinstance(settings.platform, RedfishSettings):
-        section = settings.platform
-        args = RedfishArgs(servers=_servers(settings, section), bootstrap_vm=_bootstrap_vm(settings, section))
+def platform(
+    settings: Settings, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
+) -> Platform:
+    """Declare the platform, which orders nothing before `after`; `opts` hand on our own provider."""
+    section = settings.platform
+    if isinstance(section, RedfishSettings):
+        args = RedfishArgs(
+            servers=_servers(settings, section), bootstrap_vm=_bootstrap_vm(settings, section), after=after
+        )
         return Redfish("platform", args, opts)
-    metal = settings.platform
-    return EquinixMetal(
-        "platform",
-        EquinixMetalArgs(
-            stack=pulumi.get_stack(),
-            cluster=settings.domain,
-            auth_token=connections.auth_token(metal),
-            project_id=connections.project_id(settings, metal),
-            project_name=metal.project_name,
-            organization_id=metal.organization_id,
-            metro=metal.metro,
-            facility=metal.facility,
-            plans={
-                "bootstrap": metal.bootstrap_plan,
-                "control-plane": metal.control_plane_plan,
-                "worker": metal.worker_plan,
-            },
-            ssh_public_key=ssh_public_key,
-        ),
+    return EquinixMetal("platform", _metal(settings, section, keys, after), opts)
+
+
+def _metal(
+    settings: Settings, metal: MetalSettings, keys: ClusterKeys, after: Sequence[pulumi.Resource]
+) -> EquinixMetalArgs:
+    return EquinixMetalArgs(
+        stack=pulumi.get_stack(),
+        cluster=settings.domain,
+        run=keys.id,
+        auth_token=connections.auth_token(metal),
+        project_id=connections.project_id(settings, metal),
+        project_name=metal.project_name,
+        organization_id=connections.organization_id(settings, metal),
+        metro=metal.metro,
+        facilities=metal.facilities,
+        orders={order.role: order for order in orders.machines(settings, metal)},
+        lifetime_hours=metal.lifetime_hours,
+        custom_data=json.dumps(metal.custom_data, sort_keys=True) if metal.custom_data else None,
+        tags=metal.tags,
+        networks=tuple(map(_vlan, metal.networks)),
+        bond_interfaces=metal.bond_interfaces,
+        ssh_public_key=keys.public_key,
+        after=after,
+    )
+
+
+def _vlan(section: Network) -> VlanSpec:
+    return VlanSpec(
+        order=orders.network(section),
+        text=section.description,
+        roles=section.roles,
+        first={"control-plane": FIRST_CONTROL_PLANE, "worker": FIRST_WORKER},
     )
 
 
@@ -114,6 +138,7 @@ def _bootstrap_vm(settings: Settings, section: RedfishSettings) -> VirtualMachin
 def _server(server: Server) -> RedfishServer:
     return RedfishServer(
         name=server.name,
+        bmc=server.bmc.address,
         mac=server.mac,
         address=server.address,
         private_address=server.private_address or server.address,

@@ -33,13 +33,18 @@ from provider.types import (
     GateArgs,
     InstallComplete,
     NodesReady,
+    Preflight,
     Provider,
     ProviderArgs,
 )
 from stacks import connections, platforms
 from stacks.boots import Boots
+from stacks.cost import cost
 from stacks.installers import BOOTSTRAP_IGNITION, Prepared
 from stacks.names import Names
+from stacks.orders import API_ADDRESS
+from stacks.preflight import plan
+from stacks.protection import protection
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.base import REHEARSAL
 from stacks.sections.dns import NoDns
@@ -55,11 +60,12 @@ _STABILITY_SECONDS = 30
 def main() -> None:
     """Declare the running stack's cluster. Raises SettingsError before any resource is registered."""
     settings = load()
-    boot = _boot_spec(settings)
-    Cluster(settings, boot).export()
+    for name, value in Cluster(settings, boot_spec(settings)).outputs().items():
+        pulumi.export(name, value)
 
 
-def _boot_spec(settings: Settings) -> BootSpec:
+def boot_spec(settings: Settings) -> BootSpec:
+    """What the cluster's machines boot. Reads the stream; raises StreamError."""
     return BootSpec(
         artifacts=boot_artifacts(settings),
         architecture=settings.boot.architecture,
@@ -73,12 +79,15 @@ def _boot_spec(settings: Settings) -> BootSpec:
 class Cluster:
     """Composes the components of one cluster; holds no logic of its own."""
 
-    def __init__(self, settings: Settings, boot: BootSpec) -> None:
+    def __init__(self, settings: Settings, boot: BootSpec, parent: pulumi.Resource | None = None) -> None:
+        """`parent` is what all of it belongs to; None: the stack itself."""
         self.settings, self.boot, self.names = settings, boot, Names.of(settings)
-        provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings)))
-        # Components hand the provider on to their children; resources without parent take it from `self.ours`.
-        self.ours = pulumi.ResourceOptions(provider=provider)
-        self.components = pulumi.ResourceOptions(providers=[provider])
+        protected = [protection(frozenset(self.names.control_plane))] if settings.protect else None
+        child = pulumi.ResourceOptions(parent=parent, transformations=protected)
+        provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings)), child)
+        # Components hand the provider on to their children; other resources take it from `self.ours`.
+        self.ours = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(provider=provider))
+        self.components = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(providers=[provider]))
         self.keys = ClusterKeys("keys", opts=self.ours)
         self.access = Access(
             private_key=self.keys.private_key,
@@ -86,7 +95,9 @@ class Cluster:
             log_directory=str(_PROJECT / settings.install.log_directory / pulumi.get_stack()),
         )
         self.assets = self._assets()
-        self.platform: Platform = platforms.platform(settings, self.keys.public_key, self.components)
+        planned = plan(settings, boot.artifacts, pulumi.get_stack())
+        checked = Preflight("preflight", planned, run=self.keys.id, opts=self.ours)
+        self.platform: Platform = platforms.platform(settings, self.keys, [checked], self.components)
         self.api_address = self._api_address()
         self.user_data = UserData(
             settings,
@@ -107,6 +118,12 @@ class Cluster:
             opts=self.ours,
         )
         self._machines()
+        ordered = {**self.control_plane.machines, **self.workers.machines}
+        self.cost = cost(
+            settings,
+            {node.split(".", 1)[0]: machine for node, machine in ordered.items()},
+            pulumi.InvokeOptions(provider=provider),
+        )
         self._gates()
 
     def _assets(self) -> InstallAssets:
@@ -133,6 +150,7 @@ class Cluster:
                 work_directory=str(_PROJECT / settings.install.work_directory / pulumi.get_stack()),
                 in_place=platforms.in_place(settings),
             ),
+            self.components,
         )
 
     def _api_address(self) -> pulumi.Output[str] | None:
@@ -142,7 +160,7 @@ class Cluster:
             return None
         if api.address is not None:
             return pulumi.Output.from_input(api.address)
-        return self.platform.reserve_address("api-address")
+        return self.platform.reserve_address(API_ADDRESS)
 
     @property
     def _speaks_bgp(self) -> bool:
@@ -224,7 +242,11 @@ class Cluster:
                 access=self.access,
                 expectations=self._expectations(pool, installation),
                 timeout=self.settings.timeouts.machines_reachable,
-                after=installation.installed if installation else (),
+                # Nodes configure themselves from the bootstrap machine: where it cannot be had, nobody waits for them.
+                after=[
+                    *(installation.installed if installation else ()),
+                    *([self.bootstrap.resource] if self.bootstrap else ()),
+                ],
             ),
             self.components,
         )
@@ -429,23 +451,29 @@ class Cluster:
             opts=self.components,
         )
 
-    def export(self) -> None:
-        """The stack's outputs."""
+    def outputs(self) -> dict[str, pulumi.Input[Any]]:
+        """The stack's outputs, by name."""
         settings = self.settings
         nodes = [self.control_plane_checks.nodes]
         if self.worker_checks:
             nodes.append(self.worker_checks.nodes)
-        pulumi.export(
-            "cluster",
-            {"name": settings.cluster_name, "domain": settings.domain, "version": settings.openshift_version},
-        )
         address = {} if self.api_address is None else {"address": self.api_address}
-        pulumi.export("api", {"url": self.dns.api_url, **address})
+        found: dict[str, pulumi.Input[Any]] = {
+            "cluster": {
+                "name": settings.cluster_name,
+                "domain": settings.domain,
+                "version": settings.openshift_version,
+            },
+            "api": {"url": self.dns.api_url, **address},
+        }
         if self.service_addresses is not None:
-            pulumi.export("serviceAddresses", {"pools": self.service_addresses})
+            found["serviceAddresses"] = {"pools": self.service_addresses}
+        if self.cost is not None:
+            found["cost"] = self.cost
         if isinstance(settings.dns, NoDns):
-            pulumi.export("dns", {"needed": self.dns.needed})
-        pulumi.export("bootstrap", {"present": self.removal.present if self.removal else False})
-        pulumi.export("nodes", pulumi.Output.all(*nodes).apply(lambda parts: [node for part in parts for node in part]))
-        pulumi.export("kubeconfig", self.assets.kubeconfig)
-        pulumi.export("kubeadminPassword", self.assets.kubeadmin_password)
+            found["dns"] = {"needed": self.dns.needed}
+        found["bootstrap"] = {"present": self.removal.present if self.removal else False}
+        found["nodes"] = pulumi.Output.all(*nodes).apply(lambda parts: [node for part in parts for node in part])
+        found["kubeconfig"] = self.assets.kubeconfig
+        found["kubeadminPassword"] = self.assets.kubeadmin_password
+        return found

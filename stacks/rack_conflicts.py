@@ -22,7 +22,7 @@ def of_rack(settings: Settings) -> Found:
     platform = settings.platform
     if isinstance(platform, Redfish):
         yield from _counts(settings, platform)
-        yield from _unique(platform)
+        yield from _unique(settings, platform)
         yield from _network(platform)
         yield from _boot_methods(platform)
         yield from _bootstrap(settings, platform)
@@ -52,8 +52,8 @@ def _counts(settings: Settings, platform: Redfish) -> Found:
             )
 
 
-def _unique(platform: Redfish) -> Found:
-    """No two machines may share what each must have to itself."""
+def _unique(settings: Settings, platform: Redfish) -> Found:
+    """No two machines may share what each must have to itself; nor may the API's own address be a machine's."""
     bootstrap = platform.bootstrap
     rows = [(f"platform.servers[{index}]", server) for index, server in enumerate(platform.servers)]
     values = [(f"{path}.name", server.name) for path, server in rows]
@@ -70,6 +70,8 @@ def _unique(platform: Redfish) -> Found:
         values.append(("platform.gateway", platform.gateway))
     if isinstance(bootstrap, LocalVm):
         values += [("platform.bootstrap.mac", bootstrap.mac), ("platform.bootstrap.address", bootstrap.address)]
+    if isinstance(settings.api_address, KubeVip) and settings.api_address.address is not None:
+        values.append(("apiAddress.address", str(settings.api_address.address)))
     seen: dict[str, str] = {}
     for path, value in values:
         if value in seen:

@@ -9,10 +9,11 @@ import pulumi
 from components.endpoints.manifests import Operator
 from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
 from components.machines.contract import LastingMachine, Platform, Role
+from stacks.orders import POOLS, pool_name
 from stacks.sections.service_addresses import BgpPool, L2Pool, MetalLbBgp, MetalLbL2
 from stacks.settings import Settings
 
-_NAME = "service-addresses"
+_NAME = POOLS
 
 
 def announcing_role(settings: Settings) -> Role | None:
@@ -68,5 +69,5 @@ def _pool(pool: BgpPool | L2Pool, platform: Platform) -> PoolArgs:
     if isinstance(pool, BgpPool):
         length = pool.aggregation_length
         if pool.reserve is not None:
-            addresses = [platform.reserve_block(f"{_NAME}-{pool.name}", pool.reserve)]
+            addresses = [platform.reserve_block(pool_name(pool), pool.reserve)]
     return PoolArgs(name=pool.name, addresses=addresses, auto_assign=pool.auto_assign, aggregation_length=length)

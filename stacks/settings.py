@@ -23,8 +23,10 @@ from stacks.sections.base import REHEARSAL, Section, wrong
 from stacks.sections.boot import Boot
 from stacks.sections.devices import DeviceRule
 from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
+from stacks.sections.equinix_metal import EquinixMetal
 from stacks.sections.install import Install, Lab, Ssh, Timeouts
-from stacks.sections.machines import ControlPlane, EquinixMetal, Reprovision, Workers
+from stacks.sections.machines import ControlPlane, Reprovision, Workers
+from stacks.sections.preflight import Cost, Preflight
 from stacks.sections.redfish import MACHINE_NAME, Redfish, Server
 from stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
 
@@ -68,6 +70,14 @@ class Settings(Section):
     install: Install = Field(default_factory=Install, description="how the cluster is installed")
     ssh: Ssh = Field(default_factory=Ssh, description="who may log in to the nodes")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="how long each gate waits, seconds")
+    preflight: Preflight = Field(
+        default_factory=Preflight, description="how the stack is checked before anything is ordered"
+    )
+    cost: Cost = Field(default_factory=Cost, description="where prices are from")
+    protect: bool = Field(
+        default=False,
+        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced",
+    )
     lab: Lab | None = Field(default=None, description="set only for stacks that run in the lab")
     rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
 
@@ -187,9 +197,12 @@ class Settings(Section):
 
 
 _UPDATES = ("rfc2136", "delegate")
-# What a real change needs and a rehearsal does not: (path, when it applies).
-_NEEDED: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
+NEEDED: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
     ("platform.authToken", lambda tree: _at(tree, "platform.type") != "redfish"),
+    (
+        "platform.organizationId",
+        lambda tree: bool(_at(tree, "platform.projectName")) and not _at(tree, "platform.projectId"),
+    ),
     *(
         (
             f"platform.bmc.{key}",
@@ -214,6 +227,7 @@ _NEEDED: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
         for key in ("accessKeyId", "secretAccessKey")
     ),
 )
+"""What a real change needs and a rehearsal does not: (path, when it applies)."""
 
 
 def _list(value: Any) -> list[Any]:
@@ -241,7 +255,7 @@ def _incomplete(tree: dict[str, Any]) -> list[Problem]:
             remedy=f"pulumi config set {'--secret ' if path.split('.')[-1] in SECRET_NAMES else ''}"
             f"--path '{NAMESPACE}:{path}' <value>",
         )
-        for path, applies in _NEEDED
+        for path, applies in NEEDED
         if applies(tree) and _unset(_at(tree, path))
     ]
     on_metal = _at(tree, "platform.type") != "redfish"
@@ -264,7 +278,16 @@ def load() -> Settings:
     """
     known = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
     values = {key.partition(":")[2]: value for key, value in known.items() if key.startswith(f"{NAMESPACE}:")}
-    settings = parse(values, pulumi.get_stack())
+    return _not_rehearsed(parse(values, pulumi.get_stack()))
+
+
+def of_tree(tree: dict[str, Any]) -> Settings:
+    """Validate settings that stand elsewhere, by their names in a stack file. Raises SettingsError, as `load` does."""
+    return _not_rehearsed(_validate(tree, pulumi.get_stack()))
+
+
+def _not_rehearsed(settings: Settings) -> Settings:
+    """Raises SettingsError where a rehearsal would change something."""
     if settings.rehearsal and not pulumi.runtime.is_dry_run():
         problem = Problem(
             path=f"{NAMESPACE}:rehearsal",
@@ -290,6 +313,10 @@ def parse(values: dict[str, str], stack: str) -> Settings:
             tree[key] = json.loads(value)
         except ValueError:
             tree[key] = value
+    return _validate(tree, stack)
+
+
+def _validate(tree: dict[str, Any], stack: str) -> Settings:
     problems = [] if tree.get("rehearsal") is True else _incomplete(tree)
     try:
         settings = Settings.model_validate(tree)

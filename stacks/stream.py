@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from components.boot.stream import Artifact, PxeArtifacts, StreamError, pxe_artifacts
+from stacks.sections.base import REHEARSAL
 from stacks.settings import Settings
 
 _PROJECT = Path(__file__).resolve().parents[1]
@@ -25,7 +26,7 @@ def boot_artifacts(settings: Settings) -> PxeArtifacts:
     if boot.stream_url is not None:
         return _parse(_fetch(boot.stream_url), f"boot.streamUrl {boot.stream_url}", settings)
     unknown = Artifact(url=_REHEARSAL_URL, sha256="0" * 64)
-    return PxeArtifacts(release="rehearsal", kernel=unknown, initramfs=unknown, rootfs=unknown, disk=unknown)
+    return PxeArtifacts(release=REHEARSAL, kernel=unknown, initramfs=unknown, rootfs=unknown, disk=unknown)
 
 
 def _fetch(url: str) -> str:

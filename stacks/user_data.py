@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import pulumi
 
@@ -33,10 +34,16 @@ class UserData:
         self._settings, self._keys, self._assets = settings, keys, assets
         self._api_address, self._platform = api_address, platform
         # Userdata is readable by whoever reaches the metadata service; where there is none, identities are part of it.
-        self._uploaded = None if platform.metadata_url is None else self._identities(opts)
+        self._identities = None if platform.metadata_url is None else self._upload_identities(opts)
 
     def of(
-        self, hostname: str, source: pulumi.Input[ignition.Source] | None, *, serves: bool = False, routes: bool = False
+        self,
+        hostname: str,
+        source: pulumi.Input[ignition.Source] | None,
+        *,
+        serves: bool = False,
+        routes: bool = False,
+        network: pulumi.Output[list[ignition.NodeFile]] | None = None,
     ) -> pulumi.Output[str]:
         """A machine's userdata.
 
@@ -44,21 +51,23 @@ class UserData:
             source: where the rest of its configuration is; None where that is on the machine already.
             serves: it has an API server and a machine config server.
             routes: it announces service addresses.
+            network: what its system is told of the platform's networks.
         """
         announces = serves and isinstance(self._settings.api_address, KubeVip)
 
         def render(found: list[object]) -> str:
-            pointer_source, uploaded, worker_pointer, key, seed, api_address, credentials = found
+            pointer_source, identity, worker_pointer, key, seed, api_address, credentials, of_network = found
             assert pointer_source is None or isinstance(pointer_source, ignition.Source)
             authorities = ignition.certificate_authorities(str(worker_pointer))
             merge = [] if pointer_source is None else [pointer_source]
             files = list[ignition.NodeFile]()
-            if uploaded is None:
+            if identity is None:
                 files += ignition.host_key_files(host_key(str(seed), self._settings.full(hostname)))
             else:
-                assert isinstance(uploaded, dict)
-                merge.append(ignition.Source(**uploaded[_identity_file(str(seed), hostname)]))
+                assert isinstance(identity, ignition.Source)
+                merge.append(identity)
             files += machine_config_access.files() if serves else []
+            files += cast("list[ignition.NodeFile]", of_network or [])
             units = [machine_config_access.unit()] if serves else []
             if announces:
                 assert isinstance(credentials, Credentials)
@@ -77,24 +86,24 @@ class UserData:
         # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
         return pulumi.Output.all(
             source,
-            None if self._uploaded is None else sources(self._uploaded),
+            None if self._identities is None else of_one(self._identities, hostname),
             self._assets.worker_pointer,
             self._keys.public_key,
             self._keys.host_key_seed,
             self._api_address if announces else None,
             self._assets.credentials if announces else None,
+            network,
         ).apply(render)
 
-    def _identities(self, opts: pulumi.ResourceOptions) -> Artifacts:
+    def _upload_identities(self, opts: pulumi.ResourceOptions) -> pulumi.Output[dict[str, ignition.Source]]:
         """Every node's SSH host key, as Ignition to merge: secret, so it is uploaded and not part of userdata.
 
         A node knows its own file's name from its userdata, and must not guess another node's.
         """
+        hostnames, seed = Names.of(self._settings).all, self._keys.host_key_seed
 
         def files(seed: str) -> Mapping[str, str]:
-            keys = {
-                hostname: host_key(seed, self._settings.full(hostname)) for hostname in Names.of(self._settings).all
-            }
+            keys = {hostname: host_key(seed, self._settings.full(hostname)) for hostname in hostnames}
             return {
                 _identity_file(seed, hostname): ignition.identity(
                     private_key=key.private_key, public_key=key.public_key
@@ -102,8 +111,10 @@ class UserData:
                 for hostname, key in keys.items()
             }
 
-        seed = self._keys.host_key_seed
-        return Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), opts)
+        uploaded = Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), opts)
+        return pulumi.Output.all(sources(uploaded), seed).apply(
+            lambda found: {hostname: found[0][_identity_file(found[1], hostname)] for hostname in hostnames}
+        )
 
     def _kube_vip(self, address: str, authorities: Sequence[str]) -> kube_vip.KubeVip:
         api = self._settings.api_address
@@ -121,11 +132,16 @@ class UserData:
         )
 
 
-def sources(uploaded: Artifacts) -> pulumi.Output[dict[str, dict[str, str]]]:
-    """URL and hash of each file."""
+def sources(uploaded: Artifacts) -> pulumi.Output[dict[str, ignition.Source]]:
+    """Where each file is."""
     return pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(
-        lambda found: {name: {"url": url, "hash": found[1][name]} for name, url in found[0].items()}
+        lambda found: {name: ignition.Source(url=url, hash=found[1][name]) for name, url in found[0].items()}
     )
+
+
+def of_one(each: pulumi.Output[dict[str, ignition.Source]], name: str) -> pulumi.Output[ignition.Source]:
+    """One of many. `Output.all` makes Outputs of all that is in what it is given: for each machine only its own."""
+    return each.apply(lambda found: found[name])
 
 
 def _identity_file(seed: str, hostname: str) -> str:

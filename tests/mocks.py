@@ -23,7 +23,7 @@ class Recorder(mocks.Mocks):
 
     answers: Mapping[str, Answer]
     calls: Mapping[str, Callable[[pulumi.runtime.MockCallArgs], Mapping[str, Any]]] = field(default_factory=dict)
-    """What functions answer, by token."""
+    """What functions answer, by token; where `answers` does not say it."""
     resources: list[pulumi.runtime.MockResourceArgs] = field(default_factory=list)
     requests: dict[str, Any] = field(default_factory=dict)
     """What was sent to the engine, by resource name: type, parent, provider, dependencies, options."""
@@ -37,9 +37,10 @@ class Recorder(mocks.Mocks):
         return f"{args.name}-id", {**args.inputs, **self.answers[args.typ](args)}
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
-        if args.token not in self.calls:
+        answer: Callable[[Any], Mapping[str, Any]] | None = self.calls.get(args.token) or self.answers.get(args.token)
+        if answer is None:
             raise AssertionError(f"no answer for a call of {args.token}")
-        return dict(self.calls[args.token](args)), []
+        return dict(answer(args)), []
 
     def of(self, typ: str) -> list[pulumi.runtime.MockResourceArgs]:
         """The resources of one type, by name."""

@@ -19,10 +19,14 @@ def _arguments() -> argparse.Namespace:
     for name, text in (
         ("setup", "build or install what the other commands need"),
         ("up", "make a stack's resources what its configuration says; REPLACE=<machine,...> makes these anew"),
-        ("down", "remove a stack's resources, and the lab it ran in"),
+        ("down", "remove a stack's resources, and the lab it ran in; KEEP_LAB=1 leaves the lab"),
         ("preview", "tell what `up` would do"),
         ("refresh", "make a stack's state what is really there"),
         ("output", "print a stack's outputs as one JSON document"),
+        ("preflight", "tell what stands in the way of `up`, before anything is ordered"),
+        ("topology", "draw a stack's cluster, as it is or as a rehearsed `up` would make it; OUT=<file.svg>"),
+        ("timeline", "draw the last `up` of a stack; OUT=<file.svg>"),
+        ("sweep", "list what stacks left in the project; OF=<stack> SWEEP=delete deletes what that one left"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--stack", default="lab", help="the stack's name (default: %(default)s)")
@@ -31,9 +35,18 @@ def _arguments() -> argparse.Namespace:
             default=os.environ.get("MACHINES") or None,
             help="libvirt or simulated, for lab stacks (default: $MACHINES, else the stack file's)",
         )
+    compared = commands.add_parser("preview-report", help="write what a change does to every facility, with pictures")
+    compared.add_argument("--base", default="main", help="the commit to compare with (default: %(default)s)")
+    compared.add_argument("--target", type=Path, help="the directory to write to (default: .state/preview-report)")
+    compared.add_argument("--pictures", default="", metavar="URL", help="where the report finds its pictures")
+    rehearsed = commands.add_parser("rehearse")
+    rehearsed.add_argument("--target", type=Path, required=True)
+    rehearsed.add_argument("--engine", required=True)
+    rehearsed.add_argument("--engine-version", required=True)
+    rehearsed.add_argument("names", nargs="*")
     # The inner halves of a run: containment.py and session.py say why.
     inner = commands.add_parser("engine")
-    inner.add_argument("operation", choices=("up", "down", "refresh", "preview"))
+    inner.add_argument("operation", choices=("up", "down", "refresh", "preview", "preflight", "sweep"))
     inner.add_argument("--stack", required=True)
     inner.add_argument("--engine", required=True)
     inner.add_argument("--engine-version", required=True)
@@ -57,6 +70,18 @@ def main() -> int:
 
             found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
             run_engine(arguments.operation, Layout(root=arguments.root, stack=arguments.stack), found)
+        elif arguments.command == "preview-report":
+            from tools.commands import preview_report
+
+            root = arguments.root.resolve()
+            target = arguments.target or root / ".state" / "preview-report"
+            preview_report(root, arguments.base, target, arguments.pictures)
+        elif arguments.command == "rehearse":
+            from tools.commands import rehearse_side
+            from tools.engine import Engine
+
+            found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
+            rehearse_side(arguments.root, found, arguments.target, arguments.names)
         else:
             from tools.commands import COMMANDS
 

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +21,8 @@ import pulumi
 from pulumi import automation
 from pulumi.automation import CommandResult, PulumiCommand
 from pulumi.automation.errors import create_command_error
+from pulumi.runtime import resource
+from pulumi.runtime.proto.source_pb2 import SourcePosition, StackFrame, StackTrace
 from semver import VersionInfo
 
 from tools.engine import Engine
@@ -30,6 +33,8 @@ from tools.state import Deployment
 
 Program = Callable[[], object]
 _OURS = ("stacks", "components", "provider")
+_DECLARING = tuple(str(Path(__file__).resolve().parents[1] / room) + os.sep for room in ("stacks", "components"))
+"""Where resources are declared; `provider.types` only names them."""
 
 
 class EngineCommand(PulumiCommand):
@@ -162,14 +167,27 @@ def guarded(program: Program, log: Path) -> Callable[[], Awaitable[None]]:
 
 
 def _spare_time() -> None:
-    """Leave out what costs a third of a preview of 100 workers and serves nobody.
+    """Leave out what costs a third of a preview of 100 workers, and a sixth of its state, and serves nobody.
 
     - Several times for each resource the SDK tells the engine what it does, and waits for an answer each time; the
       engine drops it, for our commands have no `--debug`.
     - Garbage is looked for after each 700 new objects, among all that the program holds until its end anyway.
+    - With each resource the state keeps the whole stack of calls that declared it, and is written at every step.
     """
     pulumi.log.debug = _unheard
+    resource._get_stack_trace = _declared_at  # pyright: ignore[reportPrivateUsage]
     gc.set_threshold(100_000, 50, 50)
+
+
+def _declared_at() -> StackTrace:
+    """Where a resource is declared: the innermost line of ours."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not frame.f_code.co_filename.startswith(_DECLARING):
+        frame = frame.f_back
+    if frame is None:
+        return StackTrace()
+    position = SourcePosition(uri=Path(frame.f_code.co_filename).as_uri(), line=frame.f_lineno)
+    return StackTrace(frames=[StackFrame(pc=position)])
 
 
 def _unheard(*message: object, **about: object) -> None:

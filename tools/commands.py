@@ -7,12 +7,10 @@ import os
 import signal
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 from tools import engine, stackfile
 from tools.containment import STOP, RunLock, python_module, run_leashed
@@ -20,6 +18,7 @@ from tools.errors import RunFailed, StackError
 from tools.facility import KINDS, Facility
 from tools.files import write_private
 from tools.layout import ROOT, Layout
+from tools.rehearsal import import_from, import_program, load_program, rehearse
 
 
 def say(text: str) -> None:
@@ -49,17 +48,17 @@ def refresh(layout: Layout, machines: str | None) -> None:
 
 
 def down(layout: Layout, machines: str | None) -> None:
-    """Remove the stack's resources, its state, and the lab; raises when anything is left."""
+    """Remove the stack's resources, its state, and the lab; raises when anything is left. KEEP_LAB=1 leaves the lab."""
     is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
     if layout.exists:
         _with_lab("down", layout, machines)
     else:
         say(f"stack '{layout.stack}' has no state: no resource of it is known")
-    if is_lab:
+    if is_lab and os.environ.get("KEEP_LAB", "") in ("", "0"):
         Facility(layout=layout).down()
-    with contextlib.suppress(OSError):  # other stacks may have their state beside it
-        layout.state.parent.rmdir()
-        layout.state.parent.parent.rmdir()
+    for directory in (layout.state.parent, layout.state.parent.parent):
+        with contextlib.suppress(OSError):  # other stacks may have their state there
+            directory.rmdir()
 
 
 def preview(layout: Layout, machines: str | None) -> None:
@@ -67,17 +66,61 @@ def preview(layout: Layout, machines: str | None) -> None:
     if layout.exists:
         _inner(layout, "preview", is_lab=stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None)
         return
-    found = engine.ensure(say)
-    from tools import plugin_host
-    from tools.project import python_plugins
     from tools.screen import Screen
-    from tools.session import Session
 
-    plugin_host.start(python_plugins(layout.root, with_stand_ins=True))
-    program = _program(layout.root)
-    with tempfile.TemporaryDirectory(prefix="metal-ipi-rehearsal-") as directory:
-        rehearsed = Layout(root=layout.root, stack=layout.stack, states=Path(directory))
-        Session(rehearsed, found, program, Screen()).rehearse()
+    rehearse(layout, engine.ensure(say), Screen())
+
+
+def topology(layout: Layout, machines: str | None) -> None:
+    """Draw the cluster as it is, or where nothing is, as a rehearsed `up` would make it; print the picture's path."""
+    from tools.pictures import commands
+
+    print(commands.topology(layout))
+
+
+def timeline(layout: Layout, machines: str | None) -> None:
+    """Draw the last `up`; print the picture's path."""
+    from tools.pictures import commands
+
+    print(commands.timeline(layout))
+
+
+def preview_report(root: Path, base: str, target: Path, pictures: str) -> None:
+    """Write what a change does to every facility, and print the report's path."""
+    from tools.preview_report import command
+
+    print(command.write(root, base, target, engine.ensure(say), pictures=pictures))
+
+
+def rehearse_side(root: Path, found: engine.Engine, target: Path, names: list[str]) -> None:
+    """The inner half of `preview_report`, for the stacks of these names; not for users."""
+    from tools import plugin_host
+    from tools.preview_report import rehearsal
+    from tools.project import python_plugins
+
+    plugin_host.start(python_plugins(root, with_stand_ins=True))
+    # Not in a thread of its own: what has threads cannot be forked.
+    rehearsal.rehearse_all(root, names, found, import_program(root), target)
+
+
+def preflight(layout: Layout, machines: str | None) -> None:
+    """Print what stands in the way of an `up`; raises when something does. Orders nothing."""
+    _look("preflight", layout, machines)
+
+
+def sweep(layout: Layout, machines: str | None) -> None:
+    """List what stacks left in the project, and delete it where SWEEP=delete and CONFIRM say so."""
+    _look("sweep", layout, machines)
+
+
+def _look(operation: str, layout: Layout, machines: str | None) -> None:
+    """Run what touches no state, in the lab for a lab stack; that is started, if it is not running."""
+    document = stackfile.read(layout.stack_file)
+    wanted = stackfile.lab_machines(document)
+    if wanted is not None:
+        _check_settings(layout, document)
+        _facility(layout, _machines(layout, wanted, machines, document), document)
+    _inner(layout, operation, is_lab=wanted is not None)
 
 
 def output(layout: Layout, machines: str | None) -> None:
@@ -118,8 +161,14 @@ def run_engine(operation: str, layout: Layout, found: engine.Engine) -> None:
                 session.command.kill()
 
     hold_leash(stop, kill)
+    if operation in LOOKING:
+        with tempfile.TemporaryDirectory(prefix="metal-ipi-") as directory:
+            apart = Layout(root=layout.root, stack=layout.stack, states=Path(directory))
+            sessions.append(Session(apart, found, load_program(layout.root), Screen()))
+            sessions[0].look(operation)
+        return
     replace = os.environ.get("REPLACE", "").replace(",", " ").split() if operation == "up" else ()
-    session = Session(layout, found, _program(layout.root), Screen(), replace)
+    session = Session(layout, found, load_program(layout.root), Screen(), replace)
     sessions.append(session)
     session.run(operation)
 
@@ -133,8 +182,9 @@ def _machines(layout: Layout, wanted: str, asked: str | None, document: stackfil
             why="MACHINES, or metal-ipi:lab.machines in the stack file, names them",
             remedy=f"use one of {', '.join(KINDS)}",
         )
-    if chosen == "simulated" and (needed := stackfile.needs_emulation(document)):
-        raise StackError(f"stack '{layout.stack}' cannot have simulated machines", why=needed.why, remedy=needed.remedy)
+    cannot = stackfile.needs_emulation if chosen == "simulated" else stackfile.needs_simulation
+    if needed := cannot(document):
+        raise StackError(f"stack '{layout.stack}' cannot have {chosen} machines", why=needed.why, remedy=needed.remedy)
     if not (layout.exists and layout.machines.exists()):
         return chosen
     existing = layout.machines.read_text().strip()
@@ -154,17 +204,24 @@ def _with_lab(operation: str, layout: Layout, machines: str | None) -> None:
     if wanted is not None:
         if operation == "up":
             _check_settings(layout, document)
-        facility = Facility(layout=layout)
-        kind = _machines(layout, wanted, machines, document)
-        facility.setup(kind, kube_vip=stackfile.announces(document))
-        facts = facility.up(kind, rack=stackfile.rack(document))
+        facts = _facility(layout, _machines(layout, wanted, machines, document), document)
         write_private(layout.machines, facts["machines"])
     _inner(layout, operation, is_lab=wanted is not None)
 
 
+def _facility(layout: Layout, kind: str, document: stackfile.Tree) -> dict[str, Any]:
+    """Start the lab, or find it running; returns its facts."""
+    facility = Facility(layout=layout)
+    facility.setup(kind, kube_vip=stackfile.announces(document))
+    small = stackfile.wants_small_kubernetes(document)
+    facts = facility.up(kind, rack=stackfile.rack(document), small_kubernetes=small)
+    facility.reserve(stackfile.reservations(document))
+    return facts
+
+
 def _check_settings(layout: Layout, document: stackfile.Tree) -> None:
     """Tell what is wrong with a stack file before the lab, which is built for minutes at first, is set up for it."""
-    _import_from(layout.root)
+    import_from(layout.root)
     from stacks.settings import parse
 
     try:
@@ -189,10 +246,11 @@ def _inner(layout: Layout, operation: str, *, is_lab: bool) -> None:
         status = run_leashed(command, cwd=layout.root, env=env, started=leashes.append)
     if status == 0:
         return
-    # What stood between us and the engine may have died before it did.
-    lock = RunLock(layout.lock)
-    lock.acquire(patience=60.0)
-    lock.release()
+    if operation not in LOOKING:
+        # What stood between us and the engine may have died before it did.
+        lock = RunLock(layout.lock)
+        lock.acquire(patience=60.0)
+        lock.release()
     if status < 0 or status == 137:
         raise RunFailed(
             f"{operation} of stack '{layout.stack}' was killed",
@@ -231,33 +289,8 @@ def _existing(layout: Layout) -> None:
         )
 
 
-def _import_from(root: Path) -> None:
-    if str(root) not in sys.path:
-        sys.path.insert(0, str(root))
-
-
-def _program(root: Path) -> Callable[[], object]:
-    """The program of a project: `main` of its stacks/program.py.
-
-    It is loaded while the engine opens the stack, which takes as long; what is wrong with it is raised when it is run.
-    """
-    _import_from(root)
-    # pulumi-equinix-metal imports pkg_resources; requirements.txt pins the setuptools that still has it.
-    warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
-
-    def load() -> Callable[[], object]:
-        from stacks.program import main
-
-        return main
-
-    loading = ThreadPoolExecutor(max_workers=1, thread_name_prefix="load-program").submit(load)
-
-    def run() -> object:
-        return loading.result()()
-
-    return run
-
-
+LOOKING = frozenset({"preflight", "sweep"})
+"""Commands of the inner half that touch no state: they work on one apart."""
 COMMANDS: dict[str, Callable[[Layout, str | None], None]] = {
     "setup": setup,
     "up": up,
@@ -265,4 +298,8 @@ COMMANDS: dict[str, Callable[[Layout, str | None], None]] = {
     "preview": preview,
     "refresh": refresh,
     "output": output,
+    "preflight": preflight,
+    "sweep": sweep,
+    "topology": topology,
+    "timeline": timeline,
 }

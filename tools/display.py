@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from pulumi.automation import EngineEvent
@@ -20,10 +21,18 @@ _SHOWN = 12
 class Display:
     """Shows one operation while it runs: a context manager whose `on_event` is given to the Automation API."""
 
-    def __init__(self, screen: Screen, *, plain_interval: float = _PLAIN_INTERVAL) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        *,
+        plain_interval: float = _PLAIN_INTERVAL,
+        also: Sequence[Callable[[EngineEvent], None]] = (),
+    ) -> None:
+        """`also` are given every event too."""
         self.progress = Progress(clock=time.monotonic)
         self._screen = screen
         self._interval = plain_interval
+        self._also = tuple(also)
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True, name="display")
@@ -41,6 +50,8 @@ class Display:
 
     def on_event(self, event: EngineEvent) -> None:
         """Take in an event of the engine; called on a thread of its own."""
+        for take in self._also:
+            take(event)
         with self._lock:
             lines = self.progress.handle(event)
         for line in lines:

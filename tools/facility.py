@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,18 @@ class Facility:
         more = ["--kube-vip"] if kube_vip else []
         self._call("setup", "--machines", machines, *more, what="the lab could not be set up")
 
-    def up(self, machines: str, *, rack: int) -> dict[str, Any]:
+    def up(self, machines: str, *, rack: int, small_kubernetes: bool) -> dict[str, Any]:
         """Start the lab, or find it running; returns its facts. `rack`: so many servers with a BMC, 0: ordered ones."""
-        more = ["--rack", str(rack)] if rack else []
+        more = [*(["--rack", str(rack)] if rack else []), *(["--small-kubernetes"] if small_kubernetes else [])]
         self._call("up", *self._state, "--machines", machines, *more, what="the lab could not be started")
         return self.facts()
+
+    def reserve(self, reservations: Mapping[str, str]) -> None:
+        """Have the lab reserve hardware, id → plan; what is reserved already is left as it is."""
+        if reservations:
+            command = [sys.executable, "-m", "lab.metal_api.reserve", *self._state]
+            pairs = [f"{identity}={plan}" for identity, plan in reservations.items()]
+            self._call("run", *self._state, "--", *command, *pairs, what="the lab could not reserve hardware")
 
     def down(self) -> None:
         """End the lab; raises LabError when anything of it is left."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,6 +87,26 @@ class Layout:
         return self.state / "failure.log"
 
     @property
+    def timeline(self) -> Path:
+        """What the last `up` did, and when."""
+        return self.state / "timeline.json"
+
+    def picture(self, kind: str) -> Path:
+        """Where a picture of the stack is put when nobody names a file."""
+        return self.root / ".state" / "pictures" / f"{self.stack}-{kind}.svg"
+
+    def known(self) -> dict[str, Path]:
+        """The stacks that have their state beside this one's, with its files."""
+        folders = sorted(self.state.parent.glob("*/")) if self.state.parent.is_dir() else []
+        files = {folder.name: replace(self, stack=folder.name).checkpoint for folder in folders}
+        return {stack: file for stack, file in files.items() if file is not None}
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The file that the engine keeps the state in; None where it has none."""
+        return next(iter(self.backend.glob(f".pulumi/stacks/*/{self.stack}.json")), None)
+
+    @property
     def exists(self) -> bool:
         """Whether the engine has a state for the stack."""
-        return any(self.backend.glob(f".pulumi/stacks/*/{self.stack}.json"))
+        return self.checkpoint is not None

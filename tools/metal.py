@@ -1,209 +1,116 @@
-"""As much of the Equinix Metal API as finding and deleting orphans takes, with back-off where repeating is safe.
-
-Source of paths and fields: the Metal API's reference (devices, SSH keys); deleting is idempotent: a 404 means done.
-"""
+"""What stacks have in projects of Equinix Metal, and its removal: asked of the provider, which knows the API."""
 
 from __future__ import annotations
 
+import json
 import os
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
-import httpx
-
 from tools.errors import RecoveryFailed
+from tools.layout import ROOT
 
-DEFAULT_URL = "https://api.equinix.com/metal/v1"
-_RETRIED = frozenset({429, 500, 502, 503, 504})
-_ATTEMPTS = 6
-_GONE = frozenset({403, 404})
-"""Metal answers 403 for a device that was removed from the project, and 404 for one that never was."""
+_COMMAND = (sys.executable, "-m", "provider.leftovers")
 
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """A device as the API lists it."""
-
-    id: str
-    hostname: str
-    state: str
-    tags: frozenset[str]
-    created: datetime | None
-    """When it was ordered; None when the API does not say."""
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
-    """An SSH key of a project."""
+class Resource:
+    """One thing in a project that carries marks of ours; or a project."""
 
-    id: str
-    label: str
-    created: datetime | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reservation:
-    """A reserved block of addresses."""
-
-    id: str
-    network: str
-    tags: frozenset[str]
-    created: datetime | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Project:
-    """A project that the token reaches."""
-
+    kind: str
+    """`machine`, `SSH key`, `reserved address`, `project`, ...: provider/leftovers/inventory.py has them all."""
     id: str
     name: str
-    created: datetime | None
+    project: str
+    state: str = ""
+    created: datetime | None = None
+    """When it was made; None where the API does not say."""
+    marks: Mapping[str, str] = field(default_factory=dict[str, str])
+    """`stack`, `cluster`, and of machines also `name`, `role` and `run`, as far as it carries them."""
+    request: str = ""
+    """The id of the spot market request that has got it; empty where none has."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} ({self.id})"
 
 
-def endpoint() -> str:
-    """The API's base URL."""
-    return os.environ.get("METAL_API_URL", DEFAULT_URL).rstrip("/")
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The answer to a listing."""
+
+    resources: tuple[Resource, ...] = ()
+    projects: tuple[Resource, ...] = ()
+    others: Mapping[str, int] = field(default_factory=dict[str, int])
+    """By project: how many things in it are not ours."""
+
+
+def endpoint() -> dict[str, str]:
+    """Where the API is: empty, for its own address, unless METAL_API_URL says otherwise (which is for tests)."""
+    url = os.environ.get("METAL_API_URL")
+    return {"endpoint": url} if url else {}
 
 
 class MetalApi:
-    """A client for one token. `sleep` is injected for tests."""
+    """What one token reaches. `patience` is how long a call may be repeated, and a deletion waited for, in seconds."""
 
-    def __init__(self, token: str, *, base_url: str | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._client = httpx.Client(
-            base_url=base_url or endpoint(), headers={"X-Auth-Token": token}, timeout=httpx.Timeout(20.0)
+    def __init__(self, token: str, *, url: str | None = None, patience: float | None = None) -> None:
+        self._metal = {"authToken": token, **({"endpoint": url} if url else endpoint())}
+        self._patience = {} if patience is None else {"patience": patience}
+
+    def find(self, projects: Collection[str], *, all_projects: bool = False) -> Found:
+        """Everything of ours in projects; with `all_projects` also every project that there is."""
+        out = self._call({"list": sorted(projects), "projects": all_projects})
+        answer = cast("dict[str, Any]", json.loads(out))
+        return Found(
+            resources=tuple(map(_resource, answer["resources"])),
+            projects=tuple(map(_resource, answer["projects"])),
+            others=answer["others"],
         )
-        self._sleep = sleep
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
-
-    def machines(self, project: str) -> list[Machine]:
-        """Every device of a project; none when the project is gone."""
-        return [
-            Machine(
-                id=str(item["id"]),
-                hostname=str(item.get("hostname") or item["id"]),
-                state=str(item.get("state") or "unknown"),
-                tags=frozenset(map(str, item.get("tags") or ())),
-                created=_time(item.get("created_at")),
+    def delete(self, resources: Sequence[Resource], say: Say) -> None:
+        """Delete, each when nothing needs it any more; raises RecoveryFailed when one of them does not go."""
+        if not resources:
+            return
+        named = {resource.id: resource for resource in resources}
+        out = self._call({"delete": [{"kind": each.kind, "id": each.id} for each in resources]})
+        over = [cast("dict[str, str]", json.loads(line)) for line in out.splitlines()]
+        for item in over:
+            say(f"{named[item['id']]}: {'NOT deleted' if item['why'] else 'deleted'}")
+        left = [f"{named[item['id']]}: {item['why']}" for item in over if item["why"]]
+        if left:
+            raise RecoveryFailed(
+                f"of {len(resources)} things {len(left)} could not be deleted",
+                why="\n    ".join(left),
+                remedy="run this again, or delete them in the console",
             )
-            for item in self._pages(f"/projects/{project}/devices", "devices")
-        ]
 
-    def keys(self, project: str) -> list[Key]:
-        """Every SSH key of a project; none when the project is gone."""
-        return [
-            Key(id=str(item["id"]), label=str(item.get("label") or ""), created=_time(item.get("created_at")))
-            for item in self._pages(f"/projects/{project}/ssh-keys", "ssh_keys")
-        ]
-
-    def reservations(self, project: str) -> list[Reservation]:
-        """Every public IPv4 block that was reserved in a project, not what its machines have by themselves."""
-        return [
-            Reservation(
-                id=str(item["id"]),
-                network=str(item.get("network") or item["id"]),
-                tags=frozenset(map(str, item.get("tags") or ())),
-                created=_time(item.get("created_at")),
+    def _call(self, request: Mapping[str, Any]) -> str:
+        """The command's output. The request holds the token, so it goes through standard input."""
+        done = subprocess.run(
+            _COMMAND,
+            input=json.dumps({"metal": self._metal, **self._patience, **request}),
+            capture_output=True,
+            check=False,
+            cwd=ROOT,
+            text=True,
+        )
+        if done.returncode not in (0, 1) or (done.returncode == 1 and not done.stdout):
+            raise RecoveryFailed(
+                "cannot find out what is left in the project",
+                why=done.stderr.strip() or f"{' '.join(_COMMAND[1:])} ended with status {done.returncode}",
+                remedy="correct that, and run this again",
             )
-            for item in self._pages(f"/projects/{project}/ips", "ip_addresses")
-            if item.get("type") == "public_ipv4" and not item.get("management")
-        ]
-
-    def delete_reservation(self, id: str) -> None:
-        """Give a reserved block back."""
-        self._delete(f"/ips/{id}", f"reserved address {id}")
-
-    def projects(self) -> list[Project]:
-        """Every project that the token reaches."""
-        return [
-            Project(id=str(item["id"]), name=str(item.get("name") or ""), created=_time(item.get("created_at")))
-            for item in self._pages("/projects", "projects")
-        ]
-
-    def delete_project(self, id: str) -> None:
-        """Delete a project; the API refuses one that still has something in it."""
-        self._delete(f"/projects/{id}", f"project {id}")
-
-    def delete_machine(self, id: str, *, patience: float = 300.0) -> None:
-        """Delete a device and wait until it is gone; one that is still being provisioned is asked for again."""
-        waited = 0.0
-        while True:
-            response = self._request("DELETE", f"/devices/{id}", params={"force_delete": "true"})
-            if response.status_code in _GONE:
-                return
-            if response.is_success and self._request("GET", f"/devices/{id}").status_code in _GONE:
-                return
-            if not response.is_success and response.status_code != 422:
-                raise _refused(f"deleting machine {id}", response)
-            if waited >= patience:
-                raise RecoveryFailed(
-                    f"machine {id} is still there {waited:.0f} s after it was deleted",
-                    why=f"the API last answered {response.status_code}",
-                    remedy="run this again, or delete it in the console",
-                )
-            self._sleep(2.0)
-            waited += 2.0
-
-    def delete_key(self, id: str) -> None:
-        """Delete an SSH key."""
-        self._delete(f"/ssh-keys/{id}", f"SSH key {id}")
-
-    def _delete(self, path: str, what: str) -> None:
-        response = self._request("DELETE", path)
-        if not response.is_success and response.status_code not in _GONE:
-            raise _refused(f"deleting {what}", response)
-
-    def _pages(self, path: str, member: str) -> Iterator[dict[str, Any]]:
-        page, last = 1, 1
-        while page <= last:
-            response = self._request("GET", path, params={"page": str(page), "per_page": "250"})
-            if response.status_code == 404:
-                return
-            if not response.is_success:
-                raise _refused(f"listing {member}", response)
-            body = cast("dict[str, Any]", response.json())
-            yield from cast("list[dict[str, Any]]", body.get(member) or [])
-            last = int((body.get("meta") or {}).get("last_page") or 1)
-            page += 1
-
-    def _request(self, method: str, path: str, params: dict[str, str] | None = None) -> httpx.Response:
-        """Every request made here may be repeated: reads, and deletions of one id."""
-        delay = 0.5
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                response = self._client.request(method, path, params=params)
-            except httpx.TransportError as error:
-                if attempt == _ATTEMPTS:
-                    raise RecoveryFailed(
-                        f"the Metal API did not answer {method} {path}",
-                        why=f"{type(error).__name__}: {error}",
-                        remedy=f"see whether {self._client.base_url} can be reached, and run this again",
-                    ) from error
-            else:
-                if response.status_code not in _RETRIED or attempt == _ATTEMPTS:
-                    return response
-                delay = max(delay, _retry_after(response))
-            self._sleep(delay)
-            delay = min(delay * 2, 10.0)
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return done.stdout
 
 
-def _retry_after(response: httpx.Response) -> float:
-    value = response.headers.get("Retry-After", "")
-    return min(float(value), 60.0) if value.isdigit() else 0.0
-
-
-def _refused(what: str, response: httpx.Response) -> RecoveryFailed:
-    return RecoveryFailed(
-        f"the Metal API refused {what}",
-        why=f"{response.status_code}: {response.text[:300]}",
-        remedy="see whether metal-ipi:platform.authToken may do that in the project",
-    )
+def _resource(item: dict[str, Any]) -> Resource:
+    return Resource(**cast("dict[str, Any]", {**item, "created": _time(item["created"])}))
 
 
 def _time(value: object) -> datetime | None:

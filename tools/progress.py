@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pulumi.automation import EngineEvent
-from pulumi.automation.events import DiagnosticEvent, StepEventMetadata
+from pulumi.automation.events import DiagnosticEvent, PolicyEvent, StepEventMetadata
 
 from tools.state import STACK_TYPE, urn_name
 
@@ -42,6 +42,8 @@ class Step:
     ended: float | None = None
     status: str = ""
     """The newest message about it."""
+    observed: str = ""
+    """What a gate saw when it passed."""
     failed: bool = False
 
     @property
@@ -76,6 +78,9 @@ class Progress:
     """How many resources each operation was applied to, once the engine has counted."""
     errors: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Messages of failed resources, by URN; the stack's own under the empty string."""
+    advice: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
+    """What policies advise against: messages by the name of the rule."""
+    _forbidden: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
 
     def handle(self, event: EngineEvent) -> list[Line]:
         """Take one event in; returns what is worth a line."""
@@ -87,11 +92,17 @@ class Progress:
             return self._fail(event.res_op_failed_event.metadata)
         elif event.diagnostic_event:
             return self._diagnose(event.diagnostic_event)
+        elif event.policy_event:
+            return self._judge(event.policy_event)
         elif event.summary_event:
             self.changes.update(
                 {str(getattr(k, "value", k)): v for k, v in event.summary_event.resource_changes.items()}
             )
         return []
+
+    def violations(self) -> dict[str, list[str]]:
+        """What the policies forbid: messages by the name of the rule."""
+        return {rule: list(messages) for rule, messages in self._forbidden.items()}
 
     def waiting(self) -> list[Step]:
         """What is under way: gates first, then the longest."""
@@ -102,9 +113,12 @@ class Progress:
         """How many resources were changed, by operation; empty when nothing was."""
         return {op: count for op, count in self.changes.items() if op not in {"same", "read", "refresh"} and count}
 
-    def failures(self) -> list[tuple[str, str]]:
+    def failures(self, *, policies: bool = True) -> list[tuple[str, str]]:
         """Title and message of each failure, once; what merely follows from another is left out."""
-        found: dict[tuple[str, str], None] = {}
+        forbidden = self._forbidden if policies else {}
+        found: dict[tuple[str, str], None] = {
+            (f"policy {rule}", message): None for rule, messages in forbidden.items() for message in messages
+        }
         for urn, messages in self.errors.items():
             step = self.steps.get(urn)
             title = step.title if step else (urn_name(urn) if urn and f"::{STACK_TYPE}::" not in urn else "")
@@ -114,7 +128,7 @@ class Progress:
             if step.failed and step.urn not in self.errors:
                 found[(step.title, step.status or f"{step.op} failed, without a message")] = None
         causes = [item for item in found if not item[1].startswith(_CONSEQUENCES)]
-        return causes or list(found)
+        return causes or ([] if self._forbidden else list(found))
 
     def _begin(self, metadata: StepEventMetadata) -> None:
         if _is_real(metadata) and metadata.op not in {"same", "read"}:
@@ -131,6 +145,8 @@ class Progress:
         if planning:
             return [Line(text=f"  {step.op:<8} {step.title}")]
         took = step.ended - step.started
+        if step.is_gate and metadata.new is not None:
+            step.observed = str((metadata.new.outputs or {}).get("observed") or "")
         if step.is_gate and step.op in {"create", "update"}:
             return [Line(text=f"  {step.title}: passed after {took:.0f} s", style="green")]
         return [Line(text=f"  {step.title}: {DONE.get(step.op, step.op)} ({took:.1f} s)")]
@@ -142,6 +158,18 @@ class Progress:
         step.failed, step.ended = True, self.clock()
         took = step.ended - step.started
         return [Line(text=f"  {step.title}: {step.op} failed after {took:.0f} s", style="red")]
+
+    def _judge(self, event: PolicyEvent) -> list[Line]:
+        # The library puts the rule's description before each message.
+        message = plain(event.message).partition("\n")[2] or plain(event.message)
+        if event.enforcement_level == "mandatory":
+            self._forbidden.setdefault(event.policy_name, {})[message] = None
+            return []
+        told = self.advice.setdefault(event.policy_name, {})
+        if message in told:
+            return []
+        told[message] = None
+        return [Line(text=f"  policy {event.policy_name} advises: {message}", style="yellow")]
 
     def _diagnose(self, event: DiagnosticEvent) -> list[Line]:
         message = plain(event.message)

@@ -48,7 +48,7 @@ def stand_ins(root: Path) -> dict[str, Path]:
 def python_plugins(root: Path, *, with_stand_ins: bool) -> list[str]:
     """The modules of the plug-ins in Python that an engine may start, for the plug-in host."""
     lab = [f"lab.plugins.{name.replace('-', '_')}.main" for name in stand_ins(root)] if with_stand_ins else []
-    return ["provider.plugin", *lab]
+    return ["metal_ipi.plugin", *lab]
 
 
 def _official(name: str) -> bool:
@@ -64,16 +64,17 @@ def write_project(layout: Layout, *, with_stand_ins: bool) -> None:
     document = cast(Tree, yaml.safe_load((layout.root / "Pulumi.yaml").read_text()))
     document.pop("stackConfigDir", None)
     document["main"] = str(layout.root)
-    providers: list[Tree] = [dict(item) for item in document.get("plugins", {}).get("providers", [])]
-    for provider in providers:
-        provider["path"] = str((layout.root / provider["path"]).resolve())
+    plugins: dict[str, list[Tree]] = {
+        kind: [{**item, "path": str((layout.root / item["path"]).resolve())} for item in items]
+        for kind, items in document.get("plugins", {}).items()
+    }
+    providers = plugins.setdefault("providers", [])
     if with_stand_ins:
         named = {provider["name"] for provider in providers}
         providers += [
             {"name": name, "path": str(path)} for name, path in stand_ins(layout.root).items() if name not in named
         ]
-    if providers:
-        document["plugins"] = {"providers": providers}
+    document["plugins"] = plugins
     _write_if_changed(layout.project / "Pulumi.yaml", yaml.safe_dump(document, sort_keys=False))
 
 

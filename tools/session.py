@@ -6,9 +6,9 @@ It runs inside the lab's namespaces (for a lab stack) and alone in a PID namespa
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, cast
@@ -16,21 +16,19 @@ from typing import Any, cast
 from pulumi import automation
 from pulumi.automation.errors import CommandError
 
-from tools import replacement, report, stackfile
+from tools import preflight, replacement, stackfile, sweep
 from tools.automation import EngineCommand, Program, export, import_, last_words, locks, mend_backend, open_stack
 from tools.containment import RunLock
-from tools.display import Display
 from tools.engine import Engine
 from tools.errors import RecoveryFailed, RunFailed, StackError
 from tools.files import write_private
+from tools.known import known, state_of
 from tools.layout import Layout
+from tools.metal import MetalApi
+from tools.operations import Operations
 from tools.project import environment, has_own_passphrase, write_config, write_project
 from tools.screen import Screen
 from tools.state import Deployment
-
-PARALLEL = 128
-"""Resources worked on at once. Most of them wait (for machines, gates, checks), so the engine's default, four for each
-processor, would let waiting resources keep others from starting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +38,8 @@ class Credentials:
     token: str
     project: str | None
     """The project that the configuration names; None when the stack makes its own."""
+    project_name: str | None = None
+    """What the stack calls the project that it makes."""
 
 
 class Session:
@@ -58,6 +58,7 @@ class Session:
         self._since: datetime | None = None
         self._dirty = False
         self._cluster = ""
+        self._run: str | None = None
         self.command: EngineCommand | None = None
 
     def run(self, operation: str) -> None:
@@ -67,27 +68,60 @@ class Session:
         try:
             stack = self.prepare()
             if operation == "preview":
-                self._engine_run("preview", stack)
+                self._operations.run("preview", stack)
                 return
-            self._know_the_cluster(operation)
-            self._recover(stack, destroying=operation == "down")
+            state = export(self._layout, self._command)
+            self._know_the_cluster(operation, state)
+            state = self._recover(stack, state, destroying=operation == "down")
+            replace = self._to_replace(state) if operation == "up" else None
+            if operation == "up":
+                self._operations.ask_policies(stack, replace)
             self._mark(operation)
+            if operation == "up" and (hostnames := state.to_install(self._replace)):
+                # What installs them, or such as are gone, is to be uploaded again.
+                import_(self._layout, self._command, state.without_installers(hostnames))
             if operation == "down":
                 self._down(stack)
                 shutil.rmtree(self._layout.state)
                 lock.remove()
                 return
-            self._engine_run(operation, stack, replace=self._ordered_anew() if operation == "up" else None)
+            self._operations.run(operation, stack, replace)
             if self._dirty:
                 self._sweep(export(self._layout, self._command), destroying=False)
             self._layout.running.unlink()
         finally:
             lock.release()
 
-    def rehearse(self) -> None:
-        """Preview without credentials or network, on a state of its own."""
+    def look(self, operation: str) -> None:
+        """Run `preflight` or `sweep`, which touch no state; raises RunFailed when something is wrong, or left."""
+        self.prepare()
+        # This command works on a state of its own.
+        here = Layout(root=self._layout.root, stack=self._layout.stack)
+        if operation == "preflight":
+            preflight.run(self._settings(), self._layout.stack, state_of(here), self._screen)
+            return
+        credentials = self._credentials()
+        if credentials is None:
+            raise StackError(f"stack '{self._layout.stack}' orders nothing: there is nothing to sweep")
+        projects = {credentials.project} if credentials.project else set[str]()
+        sweep.run(
+            MetalApi(credentials.token),
+            self._screen,
+            projects=projects,
+            named=credentials.project_name,
+            wanted=sweep.Wanted.from_(os.environ),
+            here=lambda: known(here),
+        )
+
+    def rehearse(self, *also: Callable[[automation.EngineEvent], None]) -> None:
+        """Preview without credentials or network, on a state of its own; `also` are given every event."""
+        stack = self.open_rehearsal()
+        self._operations.run("preview", stack, also=also)
+
+    def open_rehearsal(self) -> automation.Stack:
+        """Open the stack for a preview that needs neither credentials nor network."""
         config = stackfile.for_rehearsal(stackfile.read(self._layout.stack_file))
-        self._engine_run("preview", self._open(config, own_passphrase=True, lab=True))
+        return self._open(config, own_passphrase=True, lab=True)
 
     def prepare(self) -> automation.Stack:
         """Write what the engine reads, and open the stack."""
@@ -127,14 +161,18 @@ class Session:
         return stack
 
     @property
+    def _operations(self) -> Operations:
+        return Operations(layout=self._layout, command=self._command, screen=self._screen)
+
+    @property
     def _command(self) -> EngineCommand:
         assert self.command is not None, "prepare() comes first"
         return self.command
 
-    def _know_the_cluster(self, operation: str) -> None:
+    def _know_the_cluster(self, operation: str, state: Deployment) -> None:
         """Which cluster's machines these are. Raises StackError for an `up` that would order them all anew."""
         configured = stackfile.cluster(stackfile.read(self._layout.stack_file))
-        existing = export(self._layout, self._command).cluster()
+        existing = state.cluster()
         if operation == "up" and existing not in (None, configured):
             raise StackError(
                 f"stack '{self._layout.stack}' holds the cluster {existing}, and its file names {configured}",
@@ -142,14 +180,11 @@ class Session:
                 remedy="set clusterName and baseDomain back; or `make down` first, and install anew",
             )
         self._cluster = existing or configured
+        self._run = state.run()
 
-    def _ordered_anew(self) -> list[str] | None:
-        """The URNs of the machines to make anew; what installs them, or such as are gone, is to be uploaded again."""
-        state = export(self._layout, self._command)
-        urns = replacement.urns(state, self._layout.stack, self._replace) if self._replace else None
-        if hostnames := state.to_install(self._replace):
-            import_(self._layout, self._command, state.without_installers(hostnames))
-        return urns
+    def _to_replace(self, state: Deployment) -> list[str] | None:
+        """The URNs of the machines to make anew."""
+        return replacement.urns(state, self._layout.stack, self._replace) if self._replace else None
 
     # --- interrupted runs ------------------------------------------------------------------------------------------
 
@@ -159,14 +194,15 @@ class Session:
         note = {"operation": operation, "started": started.isoformat()}
         write_private(self._layout.running, json.dumps(note))
 
-    def _recover(self, stack: automation.Stack, *, destroying: bool) -> None:
-        """Clear what an interrupted run left: locks, pending operations, machines that no state knows."""
+    def _recover(self, stack: automation.Stack, state: Deployment, *, destroying: bool) -> Deployment:
+        """Clear what an interrupted run left: locks, pending operations, machines that no state knows. Returns the
+        state as it is then."""
         if locks(self._layout):
             # We hold the stack's lock, so whoever wrote these is dead.
             self._screen.line("removing the lock of an engine that was killed")
             stack.cancel()
         if not self._layout.running.exists():
-            return
+            return state
         note = cast("dict[str, str]", json.loads(self._layout.running.read_text()))
         self._dirty = True
         self._since = datetime.fromisoformat(note["started"])
@@ -174,31 +210,31 @@ class Session:
             f"the last run ({note['operation']}, begun {self._since:%Y-%m-%d %H:%M:%S} UTC) did not end well:"
             " looking for what it left"
         )
-        state = export(self._layout, self._command)
         for type_, name in state.pending_creates():
             self._screen.line(f"  {name} ({type_}) was being created")
         self._sweep(state, destroying=destroying)
-        if state.pending:
-            import_(self._layout, self._command, state.for_destroy() if destroying else state.without_pending())
+        if not state.pending:
+            return state
+        mended = state.for_destroy() if destroying else state.without_pending()
+        import_(self._layout, self._command, mended)
+        return Deployment(document=mended)
 
     def _sweep(self, state: Deployment, *, destroying: bool) -> None:
-        """Delete machines and keys that carry the stack's name and are in no state."""
+        """Delete what carries the stack's name and is in no state."""
         credentials = self._credentials()
         if credentials is None:
             return
         from tools import recover
-        from tools.metal import MetalApi
 
         since = None if self._is_lab else self._since
+        # An `up` may have begun the run, and a `down` has ended it.
+        run = state.run() or self._run
         scan = recover.scan_for(
-            self._layout.stack, self._cluster, state, credentials.project, since, destroying=destroying
+            self._layout.stack, self._cluster, state, credentials.project, since, run=run, destroying=destroying
         )
         platform = MetalApi(credentials.token)
-        try:
-            leftovers = recover.find(platform, scan, state)
-            recover.clear(platform, leftovers, lambda text: self._screen.line(f"  {text}"))
-        finally:
-            platform.close()
+        leftovers = recover.find(platform, scan, state)
+        recover.clear(platform, leftovers, lambda text: self._screen.line(f"  {text}"))
 
     def _credentials(self) -> Credentials | None:
         """The platform's token and project; None when the stack has no platform."""
@@ -207,13 +243,7 @@ class Session:
             if api is None:
                 return None
             return Credentials(token=api["token"], project=api["project_id"])
-        text = self._command.text(
-            ["config", "--show-secrets", "--json", "--stack", self._layout.stack], self._layout.project
-        )
-        value = json.loads(text).get(f"{stackfile.NAMESPACE}:platform")
-        if value is None:
-            return None
-        platform = cast("dict[str, Any]", json.loads(value["value"]))
+        platform = cast("dict[str, Any]", json.loads(self._settings().get("platform", "{}")))
         if platform.get("type", "equinix-metal") != "equinix-metal":
             return None
         if "authToken" not in platform:
@@ -223,14 +253,24 @@ class Session:
                 remedy="pulumi config set --secret --path metal-ipi:platform.authToken <token>",
             )
         self._screen.redact.add([platform["authToken"]])
-        return Credentials(token=platform["authToken"], project=platform.get("projectId"))
+        return Credentials(
+            token=platform["authToken"], project=platform.get("projectId"), project_name=platform.get("projectName")
+        )
+
+    def _settings(self) -> dict[str, str]:
+        """The stack's settings as the engine hands them over, secrets included."""
+        text = self._command.text(
+            ["config", "--show-secrets", "--json", "--stack", self._layout.stack], self._layout.project
+        )
+        known = {key.partition(":"): item["value"] for key, item in json.loads(text).items()}
+        return {name: value for (namespace, _, name), value in known.items() if namespace == stackfile.NAMESPACE}
 
     # --- operations --------------------------------------------------------------------------------------------------
 
     def _down(self, stack: automation.Stack) -> None:
         """Destroy the stack's resources, prove that nothing is left, and remove the stack."""
         try:
-            self._engine_run("down", stack)
+            self._operations.run("down", stack)
         except RunFailed:
             left = export(self._layout, self._command).left()
             self._screen.line(f"\nstill there, and in the state ({len(left)}):", style="bold")
@@ -245,45 +285,3 @@ class Session:
         if self._dirty or self._is_lab:
             self._sweep(state, destroying=True)
         stack.workspace.remove_stack(self._layout.stack)
-
-    def _engine_run(self, operation: str, stack: automation.Stack, replace: list[str] | None = None) -> None:
-        started = time.monotonic()
-        self._layout.log.unlink(missing_ok=True)
-        outputs: automation.OutputMap = {}
-        with Display(self._screen) as display:
-            progress = display.progress
-            try:
-                if operation == "up":
-                    outputs = stack.up(
-                        parallel=PARALLEL, replace=replace, on_event=display.on_event, show_secrets=False
-                    ).outputs
-                elif operation == "down":
-                    stack.destroy(parallel=PARALLEL, on_event=display.on_event, show_secrets=False)
-                elif operation == "refresh":
-                    stack.refresh(parallel=PARALLEL, on_event=display.on_event, show_secrets=False)
-                else:
-                    stack.preview(parallel=PARALLEL, on_event=display.on_event)
-            except CommandError as error:
-                failure = error
-            else:
-                failure = None
-        if failure is not None:
-            self._tell_failure(operation, display, failure)
-        if progress.failures():
-            report.tell_failures(self._screen, operation, progress, "")
-            raise RunFailed(f"{operation} of stack '{self._layout.stack}' failed")
-        visible = report.masked(outputs)
-        for table in (report.nodes_table(visible.get("nodes"), self._screen.redact), report.phases_table(progress)):
-            if table is not None and operation == "up":
-                self._screen.show(table)
-        self._screen.line(report.summary(operation, progress, time.monotonic() - started), style="bold green")
-
-    def _tell_failure(self, operation: str, display: Display, failure: CommandError) -> None:
-        status = self._command.last_status
-        otherwise = last_words(failure)
-        if status < 0:
-            otherwise = f"the engine was killed (signal {-status}); run this again, it goes on from there"
-        if not self._layout.log.exists():
-            write_private(self._layout.log, self._screen.redact(str(failure)))
-        report.tell_failures(self._screen, operation, display.progress, otherwise)
-        raise RunFailed(f"{operation} of stack '{self._layout.stack}' failed") from failure

@@ -68,6 +68,12 @@ def lab_machines(document: Tree) -> str | None:
     return str(lab.get("machines", "libvirt")) if isinstance(lab, dict) else "libvirt"
 
 
+def wants_small_kubernetes(document: Tree) -> bool:
+    """Whether the lab is to do without a real Kubernetes API."""
+    lab = _config(document).get(f"{NAMESPACE}:lab")
+    return isinstance(lab, dict) and cast(Tree, lab).get("kubernetes") == "small"
+
+
 def announces(document: Tree) -> bool:
     """Whether the API has an address that machines announce over BGP."""
     address = _config(document).get(f"{NAMESPACE}:apiAddress")
@@ -76,7 +82,7 @@ def announces(document: Tree) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """Why a stack cannot have simulated machines."""
+    """Why a stack cannot have machines of a kind."""
 
     why: str
     remedy: str
@@ -100,9 +106,27 @@ def needs_emulation(document: Tree) -> Needed | None:
     return None
 
 
+def needs_simulation(document: Tree) -> Needed | None:
+    """Why the stack cannot have emulated (libvirt) machines; None when it can."""
+    boot = _config(document).get(f"{NAMESPACE}:boot")
+    if isinstance(boot, dict) and cast(Tree, boot).get("architecture", "x86_64") != "x86_64":
+        return Needed(
+            why="metal-ipi:boot.architecture is not x86_64, and the lab has a node image of that alone",
+            remedy="use simulated machines",
+        )
+    return None
+
+
 def rack(document: Tree) -> int:
     """How many servers with a BMC the stack has; 0 when its machines are ordered."""
     return len(_servers(document))
+
+
+def reservations(document: Tree) -> dict[str, str]:
+    """The hardware reservations that the lab is to have, id → plan."""
+    lab = _config(document).get(f"{NAMESPACE}:lab")
+    found = cast(Tree, lab).get("reservations") if isinstance(lab, dict) else None
+    return {str(key): str(value) for key, value in cast(Tree, found).items()} if isinstance(found, dict) else {}
 
 
 def has_secrets(document: Tree) -> bool:
@@ -115,7 +139,7 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
     dns, artifacts = facts["dns"], facts["artifacts"]
     result = _without_salt(document)
     config = _config(result)
-    platform, secrets = _rack_of(result, facts) if rack(result) else _project_of(facts["api"])
+    platform, secrets = _rack_of(result, facts) if rack(result) else _project_of(result, facts["api"])
     added: Tree = {
         "platform": platform,
         "dns": {
@@ -149,9 +173,12 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
     )
 
 
-def _project_of(api: Tree) -> tuple[Tree, dict[str, str]]:
-    """The platform section and the secrets of a lab that orders machines."""
-    return {"projectId": api["project_id"]}, {f"{NAMESPACE}:platform.authToken": api["token"]}
+def _project_of(document: Tree, api: Tree) -> tuple[Tree, dict[str, str]]:
+    """The platform section and the secrets of a lab that orders machines, in a project of its own or of the stack's."""
+    platform = _config(document).get(f"{NAMESPACE}:platform")
+    makes = isinstance(platform, dict) and "projectName" in platform
+    section = {"organizationId": api["organization_id"]} if makes else {"projectId": api["project_id"]}
+    return section, {f"{NAMESPACE}:platform.authToken": api["token"]}
 
 
 def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:

@@ -10,6 +10,8 @@ from typing import Any, cast
 Tree = dict[str, Any]
 
 STACK_TYPE = "pulumi:pulumi:Stack"
+CLUSTER_KEYS = "metal-ipi:index:ClusterKeys"
+PREFLIGHT = "metal-ipi:index:Preflight"
 EPHEMERAL = "metal-ipi:index:EphemeralMachine"
 REMOVAL = "metal-ipi:index:Removal"
 INSTALLATION = "metal-ipi:index:Installation"
@@ -17,7 +19,10 @@ UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts",
 """What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files."""
 SERVER = "metal-ipi:index:RedfishMachine"
 DEVICE = "equinix-metal:index/device:Device"
+SPOT_REQUEST = "equinix-metal:index/spotMarketRequest:SpotMarketRequest"
 PROJECT = "equinix-metal:index/project:Project"
+_ENDINGS = {EPHEMERAL: "", DEVICE: "-device", SPOT_REQUEST: "-request", SERVER: "-server"}
+"""How the names of resources end that are machines, by type; before that they are the machines' own."""
 _CLUSTER_TAG = "metal-ipi:cluster="
 
 
@@ -80,19 +85,22 @@ class Deployment:
                         return str(tag).removeprefix(_CLUSTER_TAG)
         return None
 
+    def run(self) -> str | None:
+        """What tells this installation from others of the same stack, as its marks say; None before there is one."""
+        return next((str(r["id"]) for r in self.resources if r.get("type") == CLUSTER_KEYS and r.get("id")), None)
+
     def machine(self, hostname: str) -> str | None:
         """The URN of the machine with this name (`lab-worker-0`); None when the state has none."""
         for resource in self.resources:
             type_, name = describe(resource)
-            if (type_, name) in ((EPHEMERAL, hostname), (DEVICE, f"{hostname}-device"), (SERVER, f"{hostname}-server")):
+            if type_ in _ENDINGS and name == f"{hostname}{_ENDINGS[type_]}":
                 return str(resource["urn"])
         return None
 
     def machines(self) -> list[str]:
         """The names of all machines in the state."""
         found = [describe(resource) for resource in self.resources]
-        endings = {EPHEMERAL: "", DEVICE: "-device", SERVER: "-server"}
-        return sorted(name.removesuffix(endings[type_]) for type_, name in found if type_ in endings)
+        return sorted(name.removesuffix(_ENDINGS[type_]) for type_, name in found if type_ in _ENDINGS)
 
     def to_install(self, replaced: Collection[str]) -> frozenset[str]:
         """The names of installed machines that are to be ordered: made anew, or gone. Servers of one's own stay."""

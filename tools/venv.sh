@@ -51,6 +51,6 @@ echo "installing $requirements into $venv ..." >&2
 echo "$hash" >"$stamp"
 # The larger sets hold the smaller ones.
 case $requirements in
-requirements-dev.txt) echo "$hash" | tee "$venv/.ready" >"$venv/.ready-lab" ;;
+requirements-dev.txt) echo "$hash" | tee "$venv/.ready" "$venv/.ready-docs" >"$venv/.ready-lab" ;;
 requirements-lab.txt) echo "$hash" >"$venv/.ready" ;;
 esac

@@ -1,7 +1,7 @@
 """What installs a machine to its disk: the live system's Ignition, coreos-installer's options, and what marks a result.
 
 `live_config()` is all that the live system gets. It holds install.sh, which chooses the disk, runs coreos-installer and
-waits; whoever booted the machine reads STATUS_PATH over SSH and reboots it.
+waits; whoever booted the machine reads /run/metal-ipi/install.json over SSH and reboots it.
 
 A machine's generation says what it runs. It is on the boot partition (written by install.sh), in /etc of the running
 node (written by Ignition, `marker_file`), and in the state.
@@ -27,8 +27,6 @@ Rules = Mapping[str, str | int | bool]
 
 MARKER_PATH = "/etc/metal-ipi/installation.json"
 """Where a running node says which generation it is."""
-STATUS_PATH = "/run/metal-ipi/install.json"
-"""Where the live system says how far it is."""
 PROGRAM = "/usr/local/bin/metal-ipi-install"
 SERVICE = "metal-ipi-install.service"
 _OPTIONS = "/etc/coreos/installer.d/10-metal-ipi.yaml"

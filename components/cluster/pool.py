@@ -151,7 +151,8 @@ class PoolChecks(pulumi.ComponentResource):
         self.nodes = pulumi.Output.all(
             *(_summary(node, args.pool.role, machines[node], checks[node]) for node in machines)
         ).apply(list)
-        self.register_outputs({"nodes": self.nodes})
+        # Only their names: what was read on each is an output of the stack, and in the state of its check.
+        self.register_outputs({"nodes": list(machines)})
 
 
 def _summary(node: str, role: Role, machine: Machine, check: NodeCheck) -> pulumi.Output[dict[str, object]]:

@@ -19,7 +19,7 @@ class ClusterDnsArgs:
 
     domain: str
     """The cluster's domain."""
-    zone: str | None
+    zone: str | None = None
     """The zone the records stand in; None where nobody of ours keeps it, and its keeper is only told what is needed."""
     ttl: int
     """Seconds that resolvers may keep an answer."""
@@ -27,7 +27,7 @@ class ClusterDnsArgs:
     """Address by full node name."""
     workers: Mapping[str, pulumi.Input[str]]
     """Address by full node name."""
-    bootstrap: tuple[str, pulumi.Input[str]] | None
+    bootstrap: tuple[str, pulumi.Input[str]] | None = None
     """The bootstrap machine's full name and address; None where there is no such machine."""
     api_address: pulumi.Input[str] | None = None
     """The API's own address; None: the API's names resolve to all machines that serve it."""

@@ -14,7 +14,10 @@ import pulumi
 import pulumi_command as command
 import yaml
 
-_PROJECT = Path(__file__).resolve().parents[2]
+from components.install import driver
+
+_ROOT = Path(__file__).resolve().parents[__name__.count(".")]
+"""Where the package that this module is in, is found."""
 
 
 class AssetsError(ValueError):
@@ -26,8 +29,11 @@ class Credentials:
     """An administrator's way into the API."""
 
     ca_pem: str
+    """Who signs the API's certificate."""
     client_cert_pem: str
+    """The administrator's certificate."""
     client_key_pem: str
+    """Its key; secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +86,8 @@ class InstallAssets(pulumi.ComponentResource):
         )
         create = command.local.Command(
             f"{name}-create",
-            create=f"exec '{sys.executable}' -m components.install.driver",
-            dir=str(_PROJECT),
+            create=f"exec '{sys.executable}' -m {driver.__name__}",
+            dir=str(_ROOT),
             stdin=request,
             logging=command.local.Logging.NONE,
             opts=pulumi.ResourceOptions(

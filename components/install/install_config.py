@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import yaml
 
-_CLUSTER_NETWORK = "10.128.0.0/14"
-_SERVICE_NETWORK = "172.30.0.0/16"
+CLUSTER_NETWORK = "10.128.0.0/14"
+SERVICE_NETWORK = "172.30.0.0/16"
 # bootstrapInPlace wants a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0019).
 # Should it ever, there is no such disk to write to.
 _NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"
@@ -55,8 +55,8 @@ def install_config(
             "compute": [{"name": "worker", "architecture": machine, "replicas": 0}],
             "networking": {
                 "networkType": "OVNKubernetes",
-                "clusterNetwork": [{"cidr": _CLUSTER_NETWORK, "hostPrefix": 23}],
-                "serviceNetwork": [_SERVICE_NETWORK],
+                "clusterNetwork": [{"cidr": CLUSTER_NETWORK, "hostPrefix": 23}],
+                "serviceNetwork": [SERVICE_NETWORK],
             },
             "platform": {"none": {}},
             **({"bootstrapInPlace": {"installationDisk": _NO_DISK}} if in_place else {}),

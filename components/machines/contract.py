@@ -14,6 +14,9 @@ from typing import Literal, Protocol
 
 import pulumi
 
+from components.boot.ignition import NodeFile
+from provider.types import MachineOrder
+
 Role = Literal["bootstrap", "control-plane", "worker"]
 
 
@@ -89,6 +92,11 @@ class Machine(Protocol):
 class LastingMachine(Machine, Protocol):
     """A machine that stays."""
 
+    ordered: pulumi.Output[MachineOrder] | None
+    """What it was ordered as, and is until it is replaced, whatever the settings say; None where nothing is ordered.
+    Known in previews too, and of no resource: what takes it does not wait in vain for a machine that is not there yet.
+    """
+
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
         """Whom it may announce addresses to; secret. Only for a machine that was declared to announce."""
         ...
@@ -112,6 +120,10 @@ class Platform(Protocol):
 
     def reserve_block(self, name: str, quantity: int) -> pulumi.Output[str]:
         """Reserve so many IPv4 addresses, a power of 2, routed the same way; the block's CIDR."""
+        ...
+
+    def network_files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+        """What a machine's system must be told of networks that DHCP does not tell of; None where there is nothing."""
         ...
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LastingMachine:

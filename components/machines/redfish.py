@@ -14,8 +14,16 @@ from typing import Literal
 import pulumi
 
 from components.boot import site
-from components.machines.contract import BgpNeighbour, MachineArgs
-from provider.types import EphemeralMachine, LentServerArgs, LocalVmArgs, RedfishMachine, RedfishMachineArgs
+from components.boot.ignition import NodeFile
+from components.machines.contract import BgpNeighbour, MachineArgs, Role
+from provider.types import (
+    EphemeralMachine,
+    LentServerArgs,
+    LocalVmArgs,
+    MachineOrder,
+    RedfishMachine,
+    RedfishMachineArgs,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +32,8 @@ class RedfishServer:
 
     name: str
     """Its name there."""
+    bmc: str
+    """The URL that its BMC answers at."""
     mac: str
     """Of the interface that boots, in lower case with colons."""
     address: str
@@ -62,6 +72,8 @@ class RedfishArgs:
     """By short host name; the bootstrap machine's, where there is one, is the server that is lent to it."""
     bootstrap_vm: VirtualMachine | None = None
     """The bootstrap machine, where it is a virtual one."""
+    after: Sequence[pulumi.Resource] = ()
+    """What comes before a server is claimed."""
 
 
 class Redfish(pulumi.ComponentResource):
@@ -75,8 +87,8 @@ class Redfish(pulumi.ComponentResource):
         super().__init__("metal-ipi:machines:Redfish", name, None, opts)
         self.servers, self.bootstrap_vm = args.servers, args.bootstrap_vm
         self.ephemeral_kind = self.kind if args.bootstrap_vm is None else "local-vm"
-        self._child = pulumi.ResourceOptions(parent=self)
-        self.register_outputs({"servers": sorted({server.name for server in args.servers.values()})})
+        self.after = list(args.after)
+        self.register_outputs({"servers": {server.name: server.bmc for server in args.servers.values()}})
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> RedfishServerMachine:
         """Claim a server that stays."""
@@ -85,6 +97,10 @@ class Redfish(pulumi.ComponentResource):
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
         """Borrow a server for the time of the installation, or make a virtual machine."""
         return BorrowedMachine(name, args, self, opts)
+
+    def network_files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+        """Kernel arguments say it, where DHCP does not."""
+        return None
 
     def reserve_address(self, name: str) -> pulumi.Output[str]:
         """Nobody gives out addresses here."""
@@ -114,9 +130,10 @@ class RedfishServerMachine(pulumi.ComponentResource):
                 accept=server.accept,
                 timeout_seconds=args.timeout,
             ),
-            pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+            pulumi.ResourceOptions(parent=self, delete_before_replace=True, depends_on=platform.after),
         )
         self.resource: pulumi.Resource = machine
+        self.ordered: pulumi.Output[MachineOrder] | None = None
         self.machine_id = machine.machine_id
         self.public_ipv4 = machine.public_ipv4
         self.private_ipv4 = machine.private_ipv4
@@ -144,7 +161,9 @@ class BorrowedMachine:
             _local_vm(args, platform.bootstrap_vm)
             if platform.bootstrap_vm is not None
             else _lent_server(args, platform.servers[args.hostname]),
-            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
+            pulumi.ResourceOptions.merge(
+                opts, pulumi.ResourceOptions(delete_before_replace=True, depends_on=platform.after)
+            ),
         )
         self.resource: pulumi.Resource = machine
         self.machine_id = machine.machine_id

@@ -1,21 +1,44 @@
-"""How machines are marked, so that they can be found without any state."""
+"""How what a cluster has ordered is marked, so that it can be found without any state."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
 
 from components.machines.contract import Role
 
 
-def tags(*, stack: str, cluster: str, hostname: str, role: Role) -> list[str]:
-    """The tags of one machine: `cluster` is the cluster's domain; `stack` and `hostname` together are unique."""
+def tags(
+    *, stack: str, cluster: str, hostname: str, role: Role, run: pulumi.Input[str], further: Sequence[str] = ()
+) -> list[pulumi.Input[str]]:
+    """The tags of one machine.
+
+    Args:
+        cluster: the cluster's domain.
+        hostname: unique together with the stack.
+        run: this installation of the cluster, from its first `up` to its last `down`.
+        further: what the user wants there, besides.
+    """
+    marks = reservation_tags(stack=stack, cluster=cluster, name=hostname, run=run)
+    return [*marks[:-1], f"metal-ipi:role={role}", marks[-1], *further]
+
+
+def reservation_tags(
+    *, stack: str, cluster: str, name: str, run: pulumi.Input[str], further: Sequence[str] = ()
+) -> list[pulumi.Input[str]]:
+    """The tags of a reserved address, or block of addresses."""
     return [
         "metal-ipi",
         f"metal-ipi:stack={stack}",
         f"metal-ipi:cluster={cluster}",
-        f"metal-ipi:name={hostname}",
-        f"metal-ipi:role={role}",
+        f"metal-ipi:name={name}",
+        pulumi.Output.concat("metal-ipi:run=", run),
+        *further,
     ]
 
 
-def reservation_tags(*, stack: str, cluster: str, name: str) -> list[str]:
-    """The tags of a reserved address, or block of addresses."""
-    return ["metal-ipi", f"metal-ipi:stack={stack}", f"metal-ipi:cluster={cluster}", f"metal-ipi:name={name}"]
+def label(*, stack: str, cluster: str, run: pulumi.Input[str], name: str = "", text: str = "") -> pulumi.Output[str]:
+    """What marks a thing that has no tags, an SSH key or a VLAN; `text` is for people."""
+    named = f":{name}" if name else ""
+    return pulumi.Output.concat(f"metal-ipi:{stack}:{cluster}{named} run=", run, f" {text}" if text else "")

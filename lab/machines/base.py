@@ -55,6 +55,8 @@ class MachineSpec:
     cpus: int
     disks: tuple[Disk, ...] = ()
     firmware: Literal["bios", "uefi"] = "bios"
+    architecture: str = "x86_64"
+    """Or `aarch64`, which only simulated machines can be."""
     boot_url: str = ""
     """What DHCP tells it to boot; empty: the metadata service's script for this machine, as on Metal."""
 

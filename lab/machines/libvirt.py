@@ -18,7 +18,7 @@ from pathlib import Path
 from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
 from lab.machines.libvirt_daemon import MACHINES, LibvirtDaemon
 from lab.machines.libvirt_dhcp import IPV6_ROUTER, Dhcp
-from lab.machines.libvirt_domain import OVMF, disk_file, domain_xml, has_uefi
+from lab.machines.libvirt_domain import ARCHITECTURE, OVMF, disk_file, domain_xml, has_uefi
 from lab.network import plan
 
 PROGRAMS = ("dnsmasq", "ip", "libvirtd", "nsenter", "qemu-system-x86_64", "setpriv", "unshare", "virsh")
@@ -75,6 +75,8 @@ class LibvirtBackend:
 
     async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
         """(Re)boot, whatever the machine did before. One that boots from the network only just resets when it does."""
+        if spec.architecture != ARCHITECTURE:
+            raise BackendError(f"{spec.hostname} is {spec.architecture}, and virtual machines here are {ARCHITECTURE}")
         async with self._locks[spec.id]:
             self._specs[spec.id] = spec
             await self._gateways("replace", spec)

@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 
 from lab.machines.base import BootDevice, MachineSpec
 
+ARCHITECTURE = "x86_64"
+"""What all of them are."""
 TB_CACHE_MIB = 64
 """QEMU's cache of translated code, per machine; more does not make booting faster."""
 OVMF = ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd")
@@ -37,7 +39,7 @@ def domain_xml(
     _text(domain, "memory", str(spec.memory_mib), unit="MiB")
     _text(domain, "vcpu", str(spec.cpus))
     system = ET.SubElement(domain, "os")
-    _text(system, "type", "hvm", arch="x86_64", machine="pc")
+    _text(system, "type", "hvm", arch=ARCHITECTURE, machine="pc")
     if spec.firmware == "uefi":
         code, variables = OVMF
         _text(system, "loader", code, readonly="yes", type="pflash")

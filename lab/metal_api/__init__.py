@@ -1,22 +1,39 @@
-"""The Equinix Metal API and metadata service, emulated as far as this project's slice needs.
+"""The Equinix Metal API and metadata service, emulated.
+
+Each service of the API is a package of its own, and the same inside: `models` (records and rules; no HTTP), `responses`
+(operations), `documents` where the records' JSON is asked for by others, `urls` (path → method → operation).
+
+    organizations  organizations, the user, API keys        projects   projects
+    ssh_keys       SSH keys                                 devices    orders, lives, lists, batches
+    ips            devices' own and elastic addresses       bgp        configurations and sessions
+    catalog        metros, plans, prices, capacity          events     what happened
+    virtual_networks  VLANs                                 ports      bonds, layers, VLANs on ports, batches of these
+    gateways       metal gateways                           connections  interconnections, virtual circuits
+    hardware_reservations  reserved servers                 spot_market  prices, requests
+
+What they share:
 
     exceptions   the error tree, which is also what the API answers
-    catalog      metros, facilities, plans and operating systems: what does not change
-    addresses    allocation of /31 pairs and of elastic blocks
-    models       plain records: projects, keys, devices, events, elastic addresses, BGP, faults
-    state        the account: records by id, the rules of changing them, saved in one file
-    provisioning the life of a device, and of the machine behind it
-    elastic, bgp the rules of elastic addresses, of BGP configurations and sessions
-    routing      what follows from these for the facility's router, which is told of every change
-    responses    records as the API's JSON; include, exclude, pages; `network_responses` addresses, ports and BGP
-    urls, views  the API over HTTP (`network_views` addresses and BGP, `operations` what they share)
-    control      the lab's own routes; `middleware` authentication, counting, faults
+    records      the saved tables; `store` keeps them in a file, `state` is the account that has them
+    body         reads the fields of a request; `listing` pages, include, exclude, search
+    operations   finds what a request names, answers it; `access` whose request it is, and what that opens
+    application  the services' routes in one application
+    middleware   around every request: token, counting, `limits`, `faults`, errors
+    routing      what follows for the facility's router, which is told of every change
+    settling     what happens by itself when its time has come: batches, deletions, ends of devices
+    control      the lab's own routes: faults, capacity, inventory; services have some in their `urls` as well
     metadata     what machines ask: iPXE script, metadata, userdata, phone home
     sos          serial consoles over SSH
     server       all of it on the lab's addresses
+    coverage     lists what of the official `description` is here
 
-It is an emulation: prices, hardware reservations, VLANs, spot markets and more are absent and answer 501. So do, of
-addresses and BGP: reservations other than public_ipv4, free subnets of a block (/ips/{id}/available), customdata as a
-document of its own, global BGP; refused with 422 are IPv6 sessions, for devices of the lab have no IPv6 address. The
-API has no operation that disables a project's BGP, so there is none here.
+What the real API can do and this one cannot is answered with 501; docs/emulated-api.md lists it by path. Within paths
+that are here, 501 is answered to reservations of addresses other than public_ipv4, to devices without a public and a
+private IPv4 address, to operating systems other than custom_ipxe, to rescue, and to global BGP. Refused with 422 are
+IPv6 sessions of BGP, for devices of the lab have no IPv6 address. The API has no operation that disables a project's
+BGP, so there is none here.
+
+VLANs, gateways and interconnections carry no traffic: they are what the API says of them. A device whose bond is in
+layer 2 has no addresses in documents and metadata, and the facility's router does not speak to it; its machine goes on
+with the network that it had.
 """

@@ -15,8 +15,8 @@ from pathlib import Path
 from lab.facts import Facts, require
 from lab.layout import Layout
 from lab.machines.base import BackendError, MachineBackend
-from lab.metal_api.bgp import LOCAL_ASN, request_config
-from lab.metal_api.provisioning import Pace
+from lab.metal_api.bgp.models import LOCAL_ASN, config_of, request_config
+from lab.metal_api.devices.provisioning import Pace
 from lab.metal_api.routing import NoRouter
 from lab.metal_api.server import Places, Service
 from lab.metal_api.sources import Chance, SystemClock
@@ -67,7 +67,7 @@ def _tell(ready: Path, text: str | None) -> None:
 
 def _enable_bgp(account: Account, project_id: str, *, md5: bool) -> None:
     """The project that is there from the start may speak BGP, as one does that somebody has prepared."""
-    if project_id not in account.bgp_configs:
+    if config_of(account, project_id) is None:
         password = f"Lab0{secrets.token_hex(6)}" if md5 else None
         request_config(account, project_id, {"deployment_type": "local", "asn": LOCAL_ASN, "md5": password})
 

@@ -6,11 +6,14 @@ ApiError            status and messages, as answered
 ├── NotFound        404
 ├── Unprocessable   422
 ├── BadRequest      400
+├── TooManyRequests 429
 ├── RouterFailed    503
 └── NotImplementedInLab 501
 """
 
 from __future__ import annotations
+
+import traceback
 
 
 class ApiError(Exception):
@@ -21,10 +24,22 @@ class ApiError(Exception):
     def __init__(self, *messages: str) -> None:
         super().__init__(", ".join(messages))
         self.messages = messages
+        self.headers: dict[str, str] = {}
 
     def body(self) -> dict[str, object]:
         """The JSON document of the answer."""
         return {"errors": list(self.messages)}
+
+
+def told(error: Exception) -> list[str]:
+    """What to write down on something that is carried out later than it was asked for, where nobody can be answered.
+
+    A fault of ours is told there too, and with its whole story in the lab's log: it is not the next caller's.
+    """
+    if isinstance(error, ApiError):
+        return list(error.messages)
+    traceback.print_exception(error)
+    return [f"Internal error: {type(error).__name__}: {error}"]
 
 
 class Unauthorized(ApiError):
@@ -65,6 +80,16 @@ class Unprocessable(ApiError):
     """The body is understood and refused; one message per problem."""
 
     status = 422
+
+
+class TooManyRequests(ApiError):
+    """This token has asked too often; it may again after some seconds."""
+
+    status = 429
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__("Too many requests")
+        self.headers = {"Retry-After": str(seconds)}
 
 
 class RouterFailed(ApiError):

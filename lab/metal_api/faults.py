@@ -5,7 +5,9 @@ On the API's wire (`match`: `method`, `path`: both regular expressions, searched
     delay       wait `seconds`, then go on
     reset       cut the connection without an answer
     half_body   answer, but cut the connection in the middle of the body
+    hang        say nothing for `seconds`, then cut the connection
 `when`: `before` (the request is not carried out) or `after` (it is, and its answer is lost).
+`each`: strike every call once: what has the same method, path, query and body is the same call, made again.
 
 On machines (`match`: `hostname`, regular expression, whole name). They are made in what machines are served, so
 every back end shows them:
@@ -17,24 +19,48 @@ every back end shows them:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Any, cast
 
+from lab.metal_api.devices.models import Device
 from lab.metal_api.exceptions import Unprocessable
-from lab.metal_api.models import Device, Fault, Json
+from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
 
-WIRE = ("status", "delay", "reset", "half_body")
+WIRE = ("status", "delay", "reset", "half_body", "hang")
 MACHINE = ("never_boots", "wrong_rootfs", "ignition_fails", "no_ssh")
 _ROOTFS = re.compile(r"(coreos\.live\.rootfs_url=)(\S+)")
 _INITRD = re.compile(r"^\s*initrd\s+(?:--name\s+\S+\s+)?(\S+)", re.MULTILINE)
 _SSH_UNITS = ("ssh.service", "sshd.service", "ssh.socket", "sshd.socket")
 
 
+@saved("faults")
+@dataclass(kw_only=True)
+class Fault(Record):
+    """A misbehaviour somebody switched on. What the kinds mean is told in `faults`."""
+
+    id: str
+    kind: str
+    match: dict[str, str]
+    count: int | None = 1
+    """How often it still strikes; None for ever."""
+    when: str = "before"
+    status: int = 500
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    body: Any = None
+    seconds: float = 1.0
+    each: bool = False
+    calls: list[str] = field(default_factory=list[str])
+    """Where each call is struck once: those that were."""
+    hits: int = 0
+
+
 def parse_fault(account: Account, body: Json) -> Fault:
     """A fault from a control request; refuses what would never strike."""
-    known = {"kind", "match", "count", "when", "status", "headers", "body", "seconds"}
+    known = {"kind", "match", "count", "when", "status", "headers", "body", "seconds", "each"}
     unknown = body.keys() - known
     if unknown:
         raise Unprocessable(f"unknown keys: {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}")
@@ -52,22 +78,50 @@ def parse_fault(account: Account, body: Json) -> Fault:
             raise Unprocessable(f"match.{key}: {error}") from None
     if body.get("when", "before") not in ("before", "after"):
         raise Unprocessable("when: before or after")
-    options = {key: body[key] for key in ("count", "when", "status", "headers", "body", "seconds") if key in body}
+    options = {
+        key: body[key] for key in ("count", "when", "status", "headers", "body", "seconds", "each") if key in body
+    }
+    if options.get("each"):
+        if kind not in WIRE or "count" in options:
+            raise Unprocessable("each: is for faults on the wire, and takes no count")
+        options["count"] = None
     return Fault(id=account.chance.uuid(), kind=kind, match=match, **options)
 
 
-def on_request(account: Account, method: str, path: str) -> Fault | None:
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A request, as far as faults look at it."""
+
+    method: str
+    path: str
+    query: bytes
+    body: bytes
+
+    @property
+    def identity(self) -> str:
+        """The same for a call that is made again."""
+        digest = hashlib.sha256(b"\0".join((self.query, self.body))).hexdigest()[:12]
+        return f"{self.method} {self.path} {digest}"
+
+
+def on_request(account: Account, call: Call) -> Fault | None:
     """The first fault for this request, counted."""
-    for fault in account.faults.values():
-        fits = re.search(fault.match.get("path", ""), path) and re.search(fault.match.get("method", ""), method)
-        if fault.kind in WIRE and fits and fault.count != 0:
-            return _struck(account, fault)
+    for fault in account.table(Fault).values():
+        fits = re.search(fault.match.get("path", ""), call.path)
+        fits = fits and re.search(fault.match.get("method", ""), call.method)
+        if fault.kind not in WIRE or not fits or fault.count == 0:
+            continue
+        if fault.each and call.identity in fault.calls:
+            continue
+        if fault.each:
+            fault.calls.append(call.identity)
+        return _struck(account, fault)
     return None
 
 
 def on_machine(account: Account, kind: str, device: Device) -> bool:
     """Whether this machine is to misbehave now."""
-    for fault in account.faults.values():
+    for fault in account.table(Fault).values():
         fits = re.fullmatch(fault.match.get("hostname", ".*"), device.hostname)
         if fault.kind == kind and fits and fault.count != 0:
             _struck(account, fault)
@@ -79,7 +133,6 @@ def _struck(account: Account, fault: Fault) -> Fault:
     fault.hits += 1
     if fault.count is not None:
         fault.count -= 1
-    account.changed()
     return fault
 
 

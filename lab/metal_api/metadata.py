@@ -5,7 +5,6 @@ A machine is known by its source address, as on Metal; nobody else is told anyth
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any, cast
 
@@ -16,15 +15,21 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from lab.metal_api import bgp, faults
-from lab.metal_api.catalog import FACILITIES
-from lab.metal_api.elastic import assignments_of
+from lab.metal_api import faults
+from lab.metal_api.bgp import models as bgp
+from lab.metal_api.body import parsed
+from lab.metal_api.devices.documents import iqn
+from lab.metal_api.devices.models import GONE, Device, add_event, device_at
+from lab.metal_api.devices.network import BOND, indexes, interfaces
+from lab.metal_api.devices.network import network_of as network_of_device
+from lab.metal_api.devices.provisioning import Provisioner
 from lab.metal_api.exceptions import ApiError, NotFound
-from lab.metal_api.models import Device, Json
-from lab.metal_api.network_responses import BASE, assignment_document, network_of, second_mac
-from lab.metal_api.provisioning import Provisioner
-from lab.metal_api.responses import iqn
-from lab.metal_api.state import GONE, Account
+from lab.metal_api.ips.documents import assignment_document, network_of
+from lab.metal_api.ips.models import assigned_to
+from lab.metal_api.listing import BASE
+from lab.metal_api.records import Json
+from lab.metal_api.ssh_keys.models import device_keys
+from lab.metal_api.state import Account
 
 _log = logging.getLogger(__name__)
 HOST = "https://metadata.packet.net"
@@ -33,6 +38,7 @@ HOST = "https://metadata.packet.net"
 
 def metadata_document(account: Account, device: Device) -> Json:
     """The document at /metadata. Afterburn retries for ever when a field it knows is missing."""
+    members, ending = network_of_device(account, device).members, device.spot_instance and device.termination_time
     return {
         "id": device.id,
         "hostname": device.hostname,
@@ -45,34 +51,34 @@ def metadata_document(account: Account, device: Device) -> Json:
             "image_tag": None,
         },
         "plan": device.plan,
-        "reserved": False,
+        "reserved": device.hardware_reservation_id is not None,
         "class": device.plan,
         "facility": device.facility,
-        "metro": FACILITIES[device.facility].metro,
+        "metro": device.metro,
         "private_subnets": ["10.0.0.0/8", "203.0.113.0/24", "198.19.0.0/16"],
         "tags": device.tags,
-        "ssh_keys": account.device_keys(device),
+        "ssh_keys": device_keys(account, device),
         "customdata": device.customdata,
         "storage": {},
         "network": {
             "bonding": {
                 "mode": 5,
-                "link_aggregation": "bonded",
+                "link_aggregation": "bonded" if members else "individual",
                 "mac": device.mac,
             },
             "interfaces": [
-                {"name": "eth0", "mac": device.mac, "bond": "bond0"},
-                {"name": "eth1", "mac": second_mac(device.mac), "bond": "bond0"},
+                {"name": name, "mac": mac, "bond": BOND if name in members else None}
+                for name, mac in interfaces(device).items()
             ],
             "addresses": [
-                *(_address(device, index) for index in range(len(device.addresses))),
-                *(_elastic(assignment_document(account, entry)) for entry in assignments_of(account, device)),
+                *(_address(device, index) for index in indexes(account, device)),
+                *(_elastic(assignment_document(account, entry)) for entry in assigned_to(account, device.id)),
             ],
             "metal_gateways": [],
         },
         "bgp_neighbors": bgp.neighbors(account, device),
         "volumes": [],
-        "spot": {},
+        "spot": {"termination_time": ending} if ending else {},
         "api_url": HOST,
         "phone_home_url": f"{HOST}/phone-home",
         "user_state_url": f"{HOST}/events",
@@ -117,18 +123,18 @@ class Metadata:
         self._provisioner = provisioner
 
     def _caller(self, request: Request) -> Device:
-        device = self._account.device_at(request.client.host) if request.client else None
+        device = device_at(self._account, request.client.host) if request.client else None
         if device is None or device.state == GONE:
             raise NotFound
         return device
 
     async def ipxe(self, request: Request) -> Response:
         """The script a machine starts with; having got it, a custom_ipxe device is active."""
-        device = self._account.device(request.path_params["id"])
+        device = self._account.table(Device).find(request.path_params["id"])
         if device.state == GONE or faults.on_machine(self._account, "never_boots", device):
             raise NotFound
         script = await self._script(device)
-        self._account.add_event(device, "provisioning.104.01", "Device connected to DHCP system")
+        add_event(self._account, device, "provisioning.104.01", "Device connected to DHCP system")
         self._provisioner.script_served(device)
         return PlainTextResponse(script)
 
@@ -160,14 +166,14 @@ class Metadata:
     async def phone_home(self, request: Request) -> Response:
         """Afterburn's check-in, without a body."""
         device = self._caller(request)
-        self._account.add_event(device, "instance.phone_home", f"{device.hostname} phoned home")
+        add_event(self._account, device, "instance.phone_home", f"{device.hostname} phoned home")
         return Response(status_code=200)
 
     async def user_state(self, request: Request) -> Response:
         """A state a machine posts about itself (Ignition does): {"state": "running", "message": "..."}."""
         device = self._caller(request)
         try:
-            body: Any = json.loads(await request.body() or b"{}")
+            body: Any = parsed(await request.body() or b"{}")
         except ValueError:
             body = None
         if not isinstance(body, dict):
@@ -175,7 +181,7 @@ class Metadata:
         document = cast("Json", body)
         state = str(document.get("state", ""))
         kind = f"user.{document.get('code', 1001)}"
-        self._account.add_event(device, kind, str(document.get("message", "")), state)
+        add_event(self._account, device, kind, str(document.get("message", "")), state)
         return Response(status_code=200)
 
 

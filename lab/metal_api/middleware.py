@@ -3,37 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import re
-from collections import Counter
+import time
+from collections import Counter, deque
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lab.metal_api import faults, wire
-from lab.metal_api.exceptions import ApiError, Unauthorized
-from lab.metal_api.models import Fault
+from lab.metal_api.access import admit
+from lab.metal_api.exceptions import ApiError
+from lab.metal_api.faults import Fault
+from lab.metal_api.limits import Limiter
 from lab.metal_api.state import Account
 
 _log = logging.getLogger(__name__)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_REMEMBERED = 100_000
 
 
 class RequestLog:
-    """How often each route was asked, and with which statuses; ids in paths are written `{id}`."""
+    """How often each route was asked, and with which statuses, and how long the newest of all requests took; ids in
+    paths are written `{id}`."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.statuses: Counter[str] = Counter()
+        self._seconds: deque[float] = deque(maxlen=_REMEMBERED)
 
-    def add(self, method: str, path: str, status: int) -> None:
+    def add(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count one answered (or lost: status 0) request."""
         route = f"{method} {_UUID.sub('{id}', path)}"
         self.counts[route] += 1
         self.statuses[f"{route} {status}"] += 1
+        self._seconds.append(seconds)
+
+    def latency(self, share: float) -> float:
+        """Seconds that so large a share of the requests took at most; 0 before there was one."""
+        ordered = sorted(self._seconds)
+        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0
+
+
+def refusal(error: ApiError) -> Response:
+    """An error in the API's form."""
+    return JSONResponse(error.body(), error.status, headers=error.headers)
 
 
 class Gate:
@@ -43,10 +60,11 @@ class Gate:
         self._app = app
         self._account = account
         self._log = log
+        self._limiter = Limiter(account)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"]
-        status = 0
+        status, started = 0, time.perf_counter()
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -57,20 +75,26 @@ class Gate:
 
         try:
             await self._guarded(scope, receive, sending)
-        except ApiError as error:  # our own refusals; those of the views are answered by the application
-            await JSONResponse(error.body(), error.status)(scope, receive, sending)
+        except ApiError as error:  # our own refusals; those of the operations are answered by the application
+            await refusal(error)(scope, receive, sending)
         except ConnectionResetError:
             _log.info("%s %s: connection cut by a fault", method, path)
             raise
         finally:
-            self._log.add(method, path, status)
+            self._log.add(method, path, status, time.perf_counter() - started)
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         token = Headers(scope=scope).get("x-auth-token", "")
-        if not hmac.compare_digest(token.encode(), self._account.identity.token.encode()):
-            raise Unauthorized
-        control = scope["path"].startswith("/lab/")
-        fault = None if control else faults.on_request(self._account, scope["method"], scope["path"])
+        scope["lab.caller"] = admit(self._account, token, scope["method"], scope["path"])
+        if scope["path"].startswith("/lab/"):
+            await self._app(scope, receive, send)
+            return
+        self._limiter.count(token)
+        fault = None
+        if self._account.table(faults.Fault):
+            body, receive = await _read(receive)
+            call = faults.Call(method=scope["method"], path=scope["path"], query=scope["query_string"], body=body)
+            fault = faults.on_request(self._account, call)
         if fault is None:
             await self._app(scope, receive, send)
         else:
@@ -86,7 +110,9 @@ class Gate:
             return
         if fault.when == "after":
             await self._carried_out(scope, receive)
-        if fault.kind == "reset":
+        if fault.kind == "hang":
+            await self._account.clock.sleep(fault.seconds)
+        if fault.kind in ("reset", "hang"):
             wire.cut(scope)
             return
         body: Any = fault.body if fault.body is not None else {"errors": [f"lab fault {fault.status}"]}
@@ -116,3 +142,19 @@ class Gate:
         await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
         await asyncio.sleep(0.05)  # let the half leave before the connection goes
         wire.cut(scope)
+
+
+async def _read(receive: Receive) -> tuple[bytes, Receive]:
+    """A request's whole body, and what tells it again to the application."""
+    request = Request({"type": "http"}, receive)
+    body = await request.body()
+    told = False
+
+    async def again() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return body, again

@@ -1,53 +1,123 @@
-"""What the operations of the API have in common: reading a request, answering it."""
+"""What the operations of all services have in common: whom they answer, what they find, how they answer."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lab.metal_api.exceptions import BadRequest
-from lab.metal_api.models import Json
-from lab.metal_api.responses import PER_PAGE, page
+from lab.metal_api.access import Caller, caller_of
+from lab.metal_api.devices.provisioning import Provisioner
+from lab.metal_api.exceptions import ApiError, NotFound
+from lab.metal_api.listing import BASE, PER_PAGE, View, page
+from lab.metal_api.records import Json, Record
+from lab.metal_api.routing import Routing
 from lab.metal_api.state import Account
 from lab.metal_api.store import Store
 
+Endpoint = Callable[[Request], Awaitable[Response]]
+Urls = list[tuple[str, dict[str, Endpoint]]]
+"""Path below /metal/v1, as the official description writes it → method → operation."""
+T = TypeVar("T")
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """What the services are made of."""
+
+    account: Account
+    provisioner: Provisioner
+    store: Store
+    routing: Routing
+    documents: dict[str, Callable[[str], Json]] = field(default_factory=dict[str, Callable[[str], Json]])
+    """By collection: what is behind /metal/v1/<collection>/<id>, for `include`. A service adds its own in `urls`."""
+
+    def resolve(self, href: str) -> Json | None:
+        """What is behind a link; None where nobody shows it, or it is gone."""
+        collection, _, identity = href.removeprefix(f"{BASE}/").rpartition("/")
+        show = self.documents.get(collection)
+        try:
+            return show(identity) if show else None
+        except ApiError:
+            return None
+
 
 class Operations:
-    """Subclasses have one method per operation; the routes are in `urls`."""
+    """Subclasses are a service's `Responses`, with one method per operation; the routes are in its `urls`."""
 
-    def __init__(self, account: Account, store: Store) -> None:
-        self._account = account
-        self._store = store
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.account = lab.account
 
-    async def _saved(self, document: Json | None, status: int) -> Response:
-        """Answer a change once it is on disk."""
-        await self._store.commit()
-        return Response(status_code=status) if document is None else JSONResponse(document, status)
+    def find(self, request: Request, kind: type[R], parameter: str = "id") -> R:
+        """The record that the path names, or NotFound: also where the caller's token is another project's."""
+        return self.visible(request, self.account.table(kind).find(request.path_params[parameter]))
 
-    def _list(
-        self, request: Request, name: str, records: Sequence[Any], render: Any, *, per_page: int = PER_PAGE
+    def visible(self, request: Request, record: R) -> R:
+        """A record that the caller may know of, or NotFound. What belongs to a project says so: `project_id`."""
+        if not self.caller(request).sees(getattr(record, "project_id", None)):
+            raise NotFound
+        return record
+
+    def beneath(self, kind: type[R], operation: Endpoint) -> Endpoint:
+        """An operation that is answered to those only who may know of the record that the path names."""
+
+        async def checked(request: Request) -> Response:
+            self.find(request, kind)
+            return await operation(request)
+
+        return checked
+
+    def caller(self, request: Request) -> Caller:
+        """Whose request it is."""
+        return caller_of(request)
+
+    def shown(self, request: Request, document: Json, status: int = 200) -> Response:
+        """Answer with a document, its references as they were asked for."""
+        return JSONResponse(self._view(request)(document), status)
+
+    def saved(self, request: Request, document: Json | None, status: int) -> Response:
+        """Answer a change once it is on disk; None for an answer without a body."""
+        self.lab.store.commit()
+        return Response(status_code=status) if document is None else self.shown(request, document, status)
+
+    async def routed(self, request: Request, document: Json | None, status: int) -> Response:
+        """Answer a change once it is on disk and the router has followed it."""
+        answer = self.saved(request, document, status)
+        await self.lab.routing.commit()
+        return answer
+
+    def paged(
+        self,
+        request: Request,
+        name: str,
+        records: Sequence[T],
+        render: Callable[[T], Json],
+        *,
+        per_page: int = PER_PAGE,
     ) -> Response:
-        return JSONResponse(page(request.url.path, request.query_params, name, records, render, per_page=per_page))
+        """Answer with a page of a list."""
+        query, view = request.query_params, self._view(request)
+        return JSONResponse(
+            page(request.url.path, query, name, records, lambda record: view(render(record)), per_page=per_page)
+        )
 
+    def listed(self, request: Request, name: str, records: Sequence[T], render: Callable[[T], Json]) -> Response:
+        """Answer with the whole of a list that is not paged."""
+        view = self._view(request)
+        return JSONResponse({name: [view(render(record)) for record in records]})
 
-async def value_of(request: Request) -> Any:
-    """The request's JSON; None for an empty body."""
-    raw = await request.body()
-    try:
-        return json.loads(raw) if raw else None
-    except ValueError:
-        raise BadRequest("Invalid JSON in the request body") from None
+    def _view(self, request: Request) -> Callable[[Json], Json]:
+        """Documents as they were asked for; what a link leads to is made once, and only where the caller may look."""
+        view, caller = View.of(request.query_params), self.caller(request)
 
+        @cache
+        def resolve(href: str) -> Json | None:
+            return self.lab.resolve(href) if caller.follows(href) else None
 
-async def body_of(request: Request) -> Json:
-    """The request's JSON object; an empty body is an empty object."""
-    document = await value_of(request)
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise BadRequest("The request body must be a JSON object")
-    return cast("Json", document)
+        return lambda document: view.shown(document, resolve)

@@ -7,8 +7,11 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from lab.metal_api.elastic import project_blocks
+from lab.metal_api.bgp.models import BgpSession, config_of
+from lab.metal_api.devices.models import Device
+from lab.metal_api.devices.network import has_addresses
 from lab.metal_api.exceptions import RouterFailed
+from lab.metal_api.ips.models import Assignment, public_blocks
 from lab.metal_api.state import Account
 from lab.network.bgp import Peer, RouterError, Routes, Seen, Static
 
@@ -40,22 +43,26 @@ class NoRouter:
 def routes_of(account: Account) -> Routes:
     """Peers and static routes as the account has them now."""
     peers: list[Peer] = []
-    for session in account.bgp_sessions.values():
-        device = account.device(session.device_id)
-        config = account.bgp_configs[device.project_id]
+    for session in account.table(BgpSession).values():
+        device = account.table(Device)[session.device_id]
+        if not has_addresses(account, device, public=False):
+            continue
+        config = config_of(account, device.project_id)
+        assert config is not None
         peers.append(
             Peer(
                 name=session.id,
                 address=device.private_ipv4,
                 asn=config.asn,
                 password=config.md5,
-                prefixes=tuple(block.network for block in project_blocks(account, device.project_id)),
+                prefixes=tuple(block.network for block in public_blocks(account, device.project_id)),
                 default_route=session.default_route,
             )
         )
     static = [
-        Static(prefix=assignment.network, via=account.device(assignment.device_id).public_ipv4)
-        for assignment in account.assignments.values()
+        Static(prefix=assignment.network, via=account.table(Device)[assignment.device_id].public_ipv4)
+        for assignment in account.table(Assignment).values()
+        if assignment.device_id is not None
     ]
     return Routes(peers=tuple(peers), static=tuple(static))
 

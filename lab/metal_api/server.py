@@ -13,13 +13,15 @@ import asyncssh
 
 from lab.machines.base import MachineBackend
 from lab.metal_api import sos, wire
+from lab.metal_api.application import api
+from lab.metal_api.devices.models import Device
+from lab.metal_api.devices.provisioning import Pace, Provisioner
 from lab.metal_api.metadata import metadata_app
-from lab.metal_api.provisioning import Pace, Provisioner
 from lab.metal_api.routing import Router, Routing
+from lab.metal_api.settling import keep_settled
 from lab.metal_api.sources import Chance, Clock
 from lab.metal_api.state import Account, Identity
 from lab.metal_api.store import Store
-from lab.metal_api.urls import api
 
 _log = logging.getLogger(__name__)
 
@@ -58,21 +60,19 @@ class Service:
         self.account = Account(identity, clock, chance)
         self._places = places
         self._machines = machines
-        self._store = Store(places.state / "account.json", self.account.snapshot)
+        self._store = Store(places.state / "account.jsonl", self.account.tables)
         self._provisioner = Provisioner(self.account, machines, pace)
         self._routing = Routing(self.account, router)
         self._servers: list[tuple[wire.Server, Any]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._settling: asyncio.Task[None] | None = None
         self._sos: Any = None
 
     async def start(self) -> None:
         """Bind everything, open the machines, take up what was left; when this returns all is served."""
         places = self._places
-        saved = self._store.load()
-        if saved is not None:
-            self.account.restore(saved)
-        self.account.changed = self._store.touch
-        self.account.rerouted = self._routing.touch
+        self._store.load()
+        self.account.routes_changed = self._routing.touch
         application = api(self.account, self._provisioner, self._store, routing=self._routing)
         metadata = metadata_app(self.account, self._provisioner)
         secure = places.certificate("metadata.packet.net")
@@ -89,14 +89,19 @@ class Service:
             self._tasks.append(await server.begin(sock))
         self._sos = await sos.serve(self.account, self._machines, places.sos, self._sos_key())
         await self._provisioner.resume()
-        _log.info("Metal API ready: %d devices", len(self.account.devices))
+        self._settling = asyncio.create_task(keep_settled(self.account, self._provisioner), name="settling")
+        _log.info("Metal API ready: %d devices", len(self.account.table(Device)))
 
     async def run(self) -> None:
         """Until cancelled, or until a server dies."""
-        await asyncio.gather(*self._tasks)
+        assert self._settling is not None
+        await asyncio.gather(*self._tasks, self._settling)
 
     async def close(self) -> None:
         """Stop serving, stop the machines, save. The router keeps what it knows: it ends with the facility."""
+        if self._settling is not None:
+            self._settling.cancel()
+            await asyncio.gather(self._settling, return_exceptions=True)
         await self._provisioner.close()
         for server, _ in self._servers:
             server.should_exit = True
@@ -105,7 +110,7 @@ class Service:
             self._sos.close()
         await self._machines.close()
         await self._routing.close()
-        await self._store.close()
+        self._store.close()
 
     def _sos_key(self) -> str:
         """The console server's host key, the same after a restart."""

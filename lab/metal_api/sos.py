@@ -8,7 +8,9 @@ from typing import Any
 import asyncssh
 
 from lab.machines.base import MachineBackend
+from lab.metal_api.devices.models import Device
 from lab.metal_api.exceptions import NotFound
+from lab.metal_api.ssh_keys.models import device_keys, project_keys
 from lab.metal_api.state import Account
 
 _POLL = 0.25
@@ -23,11 +25,11 @@ class _Server(asyncssh.SSHServer):
 
     def begin_auth(self, username: str) -> bool:
         try:
-            device = self._account.device(username)
+            device = self._account.table(Device).find(username)
         except NotFound:
             return True
-        keys = [key.key for key in self._account.project_keys(device.project_id)]
-        self._allowed = asyncssh.import_authorized_keys("\n".join([*keys, *self._account.device_keys(device)]) + "\n")
+        keys = [key.key for key in project_keys(self._account, device.project_id)]
+        self._allowed = asyncssh.import_authorized_keys("\n".join([*keys, *device_keys(self._account, device)]) + "\n")
         return True
 
     def public_key_auth_supported(self) -> bool:
@@ -45,7 +47,7 @@ async def serve(account: Account, machines: MachineBackend, address: str, host_k
         identity = str(process.get_extra_info("username"))
         sent = 0
         try:
-            while identity in account.devices:
+            while identity in account.table(Device):
                 printed = machines.console(identity)
                 process.stdout.write(printed[sent:])
                 sent = max(sent, len(printed))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FileResponse.chunk_size = 1 << 20  # six machines fetch 40 MB each: fewer, larger writes
 
 _log = logging.getLogger("lab.boot")
-_TREES = ("streams", "images", "artifacts")
+_TREES = ("streams", "images", "containers", "artifacts")
 
 
 class _Tree(StaticFiles):

@@ -55,7 +55,7 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ZONE: (("ns1", "A", DNS), ("boot", "A", BOOT), ("kubernetes", "A", KUBERNETES)),
     "equinix.com": (("api", "A", API),),
     "packet.net": (("metadata", "A", METADATA),),
-    "platformequinix.com": (("metadata", "A", METADATA), (f"sos.{FACILITY}", "A", SOS)),
+    "platformequinix.com": (("metadata", "A", METADATA), (f"sos.{FACILITY}", "A", SOS), ("sos.lab2", "A", SOS)),
     "2.0.192.in-addr.arpa": (
         ("1", "PTR", f"gateway.{ZONE}."),
         ("10", "PTR", "api.equinix.com."),

@@ -6,33 +6,45 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from lab.layout import Layout, write_private
 from lab.network import plan
 
 BASE_URL = f"http://{plan.BOOT_NAME}"
+CONTAINERS = "containers"
+"""The directory that nodes pull container images from (lab/openshift/node/images.go)."""
 SIMULATED_RELEASE = "12.0.0-0"
 # A simulated machine takes its operating system's version from the root file system, as a real one does.
 _SIMULATED_ROOTFS = (
     "NAME='Lab CoreOS (simulated)'\nID=rhcos-lab\n"
     f"VERSION='{SIMULATED_RELEASE}'\nVERSION_ID='12.0'\nOSTREE_VERSION='{SIMULATED_RELEASE}'\n"
 )
-_SIMULATED_FILES = {
-    "kernel": ("live-kernel.x86_64", "metal-ipi lab: the kernel of simulated machines, which run none\n"),
-    # Like CoreOS's initramfs it knows the one root file system that it will boot.
-    "initramfs": (
-        "live-initramfs.x86_64.img",
-        json.dumps(
-            {
-                "kind": "simulated-initramfs",
-                "rootfs_sha256": hashlib.sha256(_SIMULATED_ROOTFS.encode()).hexdigest(),
-            }
+ARCHITECTURES = ("x86_64", "aarch64")
+"""Those that simulated machines can be of."""
+
+
+def _simulated_files(architecture: str) -> dict[str, tuple[str, str]]:
+    """By what stream documents call them: the ending of the file's name, and its content."""
+    sha256 = hashlib.sha256(_SIMULATED_ROOTFS.encode()).hexdigest()
+    return {
+        # Firmware starts no kernel of another architecture: lab/machines/simulated/firmware.py.
+        "kernel": (
+            f"live-kernel.{architecture}",
+            json.dumps({"kind": "simulated-kernel", "architecture": architecture}),
         ),
-    ),
-    "rootfs": ("live-rootfs.x86_64.img", _SIMULATED_ROOTFS),
-    # What the simulated coreos-installer writes: lab/machines/simulated/programs/installer.py.
-    "disk": ("metal.x86_64.raw", json.dumps({"kind": "simulated-disk-image", "os_release": _SIMULATED_ROOTFS})),
-}
+        # Like CoreOS's initramfs it knows the one root file system that it will boot.
+        "initramfs": (
+            f"live-initramfs.{architecture}.img",
+            json.dumps({"kind": "simulated-initramfs", "rootfs_sha256": sha256}),
+        ),
+        "rootfs": (f"live-rootfs.{architecture}.img", _SIMULATED_ROOTFS),
+        # What the simulated coreos-installer writes: lab/machines/simulated/programs/installer.py.
+        "disk": (
+            f"metal.{architecture}.raw",
+            json.dumps({"kind": "simulated-disk-image", "os_release": _SIMULATED_ROOTFS}),
+        ),
+    }
 
 
 def publish(layout: Layout, machines: str) -> None:
@@ -45,7 +57,7 @@ def _publish_image(layout: Layout) -> dict[str, object]:
     from lab.node_image.build import ensure
 
     image = ensure()
-    _publish_containers(layout.boot / "images" / image.release / "containers")
+    _publish_containers(layout.boot / CONTAINERS)
     return image.publish(layout.boot, layout.ca.read_bytes(), BASE_URL)
 
 
@@ -66,9 +78,14 @@ def _publish_simulated(boot: Path) -> dict[str, object]:
 
     directory = boot / "images" / SIMULATED_RELEASE
     directory.mkdir(parents=True, exist_ok=True)
-    files: dict[str, Path] = {}
-    for name, (suffix, content) in _SIMULATED_FILES.items():
-        files[name] = directory / f"lab-coreos-{SIMULATED_RELEASE}-{suffix}"
-        files[name].write_text(content)
-    sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-    return stream(SIMULATED_RELEASE, f"{BASE_URL}/images/{SIMULATED_RELEASE}", files, sums)
+    document: dict[str, Any] = {}
+    for architecture in ARCHITECTURES:
+        files: dict[str, Path] = {}
+        for name, (suffix, content) in _simulated_files(architecture).items():
+            files[name] = directory / f"lab-coreos-{SIMULATED_RELEASE}-{suffix}"
+            files[name].write_text(content)
+        sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+        one: dict[str, Any] = stream(SIMULATED_RELEASE, f"{BASE_URL}/images/{SIMULATED_RELEASE}", files, sums)
+        (artifacts,) = one["architectures"].values()
+        document = {**one, "architectures": {**document.get("architectures", {}), architecture: artifacts}}
+    return document

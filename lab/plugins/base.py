@@ -117,13 +117,13 @@ class StandIn(api.Provider):
 
     def __init__(self, plugin: str, resources: Mapping[str, Resource]) -> None:
         self._plugin = plugin
-        self._resources = resources
+        self.resources = resources
 
     def _resource(self, token: str) -> Resource:
         # A URN names the types of all parents: metal-ipi:machines:EquinixMetal$equinix-metal:index/device:Device.
         own = token.rpartition("$")[2]
         try:
-            return self._resources[own]
+            return self.resources[own]
         except KeyError:
             raise NotInTheLab(self._plugin, f"the resource type {own}") from None
 

@@ -46,9 +46,14 @@ def open_store(settings: ArtifactSettings) -> ArtifactStore:
     return SshStore(settings)
 
 
-async def persistently(work: Callable[[], Awaitable[_T]], tell: Callable[[str], Awaitable[None]] | None = None) -> _T:
+async def persistently(
+    work: Callable[[], Awaitable[_T]],
+    tell: Callable[[str], Awaitable[None]] | None = None,
+    *,
+    timeout: float = _TIMEOUT,
+) -> _T:
     """What `work` answers, which may be done twice; tries again what may pass by itself, and tells why."""
-    backoff = Backoff(timeout=_TIMEOUT)
+    backoff = Backoff(timeout=timeout)
     while True:
         try:
             return await work()

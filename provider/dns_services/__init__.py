@@ -75,6 +75,10 @@ class DnsService(Protocol):
         """
         ...
 
+    async def prove_writable(self, name: str) -> None:
+        """Raises RemoteError unless the zone can be changed; leaves nothing. `name`, of the zone, is nobody's."""
+        ...
+
     async def views(self, keys: Sequence[Key]) -> list[tuple[str, Found]]:
         """What is seen of the sets, by each server that answers for the zone: its name, and what it holds."""
         ...

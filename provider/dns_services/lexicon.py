@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from provider.dns_services import Change, Found, Key, Throttled, canonical, spelled
@@ -21,6 +22,8 @@ _CALL_TIMEOUT = 120.0
 _QUOTES_TEXT = frozenset({"cloudflare"})
 """Services that want the text of a TXT record in quotation marks; lexicon adds them for the others."""
 _SERVER_ERROR = 500
+_PROBE_TTL = 300
+"""As services take it: some have a lower limit of 120."""
 _CREDENTIAL_CODES = (": 6003 ", ": 6111 ")
 """Cloudflare's for a token that is none, which it answers with 400."""
 Result = TypeVar("Result")
@@ -102,6 +105,12 @@ class LexiconService:
         if kind == "TXT":
             return spelled(kind, value) if self._settings.name in _QUOTES_TEXT else value
         return spelled(kind, value).rstrip(".") if self._settings.name in _QUOTES_TEXT else spelled(kind, value)
+
+    async def prove_writable(self, name: str) -> None:
+        """There is no way to ask but to write: a value is added, and removed at once."""
+        value = Change(key=(name, "TXT"), value="metal-ipi")
+        await self._add(value, _PROBE_TTL)
+        await self._remove(replace(value, remove=True))
 
     async def views(self, keys: Sequence[Key]) -> list[tuple[str, Found]]:
         if not self._settings.propagation.everywhere:

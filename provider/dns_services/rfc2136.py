@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from provider.dns_services import Change, Found, Key, spelled
@@ -19,6 +20,7 @@ from provider.errors import RemoteError
 
 _CHANGES_PER_MESSAGE = 200
 """Keeps an update below the 64 KiB a DNS message over TCP may have."""
+_PROBE_TTL = 60
 
 
 class Rfc2136Service:
@@ -80,6 +82,11 @@ class Rfc2136Service:
             else:
                 provider.create_record(kind, name + ".", content)
         provider.flush(self.where)
+
+    async def prove_writable(self, name: str) -> None:
+        """One message that adds a value and removes it again: what it leaves is what there was, its serial too."""
+        nothing = Change(key=(name, "TXT"), value="metal-ipi")
+        await self.change([nothing, replace(nothing, remove=True)], _PROBE_TTL, {})
 
     async def views(self, keys: Sequence[Key]) -> list[tuple[str, Found]]:
         primary = await self.primary()

@@ -90,7 +90,7 @@ def reason_of(error: BaseException, url: str) -> str:
             return f"the name {host.rsplit(':', 1)[0]} does not resolve ({cause.strerror})"
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"TLS: {host} shows a certificate that is not good: {cause.verify_message}"
-        if isinstance(cause, ssl.SSLError):
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLWantReadError | ssl.SSLWantWriteError):
             return f"TLS: {cause.reason or cause}"
         if isinstance(cause, ConnectionRefusedError):
             return f"{host} refuses the connection"

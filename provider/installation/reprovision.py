@@ -14,7 +14,7 @@ from provider.installation.install import Installer, Outcome, Pace
 from provider.installation.machine import Installed, Installing, Seen
 from provider.installation.nodes import CORDONED, Cluster, Unreachable
 from provider.installation.remote import Remote
-from provider.installation.roll import Roll
+from provider.installation.roll import Roll, Turn
 from provider.installation.watch import Watch
 from provider.resource import Context
 
@@ -69,8 +69,8 @@ class Reprovisioning:
         cordoned, ready = CORDONED in _annotations(node), nodes.is_ready(node)
         # A control plane machine that is merely cordoned, or merely not Ready, may still hold what the others need.
         away = (cordoned and not ready) if job.role == CONTROL_PLANE else (cordoned or not ready)
-        turn = self._roll.turn(
-            job.node,
+        turn = Turn(
+            node=job.node,
             at_once=1 if job.role == CONTROL_PLANE else job.max_unavailable,
             # One that is away needs nobody's leave to be brought back.
             up=not (away or isinstance(seen, Installing) or self._is_done(seen)),
@@ -79,7 +79,7 @@ class Reprovisioning:
             timeout=job.drain_timeout,
             remedy=_REMEDIES[job.role],
         )
-        async with turn:
+        async with self._roll.turn(turn):
             return await self._in_turn(cluster)
 
     async def _in_turn(self, cluster: Cluster) -> Outcome:

@@ -9,11 +9,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from provider.errors import ProviderError
 
 Others = Callable[[], Awaitable[dict[str, str]]]
 """Members of the pool that are away now, and why, without the one who asks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What one machine of a pool waits for."""
+
+    node: str
+    at_once: int
+    """How many of the pool may be away."""
+    up: bool
+    """Whether it is not away already."""
+    others: Others
+    tell: Callable[[str], Awaitable[None]]
+    """Takes what it waits for."""
+    timeout: float
+    """Seconds for members that are away to come back."""
+    remedy: str
+    """What to do when they do not."""
+
+    @property
+    def place(self) -> tuple[bool, str]:
+        """Those that are away anyway go first, then by name."""
+        return (self.up, self.node)
 
 
 class Roll:
@@ -25,47 +49,28 @@ class Roll:
         self._gather, self._look = gather, look
         self._away: set[str] = set()
         self._waiting: dict[str, tuple[bool, str]] = {}
-        """Who waits, and its place: those that are away anyway go first, then by name."""
+        """Who waits, and its place."""
         self._failed: str | None = None
 
     @asynccontextmanager
-    async def turn(
-        self,
-        node: str,
-        *,
-        at_once: int,
-        up: bool,
-        others: Others,
-        tell: Callable[[str], Awaitable[None]],
-        timeout: float,
-        remedy: str,
-    ) -> AsyncGenerator[None, None]:
-        """Waits until a machine may be away; `up` tells that it is not away already."""
-        self._waiting[node] = (up, node)
+    async def turn(self, turn: Turn) -> AsyncGenerator[None, None]:
+        """Waits until a machine may be away."""
+        self._waiting[turn.node] = turn.place
         try:
-            await self._wait(node, at_once, up=up, others=others, tell=tell, timeout=timeout, remedy=remedy)
-            self._away.add(node)
+            await self._wait(turn)
+            self._away.add(turn.node)
         finally:
-            del self._waiting[node]
+            del self._waiting[turn.node]
         try:
             yield
         except Exception:
-            self._failed = self._failed or node
+            self._failed = self._failed or turn.node
             raise
         finally:
-            self._away.discard(node)
+            self._away.discard(turn.node)
 
-    async def _wait(
-        self,
-        node: str,
-        at_once: int,
-        *,
-        up: bool,
-        others: Others,
-        tell: Callable[[str], Awaitable[None]],
-        timeout: float,
-        remedy: str,
-    ) -> None:
+    async def _wait(self, turn: Turn) -> None:
+        node, at_once, up = turn.node, turn.at_once, turn.up
         loop = asyncio.get_running_loop()
         hindered_since: float | None = None
         pause = self._gather
@@ -76,21 +81,21 @@ class Roll:
                     f"{node} is not begun with, because {self._failed} failed: see there; the same command goes on"
                 )
             pause = self._gather
-            if len(self._away) >= at_once or min(self._waiting.values()) != self._waiting[node]:
-                await tell(f"waiting for its turn after {', '.join(sorted(self._away) or sorted(self._waiting))}")
+            if len(self._away) >= at_once or min(self._waiting.values()) != turn.place:
+                await turn.tell(f"waiting for its turn after {', '.join(sorted(self._away) or sorted(self._waiting))}")
                 hindered_since = None
                 continue
             # What is in the cluster is only asked for by the one whose turn it is; while it looks, nobody overtakes it.
-            down = await others() if up else {}
+            down = await turn.others() if up else {}
             away = {**down, **{name: "being installed" for name in self._away if name != node}}
             if self._failed is None and len(self._away) < at_once and (not up or len(away) < at_once):
                 return
             hindered_since = hindered_since if hindered_since is not None else loop.time()
             text = "; ".join(f"{name} ({why})" for name, why in sorted(away.items()))
-            if down and loop.time() - hindered_since >= timeout:
+            if down and loop.time() - hindered_since >= turn.timeout:
                 raise ProviderError(
                     f"{node} is not taken down: of its pool these are away already: {text}; and only {at_once} may be "
-                    f"at once. {remedy}"
+                    f"at once. {turn.remedy}"
                 )
-            await tell(f"waiting with {node}: away already: {text}")
+            await turn.tell(f"waiting with {node}: away already: {text}")
             pause = self._look

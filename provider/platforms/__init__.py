@@ -24,6 +24,10 @@ class MachineSpec:
     hostname: str
 
 
+LEAVING = frozenset({"deprovisioning", "deleted"})
+"""States of a machine on its way out."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """A machine as the platform tells of it."""
@@ -32,19 +36,21 @@ class Machine:
     hostname: str
     state: str
     """The platform's word: queued, provisioning, active, failed, deprovisioning, …"""
-    tags: tuple[str, ...]
-    public_ipv4: str | None
-    private_ipv4: str | None
-    public_ipv6: str | None
     console: str
     """Host of the serial-over-SSH console."""
-    progress: float | None
+    tags: tuple[str, ...] = ()
+    public_ipv4: str | None = None
+    private_ipv4: str | None = None
+    public_ipv6: str | None = None
+    progress: float | None = None
     """Percent provisioned."""
+    bond: str | None = None
+    """The id of the port that bonds its interfaces, where the platform has such ports."""
 
     @property
     def leaving(self) -> bool:
         """Whether it is on its way out: not to be used again."""
-        return self.state in ("deprovisioning", "deleted")
+        return self.state in LEAVING
 
     @property
     def ready(self) -> bool:
@@ -195,8 +201,12 @@ async def is_gone(machine_id: str | None, settings: Settings) -> bool:
 
 
 def identifying(tags: Sequence[str]) -> tuple[str, ...]:
-    """The tags a machine is found by after a crash: its stack, its cluster and its name."""
-    return tuple(tag for tag in tags if tag.startswith(("metal-ipi:stack=", "metal-ipi:cluster=", "metal-ipi:name=")))
+    """The tags a machine is found by after a crash: its stack, its cluster, its run and its name, in this order.
+
+    Without the run, another checkout's machine of the same stack would be taken for an earlier run's.
+    """
+    marks = ("stack", "cluster", "run", "name")
+    return tuple(tag for mark in marks for tag in tags if tag.startswith(f"metal-ipi:{mark}="))
 
 
 __all__ = [

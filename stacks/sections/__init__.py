@@ -1,7 +1,8 @@
 """The sections of a stack's settings, a module each: pydantic models that validate what stands in them, and do no I/O.
 
 base         what all sections share
-machines     where the machines come from, how many, and how they are installed anew
+machines     how many machines there are, and how they are installed anew
+equinix_metal  servers that are ordered
 redfish      servers of your own, with their BMCs
 boot         what they boot
 devices      which disk they are installed to

@@ -75,3 +75,9 @@ class Lab(Section):
     """Marks a stack that runs in the lab; read by the command line, not by the program."""
 
     machines: Literal["libvirt", "simulated"] = Field(default="libvirt", description="libvirt (emulated) or simulated")
+    kubernetes: Literal["real", "small"] = Field(
+        default="real", description="kube-apiserver and etcd, or small services, at once, that drain no node"
+    )
+    reservations: dict[str, str] = Field(
+        default_factory=dict, description="hardware reservations that the lab is to have: id → plan"
+    )

@@ -1,53 +1,12 @@
-"""Where the machines come from, and how many there are."""
+"""How many machines there are of each role, and how they are installed anew."""
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field
 
-from stacks.sections.base import KernelArguments, Section, wrong
-
-
-class EquinixMetal(Section):
-    """Servers of an Equinix Metal project."""
-
-    type: Literal["equinix-metal"] = "equinix-metal"
-    auth_token: SecretStr | None = Field(default=None, description="an API token (user or project), as a secret")
-    project_id: str | None = Field(
-        default=None, description="the id (UUID) of an existing project; else set projectName"
-    )
-    project_name: str | None = Field(default=None, description="the name of a project to create; needs organizationId")
-    organization_id: str | None = Field(default=None, description="the id (UUID) of the organization of a new project")
-    metro: str | None = Field(default=None, description="a metro code such as 'da'; else set facility")
-    facility: str | None = Field(default=None, description="a facility code such as 'da11'; else set metro")
-    bootstrap_plan: str = Field(
-        default="c3.small.x86", description="the plan of the bootstrap machine; small is enough"
-    )
-    control_plane_plan: str = Field(default="c3.medium.x86", description="the plan of control plane machines")
-    worker_plan: str = Field(default="c3.medium.x86", description="the plan of workers")
-
-    @field_validator("project_id", "organization_id")
-    @classmethod
-    def _uuid(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", value):
-            raise wrong("it is no UUID", "copy the id from the project's (organization's) settings")
-        return value
-
-    @model_validator(mode="after")
-    def _one_of_each(self) -> EquinixMetal:
-        if self.project_id is not None and self.project_name is not None:
-            raise wrong(
-                "projectId and projectName are both set", "set projectId to use a project, projectName to create one"
-            )
-        if self.project_name is not None and self.organization_id is None:
-            raise wrong("projectName needs organizationId", "set platform.organizationId to the owner of the project")
-        if (self.metro is None) == (self.facility is None):
-            raise wrong(
-                "exactly one of metro and facility must be set", "set metro (any of its facilities) or facility"
-            )
-        return self
+from stacks.sections.base import KernelArguments, Section
 
 
 class ControlPlane(Section):

@@ -15,8 +15,10 @@ from tests.bench.figures import FIGURES, Bench
 from tests.bench.measure import BenchError, say
 from tests.bench.project import ProjectCopy, ignore_own_variables
 from tools import engine
+from tools.policies import OFF
 
 WORKERS = (5, 25, 100)
+FLEETS = (100, 500)
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -29,6 +31,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         help=f"comma-separated, of {', '.join(FIGURES)} (default: all)",
     )
     parser.add_argument("--workers", type=_numbers, default=WORKERS, help="cluster sizes (default: 5,25,100)")
+    parser.add_argument("--fleets", type=_numbers, default=FLEETS, help="what `scale` measures (default: 100,500)")
     parser.add_argument("--pairs", type=int, default=3, help="pairs of previews, ours and bare (default: 3)")
     return parser.parse_args(given)
 
@@ -53,6 +56,7 @@ def main() -> int:
     options = arguments(sys.argv[1:])
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was started is ended
     ignore_own_variables(os.environ)
+    os.environ["POLICY"] = OFF  # nobody judges the bare program, either
     failed = False
     with tempfile.TemporaryDirectory(prefix="metal-ipi-bench-") as directory:
         bench = Bench(
@@ -60,6 +64,7 @@ def main() -> int:
             engine=engine.ensure(say),
             scratch=Path(directory),
             workers=options.workers,
+            fleets=options.fleets,
             pairs=options.pairs,
         )
         for name in options.figures:

@@ -11,16 +11,20 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lab.setup import settle
-from tests.bench.measure import BenchError, Line, alternate, compared, say, skipped, slope, timed
+from tests.bench.measure import BenchError, Line, Run, alternate, compared, say, skipped, slope, timed
 from tests.bench.project import ROOT, ProjectCopy
+from tests.bench.spent import spent_by_lab
 from tools.engine import Engine
-from tools.session import PARALLEL
+from tools.operations import PARALLEL
 
 PREVIEW_GOAL = 1.25
 PER_WORKER_GOAL = 3.0
 LIBVIRT_GOAL = 1.5
+SCALE_GOAL = 1.5
+REQUESTS_GOAL = 8.0
 _STACK_ITSELF = 1
 """The engine counts the stack as one of its resources; the bare program has one, too."""
 _TO_CREATE = re.compile(r"^preview: (\d+) to create, 0 unchanged", re.MULTILINE)
@@ -36,6 +40,8 @@ class Bench:
     """A directory that is removed at the end."""
     workers: tuple[int, ...]
     """Cluster sizes, ascending."""
+    fleets: tuple[int, ...]
+    """Those that `scale` measures, ascending."""
     pairs: int
     """How often previews are measured."""
     counts: dict[int, int] = field(default_factory=dict[int, int])
@@ -58,23 +64,37 @@ class Bench:
         return self.counts[workers]
 
     def bare(self, operation: str, resources: int) -> float:
+        """Seconds that the bare program takes with so many resources."""
+        return self.bare_run(operation, resources).seconds
+
+    def bare_run(self, operation: str, resources: int) -> Run:
         """Run the bare program with so many resources; its state is thrown away afterwards."""
         with tempfile.TemporaryDirectory(dir=self.scratch, prefix="bare-") as state:
             command = [sys.executable, "-m", "tests.bench.bare", operation, "--resources", str(resources)]
             command += ["--state", state, "--engine", str(self.engine.path), "--parallel", str(PARALLEL)]
             command += ["--engine-version", self.engine.version]
-            return timed(command, cwd=ROOT, env=os.environ, limit=300).seconds
+            return timed(command, cwd=ROOT, env=os.environ, limit=1800)
 
-    def up(self, stack: str, machines: str, limit: float) -> float:
+    def up(self, stack: str, machines: str, limit: float) -> Run:
         """Bring a lab stack up as `make up` does."""
         command = self.project.tools("up", stack, machines)
-        return timed(command, cwd=self.project.root, env=os.environ, limit=limit).seconds
+        return timed(command, cwd=self.project.root, env=os.environ, limit=limit)
+
+    def requests(self) -> dict[str, Any]:
+        """What the lab's Metal API was asked since it was started, and how long it took."""
+        command = self.project.in_lab(
+            "-m", "tests.end_to_end.inside", str(self.project.lab), "call", "GET", "/lab/requests"
+        )
+        return json.loads(timed(command, cwd=self.project.root, env=os.environ, limit=60).out)
 
     @contextlib.contextmanager
     def taken_down(self, stack: str) -> Generator[None]:
         """Whatever comes: the stack and its lab are taken down afterwards, or the lab alone where the stack cannot."""
         try:
             yield
+        except BenchError as error:
+            say(str(error))  # what comes of taking it down must not hide it
+            raise
         finally:
             say(f"  taking {stack} down")
             try:
@@ -110,10 +130,42 @@ def up_simulated(bench: Bench) -> Iterator[Line]:
         stack = bench.project.resize("lab", workers)
         say(f"up on simulated machines, {workers} workers, {resources} resources")
         with bench.taken_down(stack):
-            ours = bench.up(stack, "simulated", limit=400)
+            ours = bench.up(stack, "simulated", limit=400).seconds
         bare = bench.bare("up", resources)
         say(f"  {ours:.1f} s, baseline {bare:.1f} s")
         yield compared("up_simulated", [ours], [bare], workers=workers, resources=resources)
+
+
+def scale(bench: Bench) -> Iterator[Line]:
+    """What many workers cost an `up` on simulated machines: time and memory against the bare program, and requests."""
+    asked: dict[int, int] = {}
+    for workers in bench.fleets:
+        resources = bench.resources(workers)
+        stack = bench.project.resize("lab", workers)
+        say(f"up on simulated machines, {workers} workers, {resources} resources")
+        with bench.taken_down(stack):
+            ours = bench.up(stack, "simulated", limit=3600)
+            lab, requests = spent_by_lab(bench.project.lab), bench.requests()
+        bare = bench.bare_run("up", resources)
+        asked[workers] = sum(count for route, count in requests["counts"].items() if "/metal/v1/" in route)
+        line = compared("scale", [ours.seconds], [bare.seconds], goal=SCALE_GOAL, workers=workers, resources=resources)
+        yield line | {
+            "seconds_per_worker": round(ours.seconds / workers, 3),
+            "baseline_seconds_per_worker": round(bare.seconds / workers, 3),
+            "memory_mib": ours.memory_mib,
+            "baseline_memory_mib": bare.memory_mib,
+            "cpu_seconds": _split(ours) | {"lab": round(lab, 1)},
+            "baseline_cpu_seconds": _split(bare),
+            "api_p95_ms": round(requests["seconds"]["p95"] * 1000, 1),
+        }
+    if len(asked) > 1:
+        yield slope("requests_per_worker", asked, REQUESTS_GOAL, of="requests")
+
+
+def _split(run: Run) -> dict[str, float]:
+    """Processor seconds of the engine, and of the program with its plug-ins."""
+    engine = run.engine_cpu_seconds
+    return {"engine": round(engine, 1), "program": round(run.cpu_seconds - engine, 1)}
 
 
 def up_libvirt(bench: Bench) -> Iterator[Line]:
@@ -130,7 +182,7 @@ def up_libvirt(bench: Bench) -> Iterator[Line]:
     baseline = float(json.loads(booted.out)["seconds"])
     say(f"up on libvirt machines, beside {baseline:.0f} s to boot")
     with bench.taken_down("lab"):
-        ours = bench.up("lab", "libvirt", limit=900)
+        ours = bench.up("lab", "libvirt", limit=900).seconds
         really = bench.project.machines("lab")
     if really != "libvirt":
         raise BenchError(f"the lab went on with {really} machines")
@@ -141,5 +193,6 @@ FIGURES: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "preview": preview,
     "resources_per_worker": resources_per_worker,
     "up_simulated": up_simulated,
+    "scale": scale,
     "up_libvirt": up_libvirt,
 }

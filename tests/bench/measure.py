@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 Line = dict[str, object]
 """One figure as printed."""
@@ -26,11 +31,54 @@ class Run:
     """From its start to its end."""
     out: str
     """What it printed on standard output."""
+    memory_mib: int
+    """The most memory that the process and its descendants had at one time; pages that they share count once."""
+    cpu_seconds: float
+    """Processor time of the process and all of its descendants that were waited for."""
+    engine_cpu_seconds: float
+    """That of the engines among them."""
 
 
 def say(text: str) -> None:
     """Progress, on stderr."""
     print(text, file=sys.stderr, flush=True)
+
+
+_ENGINE = "pulumi"
+
+
+class _Watch(threading.Thread):
+    """Looks at a process and its descendants several times a second, until it is told to end."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.most = 0
+        """Bytes of memory at one time."""
+        self._engines: dict[int, float] = {}
+        self._process = psutil.Process(pid)
+        self._over = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self._over.wait(0.25):
+            total = 0
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for each in (self._process, *self._process.children(recursive=True)):
+                    with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                        if each.name() == _ENGINE:
+                            self._engines[each.pid] = sum(each.cpu_times()[:2])
+                        total += each.memory_full_info().pss
+            self.most = max(self.most, total)
+
+    @property
+    def engine_cpu_seconds(self) -> float:
+        """Processor time of all engines, but for the last moments of each."""
+        return sum(self._engines.values())
+
+    def end(self) -> None:
+        """Look no more."""
+        self._over.set()
+        self.join()
 
 
 def timed(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], limit: float) -> Run:
@@ -39,11 +87,12 @@ def timed(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], limit: f
     One that takes too long, or that we are interrupted at, is asked to end (its own containment ends what it started).
     """
     name = " ".join(command)
-    started = time.monotonic()
+    started, spent = time.monotonic(), _waited_for()
     with subprocess.Popen(
         command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, errors="replace",
     ) as process:  # fmt: skip
+        watch = _Watch(process.pid)
         try:
             out, err = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -51,10 +100,23 @@ def timed(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], limit: f
         except BaseException:
             _end(process)
             raise
+        finally:
+            watch.end()
     seconds = time.monotonic() - started
     if process.returncode != 0:
         raise BenchError(f"`{name}` ended with status {process.returncode}\n{out}{err}")
-    return Run(seconds=seconds, out=out)
+    return Run(
+        seconds=seconds,
+        out=out,
+        memory_mib=watch.most >> 20,
+        cpu_seconds=_waited_for() - spent,
+        engine_cpu_seconds=watch.engine_cpu_seconds,
+    )
+
+
+def _waited_for() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _end(process: subprocess.Popen[str]) -> str:
@@ -88,12 +150,12 @@ def compared(
     return line | ({} if goal is None else {"goal": goal, "met": seconds / baseline <= goal})
 
 
-def slope(figure: str, counts: Mapping[int, int], goal: float) -> Line:
-    """Resources per worker: the growth from the smallest to the largest cluster, for what is there once costs once."""
+def slope(figure: str, counts: Mapping[int, int], goal: float, *, of: str = "resources") -> Line:
+    """How many per worker: the growth from the smallest to the largest cluster, for what is there once costs once."""
     few, many = min(counts), max(counts)
     each = (counts[many] - counts[few]) / (many - few)
-    resources = {str(workers): counts[workers] for workers in sorted(counts)}
-    return {"figure": figure, "resources": resources, "per_worker": round(each, 2), "goal": goal, "met": each <= goal}
+    sizes = {str(workers): counts[workers] for workers in sorted(counts)}
+    return {"figure": figure, of: sizes, "per_worker": round(each, 2), "goal": goal, "met": each <= goal}
 
 
 def skipped(figure: str, reason: str) -> Line:

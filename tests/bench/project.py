@@ -54,10 +54,19 @@ class ProjectCopy:
         self._stack_file(name).write_text(yaml.safe_dump(document, sort_keys=False))
         return name
 
+    @property
+    def lab(self) -> Path:
+        """The lab's state."""
+        return self.root / ".state" / "lab"
+
+    def in_lab(self, *arguments: str) -> list[str]:
+        """The command line that has Python run something inside the lab's namespaces."""
+        python = str(self.root / ".venv" / "bin" / "python")
+        return [python, "-m", "lab", "run", "--state", str(self.lab), "--", python, *arguments]
+
     def lab_down(self) -> list[str]:
         """The command line that ends the lab without regard to what a stack has in it."""
-        state = str(self.root / ".state" / "lab")
-        return [str(self.root / ".venv" / "bin" / "python"), "-m", "lab", "down", "--state", state]
+        return [str(self.root / ".venv" / "bin" / "python"), "-m", "lab", "down", "--state", str(self.lab)]
 
     def size(self, stack: str) -> int:
         """How many machines a stack orders, the bootstrap machine included."""

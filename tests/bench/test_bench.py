@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.bench.__main__ import WORKERS, arguments
 from tests.bench.figures import FIGURES
 from tests.bench.measure import BenchError, alternate, compared, skipped, slope, timed
 from tests.bench.project import ProjectCopy, files, ignore_own_variables
+from tests.bench.spent import spent
 
 
 def test_a_ratio_is_of_medians_and_tells_whether_the_goal_is_met() -> None:
@@ -62,6 +64,27 @@ def test_a_process_is_timed_and_heard() -> None:
     run = timed([sys.executable, "-c", "import time; time.sleep(0.2); print('done')"], cwd=Path(), env={}, limit=20)
     assert run.out == "done\n"
     assert 0.2 <= run.seconds < 20
+
+
+def test_the_processor_time_of_a_process_and_of_what_it_started(tmp_path: Path) -> None:
+    burn = "import time\nwhile time.process_time() < 1.2: pass"
+    engine = tmp_path / "pulumi"
+    engine.symlink_to(Path(sys.executable).resolve())
+    program = f"import subprocess\n{burn}\nsubprocess.run([{str(engine)!r}, '-c', {burn!r}], check=True)"
+    run = timed([sys.executable, "-c", program], cwd=Path(), env={}, limit=60)
+    assert 2.4 <= run.cpu_seconds < 6
+    assert 0.6 <= run.engine_cpu_seconds < run.cpu_seconds - 1
+
+
+def test_what_the_processes_of_a_namespace_have_spent(tmp_path: Path) -> None:
+    fields = ["S", *"0" * 10, "100", "20", "3", "7", *"9" * 30]
+    for number, space, name in ((1, "1", "init"), (22, "7", "first"), (23, "7", "a (name) of 3 words")):
+        (tmp_path / str(number) / "ns").mkdir(parents=True)
+        (tmp_path / str(number) / "ns" / "pid").symlink_to(f"pid:[{space}]")
+        (tmp_path / str(number) / "stat").write_text(f"{number} ({name}) {' '.join(fields)}\n")
+    (tmp_path / "net").mkdir()
+    (tmp_path / "24").mkdir()
+    assert spent("pid:[7]", tmp_path) == 260 / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_process_that_fails_is_no_figure() -> None:

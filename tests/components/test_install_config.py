@@ -9,7 +9,6 @@ import yaml
 
 from components.endpoints.records import api_records, bootstrap_records, ingress_records
 from components.install.install_config import InstallConfigError, install_config
-from components.machines.tags import tags
 from tests import golden
 
 _PULL_SECRET = '{"auths":{"quay.io":{"auth":"eDp5"}}}'
@@ -80,16 +79,6 @@ def _listed(workers: int) -> str:
 @pytest.mark.parametrize("workers", [2, 0])
 def test_dns_records(workers: int) -> None:
     golden.check(f"dns-{workers}-workers.txt", _listed(workers))
-
-
-def test_tags() -> None:
-    assert tags(stack="lab", cluster=_DOMAIN, hostname="lab-bootstrap", role="bootstrap") == [
-        "metal-ipi",
-        "metal-ipi:stack=lab",
-        "metal-ipi:cluster=lab.facility.test",
-        "metal-ipi:name=lab-bootstrap",
-        "metal-ipi:role=bootstrap",
-    ]
 
 
 def test_the_pull_secret_is_one_text_and_not_a_tree() -> None:

@@ -12,6 +12,10 @@ from lab import control
 from lab.setup import settle
 from tests.end_to_end.project import RACK, Project
 
+SMALL: dict[str, Any] = {"lab": {"kubernetes": "small"}}
+"""Without a real Kubernetes API, which takes two fifths of an installation's processor time: where it is not what is
+tested."""
+
 
 def copies(
     directory: Path, machines: str = "simulated", stack: str = "lab", variant: Mapping[str, Any] | None = None
@@ -49,8 +53,8 @@ def emulated_rack(tmp_path: Path, emulation: None) -> Generator[Project, None, N
 
 @pytest.fixture
 def project(tmp_path: Path) -> Generator[Project, None, None]:
-    """A copy of the project, nothing of it up."""
-    yield from copies(tmp_path)
+    """A copy of the project, nothing of it up; its clusters have a small Kubernetes API unless told otherwise."""
+    yield from copies(tmp_path, variant=SMALL)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 python -m tests.end_to_end.inside STATE holdings                 devices, keys, faults, DNS records, as JSON
 python -m tests.end_to_end.inside STATE faults '[{...}, ...]'    replace all faults
 python -m tests.end_to_end.inside STATE hits                     print the faults that are set
-python -m tests.end_to_end.inside STATE call METHOD PATH [BODY]  one call of the Metal API
+python -m tests.end_to_end.inside STATE call METHOD PATH [BODY]  one call of the Metal API, or of /lab/...
 python -m tests.end_to_end.inside STATE ssh COMMAND ADDRESS...   what nodes say to a command, as JSON; the private key
                                                                  is read from standard input
 """
@@ -62,7 +62,9 @@ def main() -> None:
             inventory = _ok(client.get(f"{control}/inventory")).json()
             devices: list[dict[str, Any]] = []
             for entry in inventory["devices"]:
-                devices.append(_ok(client.get(f"{known.api.url}/devices/{entry['id']}")).json())
+                answer = client.get(f"{known.api.url}/devices/{entry['id']}")
+                if answer.status_code != 404:  # it went since it was listed
+                    devices.append(_ok(answer).json())
             records = [record.removeprefix("DNS record ") for record in dns_records(known.dns)]
             print(json.dumps({**inventory, "devices": devices, "records": records}))
         case ["faults", text]:
@@ -73,7 +75,8 @@ def main() -> None:
             print(json.dumps(_ok(client.get(f"{control}/faults")).json()["faults"]))
         case ["call", method, path, *body]:
             document = json.loads(body[0]) if body else None
-            print(_ok(client.request(method, f"{known.api.url}{path}", json=document)).text)
+            base = control.removesuffix("/lab") if path.startswith("/lab/") else known.api.url
+            print(_ok(client.request(method, f"{base}{path}", json=document)).text)
         case _:
             raise SystemExit(__doc__)
 

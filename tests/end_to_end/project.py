@@ -18,13 +18,14 @@ import yaml
 
 from lab.bmc import control
 from lab.layout import Layout
+from lab.metal_api import store
 from lab.supervision import Supervisor
 from tests.end_to_end import processes
 from tests.end_to_end.processes import Process
 from tools import stackfile
 
 ROOT = Path(__file__).resolve().parents[2]
-_FOREIGN = re.compile(r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*")
+_FOREIGN = re.compile(r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|POLICY|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*")
 """Variables of whoever runs the tests, that would reach the commands under test."""
 _TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "300"}
 """Has rich write as for a terminal, also to a file."""
@@ -100,6 +101,8 @@ class Project:
         self.root = root
         self.machines = machines
         self.stack = stack
+        self.policies = False
+        """Whether policies are asked: each time they take as long as a preview."""
         self.layout = Layout.of(root / ".state" / "lab")
         _copy(root)
         self._own = self.root / "stacks" / f"Pulumi.{stack}.yaml"
@@ -111,7 +114,8 @@ class Project:
 
     def environment(self) -> dict[str, str]:
         """A user's environment."""
-        return {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
+        own = {} if self.policies else {"POLICY": "off"}
+        return {**{name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}, **own}
 
     def start(self, target: str, *, live: bool = False) -> Run:
         """Start a make target; `live`: with what a terminal shows of things under way, about twice a second."""
@@ -136,7 +140,8 @@ class Project:
         document: Any = yaml.safe_load(self._own.read_text())
         servers = stackfile.rack(document)
         rack = ["--rack", str(servers)] if servers else []
-        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines, *rack]
+        small = ["--small-kubernetes"] if stackfile.wants_small_kubernetes(document) else []
+        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines, *rack, *small]
         done = Run(self.root, [*command, "--state", str(self.layout.state)], self.environment()).wait()
         assert done.status == 0, done.text
 
@@ -168,10 +173,17 @@ class Project:
 
     def inside(self, *arguments: str, stdin: str = "", seconds: float = 60) -> str:
         """Run `inside.py` in the lab's network; returns what it printed."""
+        return self._inside("inside", *arguments, stdin=stdin, seconds=seconds)
+
+    def listing(self) -> dict[str, list[str]]:
+        """What there is that costs, in every project, by kind, as the API's official client lists it."""
+        return json.loads(self._inside("listing"))
+
+    def _inside(self, module: str, *arguments: str, stdin: str = "", seconds: float = 60) -> str:
         state = str(self.layout.state)
         command = [sys.executable, "-m", "lab", "run", "--state", state, "--"]
         done = subprocess.run(
-            [*command, sys.executable, "-m", "tests.end_to_end.inside", state, *arguments],
+            [*command, sys.executable, "-m", f"tests.end_to_end.{module}", state, *arguments],
             cwd=self.root, env=self.environment(), input=stdin,
             capture_output=True, text=True, timeout=seconds, check=False,
         )  # fmt: skip
@@ -204,10 +216,11 @@ class Project:
         """The engine's own file."""
         return self.state / "backend" / ".pulumi" / "stacks" / "metal-ipi" / f"{self.stack}.json"
 
-    @property
-    def account(self) -> Path:
-        """Where the lab's Metal API keeps what it has."""
-        return self.layout.state / "metal_api" / "account.json"
+    def account(self) -> dict[str, list[dict[str, Any]]]:
+        """What the lab's Metal API has kept, by kind; nothing before it has."""
+        path = self.layout.state / "metal_api" / "account.jsonl"
+        tables = store.read(path) if path.exists() else {}
+        return {name: list(records.values()) for name, records in tables.items()}
 
     def deployment(self) -> dict[str, Any]:
         """The engine's state, secrets encrypted."""

@@ -9,6 +9,17 @@ from lab.bmc import identity
 from tests.end_to_end.project import RACK, Project
 
 CONTROL_PLANE = 3
+LOCAL_VM = {
+    "type": "local-vm",
+    "address": "192.0.2.126",
+    "mac": "52:54:00:72:61:ff",
+    "bridge": "facility0",
+    "memory": 2048,
+    "cpus": 1,
+}
+"""`platform.bootstrap`: a virtual machine of the lab's libvirt."""
+LOCAL_VM_NAME = f"{RACK}-bootstrap.{RACK}.facility.test"
+LOCAL_VM_SCRIPT = "mac-52-54-00-72-61-ff.ipxe"
 _CHECKS = {"ignition", "platform-karg", "afterburn", "installation", "root-on-disk", "hostname", "os-version"}
 
 

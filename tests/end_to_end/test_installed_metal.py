@@ -102,6 +102,7 @@ def test_devices_are_installed_to_their_disks(facility: Project) -> None:
 
 def test_a_second_up_changes_nothing(facility: Project) -> None:
     before = _boots(facility)
+    assert "preview: no changes" in facility.make("preview").out
     assert "up: no changes" in facility.make("up").out
     assert _since(facility, before) == {}
 

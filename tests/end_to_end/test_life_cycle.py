@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -22,7 +23,7 @@ def _devices(project: Project) -> dict[str, tuple[str, str]]:
 def test_outputs_have_exactly_the_promised_shape(installed: Project) -> None:
     output = assert_finished(installed)
 
-    assert set(output) == {"cluster", "api", "bootstrap", "nodes", "kubeconfig", "kubeadminPassword"}
+    assert set(output) == {"cluster", "api", "bootstrap", "nodes", "kubeconfig", "kubeadminPassword", "cost"}
     assert output["cluster"] == {"name": "lab", "domain": DOMAIN, "version": "4.21.0-lab"}
     assert output["api"] == {"url": f"https://api.{DOMAIN}:6443"}
     assert output["kubeconfig"] == output["kubeadminPassword"] == "[secret]"
@@ -36,10 +37,22 @@ def test_outputs_have_exactly_the_promised_shape(installed: Project) -> None:
         assert read["afterburn-private-ipv4"] == node["private_ipv4"]
 
 
+def test_the_cost_is_the_price_lists_sum(installed: Project) -> None:
+    prices = {
+        plan["slug"]: plan["pricing"]["hour"] for plan in json.loads(installed.inside("call", "GET", "/plans"))["plans"]
+    }
+    hourly = sum(prices[device["plan"]["slug"]] for device in installed.holdings()["devices"])
+    cost = installed.output()["cost"]
+    assert (cost["hourly"], cost["monthly"], cost["unknown"]) == (hourly, hourly * 730, [])
+    assert cost["installing"] == hourly + prices["c3.small.x86"]
+
+
 def test_a_second_up_and_one_after_refresh_change_nothing(installed: Project) -> None:
     before = _devices(installed)
 
-    assert "up: no changes" in installed.make("up").out
+    again = installed.make("up").out
+    assert "up: no changes" in again and "preflight" not in again, "what orders nothing asks nobody"
+    assert "preview: no changes" in installed.make("preview").out
     assert "refresh: no changes" in installed.make("refresh").out
     assert "up: no changes" in installed.make("up").out
 
@@ -53,9 +66,12 @@ def test_one_worker_more_and_one_less_touch_no_other_machine(installed: Project)
     installed.configure(workers={"count": 3})
     preview = installed.make("preview")
     assert _devices(installed) == before, "a preview changes nothing"
+    cost = "cost: 7.50 → 9.00 (+1.50) USD per hour, 5,475 → 6,570 (+1,095) per month"
+    assert cost in preview.out, preview.out
     more = installed.make("up")
     after = _devices(installed)
     assert_finished(installed, workers=3)
+    assert cost in more.out and "preflight (Preflight): 12 checks, all is well" in more.out, more.out
     assert {name: after[name] for name in before} == before
     assert set(after) - set(before) == {"lab-worker-2"}
     created = re.findall(r"(\S+-device) \(Device\): (\S+)", more.out)

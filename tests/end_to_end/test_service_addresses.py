@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from lab.kubernetes import programs
 from tests.end_to_end import processes, secrets
+from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, Run
 from tests.end_to_end.test_kubernetes_api import User
 
@@ -117,13 +118,20 @@ def steps(text: str) -> dict[str, str]:
     return dict(re.findall(r"service-addresses-(\S+) \((?:BGP|IP|L2|Secret)\w*\): (\w+)", text))
 
 
+@pytest.fixture
+def project(tmp_path: Path) -> Generator[Project, None, None]:
+    """A copy whose clusters have a real Kubernetes API, if this system can have one."""
+    yield from copies(tmp_path)
+
+
 def test_bgp(project: Project, tmp_path: Path) -> None:
     project.configure(workers={"count": 1}, serviceAddresses=BGP)
-    _killed(project, lambda _: bool(_account(project).get("reservations")), "the block is reserved")
+    _killed(project, lambda _: bool(project.account().get("reservations")), "the block is reserved")
     _killed(project, lambda run: "own-pool (IPAddressPool)" in run.printed(), "a pool is applied")
     project.make("up")
     cluster = Cluster(project, tmp_path)
     assert_as_told(project, cluster, "198.51.100.240/28", workers=1)
+    assert "preview: no changes" in project.make("preview").out
     assert "up: no changes" in project.make("up").out
     assert "refresh: no changes" in project.make("refresh").out
     _no_password_in_clear(project)
@@ -178,14 +186,6 @@ def test_the_cloud_controllers_and_those_of_the_nodes_own_network(project: Proje
     assert "up: no changes" in project.make("up").out
 
 
-def _account(project: Project) -> dict[str, Any]:
-    """What the facility has; nothing while it is being written."""
-    try:
-        return json.loads(project.account.read_text())
-    except (FileNotFoundError, ValueError):
-        return {}
-
-
 def _killed(project: Project, reached: Callable[[Run], bool], what: str) -> None:
     """Run `make up` to a point and kill there all that it started, but not the lab."""
     run = project.start("up")
@@ -199,7 +199,7 @@ def _killed(project: Project, reached: Callable[[Run], bool], what: str) -> None
 
 
 def _no_password_in_clear(project: Project) -> None:
-    (session,) = _account(project)["bgp_configs"]
+    (session,) = project.account()["bgp_configs"]
     if session["md5"] is None:
         return  # this kernel signs no TCP segments, so the lab's sessions have no password
     texts = {path: path.read_text(errors="replace") for path in secrets.files(project)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import copies
+from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import SINGLE, Project
 from tests.stacks.answers import stack_file
 
@@ -22,7 +22,7 @@ _WRITERS = {"bootkube.service", "install-to-disk.service", "metal-ipi-install.se
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
     """A copy whose only node is installed, shared by this module's tests."""
-    for project in copies(tmp_path_factory.mktemp("single"), stack=SINGLE):
+    for project in copies(tmp_path_factory.mktemp("single"), stack=SINGLE, variant=SMALL):
         project.make("up")
         yield project
 
@@ -64,6 +64,7 @@ def test_only_our_installer_wrote_to_its_disk(node: Project) -> None:
 
 def test_a_second_up_and_one_after_refresh_change_nothing(node: Project) -> None:
     before = _boots(node)
+    assert "preview: no changes" in node.make("preview").out
     assert "up: no changes" in node.make("up").out
     assert "refresh: no changes" in node.make("refresh").out
     assert "up: no changes" in node.make("up").out

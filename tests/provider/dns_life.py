@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 import pytest
 
+from provider import configuration
 from provider.dns_ownership import LABEL
+from provider.dns_services import open_service
 from provider.errors import DnsConflict
 from tests.provider.harness import Harness, Resource
 
@@ -194,8 +196,21 @@ async def ephemeral(zone: Zone) -> None:
     assert zone.everything() == before
 
 
+async def proven(zone: Zone) -> None:
+    """Whether the zone can be written is found out without a trace, and without harm to what is there."""
+    zone.add(f"other.{DOMAIN}", "A", "192.0.2.77")
+    before = zone.everything()
+    settings, problems = configuration.parse({"dns": zone.config})
+    assert not problems
+    service = open_service(settings.need_dns(), "facility.test")
+    await service.prove_writable(f"_probe.{DOMAIN}")
+    await service.prove_writable(f"_probe.{DOMAIN}")
+    assert zone.everything() == before
+    zone.remove(f"other.{DOMAIN}", "A", "192.0.2.77")
+
+
 Story = Callable[[Zone], Coroutine[Any, Any, None]]
-STORIES: tuple[Story, ...] = (whole_life, clashes, lost_state, ephemeral)
+STORIES: tuple[Story, ...] = (whole_life, clashes, lost_state, ephemeral, proven)
 
 
 def named(story: Story) -> str:

@@ -85,7 +85,8 @@ def running() -> Generator[FakeCluster, None, None]:
     cluster.ca.issue_cert("127.0.0.1", "localhost").configure_cert(context)
     cluster.ca.configure_trust(context)
     context.verify_mode = ssl.CERT_OPTIONAL
-    server.socket = context.wrap_socket(server.socket, server_side=True)
+    # Hands are shaken in each connection's own thread: a client that is killed meanwhile must not keep others out.
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     cluster.url = f"https://127.0.0.1:{server.server_address[1]}"

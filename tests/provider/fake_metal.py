@@ -28,6 +28,10 @@ class FakeMetal:
     faults: dict[str, list[Fault | str]] = field(default_factory=dict[str, list[Fault | str]])
     states: list[str] = field(default_factory=lambda: ["queued", "provisioning", "active"])
     """The states a new device walks through, one per GET."""
+    spot: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Spot market requests, and the devices that they have."""
+    reserved: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
+    """Hardware reservations as they are shown, one after the other; the last for ever."""
     url: str = ""
 
     def count(self, method: str) -> int:
@@ -87,7 +91,18 @@ class FakeMetal:
                 return 422, {"errors": [f"Device is {self.devices[device_id]['state']}"]}, {}
             case ("GET", ["devices", device_id, "events"]) if device_id in self.devices:
                 return 200, {"events": self.events.get(device_id, [])}, {}
-            case (_, ["devices", *_]):
+            case ("GET", ["spot-market-requests", request]) if request in self.spot:
+                devices = [{"href": f"/metal/v1/devices/{device}"} for device in self.spot[request]]
+                return 200, {"id": request, "devices": devices}, {}
+            case ("DELETE", ["spot-market-requests", request]) if request in self.spot:
+                assert query["force_termination"] == ["true"]
+                for device in self.spot.pop(request):
+                    self.devices[device]["state"] = "deprovisioning"
+                return 204, {}, {}
+            case ("GET", ["hardware-reservations", reservation]) if reservation in self.reserved:
+                shown = self.reserved[reservation]
+                return 200, {"id": reservation, **(shown.pop(0) if len(shown) > 1 else shown[0])}, {}
+            case (_, ["devices" | "spot-market-requests" | "hardware-reservations", *_]):
                 return 404, {"errors": ["Not found"]}, {}
             case _:
                 return 501, {"errors": [f"{method} {'/'.join(parts)} is not implemented"]}, {}
@@ -100,7 +115,9 @@ class FakeMetal:
                 {"address": "198.51.100.1", "address_family": 4, "public": True, "management": True},
                 {"address": "203.0.113.1", "address_family": 4, "public": False, "management": True},
             ]
-        return {**device, "ip_addresses": addresses, "sos": "sos.lab1.platformequinix.com"}
+        ports = [{"name": "eth0", "id": f"{device_id}-eth0"}, {"name": "bond0", "id": f"{device_id}-bond0"}]
+        shown = {"ip_addresses": addresses, "network_ports": ports, "sos": "sos.lab1.platformequinix.com"}
+        return {**device, **shown}
 
 
 @contextmanager

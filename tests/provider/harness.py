@@ -5,8 +5,9 @@ Keeps each resource's state as the engine would, and keeps the state of a failed
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +59,13 @@ class Resource:
     name: str = "it"
     id: str = ""
     state: dict[str, Any] = field(default_factory=dict[str, Any])
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Those of the last `up`."""
+
+    @property
+    def old(self) -> dict[str, Any]:
+        """What is old, as the server hands it on."""
+        return to_wire_map({**self.inputs, **self.state})
 
     @property
     def urn(self) -> str:
@@ -69,15 +77,13 @@ class Resource:
 
     async def preview(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         if self.id:
-            request = sdk.UpdateRequest(
-                self.urn, self.id, to_wire_map(self.state), to_wire_map(inputs), 0, [], preview=True
-            )
+            request = sdk.UpdateRequest(self.urn, self.id, self.old, to_wire_map(inputs), 0, [], preview=True)
             return to_python_map((await self.harness.provider.update(request)).properties)
         answer = await self.harness.provider.create(sdk.CreateRequest(self.urn, to_wire_map(inputs), 0, preview=True))
         return to_python_map(answer.properties)
 
     async def diff(self, inputs: Mapping[str, Any]) -> sdk.DiffResponse:
-        request = sdk.DiffRequest(self.urn, self.id, to_wire_map(self.state), to_wire_map(inputs), [])
+        request = sdk.DiffRequest(self.urn, self.id, self.old, to_wire_map(inputs), [])
         return await self.harness.provider.diff(request)
 
     async def changes(self, inputs: Mapping[str, Any]) -> list[str]:
@@ -89,7 +95,7 @@ class Resource:
         provider, wire = self.harness.provider, to_wire_map(inputs)
         try:
             if self.id:
-                request = sdk.UpdateRequest(self.urn, self.id, to_wire_map(self.state), wire, 0, [], preview=False)
+                request = sdk.UpdateRequest(self.urn, self.id, self.old, wire, 0, [], preview=False)
                 self.state = to_python_map((await provider.update(request)).properties)
             else:
                 made = await provider.create(sdk.CreateRequest(self.urn, wire, 0, preview=False))
@@ -97,7 +103,9 @@ class Resource:
                 self.id, self.state = made.resource_id, to_python_map(made.properties)
         except InitFailed as error:
             self.id, self.state = error.resource_id, to_python_map(to_wire_map(error.outputs))
+            self.inputs = inputs
             raise
+        self.inputs = inputs
         return self.state
 
     async def refresh(self) -> None:
@@ -107,3 +115,12 @@ class Resource:
 
     async def delete(self) -> None:
         await self.harness.provider.delete(sdk.DeleteRequest(self.urn, self.id, to_wire_map(self.state), 0))
+
+
+async def until(so: Callable[[], bool]) -> None:
+    """Waits for what happens soon, or fails."""
+    for _ in range(1500):
+        if so():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it never came so far")

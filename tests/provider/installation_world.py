@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -65,6 +66,16 @@ class World:
         """The plugin of the next update: it remembers nothing."""
         self.item = Installation(PACE, self.opener)
         return self.item
+
+    async def killed(self, machine: FakeMachine, seconds: float) -> None:
+        """An `up` that is ended wherever it is after that time. Another plugin does the next."""
+        task = asyncio.ensure_future(self.up(machine))
+        await asyncio.wait([task], timeout=seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        del task
+        gc.collect()  # what httpcore and asyncssh left open is told here, and not in somebody else's test
+        self.another_run()
 
     async def machine(self, name: str, *, installed: str | None = None, ready: bool = True) -> FakeMachine:
         """A new machine, off; or one that runs a generation, with its node in the cluster."""
@@ -152,15 +163,6 @@ class World:
             self.states[name] = error.outputs
             raise
         return self.states[name]
-
-
-async def until(so: Callable[[], bool]) -> None:
-    """Waits for what happens soon, or fails."""
-    for _ in range(1500):
-        if so():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it never came so far")
 
 
 Run = Callable[[Callable[[World], Awaitable[None]]], None]

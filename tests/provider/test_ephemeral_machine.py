@@ -21,6 +21,7 @@ TAGS = [
     "metal-ipi:cluster=lab.test",
     "metal-ipi:name=lab-bootstrap",
     "metal-ipi:role=bootstrap",
+    "metal-ipi:run=r1",
 ]
 INPUTS: dict[str, Any] = {
     "projectId": "p",
@@ -85,6 +86,7 @@ def test_a_machine_of_a_killed_run_is_taken_over(metal: FakeMetal) -> None:
         orphan = metal.add("lab-bootstrap", TAGS, state="active")
         metal.add("lab-bootstrap", ["metal-ipi:stack=other", "metal-ipi:name=lab-bootstrap"])
         metal.add("lab-bootstrap", [tag.replace("=lab.test", "=lab.other") for tag in TAGS])
+        metal.add("lab-bootstrap", [tag.replace("=r1", "=r2") for tag in TAGS])
         it = await machine(metal)
         await it.up(INPUTS)
         assert it.id == orphan and metal.count("POST") == 0
@@ -198,5 +200,51 @@ def test_check_and_preview(metal: FakeMetal) -> None:
         preview = await it.preview({**INPUTS, "userData": UNKNOWN})
         assert has_unknown(preview["publicIpv4"]) and preview["present"] is True
         assert metal.requests == []
+
+    asyncio.run(run())
+
+
+def test_what_it_is_ordered_with(metal: FakeMetal) -> None:
+    async def run() -> None:
+        it = await machine(metal)
+        more = {
+            "hardwareReservationId": "next-available",
+            "terminationTime": "2026-01-01T12:00:00Z",
+            "customData": "{}",
+            "publicSubnet": 29,
+        }
+        await it.up({**INPUTS, **more})
+        ordered = metal.bodies[0]
+        assert ordered["hardware_reservation_id"] == "next-available"
+        assert (ordered["termination_time"], ordered["customdata"]) == ("2026-01-01T12:00:00Z", "{}")
+        assert [address.get("cidr") for address in ordered["ip_addresses"]] == [29, None]
+        assert [problem.split(" ")[0] for problem in await it.check({**INPUTS, "publicSubnet": 24})] == ["publicSubnet"]
+
+    asyncio.run(run())
+
+
+_CLEARED = [{"provisionable": False, "device": {"id": "d", "hostname": "old", "state": "deprovisioning"}}]
+
+
+def test_a_reserved_server_is_waited_for_until_it_is_cleared(metal: FakeMetal) -> None:
+    async def run() -> None:
+        metal.reserved = {"r": [*_CLEARED, {"provisionable": False}, {"provisionable": True}]}
+        it = await machine(metal)
+        await it.up({**INPUTS, "hardwareReservationId": "r"})
+        assert metal.bodies[0]["hardware_reservation_id"] == "r"
+        assert [path.partition("?")[0] for _, path in metal.requests].count("/hardware-reservations/r") == 3
+
+    asyncio.run(run())
+
+
+def test_a_reserved_server_that_somebody_has_is_told(metal: FakeMetal) -> None:
+    async def run() -> None:
+        holder = {"id": "d", "hostname": "theirs", "state": "active"}
+        metal.reserved = {"r": [{"provisionable": False, "device": holder}]}
+        with pytest.raises(
+            RemoteError, match=r"reservation r holds machine theirs \(d\): delete that, or name another"
+        ):
+            await (await machine(metal)).up({**INPUTS, "hardwareReservationId": "r"})
+        assert metal.devices == {}
 
     asyncio.run(run())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from provider.errors import GateFailed
+from provider.gates import https
 from provider.gates.nodes_ready import refusal
 from tests.provider import fake_cluster
 from tests.provider.fake_cluster import FakeCluster
@@ -109,6 +111,14 @@ def test_what_hinders_an_answer_is_named(cluster: FakeCluster, url: str, seen: s
     with pytest.raises(GateFailed, match=seen) as caught:
         up(gate("api-answers", {"url": url, "caPem": cluster.ca.cert_pem.bytes().decode()}, timeout=1))
     assert str(caught.value).startswith("gate the-gate (api-answers) did not pass within 1 s")
+
+
+def test_a_handshake_that_never_ends_is_no_fault_of_tls(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(https, "_TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(GateFailed, match=r"127\.0\.0\.1:\d+ does not answer"):
+            up(gate("api-answers", {"url": url, "caPem": cluster.ca.cert_pem.bytes().decode()}, timeout=1))
 
 
 def test_another_ca_is_not_trusted(cluster: FakeCluster) -> None:

@@ -275,11 +275,7 @@ def test_files_that_are_gone_are_named(run: Run) -> None:
 def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")
-        task = asyncio.ensure_future(it.up(machine))
-        await asyncio.wait([task], timeout=0.005 + step * 0.025)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        it.another_run()
+        await it.killed(machine, 0.005 + step * 0.025)
         await it.up(machine)
         assert machine.installs == 1 and it.uploaded() == []
         await asyncio.gather(*machine._tasks)  # type: ignore[attr-defined]

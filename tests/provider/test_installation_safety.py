@@ -15,7 +15,8 @@ from provider.errors import InitFailed, ProviderError, RemoteError
 from provider.installation.inputs import job_of
 from provider.installation.machine import Installed, look
 from tests.provider.fake_machine import STRANGER, FakeMachine, node_of
-from tests.provider.installation_world import DIRECTORY, NEW, OLD, PACE, Run, World, until
+from tests.provider.harness import until
+from tests.provider.installation_world import DIRECTORY, NEW, OLD, PACE, Run, World
 
 CONTROL_PLANE: dict[str, Any] = {"role": "control-plane", "pool": "control-plane", "consent": True}
 

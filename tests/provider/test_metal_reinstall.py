@@ -134,3 +134,15 @@ def test_a_worker_on_metal(run: Run, metal: FakeMetal) -> None:
         assert metal.bodies == [ACTION] and it.log[-1] == f"uncordon {node_of('worker-0')}"
 
     run(test)
+
+
+def test_a_token_that_may_not_delete_does_not_make_a_machine_seem_gone(metal: FakeMetal) -> None:
+    async def run() -> None:
+        device = metal.add("worker-0", [])
+        metal.faults["DELETE"] = [(403, {"errors": ["read-only"]}, {})]
+        async with open_metal(metal) as driver:
+            with pytest.raises(RemoteError, match=r"read-only \(HTTP 403\); the API token may not do this"):
+                await driver.delete(device)
+        assert metal.devices[device]["state"] != "deprovisioning"
+
+    asyncio.run(run())

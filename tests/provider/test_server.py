@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.runtime import proto
+
+from provider import server
+from provider.plugin import MetalIpiProvider
+from provider.values import to_wire_map
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "provider" / "pulumi-resource-metal-ipi"
@@ -50,3 +60,30 @@ def test_nothing_heavy_is_imported_at_the_start() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_what_is_kept_out_of_the_outputs_is_part_of_what_is_old() -> None:
+    """A gate keeps its specification in the inputs of the state alone."""
+    servicer = server.Servicer([], "1.0.0", MetalIpiProvider(), "")
+    given: dict[str, Any] = {
+        "kind": "ssh-reachable",
+        "spec": {"nodes": [], "user": "core", "privateKey": "a key"},
+        "timeoutSeconds": 3,
+        "triggers": [],
+    }
+    outputs = {key: value for key, value in given.items() if key != "spec"} | {"passedAt": "today"}
+
+    async def changes(spec: Mapping[str, Any], old_outputs: Mapping[str, Any] = outputs) -> list[str]:
+        request = proto.DiffRequest(urn="urn:pulumi:a::b::metal-ipi:index:Gate::it", id="it")
+        for name, values in (("old_inputs", given), ("olds", old_outputs), ("news", given | {"spec": spec})):
+            getattr(request, name).CopyFrom(PropertyValue.marshal_map(to_wire_map(values)))
+        return sorted((await servicer.Diff(request, None)).detailedDiff)
+
+    async def run() -> None:
+        spec = given["spec"]
+        assert await changes(spec) == []
+        assert await changes({**spec, "user": "root"}) == ["spec"]
+        earlier = {**outputs, "spec": {**spec, "user": "admin"}}
+        assert await changes(spec, earlier) == ["spec"], "an output of an earlier version is what is old"
+
+    asyncio.run(run())

@@ -55,7 +55,19 @@ def _device(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
         "accessPrivateIpv4": f"203.0.113.{_number(args.name)}",
         "accessPublicIpv6": "",
         "deployedFacility": "da11",
+        "ports": [{"name": "eth0", "id": f"{args.name}-eth0"}, {"name": "bond0", "id": f"{args.name}-bond0"}],
     }
+
+
+def _spot_machine(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+    addresses = {key: value for key, value in _device(args).items() if key.startswith("access")}
+    named = {f"{key[6:7].lower()}{key[7:]}": value for key, value in addresses.items()}
+    return {"machineId": f"{args.name}-of-request", "console": "sos", "bond": f"{args.name}-bond0", **named}
+
+
+def _request_found(args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+    request = str(args.args["requestId"])
+    return {"id": request, "requestId": request, "deviceIds": [f"{request.removesuffix('-request-id')}-of-request"]}
 
 
 def _block(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
@@ -92,7 +104,14 @@ METALLB = {
     "kubernetes:metallb.io/v1beta1:L2Advertisement",
     "kubernetes:metallb.io/v1beta2:BGPPeer",
 }
-CALLS = {"equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors": _neighbours}
+CALLS = {
+    "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors": _neighbours,
+    "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest": _request_found,
+    "equinix-metal:index/getReservedIpBlock:getReservedIpBlock": lambda args: {
+        "id": args.args["id"],
+        "cidrNotation": "10.66.0.0/28",
+    },
+}
 
 ANSWERS = {
     "metal-ipi:index:ClusterKeys": lambda args: {
@@ -100,6 +119,8 @@ ANSWERS = {
         "publicKey": "ssh-ed25519 AAAA",
         "hostKeySeed": SEED,
     },
+    "metal-ipi:index:Preflight": lambda args: {},
+    "metal-ipi:index:cost": lambda args: {"hourly": 1.5, "unknown": [], "source": "a list", "lines": []},
     "metal-ipi:index:Artifacts": _artifacts,
     "metal-ipi:index:EphemeralMachine": lambda args: {
         "machineId": "bootstrap-machine",
@@ -109,6 +130,8 @@ ANSWERS = {
         "console": "sos.da11.platformequinix.com",
         "present": True,
     },
+    "metal-ipi:index:Lifetime": lambda args: {"endsAt": "2026-01-01T12:00:00Z"},
+    "metal-ipi:index:SpotMachine": _spot_machine,
     "metal-ipi:index:RedfishMachine": lambda args: {"machineId": f"{args.inputs['server']}/uuid"},
     "metal-ipi:index:Installation": lambda args: {"installedAt": "now", "device": "/dev/disk/by-id/x", "via": "order"},
     "metal-ipi:index:DnsRecords": lambda args: {},
@@ -121,6 +144,10 @@ ANSWERS = {
     "equinix-metal:index/device:Device": _device,
     "equinix-metal:index/reservedIpBlock:ReservedIpBlock": _block,
     "equinix-metal:index/bgpSession:BgpSession": lambda args: {},
+    "equinix-metal:index/spotMarketRequest:SpotMarketRequest": lambda args: {},
+    "equinix-metal:index/vlan:Vlan": lambda args: {},
+    "equinix-metal:index/gateway:Gateway": lambda args: {"ipReservationId": f"{args.name}-subnet"},
+    "equinix-metal:index/port:Port": lambda args: {},
     **{
         component: lambda args: {}
         for component in (
@@ -128,6 +155,7 @@ ANSWERS = {
             "metal-ipi:endpoints:MetalLb",
             "metal-ipi:machines:EquinixMetal",
             "metal-ipi:machines:EquinixMetalMachine",
+            "metal-ipi:machines:SpotMetalMachine",
             "metal-ipi:machines:Redfish",
             "metal-ipi:machines:RedfishServerMachine",
             "metal-ipi:cluster:NodePool",

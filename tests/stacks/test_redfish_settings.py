@@ -250,6 +250,12 @@ _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
     ),
     ({"platform__servers": _SERVERS[1:4]}, "platform.bootstrap.type", "no worker whose server could be lent", "list a"),
     ({"apiAddress": {"type": "kube-vip"}}, "apiAddress.mode", "no BGP peers", "set it to arp"),
+    (
+        {"apiAddress": {"type": "kube-vip", "mode": "arp", "address": _SERVERS[3]["address"]}},
+        "apiAddress.address",
+        "platform.servers[3].address is the same",
+        "give each its own",
+    ),
     ({"serviceAddresses": {"type": "cloud-controller"}}, "serviceAddresses.type", "no cloud controller", "metallb-l2"),
     (
         {"serviceAddresses": {"type": "metallb-bgp", "pools": [{"name": "p", "reserve": 4}]}},

@@ -149,6 +149,7 @@ def test_pools_have_what_is_reserved_for_them() -> None:
         "metal-ipi:stack=da11",
         "metal-ipi:cluster=da11.metal.example.com",
         "metal-ipi:name=service-addresses-elastic",
+        "metal-ipi:run=keys-id",
     ]
     assert outputs["serviceAddresses"] == {"pools": {"own": ["198.51.100.240/28"], "elastic": ["192.0.2.128/30"]}}
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from stacks.problems import SECRET_NAMES, Problem, SettingsError, nearest
 from stacks.sections.dns import Rfc2136
-from stacks.sections.machines import EquinixMetal
+from stacks.sections.equinix_metal import EquinixMetal
 from stacks.settings import REHEARSAL, Settings, SshArtifacts, parse
 from tests.mocks import config_text
 from tests.stacks.answers import rehearsed
@@ -101,8 +101,9 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("platform.projectId", "my-project", "platform.projectId", "it is no UUID", "copy the id"),
     ("platform.organizationId", _UUID.upper(), "platform.organizationId", "it is no UUID", "copy the id"),
     ("platform.projectName", "ocp", "platform", "projectId and projectName are both set", "set projectId to use"),
-    ("platform.facility", "da11", "platform", "exactly one of metro and facility must be set", "set metro"),
-    ("platform.metro", _ABSENT, "platform", "exactly one of metro and facility must be set", "or facility"),
+    ("platform.facilities", ["da11"], "platform", "exactly one of metro and facilities must be set", "set metro"),
+    ("platform.metro", _ABSENT, "platform", "exactly one of metro and facilities must be set", "or facilities"),
+    ("platform.facility", "da11", "platform.facility", "there is no such setting", "did you mean 'facilities'?"),
     ("controlPlane", {"count": 2}, "controlPlane.count", "it should be 1 or 3", "etcd has no quorum"),
     ("controlPlane", {"count": 1}, "workers.count", "a single control plane machine cannot have", "set workers.count"),
     ("workers", {"count": -1}, "workers.count", "it should be greater than or equal to 0", "it is 0 to 1000"),
@@ -368,11 +369,6 @@ def test_a_wrong_value_is_one_problem_with_cause_and_remedy(
     assert remedy in problem.remedy
 
 
-def test_a_new_project_needs_its_owner() -> None:
-    (problem,) = _problems({"platform.projectId": _ABSENT, "platform.projectName": "ocp"})
-    assert (problem.path, problem.why) == ("metal-ipi:platform", "projectName needs organizationId")
-
-
 def test_every_field_with_a_rule_of_its_own_is_in_the_table() -> None:
     """A validator that is added must be tried: the table has to name every validated field."""
     tried = {row[0].split(".")[-1] for row in _WRONG} | {row[2].split(".")[-1] for row in _WRONG}
@@ -441,7 +437,7 @@ def _misplaced() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "s3", {"artifacts": {**_S3, "accessKeyId": "a", "secretAccessKey": [_CANARY]}}
     yield "s3 within ssh", {"artifacts.secretAccessKey": _CANARY}
     yield "without type", {"artifacts": {"privateKey": _CANARY}}
-    yield "a rule of the section", {"platform.authToken": _CANARY, "platform.facility": "da11"}
+    yield "a rule of the section", {"platform.authToken": _CANARY, "platform.facilities": ["da11"]}
     yield "a rule of the tree", {"platform.authToken": _CANARY, "dns.zone": "other.com"}
 
 

@@ -25,10 +25,8 @@ def metal() -> Iterator[MetalServer]:
 
 
 @pytest.fixture
-def api(metal: MetalServer) -> Iterator[MetalApi]:
-    client = MetalApi(TOKEN, base_url=metal.url, sleep=lambda seconds: None)
-    yield client
-    client.close()
+def api(metal: MetalServer) -> MetalApi:
+    return MetalApi(TOKEN, url=metal.url, patience=5)
 
 
 def state(*resources: dict[str, Any], pending: tuple[dict[str, Any], ...] = ()) -> Deployment:
@@ -42,12 +40,14 @@ def device(id: str, type_: str = "equinix-metal:index/device:Device", **outputs:
     return {"urn": urn, "type": type_, "custom": True, "id": id, "outputs": outputs}
 
 
-def scan(known: Deployment, *, destroying: bool = False, since: datetime | None = None) -> recover.Scan:
-    return recover.scan_for("t", "c.test", known, PROJECT, since, destroying=destroying)
+def scan(
+    known: Deployment, *, destroying: bool = False, since: datetime | None = None, run: str | None = None
+) -> recover.Scan:
+    return recover.scan_for("t", "c.test", known, PROJECT, since, run=run, destroying=destroying)
 
 
 def names(found: recover.Leftovers) -> set[str]:
-    return {machine.hostname for machine in found.machines} | {key.label for key in found.keys}
+    return {resource.name for resource in found.resources}
 
 
 def test_only_what_carries_the_stacks_name_and_is_in_no_state_is_found(metal: MetalServer, api: MetalApi) -> None:
@@ -63,6 +63,19 @@ def test_only_what_carries_the_stacks_name_and_is_in_no_state_is_found(metal: Me
     assert names(recover.find(api, scan(known), known)) == {"orphan", "metal-ipi:t:c.test"}
 
 
+def test_what_another_run_ordered_is_never_found(metal: MetalServer, api: MetalApi) -> None:
+    keys = {"urn": "urn:pulumi:t::p::metal-ipi:index:ClusterKeys::keys", "type": "metal-ipi:index:ClusterKeys"}
+    known = state({**keys, "id": "r1"})
+    metal.add("orphan", *MINE, "metal-ipi:run=r1")
+    metal.add("another checkout's", *MINE, "metal-ipi:run=r2")
+    metal.add_key("metal-ipi:t:c.test run=r1")
+    metal.add_key("metal-ipi:t:c.test run=r2")
+
+    assert (known.run(), state().run()) == ("r1", None)
+    assert names(recover.find(api, scan(known, run=known.run()), known)) == {"orphan", "metal-ipi:t:c.test run=r1"}
+    assert names(recover.find(api, scan(state()), state())) == set(), "before there is a run, nothing was ordered"
+
+
 def test_a_bootstrap_machine_is_left_for_the_resource_that_adopts_it(metal: MetalServer, api: MetalApi) -> None:
     id = metal.add("bootstrap", *MINE, "metal-ipi:role=bootstrap")
     empty, adopted = state(), state(device("lease-1", EPHEMERAL))
@@ -72,6 +85,18 @@ def test_a_bootstrap_machine_is_left_for_the_resource_that_adopts_it(metal: Meta
     assert names(recover.find(api, scan(empty, destroying=True), empty)) == {"bootstrap"}
     named = state(device("lease-1", "x:index:Other", machineId=id))
     assert names(recover.find(api, scan(named, destroying=True), named)) == set()
+
+
+def test_a_machine_that_a_known_request_has_got_is_waited_for_and_not_deleted(
+    metal: MetalServer, api: MetalApi
+) -> None:
+    request, unknown = "equinix-metal:index/spotMarketRequest:SpotMarketRequest", metal.add("unknown", *MINE)
+    metal.requests = {"known-request": [metal.add("just got", *MINE)], "unknown-request": [unknown]}
+    known = state(device("known-request", request))
+    found = recover.find(api, scan(known), known)
+    assert {(each.kind, each.id) for each in found.resources} == {
+        ("machine", unknown), ("spot market request", "unknown-request"),
+    }  # fmt: skip
 
 
 def test_a_machine_older_than_the_interrupted_run_stays(metal: MetalServer, api: MetalApi) -> None:
@@ -90,8 +115,8 @@ def test_a_machine_older_than_the_interrupted_run_stays(metal: MetalServer, api:
 
 def test_the_projects_of_the_state_are_looked_into_too() -> None:
     known = state(device("p-1", "equinix-metal:index/project:Project"))
-    assert recover.scan_for("t", "c.test", known, None, None, destroying=False).projects == {"p-1"}
-    assert recover.scan_for("t", "c.test", known, "p-2", None, destroying=False).projects == {"p-1", "p-2"}
+    assert recover.scan_for("t", "c.test", known, None, None, run=None, destroying=False).projects == {"p-1"}
+    assert recover.scan_for("t", "c.test", known, "p-2", None, run=None, destroying=False).projects == {"p-1", "p-2"}
 
 
 def test_a_project_whose_creation_was_interrupted_is_found_by_its_name(metal: MetalServer, api: MetalApi) -> None:
@@ -103,14 +128,14 @@ def test_a_project_whose_creation_was_interrupted_is_found_by_its_name(metal: Me
     metal.projects[used]["devices"] = [{"id": "d", "hostname": "someone's", "tags": []}]
     known = state(pending=(pending,))
     found = recover.find(api, scan(known, since=since), known)
-    assert [project.id for project in found.projects] == [orphan]
+    assert [project.id for project in found.resources] == [orphan]
 
     told: list[str] = []
     recover.clear(api, found, told.append)
 
     assert set(metal.projects) == {other, old, used}
     assert len([line for line in told if line.startswith("left alone: project p")]) == 2
-    assert recover.find(api, scan(state(), since=since), state()).projects == ()
+    assert recover.find(api, scan(state(), since=since), state()).resources == ()
 
 
 def test_a_reserved_address_that_no_state_knows_is_given_back(metal: MetalServer, api: MetalApi) -> None:
@@ -119,13 +144,27 @@ def test_a_reserved_address_that_no_state_knows_is_given_back(metal: MetalServer
     metal.add_address("192.0.2.3", "metal-ipi:stack=t", "metal-ipi:cluster=d.test")
     metal.add_address("192.0.2.4", *MINE, management=True)
     found = recover.find(api, scan(known), known)
-    assert [block.id for block in found.reservations] == [orphan]
+    assert [block.id for block in found.resources] == [orphan]
 
     told: list[str] = []
     recover.clear(api, found, told.append)
 
     assert metal.deleted == [orphan]
-    assert told == [f"giving back reserved address 192.0.2.2 ({orphan}): no state knows it"]
+    named = f"reserved address 192.0.2.2 ({orphan})"
+    assert told == [f"deleting {named}: no state knows it", f"{named}: deleted"]
+
+
+def test_a_bgp_session_that_no_state_knows_is_closed_so_that_it_can_be_opened(
+    metal: MetalServer, api: MetalApi
+) -> None:
+    machine = metal.add("known", *MINE)
+    session, unknown = (metal.add_session(machine) for _ in range(2))
+    metal.add_session(metal.add("someone's", "web"))
+    known = state(device(machine), device(session, "equinix-metal:index/bgpSession:BgpSession"))
+    found = recover.find(api, scan(known), known)
+    assert [each.id for each in found.resources] == [unknown]
+    recover.clear(api, found, lambda text: None)
+    assert metal.deleted == [unknown]
 
 
 def test_the_cluster_of_a_state_is_known_by_its_machines_tags() -> None:
@@ -146,29 +185,33 @@ def test_an_api_that_stumbles_is_asked_again(metal: MetalServer, api: MetalApi) 
 @pytest.mark.parametrize("status", [401, 403, 422])
 def test_an_api_that_refuses_is_an_error_that_names_it(metal: MetalServer, api: MetalApi, status: int) -> None:
     metal.refusals = [status]
-    with pytest.raises(RecoveryFailed, match=f"listing devices[\\s\\S]*{status}"):
+    with pytest.raises(RecoveryFailed, match=f"refuses GET /projects/{PROJECT}/devices[\\s\\S]*{status}"):
         recover.find(api, scan(state()), state())
 
 
 def test_an_api_that_does_not_answer_is_an_error() -> None:
-    client = MetalApi(TOKEN, base_url="http://127.0.0.1:9", sleep=lambda seconds: None)
-    with pytest.raises(RecoveryFailed, match="did not answer GET"):
-        client.machines(PROJECT)
-    client.close()
+    client = MetalApi(TOKEN, url="http://127.0.0.1:9", patience=0.2)
+    with pytest.raises(RecoveryFailed, match=r"GET /projects/\S+/devices failed for 0.2 s: ConnectError"):
+        client.find([PROJECT])
 
 
 def test_a_machine_that_is_still_being_provisioned_is_asked_for_again(metal: MetalServer, api: MetalApi) -> None:
-    id = metal.add("orphan", *MINE)
+    metal.add("orphan", *MINE)
+    found = recover.find(api, scan(state()), state())
     metal.refusals = [422, 422]
-    api.delete_machine(id)
+    recover.clear(api, found, lambda text: None)
     assert metal.devices == {}
 
 
-def test_a_machine_that_does_not_go_is_an_error(metal: MetalServer, api: MetalApi) -> None:
-    id = metal.add("orphan", *MINE)
-    metal.refusals = [422] * 10
-    with pytest.raises(RecoveryFailed, match=f"machine {id} is still there"):
-        api.delete_machine(id, patience=6)
+def test_a_machine_that_does_not_go_is_an_error_and_the_rest_goes(metal: MetalServer) -> None:
+    id = metal.add("stuck", *MINE)
+    metal.add_key("metal-ipi:t:c.test")
+    metal.stuck.add(id)
+    api = MetalApi(TOKEN, url=metal.url, patience=0.5)
+    found = recover.find(api, scan(state()), state())
+    with pytest.raises(RecoveryFailed, match=f"machine stuck \\({id}\\): .* told to stay"):
+        recover.clear(api, found, lambda text: None)
+    assert list(metal.devices) == [id] and metal.keys == {}
 
 
 def test_pending_creates_are_named_and_cleared() -> None:

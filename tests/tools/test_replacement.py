@@ -8,7 +8,9 @@ import pytest
 
 from tools import replacement
 from tools.errors import StackError
-from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REMOVAL, SERVER, Deployment
+from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REMOVAL, SERVER, SPOT_REQUEST, Deployment
+
+SPOT_MACHINE = "metal-ipi:index:SpotMachine"
 
 
 def state(*names: str, formed: bool = True) -> Deployment:
@@ -29,6 +31,18 @@ def test_workers_and_one_control_plane_machine() -> None:
     assert [urn.rpartition("::")[2] for urn in found] == [
         "c-worker-0-device", "c-worker-1-device", "c-control-plane-2-device",
     ]  # fmt: skip
+
+
+def test_a_worker_from_the_spot_market_is_its_request() -> None:
+    urn = f"urn:pulumi:t::metal-ipi::{SPOT_REQUEST}::c-worker-0-request"
+    machine = f"urn:pulumi:t::metal-ipi::{SPOT_MACHINE}::c-worker-0-machine"
+    resources = [
+        {"urn": urn, "type": SPOT_REQUEST, "id": "r"},
+        {"urn": machine, "type": SPOT_MACHINE, "id": "m", "outputs": {"machineId": "successor"}},
+    ]
+    found = Deployment(document={"deployment": {"resources": resources}})
+    assert found.machines() == ["c-worker-0"] and found.ids() == {"r", "m", "successor"}
+    assert replacement.urns(found, "t", ["c-worker-0"]) == [urn]
 
 
 @pytest.mark.parametrize(

@@ -215,3 +215,24 @@ def test_what_simulated_machines_cannot_do() -> None:
     assert announced is not None and "speak no BGP" in announced.why
     lend = {"type": "redfish", "bootstrap": {"type": "lend"}}
     assert stackfile.needs_emulation({"config": {"metal-ipi:platform": lend}}) is None
+
+
+def test_emulated_machines_are_of_one_architecture() -> None:
+    needed = stackfile.needs_simulation({"config": {"metal-ipi:boot": {"architecture": "aarch64"}}})
+    assert needed is not None and "not x86_64" in needed.why and needed.remedy == "use simulated machines"
+    assert stackfile.needs_simulation({"config": {"metal-ipi:boot": {"architecture": "x86_64"}}}) is None
+    assert stackfile.needs_simulation(LAB) is None
+
+
+def test_a_stack_that_makes_its_project_is_told_the_organization() -> None:
+    platform = {"type": "equinix-metal", "metro": "lb", "projectName": "p"}
+    document = {"config": {**LAB["config"], "metal-ipi:platform": platform}}
+    facts = {**FACTS, "api": {**FACTS["api"], "organization_id": "organization"}}
+    found = stackfile.for_lab(document, facts, "simulated").document["config"]["metal-ipi:platform"]
+    assert found == {**platform, "organizationId": "organization"}
+
+
+def test_what_the_lab_is_to_reserve() -> None:
+    reserved = {"config": {"metal-ipi:lab": {"reservations": {"id": "c3.small.x86"}}}}
+    assert stackfile.reservations(reserved) == {"id": "c3.small.x86"}
+    assert stackfile.reservations(LAB) == {} == stackfile.reservations({"config": {}})

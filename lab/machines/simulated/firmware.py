@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,9 @@ from lab.machines.simulated.console import Console
 from lab.machines.simulated.disk import Disk, Disks
 from lab.machines.simulated.kernel import BootError, Installed, Kernel
 from lab.machines.simulated.surroundings import Surroundings
+
+_IPXE = {"x86_64": "x86_64", "aarch64": "arm64"}
+"""Architectures as iPXE's ${buildarch} has them."""
 
 
 class _NothingHere(Exception):
@@ -59,7 +63,7 @@ class Firmware:
 
         start = self._spec.boot_url or f"{self._around.boot_server}/ipxe/{self._spec.id}"
         variables = {"net0/mac": mac, "mac": mac, "ip": first.address, "net0/ip": first.address}
-        variables |= {"platform": "efi", "buildarch": "x86_64", "hostname": self._spec.hostname}
+        variables |= {"platform": "efi", "buildarch": _IPXE[self._spec.architecture], "hostname": self._spec.hostname}
         variables["uuid"] = machine_uuid(self._spec.id)
         try:
             boot = await ipxe.run(start, variables, script, line)
@@ -67,7 +71,9 @@ class Firmware:
             raise _NothingHere(f"iPXE: {error}\r\nNo more network devices") from error
         if boot is None:
             raise _NothingHere("iPXE: the script is over\r\nNo more network devices")
-        await self._download(http, boot.kernel)
+        kernel = await self._download(http, boot.kernel)
+        if _architecture(kernel.head) not in (None, self._spec.architecture):
+            raise _NothingHere(f"iPXE: {boot.kernel}: Exec format error\r\nNo more network devices")
         images = [(await self._download(http, url)).head for _, url in boot.initrds]
         return Kernel(arguments=boot.arguments, initrds=tuple(images))
 
@@ -93,6 +99,15 @@ class Firmware:
             raise _NothingHere("Boot failed: not a bootable disk")
         self._line(f"Booting from Hard Disk ({disk.serial})...")
         return grub(disk)
+
+
+def _architecture(kernel: bytes) -> str | None:
+    """What a simulated kernel is made for; None of any other file."""
+    try:
+        document = json.loads(kernel)
+    except ValueError:
+        return None
+    return document.get("architecture") if isinstance(document, dict) else None
 
 
 def grub(disk: Disk) -> Kernel:

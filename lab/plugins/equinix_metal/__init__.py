@@ -1,18 +1,26 @@
-"""The stand-in for `equinix-metal`, v3.2.1: devices, projects, SSH keys, addresses and BGP over the Metal API.
+"""The stand-in for `equinix-metal`, v3.2.1: all resource types and functions over the Metal API, but for block storage.
 
-    inputs       what the resource types take, and the rules between inputs
+    inputs, network_inputs
+                 what the resource types take, and the rules between inputs
     client       the API: authentication, retries, orders whose outcome is not known
-    bridged      what the Terraform bridge does around every resource: names, defaults, comparison, previews
-    documents    pure functions between the API's device and the resource's properties
-    device       devices: ordered, waited for, changed, reinstalled, released
-    project      projects and their BGP configuration
-    ssh_key      keys of a project and of the user
+    bridged      what all resource types have in common, and what the Terraform bridge does around them: names,
+                 defaults, comparison, previews
+    documents, network_documents, spot_documents
+                 pure functions between the API's documents and the resources' properties
+    device       devices: ordered, waited for, changed, reinstalled, released; `watch` looks at all that are waited for
+    spot_market_request
+                 devices as long as the market's price is below a maximum
+    project, organization, ssh_key, api_key
+                 accounts, and what opens them
     reserved_ip_block, ip_attachment, bgp_session
                  elastic addresses, what is assigned to devices, BGP sessions: never changed, only replaced
-    bgp_neighbors
-                 the function that tells whom a device may announce addresses to
+    vlan, port, port_vlan_attachment, device_network_type, gateway
+                 virtual networks and how devices are in them; `ports` does what can be done to a port
+    connection   connections to networks elsewhere, and virtual circuits in them
+    functions    what is there, without making or keeping anything
     main         the executable
 
-Like the official plug-in it always talks to https://api.equinix.com/metal/v1 and trusts what SSL_CERT_FILE names; the
-variable METAL_API_URL, which only the stand-in knows, is for tests against a server on loopback.
+What it does otherwise than the official plug-in is listed in docs/stand-ins.md. Like that one it always talks to
+https://api.equinix.com/metal/v1 and trusts what SSL_CERT_FILE names; the variable METAL_API_URL, which only the
+stand-in knows, is for tests against a server on loopback.
 """

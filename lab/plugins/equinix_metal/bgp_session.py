@@ -3,53 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import EngineLog
-from lab.plugins.equinix_metal.bridged import Unchanging
-from lab.plugins.equinix_metal.client import Client, Gone, created_since
+from lab.plugins.equinix_metal.bridged import Bridged
+from lab.plugins.equinix_metal.client import Client
 from lab.plugins.equinix_metal.documents import session_state
 from lab.plugins.equinix_metal.inputs import BGP_SESSION
-from lab.plugins.values import Json, plain_map, wrap_map
+from lab.plugins.values import Json
 
 
-class BgpSession(Unchanging):
+class BgpSession(Bridged):
     """`equinix-metal:index/bgpSession:BgpSession`."""
 
     computed = ("status",)
+    path = "/bgp/sessions"
+    include = "device"
 
     def __init__(self, client: Client, log: EngineLog) -> None:
         super().__init__(BGP_SESSION, client, log)
 
-    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
+    async def make(self, inputs: Mapping[str, Json], request: api.CreateRequest) -> dict[str, Json]:
         """Open it; that the device answers is not waited for."""
-        if request.preview:
-            return api.CreateResponse("", self.preview(request.properties))
-        inputs = plain_map(request.properties)
-        path = f"/devices/{inputs['deviceId']}/bgp/sessions"
-        body = {"address_family": inputs["addressFamily"], "default_route": bool(inputs.get("defaultRoute"))}
+        path, family = f"/devices/{inputs['deviceId']}/bgp/sessions", inputs["addressFamily"]
+        find = self._client.finder(path, "bgp_sessions", lambda found: found.get("address_family") == family)
+        body = {"address_family": family, "default_route": bool(inputs.get("defaultRoute"))}
+        return session_state(await self._client.order(path, body, find))
 
-        async def find(since: datetime) -> dict[str, Json] | None:
-            answer = await self._client.get(path)
-            sessions: list[dict[str, Json]] = answer.document.get("bgp_sessions") or []
-            for session in sessions:
-                alike = session.get("address_family") == inputs["addressFamily"]
-                if alike and created_since(session, since, answer.server_time):
-                    return session
-            return None
-
-        document = await self._client.order(path, body, find)
-        return api.CreateResponse(document["id"], wrap_map(session_state(document)))
-
-    async def fetch(self, identifier: str, known: Mapping[str, Json]) -> dict[str, Json] | None:
+    def describe(self, document: Mapping[str, Json], known: Mapping[str, Json]) -> dict[str, Json]:
         """See `Bridged`."""
-        try:
-            return session_state((await self._client.get(f"/bgp/sessions/{identifier}", include="device")).document)
-        except Gone:
-            return None
-
-    async def delete(self, request: api.DeleteRequest) -> None:
-        """Close it."""
-        await self._client.delete(f"/bgp/sessions/{request.resource_id}")
+        return session_state(document)

@@ -12,7 +12,7 @@ import asyncio
 import os
 import random
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     import httpx
 
 API_URL = "https://api.equinix.com/metal/v1"
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = float(os.environ.get("METAL_API_TIMEOUT") or 30)
+"""How long one call may take."""
 CONNECTIONS = 16
 FIRST_WAIT_SECONDS = 0.5
+PER_PAGE = 250
 CLOCK_MARGIN_SECONDS = 2.0
 """`created_at` has whole seconds, and so has the Date header."""
 
@@ -99,6 +101,41 @@ class Client:
         """Read something."""
         return await self._repeat("GET", path, query=query)
 
+    async def entries(self, path: str, collection: str, **query: str) -> AsyncIterator[Answer]:
+        """What a list holds, page by page; lists that know no pages answer with everything at once."""
+        page: Json = 1
+        while page:
+            answer = await self.get(path, **{"per_page": str(PER_PAGE), "page": str(page), **query})
+            found: list[dict[str, Json]] = answer.document.get(collection) or []
+            for document in found:
+                yield Answer(document=document, server_time=answer.server_time)
+            page = page + 1 if (answer.document.get("meta") or {}).get("next") else None
+
+    def finder(
+        self,
+        path: str,
+        collection: str,
+        alike: Callable[[dict[str, Json]], bool],
+        *,
+        nameless: str = "",
+        **query: str,
+    ) -> Finder:
+        """Looks in a list for the one that is like the order and was made since. `nameless` is what nothing tells
+        from others of its kind: it cannot be looked for."""
+
+        async def find(since: datetime) -> dict[str, Json] | None:
+            if nameless:
+                raise PluginError(
+                    f"Metal API: POST {path}: nobody knows whether it was done, and {nameless} cannot be looked for: "
+                    "look in the project before you try again"
+                )
+            async for entry in self.entries(path, collection, **query):
+                if alike(entry.document) and made_since(entry, since):
+                    return entry.document
+            return None
+
+        return find
+
     async def put(self, path: str, body: Json) -> Answer:
         """Change something."""
         return await self._repeat("PUT", path, body)
@@ -107,26 +144,28 @@ class Client:
         """Change something; every PATCH of this API sets values, so that it may be repeated like a PUT."""
         return await self._repeat("PATCH", path, body)
 
-    async def act(self, path: str, body: Json) -> None:
+    async def act(self, path: str, body: Json = None) -> Answer:
         """Ask for an action that does no harm when asked for twice."""
-        await self._repeat("POST", path, body)
+        return await self._repeat("POST", path, body)
 
-    async def delete(self, path: str, body: Json = None) -> None:
-        """Remove something; that it is gone or never was ours to see is as good."""
+    async def delete(self, path: str, body: Json = None) -> bool:
+        """Remove something; that it is gone or never was ours to see is as good. Whether it was there."""
         try:
             await self._repeat("DELETE", path, body)
         except ApiError as error:
             if not isinstance(error, Gone) and error.status != 403:
                 raise
+            return False
+        return True
 
-    async def order(self, path: str, body: Json, find: Finder) -> dict[str, Json]:
+    async def order(self, path: str, body: Json, find: Finder, **query: str) -> dict[str, Json]:
         """Make something exactly once; `find` is asked whenever an answer leaves in doubt whether it was made."""
         since = datetime.now(timezone.utc)
         call = f"POST {path}"
         reason: Exception | None = None
         for attempt in range(self._settings.max_retries + 1):
             try:
-                return (await self._send("POST", path, body, {})).document
+                return (await self._send("POST", path, body, query)).document
             except _NotDone as error:
                 reason = error
                 await self._pause(attempt, error.wait)
@@ -198,16 +237,16 @@ class Client:
         return self._http
 
 
-def created_since(document: dict[str, Json], since: datetime, server_time: datetime | None) -> bool:
+def made_since(entry: Answer, since: datetime) -> bool:
     """Whether it was made after a time by our clock, told by the API's clock."""
     try:
-        created = datetime.fromisoformat(str(document.get("created_at", "")).replace("Z", "+00:00"))
+        created = datetime.fromisoformat(str(entry.document.get("created_at", "")).replace("Z", "+00:00"))
     except ValueError:
         return False
     if created.tzinfo is None:
         created = created.replace(tzinfo=timezone.utc)
     now = datetime.now(timezone.utc)
-    age = ((server_time or now) - created).total_seconds()
+    age = ((entry.server_time or now) - created).total_seconds()
     return age <= (now - since).total_seconds() + CLOCK_MARGIN_SECONDS
 
 

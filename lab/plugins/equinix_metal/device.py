@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.provider import CheckFailure, PropertyDiff, PropertyDiffKind
 
-from lab.plugins.base import EngineLog, InitFailed, NotInTheLab, PluginError
+from lab.plugins.base import EngineLog, PluginError
 from lab.plugins.equinix_metal.bridged import DEFAULT_TIMEOUT_SECONDS, Bridged, timeouts_meta
-from lab.plugins.equinix_metal.client import ApiError, Client, Gone, created_since
+from lab.plugins.equinix_metal.client import ApiError, Client, Gone
 from lab.plugins.equinix_metal.documents import change_body, device_state, normal_json, order_body
 from lab.plugins.equinix_metal.inputs import DEVICE, device_rules
-from lab.plugins.values import UNKNOWN, Json, plain_map, wrap_map
+from lab.plugins.equinix_metal.watch import Watch
+from lab.plugins.values import UNKNOWN, Json, plain_map
 
-INCLUDES = "project,metro,facility,hardware_reservation"
-FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 1.0, 2.0
+AGAIN_SECONDS = 1.0
+"""How long to wait before asking again for what was refused for the time being."""
 TELL_EVERY_SECONDS = 10.0
 ON_THE_WAY = ("queued", "provisioning", "post_provisioning", "reinstalling", "powering_on", "powering_off")
 LEAVING = ("deprovisioning", "failed", "deleted")
@@ -53,22 +53,24 @@ class Device(Bridged):
         "updated",
     )
     optional = ("hostname", "billingCycle")
+    spelt = ("metro", "storage")
     sensitive = ("rootPassword", "userData", "customData")
+    path = "/devices"
+    include = "project,metro,facility,hardware_reservation"
 
     def __init__(self, client: Client, log: EngineLog) -> None:
         super().__init__(DEVICE, client, log)
+        self._watch = Watch(client, self.include)
 
     def rules(self, inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
         """See `inputs.device_rules`."""
-        if inputs.get("waitForReservationDeprovision") is True and inputs.get("hardwareReservationId"):
-            raise NotInTheLab("equinix-metal", "the input waitForReservationDeprovision")
         return device_rules(inputs)
 
     def same(self, name: str, state: Mapping[str, Json], inputs: Mapping[str, Json]) -> bool:
         """A metro in capitals, a list of facilities that has the one the device is in, JSON spelt differently."""
         old, new = state.get(name), inputs.get(name)
         if name == "metro":
-            return not new or str(old).lower() == str(new).lower()
+            return not new or super().same(name, state, inputs)
         if name == "facilities":
             deployed = state.get("deployedFacility")
             return not new or deployed in new or ("any" in new and bool(deployed))
@@ -86,6 +88,9 @@ class Device(Bridged):
 
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
         """A device that failed cannot be repaired, only replaced."""
+        if not plain_map(request.old_state).get("terminationTime"):
+            # Terraform has no such value then, though it shows an empty one.
+            request.old_state = {name: it for name, it in request.old_state.items() if name != "terminationTime"}
         response = await super().diff(request)
         if plain_map(request.old_state).get("state") == "failed":
             response.changes = True
@@ -94,41 +99,20 @@ class Device(Bridged):
             response.detailed_diff["state"] = PropertyDiff(PropertyDiffKind.UPDATE_REPLACE, False)
         return response
 
-    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
+    async def make(self, inputs: Mapping[str, Json], request: api.CreateRequest) -> dict[str, Json]:
         """Order it and wait until it is active."""
-        if request.preview:
-            return api.CreateResponse("", self.preview(request.properties))
-        inputs = plain_map(request.properties)
         seconds = request.timeout or DEFAULT_TIMEOUT_SECONDS
-        inputs["__meta"] = timeouts_meta(seconds)
-        document = await self._order(inputs)
-        state = await self._active(request.urn, document, inputs, seconds)
-        return api.CreateResponse(document["id"], self.concealed(wrap_map(state)))
+        hostname, tags = inputs.get("hostname"), sorted(inputs.get("tags") or [])
+        path = f"/projects/{inputs['projectId']}/devices"
 
-    async def _order(self, inputs: Mapping[str, Json]) -> dict[str, Json]:
-        hostname, tags, project = inputs.get("hostname"), inputs.get("tags") or [], inputs["projectId"]
+        def alike(found: dict[str, Json]) -> bool:
+            same = found.get("hostname") == hostname and sorted(found.get("tags") or []) == tags
+            return same and found.get("state") not in LEAVING
 
-        async def find(since: datetime) -> dict[str, Json] | None:
-            if not hostname:
-                raise PluginError(
-                    f"the outcome of ordering a device in project {project} is not known, and without a hostname it "
-                    "cannot be looked for: look in the project before you try again"
-                )
-            page: Json = 1
-            while page:
-                answer = await self._client.get(
-                    f"/projects/{project}/devices", search=str(hostname), per_page="100", page=str(page)
-                )
-                devices: list[dict[str, Json]] = answer.document.get("devices") or []
-                for device in devices:
-                    alike = device.get("hostname") == hostname and sorted(device.get("tags") or []) == sorted(tags)
-                    gone = device.get("state") in LEAVING
-                    if alike and not gone and created_since(device, since, answer.server_time):
-                        return device
-                page = page + 1 if (answer.document.get("meta") or {}).get("next") else None
-            return None
-
-        return await self._client.order(f"/projects/{project}/devices", order_body(inputs), find)
+        nameless = "" if hostname else "a device without a hostname"
+        find = self._client.finder(path, "devices", alike, nameless=nameless, search=str(hostname))
+        document = await self._client.order(path, order_body(inputs), find)
+        return await self._active(request.urn, document, {**inputs, "__meta": timeouts_meta(seconds)}, seconds)
 
     async def _active(
         self, urn: str, document: dict[str, Json], known: Mapping[str, Json], seconds: float, *, again: bool = False
@@ -138,10 +122,9 @@ class Device(Bridged):
         latest = document
         try:
             started = time.monotonic()
-            told, pause = 0.0, FIRST_POLL_SECONDS
-            said = ""
+            told, said = 0.0, ""
             while True:
-                latest = (await self._client.get(f"/devices/{identifier}", include=INCLUDES)).document
+                latest = await self._watch.look(known["projectId"], identifier)
                 state = str(latest.get("state"))
                 waited = time.monotonic() - started
                 again = again and state == "active" and waited < REINSTALL_GRACE_SECONDS
@@ -157,17 +140,13 @@ class Device(Bridged):
                 if progress != said or waited - told >= TELL_EVERY_SECONDS:
                     said, told = progress, waited
                     await self._log.status(urn, f"{latest.get('hostname')}: {progress}, for {waited:.0f} s")
-                await asyncio.sleep(min(pause, max(seconds - waited, 0.05)))
-                pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
         except Gone:
             raise PluginError(f"{self._name(latest)} disappeared while it was waited for") from None
         except PluginError as error:
-            raise self._kept(latest, known, str(error)) from None
+            raise self.kept(device_state(latest, known), str(error)) from None
         except asyncio.CancelledError:
-            raise self._kept(latest, known, f"cancelled while waiting for {self._name(latest)}") from None
-
-    def _kept(self, document: Mapping[str, Json], known: Mapping[str, Json], reason: str) -> InitFailed:
-        return InitFailed(document["id"], self.concealed(wrap_map(device_state(document, known))), reason)
+            reason = f"cancelled while waiting for {self._name(latest)}"
+            raise self.kept(device_state(latest, known), reason) from None
 
     @staticmethod
     def _name(document: Mapping[str, Json]) -> str:
@@ -183,24 +162,14 @@ class Device(Bridged):
         bodies = [str(event.get("body") or event.get("type")) for event in events[:EVENTS_TOLD]]
         return f"; latest events: {'; '.join(bodies)}" if bodies else ""
 
-    async def fetch(self, identifier: str, known: Mapping[str, Json]) -> dict[str, Json] | None:
+    def describe(self, document: Mapping[str, Json], known: Mapping[str, Json]) -> dict[str, Json]:
         """See `Bridged`."""
-        try:
-            answer = await self._client.get(f"/devices/{identifier}", include=INCLUDES)
-        except Gone:
-            return None
-        return device_state(answer.document, {"__meta": timeouts_meta(DEFAULT_TIMEOUT_SECONDS), **known})
+        return device_state(document, {"__meta": timeouts_meta(DEFAULT_TIMEOUT_SECONDS), **known})
 
-    async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
-        """Change what can be changed, reinstall when its data changed, and wait until it is active (again)."""
-        olds = plain_map(request.olds)
-        news = {name: value for name, value in plain_map(request.news).items() if name not in request.ignore_changes}
-        ignored = {name: olds[name] for name in request.ignore_changes if name in olds}
-        inputs = {**news, **ignored}
-        if request.preview:
-            changed = {name: value for name, value in inputs.items() if name in DEVICE and name != "facilities"}
-            return api.UpdateResponse(self.concealed(wrap_map({**olds, **changed})))
-        path = f"/devices/{request.resource_id}"
+    async def change(self, request: api.UpdateRequest, olds: Mapping[str, Json], inputs: Mapping[str, Json]) -> None:
+        """Change what can be changed, and reinstall when its data changed; one that is not active (any more) is waited
+        for."""
+        path = f"{self.path}/{request.resource_id}"
         body = change_body(olds, inputs)
         if body:
             await self._client.put(path, body)
@@ -213,24 +182,34 @@ class Device(Bridged):
             }
             asked = {name: True for name, value in options.items() if value}
             await self._client.act(f"{path}/actions", {"type": "reinstall", **asked})
+        if not reinstalled and olds.get("state") == "active":
+            return
+        document = {"id": request.resource_id, "hostname": inputs.get("hostname") or olds.get("hostname")}
         known = {**inputs, "__meta": olds.get("__meta") or timeouts_meta(DEFAULT_TIMEOUT_SECONDS)}
-        document = (await self._client.get(path, include=INCLUDES)).document
         seconds = request.timeout or DEFAULT_TIMEOUT_SECONDS
-        state = await self._active(request.urn, document, known, seconds, again=reinstalled)
-        return api.UpdateResponse(self.concealed(wrap_map(state)))
+        await self._active(request.urn, document, known, seconds, again=reinstalled)
 
     async def delete(self, request: api.DeleteRequest) -> None:
-        """Release it and wait until the API no longer knows it; a device that is being installed is waited for."""
+        """Release it and wait until the API no longer knows it, and with `waitForReservationDeprovision` until its
+        hardware can be ordered again; a device that is being installed is waited for."""
         known = plain_map(request.properties)
-        path = f"/devices/{request.resource_id}"
-        force = bool(known.get("forceDetachVolumes"))
         deadline = time.monotonic() + (request.timeout or DEFAULT_TIMEOUT_SECONDS)
-        name = f"device {known.get('hostname')} ({request.resource_id})"
+        await self._release(request, known, deadline)
+        reservation = known.get("deployedHardwareReservationId")
+        if reservation and known.get("waitForReservationDeprovision"):
+            await self._provisionable(request.urn, reservation, deadline)
+
+    async def _release(self, request: api.DeleteRequest, known: Mapping[str, Json], deadline: float) -> None:
+        name, released = f"device {known.get('hostname')} ({request.resource_id})", False
         while True:
+            reason = "the API still knows it"
             try:
-                await self._client.delete(path, {"force_delete": force})
-                await self._client.get(path)
-                reason = "the API still knows it"
+                if not released:
+                    force = {"force_delete": bool(known.get("forceDetachVolumes"))}
+                    released = await self._client.delete(f"{self.path}/{request.resource_id}", force)
+                    if not released:
+                        return
+                await self._watch.look(known["projectId"], request.resource_id)
             except Gone:
                 return
             except ApiError as error:
@@ -239,7 +218,14 @@ class Device(Bridged):
                 if error.status != 422:
                     raise
                 reason = str(error)
+                await asyncio.sleep(AGAIN_SECONDS)
             if time.monotonic() >= deadline:
                 raise PluginError(f"{name} cannot be released: {reason}")
             await self._log.status(request.urn, f"{known.get('hostname')}: waiting until it is released ({reason})")
-            await asyncio.sleep(FIRST_POLL_SECONDS)
+
+    async def _provisionable(self, urn: str, reservation: str, deadline: float) -> None:
+        while not (await self._client.get(f"/hardware-reservations/{reservation}")).document.get("provisionable"):
+            if time.monotonic() >= deadline:
+                raise PluginError(f"hardware reservation {reservation} cannot be ordered from again yet: look at it")
+            await self._log.status(urn, f"waiting until hardware reservation {reservation} can be ordered from again")
+            await asyncio.sleep(AGAIN_SECONDS)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from zlib import crc32
 
 from lab.plugins.values import Json
 
@@ -86,19 +87,19 @@ def change_body(olds: Mapping[str, Json], news: Mapping[str, Json]) -> dict[str,
 def device_state(document: Mapping[str, Json], known: Mapping[str, Json]) -> dict[str, Json]:
     """The properties of a device. `known` are its inputs or its state before, for what the API does not tell."""
     addresses: list[dict[str, Json]] = document.get("ip_addresses") or []
-    facility = _of(document, "facility", "code")
+    facility = part(document, "facility", "code")
     state: dict[str, Json] = {name: known[name] for name in CARRIED if known.get(name) is not None}
     state.update(
         id=document["id"],
         hostname=document.get("hostname") or "",
-        plan=_of(document, "plan", "slug"),
-        operatingSystem=_of(document, "operating_system", "slug"),
-        projectId=_of(document, "project", "id")
-        or last_part(_of(document, "project", "href"))
+        plan=part(document, "plan", "slug"),
+        operatingSystem=part(document, "operating_system", "slug"),
+        projectId=part(document, "project", "id")
+        or last_part(part(document, "project", "href"))
         or known.get("projectId"),
         deployedFacility=facility,
         facilities=[facility] if facility else known.get("facilities") or [],
-        metro=_of(document, "metro", "code") or known.get("metro"),
+        metro=part(document, "metro", "code") or known.get("metro"),
         state=document.get("state") or "",
         billingCycle=document.get("billing_cycle") or "",
         locked=bool(document.get("locked")),
@@ -121,8 +122,8 @@ def device_state(document: Mapping[str, Json], known: Mapping[str, Json]) -> dic
     state.setdefault("terminationTime", "")
     state.setdefault("forceDetachVolumes", False)
     state.setdefault("waitForReservationDeprovision", False)
-    reservation = _of(document, "hardware_reservation", "id") or last_part(
-        _of(document, "hardware_reservation", "href")
+    reservation = part(document, "hardware_reservation", "id") or last_part(
+        part(document, "hardware_reservation", "href")
     )
     if reservation:
         state["deployedHardwareReservationId"] = reservation
@@ -134,7 +135,7 @@ def device_state(document: Mapping[str, Json], known: Mapping[str, Json]) -> dic
 def network_type(document: Mapping[str, Json]) -> str:
     """layer3, hybrid, layer2-bonded or layer2-individual, derived from bonds and addresses as the API's client does."""
     fixed = {"baremetal_0": "layer3", "baremetal_1": "layer3", "baremetal_1e": "hybrid"}
-    plan = _of(document, "plan", "slug")
+    plan = part(document, "plan", "slug")
     if plan in fixed:
         return fixed[plan]
     ports: list[dict[str, Json]] = document.get("network_ports") or []
@@ -144,6 +145,16 @@ def network_type(document: Mapping[str, Json]) -> str:
         return "hybrid"
     managed = any(entry.get("management") for entry in document.get("ip_addresses") or [])
     return "layer3" if managed else "layer2-bonded"
+
+
+def set_order(members: Iterable[Json]) -> list[Json]:
+    """Members in the order in which Terraform keeps sets; whole numbers are counted as such in whatever type."""
+
+    def hashed(member: Json) -> str:
+        text = str(int(member)) if isinstance(member, float) else str(member)
+        return str(crc32(f"{text};".encode()))
+
+    return sorted(members, key=hashed)
 
 
 def normal_json(text: str) -> str:
@@ -177,29 +188,81 @@ def block_state(document: Mapping[str, Json]) -> dict[str, Json]:
     state.update(
         type=f"{kind}_ipv{family}",
         quantity=1 << max(0, (32 if family == 4 else 64) - int(state["cidr"])),
-        projectId=last_part(_of(document, "project", "href")) or _of(document, "project", "id"),
-        facility=_of(document, "facility", "code"),
-        metro=str(_of(document, "metro", "code") or "").lower() or None,
+        projectId=last_part(part(document, "project", "href")) or part(document, "project", "id"),
+        facility=part(document, "facility", "code"),
+        metro=str(part(document, "metro", "code") or "").lower() or None,
         description=document.get("details") or None,
-        tags=document.get("tags") or [],
+        tags=set_order(document.get("tags") or []),
     )
     return {name: value for name, value in state.items() if value is not None}
 
 
 def attachment_state(document: Mapping[str, Json]) -> dict[str, Json]:
     """The properties of addresses that are assigned to a device."""
-    return {**address_state(document), "deviceId": last_part(_of(document, "assigned_to", "href")) or ""}
+    return {**address_state(document), "deviceId": last_part(part(document, "assigned_to", "href")) or ""}
 
 
 def session_state(document: Mapping[str, Json]) -> dict[str, Json]:
     """The properties of a BGP session."""
     return {
         "id": document["id"],
-        "deviceId": _of(document, "device", "id") or last_part(_of(document, "device", "href")) or "",
+        "deviceId": part(document, "device", "id") or last_part(part(document, "device", "href")) or "",
         "addressFamily": document.get("address_family") or "",
         "defaultRoute": bool(document.get("default_route")),
         "status": document.get("status") or "",
     }
+
+
+def key_state(document: Mapping[str, Json], known: Mapping[str, Json]) -> dict[str, Json]:
+    """The properties of an SSH key."""
+    owner = document.get("owner") or document.get("entity") or {}
+    href = str(owner.get("href") or "")
+    state: dict[str, Json] = {
+        "id": document["id"],
+        "name": document.get("label") or "",
+        "publicKey": document.get("key") or "",
+        "fingerprint": document.get("fingerprint") or "",
+        "created": document.get("created_at") or "",
+        "updated": document.get("updated_at") or "",
+        "ownerId": last_part(href) or "",
+    }
+    if "/projects/" in href:
+        state["projectId"] = state["ownerId"]
+    elif known.get("projectId"):
+        state["projectId"] = known["projectId"]
+    return state
+
+
+def project_state(document: Mapping[str, Json], known: Mapping[str, Json]) -> dict[str, Json]:
+    """The properties of a project, without its BGP configuration."""
+    payment = last_part(part(document, "payment_method", "href")) or known.get("paymentMethodId")
+    return {
+        "id": document["id"],
+        "name": document.get("name") or "",
+        "organizationId": last_part(part(document, "organization", "href")) or "",
+        "created": document.get("created_at") or "",
+        "updated": document.get("updated_at") or "",
+        "backendTransfer": bool(document.get("backend_transfer_enabled")),
+        **({"paymentMethodId": payment} if payment else {}),
+    }
+
+
+def bgp_config_state(document: Mapping[str, Json]) -> dict[str, Json]:
+    """A project's BGP configuration."""
+    return {
+        "deploymentType": document.get("deployment_type") or "",
+        "asn": document.get("asn") or 0,
+        "md5": document.get("md5") or "",
+        "status": document.get("status") or "",
+        "maxPrefix": document.get("max_prefix") or 0,
+    }
+
+
+def organization_state(document: Mapping[str, Json]) -> dict[str, Json]:
+    """The properties of an organization."""
+    told = {name: document.get(name) or "" for name in ("name", "description", "website", "twitter", "logo")}
+    dates = {"created": document.get("created_at") or "", "updated": document.get("updated_at") or ""}
+    return {"id": document["id"], **told, **dates}
 
 
 def _all_bonded(ports: list[dict[str, Json]], kind: str) -> bool:
@@ -247,8 +310,9 @@ def _access(addresses: list[dict[str, Json]], family: int, *, public: bool | Non
     return found[-1] if found else ""
 
 
-def _of(document: Mapping[str, Json], part: str, name: str) -> Json:
-    inner = document.get(part)
+def part(document: Mapping[str, Json], of: str, name: str) -> Json:
+    """A member of an object within; None where there is no such object."""
+    inner = document.get(of)
     return inner.get(name) if isinstance(inner, Mapping) else None
 
 

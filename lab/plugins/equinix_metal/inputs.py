@@ -104,6 +104,46 @@ BGP_SESSION: Mapping[str, Field] = {
     "defaultRoute": Field(kind="boolean", default=False, replace=True),
 }
 
+ORGANIZATION: Mapping[str, Field] = dict.fromkeys(("name", "description", "website", "twitter", "logo"), STRING)
+
+USER_API_KEY: Mapping[str, Field] = {
+    "description": Field(kind="string", required=True, replace=True),
+    "readOnly": Field(kind="boolean", required=True, replace=True),
+}
+
+PROJECT_API_KEY: Mapping[str, Field] = {**USER_API_KEY, "projectId": Field(kind="string", required=True, replace=True)}
+
+SPOT_MARKET_REQUEST: Mapping[str, Field] = {
+    "projectId": Field(kind="string", required=True, replace=True),
+    "devicesMin": Field(kind="integer", required=True, replace=True),
+    "devicesMax": Field(kind="integer", required=True, replace=True),
+    "maxBidPrice": Field(kind="number", required=True, replace=True),
+    "metro": REPLACING,
+    "facilities": Field(kind="list", element=STRING, replace=True),
+    "waitForDevices": Field(kind="boolean", replace=True),
+    "instanceParameters": Field(
+        kind="object",
+        required=True,
+        replace=True,
+        fields={
+            "hostname": Field(kind="string", required=True),
+            "plan": Field(kind="string", required=True),
+            "operatingSystem": Field(kind="string", required=True),
+            "billingCycle": Field(kind="string", required=True),
+            "userdata": STRING,
+            "customdata": STRING,
+            "ipxeScriptUrl": STRING,
+            "alwaysPxe": FLAG,
+            "description": STRING,
+            "features": Field(kind="list", element=STRING),
+            "locked": Field(kind="boolean"),
+            "projectSshKeys": Field(kind="list", element=STRING),
+            "userSshKeys": Field(kind="list", element=STRING),
+            "tags": Field(kind="list", element=STRING),
+        },
+    ),
+}
+
 IPXE_SCRIPT = re.compile(r"#!i?pxe", re.IGNORECASE)
 
 
@@ -117,19 +157,37 @@ def device_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
         yield CheckFailure("facilities", "facilities and metro exclude each other: give one of them")
     elif not metro and not facilities:
         yield CheckFailure("metro", "one of metro and facilities is required")
-    script, data = inputs.get("ipxeScriptUrl"), inputs.get("userData")
-    system = inputs.get("operatingSystem")
-    if system == "custom_ipxe" and not script and not data:
-        yield CheckFailure("ipxeScriptUrl", "operatingSystem custom_ipxe needs ipxeScriptUrl or userData")
-    if system == "custom_ipxe" and script and isinstance(data, str) and IPXE_SCRIPT.match(data):
-        yield CheckFailure("userData", "userData must not be an iPXE script when ipxeScriptUrl is given too")
-    if script and system not in ("custom_ipxe", UNKNOWN, None):
-        yield CheckFailure("ipxeScriptUrl", f"ipxeScriptUrl is only for operatingSystem custom_ipxe, not {system}")
+    yield from _boot_rules(inputs, "userData")
     if inputs.get("waitForReservationDeprovision") is True and not inputs.get("hardwareReservationId"):
         yield CheckFailure(
             "waitForReservationDeprovision", "waitForReservationDeprovision is only for a hardware reservation"
         )
     yield from _formats(inputs)
+
+
+def spot_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
+    """What holds between the inputs of a spot market request."""
+    if inputs.get("metro") and inputs.get("facilities"):
+        yield CheckFailure("facilities", "facilities and metro exclude each other: give one of them")
+    fewest, most = inputs.get("devicesMin"), inputs.get("devicesMax")
+    if isinstance(fewest, float) and isinstance(most, float) and fewest > most:
+        yield CheckFailure("devicesMin", f"devicesMin must be at most devicesMax ({int(most)}), not {int(fewest)}")
+    parameters = inputs.get("instanceParameters")
+    if isinstance(parameters, Mapping):
+        yield from _boot_rules(parameters, "userdata", "instanceParameters.")
+
+
+def _boot_rules(inputs: Mapping[str, Json], data_name: str, within: str = "") -> Iterator[CheckFailure]:
+    """What boots over iPXE needs a script, and only one."""
+    script, data = inputs.get("ipxeScriptUrl"), inputs.get(data_name)
+    url, system = f"{within}ipxeScriptUrl", inputs.get("operatingSystem")
+    if system == "custom_ipxe" and not script and not data:
+        yield CheckFailure(url, f"operatingSystem custom_ipxe needs {url} or {within}{data_name}")
+    if system == "custom_ipxe" and script and isinstance(data, str) and IPXE_SCRIPT.match(data):
+        place = f"{within}{data_name}"
+        yield CheckFailure(place, f"{place} must not be an iPXE script when {url} is given too")
+    if script and system not in ("custom_ipxe", UNKNOWN, None):
+        yield CheckFailure(url, f"{url} is only for operatingSystem custom_ipxe, not {system}")
 
 
 def block_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:

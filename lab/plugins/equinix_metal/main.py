@@ -6,16 +6,33 @@ from typing import NoReturn
 
 from pulumi.provider.experimental import provider as api
 
-from lab.plugins.base import EngineLog, StandIn, serve
-from lab.plugins.equinix_metal.bgp_neighbors import BGP_NEIGHBORS, bgp_neighbors
+from lab.plugins.base import EngineLog, Resource, StandIn, serve
+from lab.plugins.equinix_metal.api_key import ProjectApiKey, UserApiKey
 from lab.plugins.equinix_metal.bgp_session import BgpSession
 from lab.plugins.equinix_metal.client import Client
+from lab.plugins.equinix_metal.connection import Connection, VirtualCircuit
 from lab.plugins.equinix_metal.device import Device
-from lab.plugins.equinix_metal.inputs import CONFIGURATION, PROJECT_SSH_KEY, SSH_KEY, configuration_rules, settings_of
+from lab.plugins.equinix_metal.device_network_type import DeviceNetworkType
+from lab.plugins.equinix_metal.functions import FUNCTIONS
+from lab.plugins.equinix_metal.gateway import Gateway
+from lab.plugins.equinix_metal.inputs import (
+    CONFIGURATION,
+    PROJECT_API_KEY,
+    PROJECT_SSH_KEY,
+    SSH_KEY,
+    USER_API_KEY,
+    configuration_rules,
+    settings_of,
+)
 from lab.plugins.equinix_metal.ip_attachment import IpAttachment
+from lab.plugins.equinix_metal.organization import Organization
+from lab.plugins.equinix_metal.port import Port
+from lab.plugins.equinix_metal.port_vlan_attachment import PortVlanAttachment
 from lab.plugins.equinix_metal.project import Project
 from lab.plugins.equinix_metal.reserved_ip_block import ReservedIpBlock
+from lab.plugins.equinix_metal.spot_market_request import SpotMarketRequest
 from lab.plugins.equinix_metal.ssh_key import SshKey
+from lab.plugins.equinix_metal.vlan import Vlan
 from lab.plugins.fields import problems
 from lab.plugins.values import plain_map
 
@@ -31,18 +48,30 @@ class EquinixMetalPlugin(StandIn):
 
     def __init__(self, log: EngineLog) -> None:
         self._client = Client()
-        token = "equinix-metal:index/{}:{}".format
+        client = self._client
+        resources: dict[str, Resource] = {
+            "BgpSession": BgpSession(client, log),
+            "Connection": Connection(client, log),
+            "Device": Device(client, log),
+            "DeviceNetworkType": DeviceNetworkType(client, log),
+            "Gateway": Gateway(client, log),
+            "IpAttachment": IpAttachment(client, log),
+            "Organization": Organization(client, log),
+            "Port": Port(client, log),
+            "PortVlanAttachment": PortVlanAttachment(client, log),
+            "Project": Project(client, log),
+            "ProjectApiKey": ProjectApiKey(PROJECT_API_KEY, client, log),
+            "ProjectSshKey": SshKey(PROJECT_SSH_KEY, client, log),
+            "ReservedIpBlock": ReservedIpBlock(client, log),
+            "SpotMarketRequest": SpotMarketRequest(client, log),
+            "SshKey": SshKey(SSH_KEY, client, log),
+            "UserApiKey": UserApiKey(USER_API_KEY, client, log),
+            "VirtualCircuit": VirtualCircuit(client, log),
+            "Vlan": Vlan(client, log),
+        }
         super().__init__(
             "equinix-metal",
-            {
-                token("device", "Device"): Device(self._client, log),
-                token("project", "Project"): Project(self._client, log),
-                token("projectSshKey", "ProjectSshKey"): SshKey(PROJECT_SSH_KEY, self._client, log),
-                token("sshKey", "SshKey"): SshKey(SSH_KEY, self._client, log),
-                token("reservedIpBlock", "ReservedIpBlock"): ReservedIpBlock(self._client, log),
-                token("ipAttachment", "IpAttachment"): IpAttachment(self._client, log),
-                token("bgpSession", "BgpSession"): BgpSession(self._client, log),
-            },
+            {f"equinix-metal:index/{kind[0].lower()}{kind[1:]}:{kind}": made for kind, made in resources.items()},
         )
 
     async def check_config(self, request: api.CheckRequest) -> api.CheckResponse:
@@ -57,10 +86,9 @@ class EquinixMetalPlugin(StandIn):
         return api.ConfigureResponse(supports_preview=True)
 
     async def invoke(self, request: api.InvokeRequest) -> api.InvokeResponse:
-        """The one function of which the project makes use."""
-        if request.tok != BGP_NEIGHBORS:
-            return await super().invoke(request)
-        return await bgp_neighbors(self._client, request.args)
+        """See `functions`."""
+        function = FUNCTIONS.get(request.tok)
+        return await (function.invoke(self._client, request.args) if function else super().invoke(request))
 
     async def close(self) -> None:
         """See `StandIn`."""

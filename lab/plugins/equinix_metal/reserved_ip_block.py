@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.provider import CheckFailure
 
-from lab.plugins.base import EngineLog, InitFailed, PluginError
-from lab.plugins.equinix_metal.bridged import Unchanging
-from lab.plugins.equinix_metal.client import Client, Gone, created_since
-from lab.plugins.equinix_metal.documents import block_state
+from lab.plugins.base import EngineLog, PluginError
+from lab.plugins.equinix_metal.bridged import Bridged
+from lab.plugins.equinix_metal.client import Client, Finder
+from lab.plugins.equinix_metal.documents import block_state, set_order
 from lab.plugins.equinix_metal.inputs import RESERVED_IP_BLOCK, block_rules
-from lab.plugins.values import Json, plain_map, wrap_map
+from lab.plugins.values import Json
 
 PENDING = "pending"
 """The state of a block that somebody at Equinix Metal has to approve first."""
 
 
-class ReservedIpBlock(Unchanging):
+class ReservedIpBlock(Bridged):
     """`equinix-metal:index/reservedIpBlock:ReservedIpBlock`."""
 
     computed = (
@@ -36,6 +35,8 @@ class ReservedIpBlock(Unchanging):
         "public",
     )
     optional = ("facility",)
+    sets = ("tags",)
+    path = "/ips"
 
     def __init__(self, client: Client, log: EngineLog) -> None:
         super().__init__(RESERVED_IP_BLOCK, client, log)
@@ -45,67 +46,41 @@ class ReservedIpBlock(Unchanging):
         return block_rules(inputs)
 
     def same(self, name: str, state: Mapping[str, Json], inputs: Mapping[str, Json]) -> bool:
-        """A metro in capitals, or only given or only told for a block of a facility; tags in another order."""
-        old, new = state.get(name), inputs.get(name)
-        if name == "metro":
-            return str(old or "").lower() == str(new or "").lower() or bool(state.get("facility") and not (old and new))
-        if name == "tags":
-            return sorted(old or []) == sorted(new or [])
-        return False
+        """A metro that is only given or only told for a block of a facility."""
+        half = bool(state.get("facility")) and not (state.get("metro") and inputs.get("metro"))
+        return super().same(name, state, inputs) or (name == "metro" and half)
 
-    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
+    async def make(self, inputs: Mapping[str, Json], request: api.CreateRequest) -> dict[str, Json]:
         """Reserve it."""
-        if request.preview:
-            return api.CreateResponse("", self.preview(request.properties))
-        inputs = plain_map(request.properties)
-        document = await self._client.order(
-            f"/projects/{inputs['projectId']}/ips", _body(inputs), lambda since: self._find(inputs, since)
-        )
+        path = f"/projects/{inputs['projectId']}/ips"
+        document = await self._client.order(path, _body(inputs), self._finder(path, inputs))
         state = block_state(document)
         if document.get("state") == PENDING:
-            reason = (
-                f"block {document['id']} of {int(inputs['quantity'])} addresses waits for approval by Equinix Metal"
-            )
-            raise InitFailed(document["id"], wrap_map(state), reason)
-        return api.CreateResponse(document["id"], wrap_map(state))
+            reason = f"block {state['id']} of {int(inputs['quantity'])} addresses waits for approval by Equinix Metal"
+            raise self.kept(state, reason)
+        return state
 
-    async def _find(self, inputs: Mapping[str, Json], since: datetime) -> dict[str, Json] | None:
+    def _finder(self, path: str, inputs: Mapping[str, Json]) -> Finder:
         """A block like this one, made since: blocks have no names, so description and tags must tell them apart."""
-        project = inputs["projectId"]
-        if not inputs.get("description") and not inputs.get("tags"):
-            raise PluginError(
-                f"the outcome of reserving addresses in project {project} is not known, and without description and "
-                "tags the block cannot be looked for: look in the project before you try again"
-            )
         wanted = {**inputs, "metro": str(inputs.get("metro") or "").lower() or None}
-        page: Json = 1
-        while page:
-            answer = await self._client.get(f"/projects/{project}/ips", per_page="250", page=str(page))
-            blocks: list[dict[str, Json]] = answer.document.get("ip_addresses") or []
-            for block in blocks:
-                state = block_state(block)
-                alike = all(
-                    state.get(name) == wanted.get(name) or self.same(name, state, wanted)
-                    for name in ("type", "quantity", "metro", "facility", "description", "tags")
-                )
-                if alike and created_since(block, since, answer.server_time):
-                    return block
-            page = page + 1 if (answer.document.get("meta") or {}).get("next") else None
-        return None
+        wanted["tags"] = set_order(inputs.get("tags") or [])
 
-    async def fetch(self, identifier: str, known: Mapping[str, Json]) -> dict[str, Json] | None:
-        """See `Bridged`; a block that still waits for approval cannot be used."""
-        try:
-            document = (await self._client.get(f"/ips/{identifier}")).document
-        except Gone:
-            return None
+        def alike(document: dict[str, Json]) -> bool:
+            state = block_state(document)
+            return all(
+                state.get(name) == wanted.get(name) or self.same(name, state, wanted)
+                for name in ("type", "quantity", "metro", "facility", "description", "tags")
+            )
+
+        marked = inputs.get("description") or inputs.get("tags")
+        nameless = "" if marked else "a block without description and tags"
+        return self._client.finder(path, "ip_addresses", alike, nameless=nameless)
+
+    def describe(self, document: Mapping[str, Json], known: Mapping[str, Json]) -> dict[str, Json]:
+        """A block that still waits for approval cannot be used."""
         if document.get("state") == PENDING:
-            raise PluginError(f"block {identifier} still waits for approval by Equinix Metal")
+            raise PluginError(f"block {document['id']} still waits for approval by Equinix Metal")
         return block_state(document)
-
-    async def delete(self, request: api.DeleteRequest) -> None:
-        """Release it; the API refuses while addresses of it are assigned."""
-        await self._client.delete(f"/ips/{request.resource_id}")
 
 
 def _body(inputs: Mapping[str, Json]) -> dict[str, Json]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from provider import boot_tree
@@ -13,6 +12,7 @@ from provider.platforms.local_vm import domain
 from provider.platforms.local_vm.domain import Mark, VmSpec
 from provider.platforms.local_vm.inputs import MachineId
 from provider.platforms.local_vm.virsh import Virsh
+from provider.status import Say, silent
 
 _FROM_STDIN = "/dev/stdin"
 
@@ -30,17 +30,13 @@ class _Found:
         return self.mark is not None and self.mark.script == script
 
 
-async def _silent(text: str) -> None:
-    return
-
-
 class LocalVm:
     """One virtual machine. It is made paused, and goes on once its script is there: libvirt refuses before we write."""
 
-    def __init__(self, settings: Settings, say: Callable[[str], Awaitable[None]] | None = None) -> None:
+    def __init__(self, settings: Settings, say: Say | None = None) -> None:
         """`say` takes remarks for the user."""
         self._settings = settings
-        self._say = say or _silent
+        self._say = say or silent
         self._virsh = Virsh(settings.libvirt_uri)
 
     async def __aenter__(self) -> LocalVm:
@@ -144,10 +140,5 @@ class LocalVm:
             id=str(machine_id),
             hostname=machine_id.domain,
             state="active",
-            tags=(),
-            public_ipv4=None,
-            private_ipv4=None,
-            public_ipv6=None,
             console=f"virsh --connect {self._virsh.uri} console {machine_id.domain}",
-            progress=None,
         )

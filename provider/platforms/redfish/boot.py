@@ -19,7 +19,8 @@ from provider.errors import RemoteError
 from provider.platforms.redfish import boot_order, quirks
 from provider.platforms.redfish.connection import Connection, Refused
 from provider.platforms.redfish.inventory import power
-from provider.platforms.redfish.power import Patience, Say
+from provider.platforms.redfish.power import Patience
+from provider.status import Say
 
 ONCE, EVERY_TIME, ORDER = "Once", "Continuous", "boot order"
 _TARGETS = {"pxe": "Pxe", "uefi-http": "UefiHttp", "virtual-media": "Cd"}

@@ -11,14 +11,11 @@ from provider.platforms.redfish.connection import Connection
 from provider.platforms.redfish.ids import MachineId
 from provider.platforms.redfish.inventory import Inventory
 from provider.platforms.redfish.lending import LentServer
-from provider.platforms.redfish.power import Patience, Say
+from provider.platforms.redfish.power import Patience
+from provider.status import Say, silent
 
 _asked: set[tuple[str, str]] = set()
 """Addresses and machines which this process sent to the network, and not back to their disks yet."""
-
-
-async def _silent(text: str) -> None:
-    return
 
 
 def _lent(machine_id: str) -> str:
@@ -37,7 +34,7 @@ class Redfish:
     ) -> None:
         """`say` takes remarks for the user; `timeout` is how long a call may be repeated, in seconds."""
         self._settings = settings
-        self._say = say or _silent
+        self._say = say or silent
         self._patience = patience or Patience()
         self._timeout = timeout
         self._connections: dict[tuple[str, str | None], Connection] = {}

@@ -60,12 +60,7 @@ def machine(machine_id: MachineId, power: str, console: str) -> Machine:
         id=str(machine_id),
         hostname=machine_id.server,
         state="active" if power == "On" else "provisioning",
-        tags=(),
-        public_ipv4=None,
-        private_ipv4=None,
-        public_ipv6=None,
         console=console,
-        progress=None,
     )
 
 

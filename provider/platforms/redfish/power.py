@@ -10,9 +10,8 @@ from provider.backoff import Backoff
 from provider.errors import RemoteError
 from provider.platforms.redfish.connection import Connection, Refused
 from provider.platforms.redfish.inventory import power
+from provider.status import Say
 
-Say = Callable[[str], Awaitable[None]]
-"""Takes a remark for the user."""
 _ON = ("On", "ForceOn")
 _AT_ONCE = ("ForceRestart", "PowerCycle")
 _LONGEST_PAUSE = 3.0

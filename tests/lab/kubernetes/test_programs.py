@@ -88,5 +88,17 @@ def test_a_lab_that_loses_it_says_so_but_does_not_lose_clusters(
     assert "the real one cannot run: there is no Go" in control.prepare_kubernetes(layout, without)
     assert not layout.api_servers.exists()
     layout.kubernetes.mkdir()
-    with pytest.raises(LabError, match=r"cannot run any more: there is no Go; run `make setup`"):
+    with pytest.raises(LabError, match=r"the real one cannot run: there is no Go; run `make setup`"):
         control.prepare_kubernetes(layout, without)
+
+
+def test_a_lab_may_do_without_it(complete: Path) -> None:
+    layout = Layout.of(complete / "lab")
+    layout.make()
+    layout.ca.write_text("a certificate")
+    known = facts.ensure(layout, "simulated", Path("/none"), real_kubernetes=False)
+    assert known.kubernetes is None
+    assert "says lab.kubernetes: small" in control.prepare_kubernetes(layout, known, asked_for=False)
+    layout.kubernetes.mkdir()
+    with pytest.raises(LabError, match=r"have a real Kubernetes API, and the stack file says .* leave that out, or"):
+        control.prepare_kubernetes(layout, known, asked_for=False)

@@ -127,9 +127,11 @@ async def refuses_connections(address: str, seconds: float = 20) -> None:
     while True:
         try:
             _, writer = await asyncio.open_connection(host, int(port))
+            writer.close()
         except ConnectionRefusedError:
             return
-        writer.close()
+        except ConnectionResetError:
+            pass  # closed while we came
         assert asyncio.get_running_loop().time() < deadline, f"{address} still listens"
         await asyncio.sleep(0.2)
 

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.machines.libvirt import PROGRAMS
 from lab.node_image import ensure
-
-ROOT = Path(__file__).resolve().parents[3]
-NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+from tests.lab.libvirt.namespaces import observed, require
 
 pytestmark = pytest.mark.libvirt
 
@@ -23,26 +16,9 @@ pytestmark = pytest.mark.libvirt
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What became of the three machines of `boots`; they boot once."""
-    missing = [
-        name for name in (*PROGRAMS, "apt-get") if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None
-    ]
-    if missing:
-        pytest.skip(f"libvirt machines need {', '.join(missing)}")
-    if subprocess.run([*NAMESPACES, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("libvirt machines need namespaces, which this system refuses")
+    require(programs=["apt-get"])
     ensure()  # out here, where the package registries are
-    state = tmp_path_factory.mktemp("boots")
-    result = subprocess.run(
-        # The shell is init there: QEMU's daemons need somebody to reap them.
-        [*NAMESPACES, "sh", "-c", '"$@"; exit $?', "init", sys.executable, "-m", "tests.lab.libvirt.boots", str(state)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return observed("boots", tmp_path_factory.mktemp("boots"), seconds=600)
 
 
 def test_a_machine_becomes_what_its_ignition_says(seen: dict[str, Any]) -> None:

@@ -3,19 +3,13 @@ and without, anew and over what is there."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.machines.libvirt import PROGRAMS
 from lab.machines.libvirt_domain import OVMF
 from lab.node_image import ensure
-from tests.lab.libvirt.test_boot import NAMESPACES, ROOT
+from tests.lab.libvirt.namespaces import observed, require
 
 pytestmark = pytest.mark.libvirt
 BIOS, UEFI = 0, 1
@@ -24,37 +18,10 @@ BIOS, UEFI = 0, 1
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What became of the two machines of `installs`; they are installed once."""
-    missing = [
-        name for name in (*PROGRAMS, "apt-get") if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None
-    ]
-    missing += [path for path in OVMF if not Path(path).exists()]
-    if missing:
-        pytest.skip(f"libvirt machines need {', '.join(missing)}")
-    if subprocess.run([*NAMESPACES, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("libvirt machines need namespaces, which this system refuses")
+    require(programs=["apt-get"], files=OVMF)
     if not ensure().installer:  # out here, where the package registries are
         pytest.skip("there is no cargo here to build coreos-installer with")
-    state = tmp_path_factory.mktemp("installs")
-    result = subprocess.run(
-        [
-            *NAMESPACES,
-            "sh",
-            "-c",
-            '"$@"; exit $?',
-            "init",
-            sys.executable,
-            "-m",
-            "tests.lab.libvirt.installs",
-            str(state),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return observed("installs", tmp_path_factory.mktemp("installs"), seconds=900)
 
 
 @pytest.fixture(params=[BIOS, UEFI], ids=["bios", "uefi"])

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.machines.libvirt import PROGRAMS
-from tests.lab.libvirt.test_boot import NAMESPACES, ROOT
+from tests.lab.libvirt.namespaces import observed, require
 
 pytestmark = pytest.mark.libvirt
 
@@ -21,32 +15,8 @@ pytestmark = pytest.mark.libvirt
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What `orders` saw."""
-    missing = [name for name in PROGRAMS if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None]
-    if missing:
-        pytest.skip(f"libvirt machines need {', '.join(missing)}")
-    if subprocess.run([*NAMESPACES, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("libvirt machines need namespaces, which this system refuses")
-    state: Path = tmp_path_factory.mktemp("orders")
-    result = subprocess.run(
-        [
-            *NAMESPACES,
-            "sh",
-            "-c",
-            '"$@"; exit $?',
-            "init",
-            sys.executable,
-            "-m",
-            "tests.lab.libvirt.orders",
-            str(state),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    require()
+    return observed("orders", tmp_path_factory.mktemp("orders"), seconds=120)
 
 
 def test_every_reset_asks_what_to_boot(seen: dict[str, Any]) -> None:

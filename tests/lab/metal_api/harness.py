@@ -14,14 +14,16 @@ import asyncssh
 import httpx
 
 from lab.machines.base import BackendError, BootOrder, MachineSpec, network_only
+from lab.metal_api.application import api
+from lab.metal_api.devices.models import Device
+from lab.metal_api.devices.provisioning import Pace, Provisioner
 from lab.metal_api.metadata import metadata_app
 from lab.metal_api.middleware import RequestLog
-from lab.metal_api.provisioning import Pace, Provisioner
+from lab.metal_api.records import Table
 from lab.metal_api.routing import Routing
 from lab.metal_api.sources import Chance
 from lab.metal_api.state import Account, Identity
 from lab.metal_api.store import Store
-from lab.metal_api.urls import api
 from lab.network.bgp import RouterError, Routes, Seen
 
 IDENTITY = Identity(
@@ -29,6 +31,7 @@ IDENTITY = Identity(
     organization_id="22222222-2222-4222-8222-222222222222",
     project_id="11111111-1111-4111-8111-111111111111",
 )
+SAVED = "account.jsonl"
 PROJECT = f"/metal/v1/projects/{IDENTITY.project_id}"
 PUBLIC_KEY = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
 ORDER: dict[str, Any] = {
@@ -133,6 +136,13 @@ class World:
     store: Store
     log: RequestLog
     client: httpx.AsyncClient
+    loop: asyncio.AbstractEventLoop | None = None
+    """Of a world that lives in a thread of its own."""
+
+    @property
+    def devices(self) -> Table[Device]:
+        """All devices, by id."""
+        return self.account.table(Device)
 
     def machine(self, address: str) -> httpx.AsyncClient:
         """A client of the metadata service, seen from `address`."""
@@ -150,6 +160,19 @@ class World:
         answer = await self.client.get(f"/metal/v1/devices/{identity}")
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    def inside(self, work: Callable[[], None]) -> None:
+        """Do something where the world lives, asked from another thread."""
+        assert self.loop is not None
+
+        async def run() -> None:
+            work()
+
+        asyncio.run_coroutine_threadsafe(run(), self.loop).result(10)
+
+    def elapse(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.time += timedelta(seconds=seconds)
 
     def boots(self, identity: str) -> tuple[str, ...]:
         """What a machine that resets itself now would boot."""
@@ -177,15 +200,12 @@ async def world(directory: Path, *, token: str = IDENTITY.token) -> AsyncGenerat
     clock = FakeClock()
     account = Account(IDENTITY, clock, Chance(7))
     machines = FakeMachines()
-    store = Store(directory / "account.json", account.snapshot)
+    store = Store(directory / SAVED, account.tables)
     provisioner = Provisioner(account, machines, Pace())
-    saved = store.load()
-    if saved is not None:
-        account.restore(saved)
-    account.changed = store.touch
+    store.load()
     router = FakeRouter()
     routing = Routing(account, router)
-    account.rerouted = routing.touch
+    account.routes_changed = routing.touch
     await routing.start()
     log = RequestLog()
     transport = httpx.ASGITransport(api(account, provisioner, store, log, routing))
@@ -196,4 +216,4 @@ async def world(directory: Path, *, token: str = IDENTITY.token) -> AsyncGenerat
         finally:
             await provisioner.close()
             await routing.close()
-            await store.close()
+            store.close()

@@ -33,7 +33,7 @@ def test_a_missing_device_is_what_the_terraform_provider_takes_as_gone(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/metal/v1/virtual-circuits/x"), ("POST", "/metal/v1/user"), ("GET", "/elsewhere")]
+    ("method", "path"), [("GET", "/metal/v1/vrfs/x"), ("POST", "/metal/v1/user"), ("GET", "/elsewhere")]
 )
 def test_what_is_not_implemented_says_so_and_is_counted(tmp_path: Path, method: str, path: str) -> None:
     async def run() -> None:
@@ -104,7 +104,44 @@ def test_a_wrong_order_is_unprocessable(tmp_path: Path, change: dict[str, Any], 
         async with world(tmp_path) as lab:
             answer = await lab.client.post(f"{PROJECT}/devices", json={**ORDER, **change})
             assert (answer.status_code, answer.json()) == (422, {"errors": [message]})
-            assert not lab.account.devices
+            assert not lab.devices
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "message"),
+    [
+        ("{", 400, "Invalid JSON in the request body"),
+        (b"\xff", 400, "Invalid JSON in the request body"),
+        ('{"name": "\\ud800"}', 400, "Invalid JSON in the request body"),
+        ('{"name": NaN}', 400, "Invalid JSON in the request body"),
+        pytest.param("[" * 100_000, 400, "Invalid JSON in the request body", id="deep"),
+        ("[]", 422, "The request body must be a JSON object"),
+        ('"name"', 422, "The request body must be a JSON object"),
+        ("", 422, "Name can't be blank"),
+        ('{"name": 1e999}', 400, "Invalid JSON in the request body"),
+        ('{"name": 1.5}', 422, "Name must be a string"),
+        ('{"name": "n", "customdata": "{\\"a\\": NaN}"}', 422, "Customdata must be a JSON object"),
+    ],
+)
+def test_what_is_no_json_object_is_refused(tmp_path: Path, content: str | bytes, status: int, message: str) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            answer = await lab.client.post("/metal/v1/projects", content=content)
+            assert (answer.status_code, answer.json()) == (status, {"errors": [message]})
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("number", ["true", '"1"', "1.5"])
+def test_a_number_is_one_and_whole_where_it_counts(tmp_path: Path, number: str) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            content = f'{{"metro": "da", "servers": {number}}}'
+            answer = await lab.client.put("/lab/capacity", content=content)
+            assert answer.status_code == 422
+            assert answer.json()["errors"][0].startswith("Servers ")
 
     asyncio.run(run())
 
@@ -124,7 +161,12 @@ def test_custom_ipxe_needs_a_script_and_all_problems_come_at_once(tmp_path: Path
 
 @pytest.mark.parametrize(
     "change",
-    [{"operating_system": "debian_12"}, {"hardware_reservation_id": "next-available"}, {"spot_instance": True}],
+    [
+        {"operating_system": "debian_12"},
+        {"features": ["tpm"]},
+        {"ip_addresses": [{"address_family": 6, "public": True}]},
+        {"ip_addresses": [{"address_family": 4, "public": False}]},
+    ],
 )
 def test_what_the_lab_cannot_make_is_refused_not_ignored(tmp_path: Path, change: dict[str, Any]) -> None:
     async def run() -> None:
@@ -177,9 +219,9 @@ def test_projects_and_keys_live_and_go(tmp_path: Path) -> None:
             assert bad.json() == {"errors": ["Key is invalid"]}
             await lab.client.post(f"{path}/devices", json=ORDER)
             assert (await lab.client.delete(path)).status_code == 422
-            for device in list(lab.account.devices):
+            for device in list(lab.devices):
                 await lab.client.delete(f"/metal/v1/devices/{device}")
-            await lab.until(lambda: not lab.account.devices)
+            await lab.until(lambda: not lab.devices)
             assert (await lab.client.delete(path)).status_code == 204
             assert (await lab.client.get(path)).status_code == 404
             assert (await lab.client.get(made.json()["href"])).status_code == 404

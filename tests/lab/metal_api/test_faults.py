@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from lab.metal_api import faults, wire
-from lab.metal_api.urls import api
+from lab.metal_api.application import api
+from lab.metal_api.devices.models import Device
 from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, World, world
 
 
@@ -41,8 +42,43 @@ def test_a_status_strikes_as_often_as_it_was_told(tmp_path: Path) -> None:
             for _ in range(2):
                 refused = await lab.client.post(f"{PROJECT}/devices", json=ORDER)
                 assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
-            assert not lab.account.devices
+            assert not lab.devices
             await lab.order()
+
+    asyncio.run(run())
+
+
+def test_each_call_is_struck_once_and_its_repetition_is_not(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            fault = {"kind": "status", "status": 500, "each": True}
+            assert (await lab.client.post("/lab/faults", json=fault)).status_code == 201
+            orders = [{**ORDER, "hostname": name} for name in ("one", "two")]
+            statuses = [
+                (await lab.client.post(f"{PROJECT}/devices", json=order)).status_code for order in [*orders, *orders]
+            ]
+            assert statuses == [500, 500, 201, 201]
+            listings = [
+                (await lab.client.get(f"{PROJECT}/devices{query}")).status_code for query in ("", "?page=1", "")
+            ]
+            assert listings == [500, 500, 200]
+            told = (await lab.client.get("/lab/faults")).json()["faults"][0]
+            assert told["hits"] == len(set(told["calls"])) == 4
+            refused = await lab.client.post("/lab/faults", json={**fault, "count": 2})
+            assert refused.status_code == 422 and "each" in refused.text
+
+    asyncio.run(run())
+
+
+def test_a_call_can_hang_before_and_after_the_deed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab, on_loopback(lab) as client:
+            for when, made in (("before", 0), ("after", 1)):
+                await client.delete("/lab/faults")
+                await client.post("/lab/faults", json={"kind": "hang", "seconds": 0.01, "when": when})
+                with pytest.raises(httpx.TransportError):
+                    await client.post(f"{PROJECT}/devices", json=ORDER)
+                assert len(lab.account.table(Device)) == made
 
     asyncio.run(run())
 
@@ -52,7 +88,7 @@ def test_an_answer_can_be_lost_after_the_deed(tmp_path: Path) -> None:
         async with world(tmp_path) as lab:
             await lab.client.post("/lab/faults", json={"kind": "status", "status": 502, "when": "after"})
             assert (await lab.client.post(f"{PROJECT}/devices", json=ORDER)).status_code == 502
-            assert len(lab.account.devices) == 1
+            assert len(lab.devices) == 1
 
     asyncio.run(run())
 

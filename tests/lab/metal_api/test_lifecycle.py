@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.lab.metal_api.harness import PROJECT, PUBLIC_KEY, world
+from lab.metal_api.devices.models import set_state
+from tests.lab.metal_api.harness import PROJECT, PUBLIC_KEY, SAVED, world
 
 
 def test_a_device_is_active_when_its_script_was_served(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_deletion_takes_a_moment_and_frees_the_addresses(tmp_path: Path) -> None
             second = await lab.order()
             assert second["ip_addresses"][0]["address"] == "198.51.100.3"
             lab.clock.runs.set()
-            await lab.until(lambda: device["id"] not in lab.account.devices)
+            await lab.until(lambda: device["id"] not in lab.devices)
             assert ("delete", device["id"]) in lab.machines.calls
             assert ("power_on", device["id"]) not in lab.machines.calls
             assert (await lab.client.get(path)).status_code == 404
@@ -72,7 +72,7 @@ def test_power_actions(tmp_path: Path) -> None:
             await lab.booted(device["id"])
             lab.clock.runs.clear()
             assert (await lab.client.post(actions, json={"type": "power_off"})).status_code == 202
-            record = lab.account.devices[device["id"]]
+            record = lab.devices[device["id"]]
             assert record.state == "powering_off"
             lab.clock.runs.set()
             await lab.until(lambda: record.state == "inactive")
@@ -113,7 +113,7 @@ def test_a_device_that_boots_its_disk_is_active_without_a_script(tmp_path: Path,
         async with world(tmp_path) as lab:
             device = await lab.order(always_pxe=always_pxe)
             await lab.booted(device["id"])
-            record, actions = lab.account.devices[device["id"]], f"/metal/v1/devices/{device['id']}/actions"
+            record, actions = lab.devices[device["id"]], f"/metal/v1/devices/{device['id']}/actions"
             await lab.client.post(actions, json={"type": "power_off"})
             await lab.until(lambda: record.state == "inactive")
             lab.machines.calls.clear()
@@ -138,7 +138,7 @@ def test_reinstallation(tmp_path: Path) -> None:
             lab.machines.calls.clear()
             lab.clock.runs.clear()
             assert (await lab.client.post(f"{path}/actions", json=gentle)).status_code == 202
-            record = lab.account.devices[device["id"]]
+            record = lab.devices[device["id"]]
             assert (record.state, lab.boots(device["id"])) == ("reinstalling", ("network",))
             assert (await lab.client.post(f"{path}/actions", json=gentle)).status_code == 422
             lab.clock.runs.set()
@@ -170,16 +170,16 @@ def test_what_a_reinstallation_wipes(tmp_path: Path, asked: dict[str, bool], wip
             serials = tuple(disk.serial for disk in lab.machines.specs[device["id"]].disks)
             actions = f"/metal/v1/devices/{device['id']}/actions"
             await lab.client.post(actions, json={"type": "power_off"})
-            await lab.until(lambda: lab.account.devices[device["id"]].state == "inactive")
+            await lab.until(lambda: lab.devices[device["id"]].state == "inactive")
             offered = (await lab.device(device["id"]))["actions"]
             assert {"type": "reinstall", "name": "Reinstall"} in offered
             assert (await lab.client.post(actions, json={"type": "reinstall", **asked})).status_code == 202
-            as_killed = (tmp_path / "account.json").read_text()
+            as_killed = (tmp_path / SAVED).read_text()
             await lab.until(lambda: bool(lab.machines.blanked))
             assert lab.machines.blanked == [serials[:wiped]]
         after = tmp_path / "after"
         after.mkdir()
-        (after / "account.json").write_text(as_killed)
+        (after / SAVED).write_text(as_killed)
         async with world(after) as lab:
             await lab.provisioner.resume()
             assert (await lab.booted(device["id"]))["state"] == "active"
@@ -220,7 +220,7 @@ def test_a_back_end_that_cannot_fails_the_device(tmp_path: Path) -> None:
         async with world(tmp_path) as lab:
             lab.machines.refuse = "no memory left"
             device = await lab.order()
-            await lab.until(lambda: lab.account.devices[device["id"]].state == "failed")
+            await lab.until(lambda: lab.devices[device["id"]].state == "failed")
             events = (await lab.client.get(f"/metal/v1/devices/{device['id']}/events")).json()["events"]
             assert events[0]["body"] == "lab-worker-0 failed: no memory left"
 
@@ -236,10 +236,10 @@ def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
             queued, running = await lab.order(hostname="queued"), await lab.order(hostname="running")
             await lab.booted(running["id"])
             await lab.client.post("/lab/faults", json={"kind": "never_boots", "match": {"hostname": "x"}})
-            as_killed = json.loads((tmp_path / "account.json").read_text())
+            as_killed = (tmp_path / SAVED).read_text()
         after = tmp_path / "after"
         after.mkdir()
-        (after / "account.json").write_text(json.dumps(as_killed))
+        (after / SAVED).write_text(as_killed)
         async with world(after) as lab:
             await lab.provisioner.resume()
             await lab.until(lambda: len(lab.machines.specs) == 2)
@@ -251,10 +251,24 @@ def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_device_that_was_about_to_be_switched_on_is_after_a_restart(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            lab.clock.runs.clear()
+            device = lab.devices[(await lab.order())["id"]]
+            set_state(lab.account, device, "provisioning")
+        async with world(tmp_path) as lab:
+            await lab.provisioner.resume()
+            assert (await lab.booted(device.id))["state"] == "active"
+
+    asyncio.run(run())
+
+
 def test_the_inventory_is_empty_when_nothing_is_left(tmp_path: Path) -> None:
     async def run() -> None:
         async with world(tmp_path) as lab:
-            kinds = ("devices", "ssh_keys", "projects", "reservations", "bgp_sessions", "faults")
+            kinds = ["devices", "ssh_keys", "projects", "reservations", "bgp_sessions", "faults", "virtual_networks"]
+            kinds += ["gateways", "spot_market_requests", "interconnections", "virtual_circuits"]
             empty: dict[str, list[str]] = {kind: [] for kind in kinds}
             assert (await lab.client.get("/lab/inventory")).json() == empty
             lab.clock.runs.clear()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lab.metal_api.bgp.models import BgpConfig, BgpSession
+from lab.metal_api.ips.models import Reservation
 from lab.network.bgp import Peer, Routes, Seen, Static
 from tests.lab.metal_api.harness import IDENTITY, PROJECT, World, world
 
@@ -56,7 +58,7 @@ def test_wrong_reservations_are_refused(tmp_path: Path, change: dict[str, Any], 
     async def run() -> None:
         async with world(tmp_path) as lab:
             assert await refused(lab, f"{PROJECT}/ips", {**BLOCK, **change}, status) == [message]
-            assert not lab.account.reservations
+            assert not lab.account.table(Reservation)
 
     asyncio.run(run())
 
@@ -128,7 +130,7 @@ def test_assigned_addresses_are_the_devices_until_taken_back(tmp_path: Path) -> 
                 assert await refused(lab, f"{path}/ips", {"address": address}) == [reason]
             elsewhere = await lab.order(metro="da")
             other = f"/metal/v1/devices/{elsewhere['id']}/ips"
-            assert "elsewhere" in (await refused(lab, other, {"address": "192.0.2.130"}))[0]
+            assert "not in da" in (await refused(lab, other, {"address": "192.0.2.130"}))[0]
             assert [each["address"] for each in (await lab.device(device["id"]))["ip_addresses"]] == [
                 "198.51.100.1",
                 "203.0.113.1",
@@ -223,8 +225,8 @@ def test_the_router_follows_and_is_asked(tmp_path: Path) -> None:
             assert lab.router.told[-1].peers[0].default_route is False
             await lab.client.delete(block["href"])
             assert (await lab.client.delete(device)).status_code == 204
-            await lab.until(lambda: not lab.account.devices and lab.router.told[-1] == Routes())
-            assert not lab.account.bgp_sessions
+            await lab.until(lambda: not lab.devices and lab.router.told[-1] == Routes())
+            assert not lab.account.table(BgpSession)
 
     asyncio.run(run())
 
@@ -305,6 +307,6 @@ def test_a_project_with_reservations_stays(tmp_path: Path) -> None:
             assert "IP reservations" in (await lab.client.delete(project["href"])).json()["errors"][0]
             assert (await lab.client.delete(block["href"])).status_code == 204
             assert (await lab.client.delete(project["href"])).status_code == 204
-            assert not lab.account.bgp_configs
+            assert not lab.account.table(BgpConfig)
 
     asyncio.run(run())

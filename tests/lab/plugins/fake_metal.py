@@ -53,6 +53,8 @@ class FakeMetal:
         self.faults: list[Fault] = []
         self.polls_until_active = 2
         self.final_state = "active"
+        self.listed_settle = False
+        """Whether devices get on when their list is read, too."""
         self.events: list[str] = []
         self.now = "2030-01-02T03:04:05Z"
         self.clock = "Wed, 02 Jan 2030 03:04:05 GMT"
@@ -123,6 +125,8 @@ class FakeMetal:
                 case _, ["projects", _, "ips"] | ["ips", _] | ["bgp", "sessions", _]:
                     return self._network(method, parts, body)
                 case "GET", ["projects", _, "devices"]:
+                    for device in self.devices.values() if self.listed_settle else []:
+                        self._look_at(device)
                     return 200, {"devices": list(self.devices.values()), "meta": {"total": len(self.devices)}}
                 case _, ["devices", identifier, *rest] if identifier in self.devices:
                     return self._device(method, identifier, rest, body)
@@ -152,9 +156,7 @@ class FakeMetal:
         device = self.devices[identifier]
         match method, rest:
             case "GET", []:
-                device["polls"] += 1
-                settled = device["polls"] > self.polls_until_active
-                device["state"] = self.final_state if settled else "provisioning"
+                self._look_at(device)
                 return 200, device
             case _, ["ips"] | ["bgp", "sessions"]:
                 return self._network(method, ["devices", identifier, *rest], body)
@@ -174,6 +176,11 @@ class FakeMetal:
             case _:
                 self.unexpected.append(f"{method} {rest}")
                 return 501, {"errors": ["not told"]}
+
+    def _look_at(self, device: Json) -> None:
+        device["polls"] += 1
+        settled = device["polls"] > self.polls_until_active
+        device["state"] = self.final_state if settled else "provisioning"
 
     def _project(self, method: str, parts: list[str], body: Any) -> tuple[int, Any]:
         match method, parts:
@@ -373,7 +380,8 @@ def serve(metal: FakeMetal, tls: ssl.SSLContext | None = None) -> Generator[str,
     handler = type("Handler", (_Handler,), {"metal": metal})
     server = _Server(("127.0.0.1", 0), handler)
     if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        # Hands are shaken in each connection's own thread: a client that is killed meanwhile must not keep others out.
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

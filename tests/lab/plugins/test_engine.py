@@ -27,9 +27,8 @@ SECRET_DATA = "hunter2-userdata"
 class Lab:
     """A stack in a directory of its own, and what was said about it."""
 
-    def __init__(self, directory: Path, metal: FakeMetal, url: str) -> None:
+    def __init__(self, directory: Path, url: str, *, token: str = "hunter2-token") -> None:
         self._directory = directory
-        self.metal = metal
         self.said: list[str] = []
         self._environment = {
             "PATH": f"{Path(str(engine)).parent}:{PLUGINS}:{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -38,7 +37,7 @@ class Lab:
             "PULUMI_SKIP_UPDATE_CHECK": "1",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "1",
             "METAL_API_URL": url,
-            "METAL_AUTH_TOKEN": "hunter2-token",
+            "METAL_AUTH_TOKEN": token,
         }
 
     def stack(self, program: Callable[[], None]) -> automation.Stack:
@@ -77,11 +76,19 @@ def kept_loops(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.AbstractEventLoo
     return made
 
 
+class FakeLab(Lab):
+    """One whose API only knows what it was told."""
+
+    def __init__(self, directory: Path, metal: FakeMetal, url: str) -> None:
+        super().__init__(directory, url)
+        self.metal = metal
+
+
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Lab, None, None]:
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[FakeLab, None, None]:
     metal = FakeMetal()
     with serve(metal) as url:
-        made = Lab(tmp_path, metal, url)
+        made = FakeLab(tmp_path, metal, url)
         # The Automation API looks for the engine on the PATH of this process.
         monkeypatch.setenv("PATH", f"{Path(str(engine)).parent}:{os.environ['PATH']}")
         loops = kept_loops(monkeypatch)
@@ -121,7 +128,7 @@ def program(*, hostname: str = "lab-worker-0", stdin: str = "a", trigger: str = 
     return run
 
 
-def test_a_stack_lives_its_life_without_telling_secrets(lab: Lab) -> None:
+def test_a_stack_lives_its_life_without_telling_secrets(lab: FakeLab) -> None:
     preview = lab.stack(program()).preview(
         on_output=lab.said.append, on_error=lab.said.append, color="never", diff=True
     )
@@ -141,7 +148,7 @@ def test_a_stack_lives_its_life_without_telling_secrets(lab: Lab) -> None:
     assert (lab.metal.devices, lab.metal.projects, lab.metal.keys) == ({}, {}, {})
 
 
-def test_addresses_and_sessions_live_their_life(lab: Lab) -> None:
+def test_addresses_and_sessions_live_their_life(lab: FakeLab) -> None:
     def network(*, quantity: int) -> Callable[[], None]:
         def run() -> None:
             import pulumi_equinix_metal as equinix
@@ -180,7 +187,7 @@ def test_addresses_and_sessions_live_their_life(lab: Lab) -> None:
     assert (lab.metal.devices, lab.metal.projects, lab.metal.ips, lab.metal.sessions) == ({}, {}, {}, {})
 
 
-def test_a_device_that_fails_stays_in_the_state_and_is_replaced(lab: Lab) -> None:
+def test_a_device_that_fails_stays_in_the_state_and_is_replaced(lab: FakeLab) -> None:
     lab.metal.final_state = "failed"
     lab.metal.events = ["no power"]
     with pytest.raises(automation.CommandError):
@@ -196,7 +203,7 @@ def test_a_device_that_fails_stays_in_the_state_and_is_replaced(lab: Lab) -> Non
     assert [lab.state()["device"]["id"]] == list(lab.metal.devices)
 
 
-def test_a_device_that_was_slow_is_waited_for_by_the_next_update(lab: Lab) -> None:
+def test_a_device_that_was_slow_is_waited_for_by_the_next_update(lab: FakeLab) -> None:
     lab.metal.polls_until_active = 10**6
 
     def impatient() -> None:

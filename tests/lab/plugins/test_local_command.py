@@ -172,7 +172,7 @@ def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
 
     async def scenario() -> None:
-        task = asyncio.ensure_future(driver().create({"create": f"(sleep 3; touch {trace}) & touch {trace}.on; wait"}))
+        task = asyncio.ensure_future(driver().create({"create": f"(sleep 8; touch {trace}) & touch {trace}.on; wait"}))
         await eventually(Path(f"{trace}.on").exists)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -180,7 +180,7 @@ def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
 
     started = time.monotonic()
     run(scenario())
-    assert time.monotonic() - started < 2.5
+    assert time.monotonic() - started < 7
     assert not trace.exists()
 
 

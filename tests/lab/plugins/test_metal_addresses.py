@@ -8,7 +8,6 @@ import pytest
 from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import InitFailed, NotInTheLab, PluginError
-from lab.plugins.equinix_metal.bgp_neighbors import BGP_NEIGHBORS
 from lab.plugins.values import UNKNOWN, plain_map, wrap_map
 from tests.lab.plugins.fake_metal import PROJECT, FakeMetal, Fault
 from tests.lab.plugins.harness import Driver, run
@@ -20,6 +19,7 @@ __all__ = ["metal"]
 BLOCK = "equinix-metal:index/reservedIpBlock:ReservedIpBlock"
 ATTACHMENT = "equinix-metal:index/ipAttachment:IpAttachment"
 SESSION = "equinix-metal:index/bgpSession:BgpSession"
+BGP_NEIGHBORS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
 
 WANTED: dict[str, Any] = {"projectId": PROJECT, "quantity": 4, "metro": "LB", "description": "api", "tags": ["b", "a"]}
 ADDRESSES: dict[str, Any] = {
@@ -49,13 +49,14 @@ def test_a_block_is_reserved_read_and_released(metal: FakeMetal) -> None:
             {"type": "public_ipv4", "quantity": 4, "metro": "lb", "details": "api", "tags": ["b", "a"]},
         )
         kept = plain_map(state)
-        assert kept == {**WANTED, **ADDRESSES, "id": identifier, "metro": "lb", "type": "public_ipv4"}
+        ordered = {"tags": ["a", "b"]}
+        assert kept == {**WANTED, **ADDRESSES, **ordered, "id": identifier, "metro": "lb", "type": "public_ipv4"}
         assert await block.diff(kept, inputs) == {}
-        assert await block.read(identifier, kept, inputs) == (identifier, kept, inputs)
+        assert await block.read(identifier, kept, inputs) == (identifier, kept, {**inputs, **ordered})
         assert await block.update(identifier, kept, inputs) == kept
         _, imported, its_inputs = await block.read(identifier, {}, {})
         assert imported == kept
-        assert its_inputs == {**WANTED, "metro": "lb", "type": "public_ipv4", "__defaults": []}
+        assert its_inputs == {**WANTED, **ordered, "metro": "lb", "__defaults": []}
         await block.delete(identifier, kept)
         await block.delete(identifier, kept)
         assert metal.ips == {}
@@ -305,7 +306,7 @@ def test_a_device_without_a_session_has_no_neighbours(metal: FakeMetal) -> None:
 
 
 def test_neighbours_of_what_is_not_there(metal: FakeMetal) -> None:
-    with pytest.raises(PluginError, match=r"404 .* device nobody no longer exists: refresh"):
+    with pytest.raises(PluginError, match=r"GET /devices/nobody/bgp/neighbors: 404 .*: refresh, then go on"):
         run(neighbours({"deviceId": "nobody"}))
     assert run(neighbours({}))[1] == ["deviceId is required and missing"]
     with pytest.raises(NotInTheLab, match="getMetros"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
@@ -9,17 +10,22 @@ from pathlib import Path
 
 import pytest
 import trustme
+from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import InitFailed, PluginError
-from lab.plugins.equinix_metal import device
+from lab.plugins.equinix_metal import watch
 from lab.plugins.equinix_metal.client import Client, Gone, Unreachable
 from lab.plugins.equinix_metal.device import Device
 from lab.plugins.equinix_metal.inputs import Settings
+from lab.plugins.values import plain, wrap_map
 from tests.lab.plugins.fake_metal import PROJECT, FakeMetal, Fault, serve
 from tests.lab.plugins.harness import Heard, opened, run
 from tests.lab.plugins.test_metal_resources import INPUTS, metal, quick_polls
 
 __all__ = ["metal", "quick_polls"]
+
+
+OURS = wrap_map({"projectId": PROJECT})
 
 
 class Waits:
@@ -40,10 +46,6 @@ def client(waits: Waits, retries: int = 3) -> Client:
 
 
 async def create(made: Client) -> str:
-    from pulumi.provider.experimental import provider as api
-
-    from lab.plugins.values import wrap_map
-
     request = api.CreateRequest("urn:pulumi:s::p::t::n", wrap_map(INPUTS), 5, False)
     return (await Device(made, Heard()).create(request)).resource_id or ""
 
@@ -84,7 +86,7 @@ def test_only_what_the_order_may_have_made_is_adopted(metal: FakeMetal) -> None:
 def test_an_order_without_a_hostname_is_not_repeated_blindly(metal: FakeMetal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(INPUTS, "hostname")
     metal.faults.append(Fault("POST", "/devices", "status"))
-    with pytest.raises(PluginError, match="without a hostname it cannot be looked for"):
+    with pytest.raises(PluginError, match="a device without a hostname cannot be looked for"):
         run(create(client(Waits())))
     assert metal.count("POST", "/devices") == 1
 
@@ -122,14 +124,12 @@ def test_attempts_are_bounded_and_wait_longer_each_time(metal: FakeMetal) -> Non
 
 @pytest.mark.parametrize("kind", ["status", "reset"])
 def test_polling_and_release_survive_faults(metal: FakeMetal, kind: str) -> None:
-    from pulumi.provider.experimental import provider as api
-
     metal.faults += [Fault("GET", "", kind, count=2), Fault("DELETE", "", kind, after=True)]
 
     async def scenario() -> None:
         made = client(Waits())
         identifier = await create(made)
-        await Device(made, Heard()).delete(api.DeleteRequest("urn", identifier, {}, 5))
+        await Device(made, Heard()).delete(api.DeleteRequest("urn", identifier, OURS, 5))
 
     run(scenario())
     assert metal.devices == {}
@@ -154,16 +154,14 @@ def test_a_404_that_is_not_the_api_speaking_is_no_proof(metal: FakeMetal, monkey
 
 
 def test_release_waits_for_a_device_that_is_being_installed(metal: FakeMetal) -> None:
-    from pulumi.provider.experimental import provider as api
-
     made = metal.add_device()
     metal.faults.append(Fault("DELETE", "", "status", status=422, count=2))
-    run(Device(client(Waits()), Heard()).delete(api.DeleteRequest("urn", made["id"], {}, 5)))
+    run(Device(client(Waits()), Heard()).delete(api.DeleteRequest("urn", made["id"], OURS, 5)))
     assert metal.devices == {}
     stuck = metal.add_device()
     metal.faults.append(Fault("DELETE", "", "status", status=422, count=10**6))
     with pytest.raises(PluginError, match=r"cannot be released: .*422"):
-        run(Device(client(Waits()), Heard()).delete(api.DeleteRequest("urn", stuck["id"], {}, 0.05)))
+        run(Device(client(Waits()), Heard()).delete(api.DeleteRequest("urn", stuck["id"], OURS, 0.05)))
 
 
 def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,5 +189,55 @@ def test_certificates_are_verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_polls_are_one_to_two_seconds() -> None:
     import importlib
 
-    fresh = importlib.reload(device)
-    assert 1.0 <= fresh.FIRST_POLL_SECONDS <= fresh.LONGEST_POLL_SECONDS <= 2.0
+    fresh = importlib.reload(watch)
+    assert 1.0 <= fresh.FEW_EVERY_SECONDS <= fresh.MANY_EVERY_SECONDS <= 2.0
+
+
+def test_many_are_waited_for_with_one_request_at_a_time(metal: FakeMetal) -> None:
+    """An order each, and looks that all share: what 40 devices take grows with the time, not with their number."""
+    metal.listed_settle = True
+
+    async def scenario() -> None:
+        made = Device(client(Waits()), Heard())
+
+        async def live(number: int) -> None:
+            inputs = wrap_map({**INPUTS, "hostname": f"lab-worker-{number}"})
+            answer = await made.create(api.CreateRequest("urn:pulumi:s::p::t::n", inputs, 20, False))
+            assert plain(answer.properties["state"]) == "active"
+            assert plain(answer.properties["hostname"]) == f"lab-worker-{number}"
+            await made.delete(api.DeleteRequest("urn", answer.resource_id or "", answer.properties, 20))
+
+        await asyncio.gather(*(live(number) for number in range(40)))
+
+    run(scenario())
+    assert metal.devices == {}
+    looks = metal.count("GET", f"/projects/{PROJECT}/devices")
+    assert 1 <= looks <= 20
+    assert len(metal.requests) - looks <= 40 * 4
+
+
+def test_one_that_disappears_is_told_to_who_waits_for_it_only(metal: FakeMetal) -> None:
+    metal.polls_until_active = 10**6
+
+    async def scenario() -> None:
+        looks = watch.Watch(client(Waits()), "project")
+        ids = [metal.add_device(state="provisioning")["id"] for _ in range(6)]
+        asked = [asyncio.ensure_future(looks.look(PROJECT, identifier)) for identifier in ids]
+        del metal.devices[ids[0]]
+        gone, *there = await asyncio.gather(*asked, return_exceptions=True)
+        assert isinstance(gone, Gone)
+        assert [document["id"] for document in there if isinstance(document, dict)] == ids[1:]
+
+    run(scenario())
+
+
+def test_a_list_that_cannot_be_had_is_told_to_all(metal: FakeMetal) -> None:
+    metal.faults.append(Fault("GET", "/devices", "status", count=99))
+
+    async def scenario() -> None:
+        looks = watch.Watch(client(Waits()), "project")
+        asked = [looks.look(PROJECT, metal.add_device()["id"]) for _ in range(6)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unreachable] * 6
+
+    run(scenario())

@@ -12,10 +12,11 @@ from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from lab.plugins.base import InitFailed, NotInTheLab, PluginError
-from lab.plugins.equinix_metal import device
+from lab.plugins.equinix_metal import device, watch
 from lab.plugins.equinix_metal.main import EquinixMetalPlugin
 from lab.plugins.values import UNKNOWN, plain, plain_map, wrap_map
 from tests.lab.plugins.fake_metal import ORGANIZATION, PROJECT, FakeMetal, serve
+from tests.lab.plugins.fake_platform import FakePlatform
 from tests.lab.plugins.harness import Driver, Heard, eventually, opened, run
 
 DEVICE = "equinix-metal:index/device:Device"
@@ -73,13 +74,14 @@ STATE: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "FIRST_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(device, "LONGEST_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "FEW_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "MANY_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(device, "AGAIN_SECONDS", 0.01)
 
 
 @pytest.fixture
-def metal(monkeypatch: pytest.MonkeyPatch) -> Generator[FakeMetal, None, None]:
-    fake = FakeMetal()
+def metal(monkeypatch: pytest.MonkeyPatch) -> Generator[FakePlatform, None, None]:
+    fake = FakePlatform()
     monkeypatch.delenv("METAL_AUTH_TOKEN", raising=False)
     monkeypatch.delenv("PACKET_AUTH_TOKEN", raising=False)
     with serve(fake) as url:
@@ -264,7 +266,8 @@ def test_reading_shows_drift_in_the_inputs_and_imports(metal: FakeMetal) -> None
         inputs = await metal_device.inputs(INPUTS)
         identifier, state = await metal_device.create(inputs, timeout=600)
         kept = plain_map(state)
-        assert await metal_device.read(identifier, kept, inputs) == (identifier, kept, inputs)
+        seen = {**kept, "projectSshKeyIds": [], "ipAddresses": [], "reinstall": None}
+        assert await metal_device.read(identifier, kept, inputs) == (identifier, seen, inputs)
         metal.devices[identifier]["tags"] = ["drifted"]
         _, seen, found = await metal_device.read(identifier, kept, inputs)
         assert found["tags"] == ["drifted"]
@@ -286,7 +289,25 @@ def test_reading_shows_drift_in_the_inputs_and_imports(metal: FakeMetal) -> None
     run(scenario())
 
 
+def test_a_refresh_tells_the_facility_that_was_chosen_and_leaves_spellings(metal: FakeMetal) -> None:
+    async def scenario() -> None:
+        metal_device = await driver()
+        preferred = {name: value for name, value in INPUTS.items() if name != "metro"} | {"facilities": ["x", "lab1"]}
+        inputs = await metal_device.inputs(preferred)
+        identifier, state = await metal_device.create(inputs)
+        assert await metal_device.diff(plain_map(state), inputs) == {}
+        _, _, seen = await metal_device.read(identifier, plain_map(state), inputs)
+        assert seen["facilities"] == ["lab1"]
+        inputs = await metal_device.inputs({**INPUTS, "storage": '{ "disks": [] }'})
+        identifier, state = await metal_device.create(inputs)
+        _, _, seen = await metal_device.read(identifier, plain_map(state), inputs)
+        assert (seen["metro"], seen["storage"]) == ("LB", '{ "disks": [] }')
+
+    run(scenario())
+
+
 NOTHING: dict[str, str] = {}
+RESERVED = {"waitForReservationDeprovision": "UPDATE", "hardwareReservationId": "ADD_REPLACE"}
 DIFFERENCES: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({}, NOTHING),
     ({"hostname": "x"}, {"hostname": "UPDATE"}),
@@ -323,6 +344,7 @@ DIFFERENCES: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"projectSshKeyIds": ["a"]}, {"projectSshKeyIds[0]": "ADD_REPLACE"}),
     ({"storage": "{}"}, {"storage": "ADD_REPLACE"}),
     ({"terminationTime": "2031-09-03T16:32:00Z"}, {"terminationTime": "ADD"}),
+    ({"waitForReservationDeprovision": True, "hardwareReservationId": "h"}, RESERVED),
     ({"forceDetachVolumes": True}, {"forceDetachVolumes": "UPDATE"}),
 ]
 """Measured with the official plug-in, on the same state."""
@@ -374,13 +396,11 @@ def test_what_is_missing_is_refused_by_name() -> None:
         metal_device = await driver()
         plugin = metal_device.plugin
         with pytest.raises(
-            NotInTheLab, match=r"equinix-metal does not implement .*index/vlan:Vlan; install the official"
+            NotInTheLab, match=r"equinix-metal does not implement .*index/volume:Volume; install the official"
         ):
-            await Driver(plugin, "equinix-metal:index/vlan:Vlan").check({})
-        with pytest.raises(NotInTheLab, match="index/getMetro:getMetro"):
-            await plugin.invoke(api.InvokeRequest("equinix-metal:index/getMetro:getMetro", {}))
-        with pytest.raises(NotInTheLab, match="waitForReservationDeprovision"):
-            await metal_device.check({**INPUTS, "waitForReservationDeprovision": True, "hardwareReservationId": "r"})
+            await Driver(plugin, "equinix-metal:index/volume:Volume").check({})
+        with pytest.raises(NotInTheLab, match="index/getVolume:getVolume"):
+            await plugin.invoke(api.InvokeRequest("equinix-metal:index/getVolume:getVolume", {}))
 
     run(scenario())
 
@@ -411,7 +431,6 @@ def test_projects(metal: FakeMetal) -> None:
             "id": identifier,
             "name": inputs["name"],
             "organizationId": ORGANIZATION,
-            "paymentMethodId": "",
             "created": metal.now,
             "updated": metal.now,
             "backendTransfer": True,

@@ -32,7 +32,7 @@ def observed(driver: str, state: Path) -> dict[str, Any]:
         cwd=_ROOT,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
         check=False,
     )
     assert result.returncode == 0, result.stderr

@@ -22,9 +22,14 @@ class MetalServer:
         self.keys: dict[str, dict[str, Any]] = {}
         self.projects: dict[str, dict[str, Any]] = {}
         self.addresses: dict[str, dict[str, Any]] = {}
+        self.sessions: dict[str, dict[str, Any]] = {}
+        self.requests: dict[str, list[str]] = {}
+        """Spot market requests, and the devices that they have got."""
         self.deleted: list[str] = []
         self.refusals: list[int] = []
         """Statuses that the next requests get, before anything is done."""
+        self.stuck: set[str] = set()
+        """Ids of what is not deleted, whoever asks."""
         self.lock = threading.Lock()
         outer = self
 
@@ -71,6 +76,13 @@ class MetalServer:
         self.keys[id] = {"id": id, "label": label, "created_at": now}
         return id
 
+    def add_session(self, device: str) -> str:
+        id = str(uuid.uuid4())
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        link = {"href": f"/metal/v1/devices/{device}"}
+        self.sessions[id] = {"id": id, "address_family": "ipv4", "device": link, "created_at": now}
+        return id
+
     def add_project(self, name: str, created: datetime | None = None) -> str:
         id = str(uuid.uuid4())
         when = (created or datetime.now(timezone.utc)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -109,8 +121,24 @@ class MetalServer:
         match (method, path.strip("/").split("/")):
             case ("GET", ["projects", project, "devices"]) if project == PROJECT:
                 return 200, {"devices": list(self.devices.values()), "meta": meta}
-            case ("GET", ["projects", project, "ssh-keys"]) if project == PROJECT:
+            case ("GET", ["projects", project, "ssh-keys"]) if project == PROJECT or project in self.projects:
                 return 200, {"ssh_keys": list(self.keys.values()), "meta": meta}
+            case ("GET", ["projects", project, "spot-market-requests"]):
+                listed = [
+                    {"id": id, "devices": [{"href": f"/metal/v1/devices/{device}"} for device in devices]}
+                    for id, devices in self.requests.items()
+                ]
+                return 200, {"spot_market_requests": listed, "meta": meta}
+            case ("GET", ["projects", project, "virtual-networks" | "metal-gateways" as what]):
+                return 200, {what.replace("-", "_"): [], "meta": meta}
+            case ("GET", ["projects", project, "api-keys"]):
+                return 200, {"api_keys": [], "meta": meta}
+            case ("GET", ["projects", project, "bgp", "sessions"]):
+                return 200, {"bgp_sessions": list(self.sessions.values()), "meta": meta}
+            case ("DELETE", ["bgp", "sessions", id]) if id in self.sessions:
+                del self.sessions[id]
+                self.deleted.append(id)
+                return 204, None
             case ("GET", ["projects"]):
                 return 200, {"projects": list(self.projects.values()), "meta": meta}
             case ("GET", ["projects", project, "devices"]) if project in self.projects:
@@ -130,6 +158,8 @@ class MetalServer:
                 return 201, self.devices[id]
             case ("GET", ["devices", id]):
                 return (200, self.devices[id]) if id in self.devices else (404, {"errors": ["Not found"]})
+            case ("DELETE", [_, id]) if id in self.stuck:
+                return 422, {"errors": ["told to stay"]}
             case ("DELETE", ["devices", id]):
                 if id not in self.devices:
                     return 404, {"errors": ["Not found"]}

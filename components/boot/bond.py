@@ -1,0 +1,90 @@
+"""What a system must be told to be in VLANs on a bond of its interfaces: NetworkManager's keyfiles. Pure functions.
+
+Bonded interfaces are one, `bond0`, which gets its addresses by DHCP as a single interface would. Its mode and times are
+those of Metal's own images. One profile takes all ports in, because their hardware addresses are not known before a
+machine is ordered.
+
+Sources: nm-settings-keyfile(5), nm-settings-nmcli(5) (connection.multi-connect, match.interface-name); Metal's guide to
+hybrid bonded mode (VLANs come tagged, on the bond).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from components.boot.ignition import NodeFile
+
+_DIRECTORY = "/etc/NetworkManager/system-connections"
+_BOND = """\
+[connection]
+id=bond0
+type=bond
+interface-name=bond0
+
+[bond]
+mode=802.3ad
+miimon=100
+updelay=200
+downdelay=200
+lacp_rate=fast
+xmit_hash_policy=layer3+4
+
+[ipv4]
+method=auto
+
+[ipv6]
+method=auto
+"""
+_PORT = """\
+[connection]
+id=bond0-port
+type=ethernet
+master=bond0
+slave-type=bond
+multi-connect=3
+
+[match]
+interface-name={interfaces};
+"""
+_VLAN = """\
+[connection]
+id={name}
+type=vlan
+interface-name=bond0.{vlan}
+
+[vlan]
+id={vlan}
+parent=bond0
+
+[ipv4]
+method=manual
+address1={address}
+never-default=true
+
+[ipv6]
+method=disabled
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VlanInterface:
+    """A machine's address in a VLAN."""
+
+    name: str
+    """What the VLAN is called."""
+    vlan: int
+    """Its number."""
+    address: str
+    """IPv4, with the prefix length."""
+
+
+def bond_files(vlans: Sequence[VlanInterface], interfaces: Sequence[str]) -> list[NodeFile]:
+    """The keyfiles of one machine; `interfaces` are names or patterns of the bond's ports."""
+    texts = {
+        "bond0": _BOND,
+        "bond0-port": _PORT.format(interfaces=";".join(interfaces)),
+        **{f"vlan-{vlan.name}": _VLAN.format(name=vlan.name, vlan=vlan.vlan, address=vlan.address) for vlan in vlans},
+    }
+    # NetworkManager leaves a profile alone that others than root can read.
+    return [NodeFile(path=f"{_DIRECTORY}/{name}.nmconnection", text=text, mode=0o600) for name, text in texts.items()]

@@ -1,0 +1,50 @@
+"""The machine that does not stay: a device that our provider orders, because it must disappear within the same `up`."""
+
+from __future__ import annotations
+
+import pulumi
+
+from components.machines.contract import MachineArgs
+from components.machines.equinix_metal.orders import OPERATING_SYSTEM
+from components.machines.equinix_metal.project import Project
+from provider.types import EphemeralMachine, EphemeralMachineArgs
+
+
+class EphemeralMetalMachine:
+    """A device that our provider orders."""
+
+    def __init__(
+        self, name: str, args: MachineArgs, project: Project, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        order = project.orders[args.role]
+        machine = EphemeralMachine(
+            name,
+            EphemeralMachineArgs(
+                platform="equinix-metal",
+                hostname=args.hostname,
+                plan=order.plan,
+                metro=project.placement.metro,
+                facilities=project.placement.facility_list,
+                operating_system=OPERATING_SYSTEM,
+                project_id=project.id,
+                project_ssh_key_ids=project.ssh_key_ids,
+                ipxe_script_url=args.boot.ipxe_script_url,
+                always_pxe=args.boot.always_pxe,
+                user_data=args.boot.user_data,
+                custom_data=project.custom_data,
+                termination_time=project.ends_at,
+                public_subnet=order.subnet_length,
+                hardware_reservation_id=order.reservation(0),
+                tags=project.tags(args),
+                bgp=args.announces,
+                timeout_seconds=args.timeout,
+            ),
+            # It is found by its tags: a second one beside it would be taken for the first.
+            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
+        )
+        self.resource: pulumi.Resource = machine
+        self.machine_id = machine.machine_id
+        self.public_ipv4 = machine.public_ipv4
+        self.private_ipv4 = machine.private_ipv4
+        self.public_ipv6 = machine.public_ipv6
+        self.console = pulumi.Output.concat(machine.machine_id, "@", machine.console)

@@ -1,0 +1,126 @@
+"""A machine that stays: a device of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+
+from components.machines.contract import BgpNeighbour, MachineArgs
+from components.machines.equinix_metal.networks import bond_of
+from components.machines.equinix_metal.orders import BILLING, OPERATING_SYSTEM, device_order, number, subnets
+from components.machines.equinix_metal.project import Project
+from components.machines.equinix_metal.sdk import metal
+from provider.types import MachineOrder
+
+_NEIGHBOURS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
+# Not acted on once a machine exists: any of these would re-install or re-order all machines at once, etcd included, or
+# cannot be changed at all. A machine that is replaced by name gets the current values.
+_KEPT = ["userData", "plan", "metro", "facilities", "operatingSystem", "projectId", "projectSshKeyIds",
+         "hardwareReservationId", "terminationTime", "customData", "ipAddresses"]  # fmt: skip
+
+
+class EquinixMetalMachine(pulumi.ComponentResource):
+    """A device of the project, on demand or on a reserved server."""
+
+    def __init__(
+        self,
+        name: str,
+        args: MachineArgs,
+        project: Project,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("metal-ipi:machines:EquinixMetalMachine", name, None, opts)
+        order, networks = project.orders[args.role], project.networks
+        reservation = order.reservation(number(args.hostname))
+        device = metal.Device(
+            f"{name}-device",
+            hostname=args.hostname,
+            plan=order.plan,
+            metro=project.placement.metro,
+            # The SDK's list of facilities is not exhaustive.
+            facilities=project.placement.facility_list,  # pyright: ignore[reportArgumentType]
+            operating_system=OPERATING_SYSTEM,
+            billing_cycle=BILLING,
+            project_id=project.id,
+            project_ssh_key_ids=project.ssh_key_ids,
+            ipxe_script_url=args.boot.ipxe_script_url,
+            always_pxe=args.boot.always_pxe,
+            user_data=args.boot.user_data,
+            custom_data=project.custom_data,
+            termination_time=project.ends_at,
+            ip_addresses=subnets(order),
+            hardware_reservation_id=reservation,
+            # Only then can a machine that replaces this one have its server.
+            wait_for_reservation_deprovision=True if reservation else None,
+            tags=project.tags(args),
+            opts=pulumi.ResourceOptions(
+                delete_before_replace=True,
+                ignore_changes=_KEPT,
+                custom_timeouts=pulumi.CustomTimeouts(create=f"{args.timeout}s"),
+                parent=self,
+                # A VLAN is deleted when nobody is in it any more.
+                depends_on=networks.of(args.role),
+            ),
+        )
+        own = pulumi.ResourceOptions(parent=self)
+        self._session = bgp_session(name, args, device.id, own)
+        if networks.of(args.role):
+            networks.attach(name, args.role, bond_of(device), device, resets=True, opts=own)
+        self.resource: pulumi.Resource = device
+        self.ordered: pulumi.Output[MachineOrder] | None = device_order(order, device)
+        self.machine_id = device.id
+        self.public_ipv4 = device.access_public_ipv4
+        self.private_ipv4 = device.access_private_ipv4
+        self.public_ipv6 = device.access_public_ipv6
+        self.console = pulumi.Output.concat(device.id, "@sos.", device.deployed_facility, ".platformequinix.com")
+        self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
+
+    def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
+        """See `LastingMachine`."""
+        return bgp_neighbours(self, self.machine_id, self._session)
+
+
+def bgp_session(
+    name: str, args: MachineArgs, device: pulumi.Output[str], opts: pulumi.ResourceOptions
+) -> metal.BgpSession | None:
+    """A device's session with its neighbours; None where it announces nothing."""
+    if not args.announces:
+        return None
+    return metal.BgpSession(
+        f"{name}-bgp",
+        device_id=device,
+        address_family="ipv4",
+        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
+    )
+
+
+def bgp_neighbours(
+    machine: pulumi.Resource, device: pulumi.Output[str], session: metal.BgpSession | None
+) -> pulumi.Output[Sequence[BgpNeighbour]]:
+    """Asked of Metal by each run, so that no state holds the password, and a new one is found.
+
+    The SDK's own function runs the event loop within itself, once more for each machine that waits for an answer.
+    """
+    assert session is not None, "it announces nothing"
+    answer = pulumi.runtime.invoke_output(
+        _NEIGHBOURS,
+        {"deviceId": device},
+        pulumi.InvokeOutputOptions(parent=machine, depends_on=[session]),
+        typ=metal.GetDeviceBgpNeighborsResult,
+    )
+    return pulumi.Output.secret(answer.apply(_neighbours))
+
+
+def _neighbours(answer: metal.GetDeviceBgpNeighborsResult) -> Sequence[BgpNeighbour]:
+    return [
+        BgpNeighbour(
+            customer_as=each.customer_as,
+            customer_ip=each.customer_ip,
+            peer_as=each.peer_as,
+            peer_ips=tuple(each.peer_ips or ()),
+            md5_password=each.md5_password if each.md5_enabled else None,
+            multihop=each.multihop,
+        )
+        for each in answer.bgp_neighbors
+    ]

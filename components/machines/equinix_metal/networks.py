@@ -1,0 +1,176 @@
+"""VLANs and gateways of a project, and the bonds of machines that are in them.
+
+A bond with VLANs on it is what Metal calls hybrid-bonded: the machine keeps its addresses, and each VLAN comes tagged.
+`Port` tells the bond all of its VLANs at once and waits for each change; `PortVlanAttachment` is one resource for each
+VLAN of each machine, and `DeviceNetworkType` knows no hybrid bond (metal/resource_metal_port.go,
+resource_metal_device_network_type.go of the official provider).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.boot.bond import VlanInterface, bond_files
+from components.boot.ignition import NodeFile
+from components.machines.contract import Role
+from components.machines.equinix_metal.orders import number
+from components.machines.equinix_metal.sdk import metal
+from components.machines.tags import label
+from provider.types import NetworkOrder
+
+_BOND = "bond0"
+_SUBNET = "equinix-metal:index/getReservedIpBlock:getReservedIpBlock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VlanSpec:
+    """A VLAN, and whose machines are in it."""
+
+    order: NetworkOrder
+    """Its name within the stack, its number, and what its machines have addresses of; else its gateway's subnet."""
+    text: str
+    """What it is for."""
+    roles: tuple[Role, ...]
+    """Whose machines are in it."""
+    first: dict[Role, int]
+    """Which address of the subnet a role's first machine has."""
+
+    def address(self, subnet: str, role: Role, place: int) -> str:
+        """The address of a role's `place`-th machine, with the prefix length. The first one is the gateway's."""
+        network = ipaddress.IPv4Network(subnet)
+        return f"{network[self.first[role] + place]}/{network.prefixlen}"
+
+
+class Networks:
+    """The VLANs of a cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        specs: Sequence[VlanSpec],
+        *,
+        stack: str,
+        cluster: str,
+        run: pulumi.Input[str],
+        project_id: pulumi.Output[str],
+        metro: str | None,
+        interfaces: tuple[str, ...],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        self._specs, self._interfaces, self._opts = tuple(specs), interfaces, opts
+        self._vlans: dict[str, metal.Vlan] = {}
+        self._subnets: dict[str, pulumi.Output[str]] = {}
+        for spec in self._specs:
+            order = spec.order
+            vlan = metal.Vlan(
+                f"{name}-vlan-{order.name}",
+                project_id=project_id,
+                metro=metro,
+                vxlan=order.vlan,
+                description=label(stack=stack, cluster=cluster, run=run, name=order.name, text=spec.text),
+                # The machines that are in it stay where they are; and another text is no reason to make it anew.
+                opts=pulumi.ResourceOptions.merge(
+                    opts, pulumi.ResourceOptions(ignore_changes=["metro", "projectId", "description"])
+                ),
+            )
+            self._vlans[order.name] = vlan
+            if order.subnet is not None:
+                self._subnets[order.name] = pulumi.Output.from_input(order.subnet)
+            elif order.gateway_size is not None:
+                gateway = metal.Gateway(
+                    f"{name}-gateway-{order.name}",
+                    project_id=project_id,
+                    vlan_id=vlan.id,
+                    private_ipv4_subnet_size=order.gateway_size,
+                    # A VLAN has one gateway at most.
+                    opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
+                )
+                self._subnets[order.name] = self._subnet_of(gateway)
+
+    @property
+    def outline(self) -> dict[str, dict[str, pulumi.Input[str] | list[str]]]:
+        """By name: whose machines are in it, and the subnet of their addresses there; for pictures."""
+        return {
+            spec.order.name: {"roles": list[str](spec.roles), "subnet": self._subnets.get(spec.order.name, "")}
+            for spec in self._specs
+        }
+
+    def of(self, role: Role) -> list[metal.Vlan]:
+        """The VLANs that a role's machines are in."""
+        return [self._vlans[spec.order.name] for spec in self._specs if role in spec.roles]
+
+    def attach(
+        self,
+        name: str,
+        role: Role,
+        bond: pulumi.Input[str],
+        machine: pulumi.Resource,
+        *,
+        resets: bool,
+        opts: pulumi.ResourceOptions,
+    ) -> metal.Port | None:
+        """Put a machine's bond into the VLANs of its role; None where there are none.
+
+        Args:
+            resets: whether the bond leaves them again when only this is taken back. The official provider fails on
+                a port that is gone, so never for a machine that may disappear by itself.
+        """
+        vlans = self.of(role)
+        if not vlans:
+            return None
+        return metal.Port(
+            f"{name}-bond",
+            port_id=bond,
+            bonded=True,
+            layer2=False,
+            vlan_ids=[vlan.id for vlan in vlans],
+            reset_on_delete=resets,
+            opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(deleted_with=machine)),
+        )
+
+    def files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+        """What a machine's system must be told to be in its VLANs with an address in each; None where it has none."""
+        specs = [spec for spec in self._specs if role in spec.roles and spec.order.name in self._subnets]
+        if not specs:
+            return None
+        place = number(hostname)
+
+        def render(subnets: list[str]) -> list[NodeFile]:
+            vlans = [
+                VlanInterface(
+                    name=spec.order.name, vlan=spec.order.vlan or 0, address=spec.address(subnet, role, place)
+                )
+                for spec, subnet in zip(specs, subnets, strict=True)
+            ]
+            return bond_files(vlans, self._interfaces)
+
+        return pulumi.Output.all(*(self._subnets[spec.order.name] for spec in specs)).apply(render)
+
+    def _subnet_of(self, gateway: metal.Gateway) -> pulumi.Output[str]:
+        """The private subnet that a gateway was given, asked of Metal by each run."""
+        # The provider's preview takes the subnet's id for one that is not set; the gateway's own is unknown then.
+        subnet = pulumi.Output.all(gateway.id, gateway.ip_reservation_id).apply(lambda ids: ids[1])
+        answer = pulumi.runtime.invoke_output(
+            _SUBNET,
+            {"id": subnet},
+            pulumi.InvokeOutputOptions(parent=self._opts.parent, provider=self._opts.provider),
+            typ=metal.GetReservedIpBlockResult,
+        )
+        return answer.apply(lambda found: str(found.cidr_notation))
+
+
+def bond_of(device: metal.Device) -> pulumi.Output[str]:
+    """The id of the port that bonds a device's interfaces."""
+
+    def bond(ports: Sequence[metal.outputs.DevicePort]) -> str:
+        found = next((port.id for port in ports if port.name == _BOND), None)
+        if found is None:
+            known = ", ".join(str(port.name) for port in ports) or "none"
+            raise ValueError(f"the machine has no port {_BOND} to put into a VLAN; it has: {known}")
+        return str(found)
+
+    return device.ports.apply(bond)

@@ -1,0 +1,70 @@
+"""What all orders of machines have in common, and where the machines are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pulumi
+
+from components.machines.equinix_metal.sdk import metal
+from provider.types import MachineOrder
+
+OPERATING_SYSTEM = "custom_ipxe"
+BILLING = "hourly"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where machines are; one of both is given."""
+
+    metro: str | None
+    facilities: tuple[str, ...]
+    """In order of preference."""
+
+    @property
+    def facility_list(self) -> list[str] | None:
+        """As orders have it."""
+        return list(self.facilities) or None
+
+
+def subnets(order: MachineOrder) -> list[metal.DeviceIpAddressArgs] | None:
+    """A machine's IPv4 subnets, the public one of another size; None: what it gets anyway, with an IPv6 address."""
+    if order.subnet_length is None:
+        return None
+    return [
+        metal.DeviceIpAddressArgs(type="public_ipv4", cidr=order.subnet_length),
+        metal.DeviceIpAddressArgs(type="private_ipv4"),
+    ]
+
+
+def device_order(order: MachineOrder, device: metal.Device) -> pulumi.Output[MachineOrder]:
+    """See `LastingMachine.ordered`; `order` is what the settings say, and what a machine that is not there will be."""
+
+    async def found() -> MachineOrder:
+        if not await device.id.is_known():
+            return order
+        # In a preview, what a machine does not have is not known.
+        plan, reservation = await device.plan.future(), await device.hardware_reservation_id.future()
+        addresses = await device.ip_addresses.future()
+        kept = order.reservations or (reservation,) if reservation else ()
+        length = next((each["cidr"] for each in addresses or () if each["type"] == "public_ipv4"), None)
+        return replace(order, plan=plan or order.plan, reservations=kept, subnet_length=length)
+
+    return pulumi.Output.from_input(found())
+
+
+def request_order(order: MachineOrder, request: metal.SpotMarketRequest) -> pulumi.Output[MachineOrder]:
+    """The same of a machine from the spot market. Neither its plan nor the bid is a secret, as other parameters are."""
+
+    async def found() -> MachineOrder:
+        parameters, bid = await request.instance_parameters.future(), await request.max_bid_price.future()
+        if not await request.id.is_known() or not parameters:
+            return order
+        return replace(order, plan=parameters["plan"], spot_max_price=bid)
+
+    return pulumi.Output.from_input(found())
+
+
+def number(hostname: str) -> int:
+    """A machine's number among those of its role, with which its name ends."""
+    return int(hostname.rpartition("-")[2])

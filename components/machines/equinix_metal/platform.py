@@ -1,0 +1,167 @@
+"""The project, its keys and addresses, and who orders what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.boot.ignition import NodeFile
+from components.machines.contract import LastingMachine, MachineArgs, Role
+from components.machines.equinix_metal.bootstrap import EphemeralMetalMachine
+from components.machines.equinix_metal.machine import EquinixMetalMachine
+from components.machines.equinix_metal.networks import Networks, VlanSpec
+from components.machines.equinix_metal.orders import Placement
+from components.machines.equinix_metal.project import Project
+from components.machines.equinix_metal.sdk import metal
+from components.machines.equinix_metal.spot import SpotMetalMachine
+from components.machines.tags import label, reservation_tags
+from provider.types import Lifetime, MachineOrder
+
+_STAYS = ["metro", "facility", "projectId"]
+_LOCAL_ASN = 65000
+"""What Metal assigns to every project whose addresses are announced within Metal alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EquinixMetalArgs:
+    """A project, and what to order in it."""
+
+    stack: str
+    """The stack's name; marks every machine."""
+    cluster: str
+    """The cluster's domain; marks every machine."""
+    run: pulumi.Input[str]
+    """What tells this installation of the cluster from others; marks every machine."""
+    auth_token: pulumi.Input[str]
+    """An API token; secret."""
+    project_id: str | None
+    """An existing project's id; None creates one."""
+    project_name: str | None
+    """The name of the project to create."""
+    organization_id: str | None
+    """The owner of the project to create."""
+    metro: str | None
+    """A metro code, or None for facilities."""
+    facilities: tuple[str, ...] = ()
+    """Facility codes in order of preference, or none for a metro."""
+    orders: Mapping[str, MachineOrder]
+    """What each role's machines are."""
+    lifetime_hours: int | None = None
+    """Hours after which Metal deletes all machines; None: never."""
+    custom_data: str | None = None
+    """A JSON object that machines find in their metadata."""
+    tags: tuple[str, ...] = ()
+    """Further tags of machines and reserved addresses."""
+    networks: tuple[VlanSpec, ...] = ()
+    """VLANs, and whose machines are in them."""
+    bond_interfaces: tuple[str, ...] = ()
+    """Names or patterns of the interfaces that machines in VLANs bond."""
+    ssh_public_key: pulumi.Input[str]
+    """A key that Metal lets in to the serial consoles."""
+    after: Sequence[pulumi.Resource] = ()
+    """What comes before anything is ordered. Machines wait for it by the SSH key that they are ordered with."""
+
+
+class EquinixMetal(pulumi.ComponentResource):
+    """The platform: project, SSH key, VLANs, and the machines ordered from it."""
+
+    kind = ephemeral_kind = "equinix-metal"
+    ignition_platform = "packet"
+    metadata_url: str | None = "https://metadata.packet.net/metadata"
+    project_id: pulumi.Output[str]
+    """The project's id."""
+
+    def __init__(self, name: str, args: EquinixMetalArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:machines:EquinixMetal", name, None, opts)
+        self._args = args
+        provider = metal.Provider(
+            f"{name}-provider",
+            auth_token=pulumi.Output.secret(args.auth_token),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self._child = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=list(args.after))
+        self.project_id = self._project_of(name)
+        ssh_key = metal.ProjectSshKey(
+            f"{name}-ssh-key",
+            name=label(stack=args.stack, cluster=args.cluster, run=args.run),
+            project_id=self.project_id,
+            public_key=args.ssh_public_key,
+            opts=self._child,
+        )
+        own = pulumi.ResourceOptions(parent=self, depends_on=list(args.after))
+        lifetime = Lifetime(f"{name}-lifetime", args.lifetime_hours, own) if args.lifetime_hours else None
+        networks = Networks(
+            name,
+            args.networks,
+            stack=args.stack,
+            cluster=args.cluster,
+            run=args.run,
+            project_id=self.project_id,
+            metro=args.metro,
+            interfaces=args.bond_interfaces,
+            opts=self._child,
+        )
+        self._project = Project(
+            id=self.project_id,
+            ssh_key_ids=[ssh_key.id],
+            placement=Placement(metro=args.metro, facilities=args.facilities),
+            orders=args.orders,
+            networks=networks,
+            custom_data=args.custom_data,
+            ends_at=lifetime.ends_at if lifetime else None,
+            stack=args.stack,
+            cluster=args.cluster,
+            run=args.run,
+            further_tags=args.tags,
+        )
+        self.register_outputs({"projectId": self.project_id, "networks": networks.outline})
+
+    def _project_of(self, name: str) -> pulumi.Output[str]:
+        args = self._args
+        if args.project_id is not None:
+            return pulumi.Output.from_input(args.project_id)
+        return metal.Project(
+            f"{name}-project",
+            name=args.project_name,
+            organization_id=args.organization_id,
+            # Always: it costs nothing, and Metal has no way to take it back.
+            bgp_config=metal.ProjectBgpConfigArgs(deployment_type="local", asn=_LOCAL_ASN),
+            opts=self._child,
+        ).id
+
+    def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LastingMachine:
+        """Order a machine that stays."""
+        made = EquinixMetalMachine if self._args.orders[args.role].spot_max_price is None else SpotMetalMachine
+        return made(name, args, self._project, pulumi.ResourceOptions.merge(self._child, opts))
+
+    def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> EphemeralMetalMachine:
+        """Order the machine that is gone again within the same `up`; `opts` carries our own provider."""
+        return EphemeralMetalMachine(name, args, self._project, opts)
+
+    def network_files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+        """What a machine's system must be told of its VLANs."""
+        return self._project.networks.files(hostname, role)
+
+    def reserve_address(self, name: str) -> pulumi.Output[str]:
+        """Reserve one public IPv4 address in the metro or facility; billed until it is released."""
+        return self._reserve(name, 1).network
+
+    def reserve_block(self, name: str, quantity: int) -> pulumi.Output[str]:
+        """Reserve so many public IPv4 addresses there, a power of 2; billed until they are released."""
+        return self._reserve(name, quantity).cidr_notation
+
+    def _reserve(self, name: str, quantity: int) -> metal.ReservedIpBlock:
+        args = self._args
+        return metal.ReservedIpBlock(
+            name,
+            project_id=self.project_id,
+            type="public_ipv4",
+            quantity=quantity,
+            metro=args.metro,
+            facility=next(iter(args.facilities), None),
+            tags=reservation_tags(stack=args.stack, cluster=args.cluster, name=name, run=args.run, further=args.tags),
+            # Where the machines are, its addresses stay: announced by them, known to DNS, and lost once given back.
+            opts=pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(ignore_changes=_STAYS)),
+        )

@@ -1,0 +1,93 @@
+"""A worker from the spot market: a request for one machine, and the machine that it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+
+from components.machines.contract import BgpNeighbour, MachineArgs
+from components.machines.equinix_metal.machine import bgp_neighbours, bgp_session
+from components.machines.equinix_metal.orders import BILLING, OPERATING_SYSTEM, request_order
+from components.machines.equinix_metal.project import Project
+from components.machines.equinix_metal.sdk import metal
+from provider.types import MachineOrder, SpotMachine, SpotMachineArgs
+
+_REQUEST = "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest"
+# None of them can be changed: any would give the machine up for another one.
+_KEPT = ["instanceParameters", "maxBidPrice", "metro", "facilities", "projectId"]
+
+
+class SpotMetalMachine(pulumi.ComponentResource):
+    """A request of its own for each machine, so that the machine has its own name and userdata.
+
+    The request does not wait for its machine (`waitForDevices`): one that does cannot be deleted any more once its
+    machine was taken away, because the official provider waits for a machine then as well.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        args: MachineArgs,
+        project: Project,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("metal-ipi:machines:SpotMetalMachine", name, None, opts)
+        order, networks = project.orders[args.role], project.networks
+        assert order.spot_max_price is not None, "it is ordered at a price"
+        own = pulumi.ResourceOptions(parent=self)
+        request = metal.SpotMarketRequest(
+            f"{name}-request",
+            devices_min=1,
+            devices_max=1,
+            max_bid_price=order.spot_max_price,
+            metro=project.placement.metro,
+            facilities=project.placement.facility_list,
+            project_id=project.id,
+            wait_for_devices=False,
+            instance_parameters=metal.SpotMarketRequestInstanceParametersArgs(
+                hostname=args.hostname,
+                plan=order.plan,
+                operating_system=OPERATING_SYSTEM,
+                billing_cycle=BILLING,
+                project_ssh_keys=project.ssh_key_ids,
+                ipxe_script_url=args.boot.ipxe_script_url,
+                always_pxe=args.boot.always_pxe,
+                userdata=args.boot.user_data,
+                customdata=project.custom_data,
+                tags=project.tags(args),
+            ),
+            opts=pulumi.ResourceOptions(
+                delete_before_replace=True, ignore_changes=_KEPT, parent=self, depends_on=networks.of(args.role)
+            ),
+        )
+        answer = pulumi.runtime.invoke_output(
+            _REQUEST,
+            {"requestId": request.id},
+            pulumi.InvokeOutputOptions(parent=self),
+            typ=metal.GetSpotMarketRequestResult,
+        )
+        machine = SpotMachine(
+            f"{name}-machine",
+            SpotMachineArgs(
+                request_id=request.id,
+                machine_ids=answer.apply(lambda found: list(found.device_ids or ())),
+                hostname=args.hostname,
+                timeout_seconds=args.timeout,
+            ),
+            pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+        )
+        self._session = bgp_session(name, args, machine.machine_id, own)
+        networks.attach(name, args.role, machine.bond, machine, resets=False, opts=own)
+        self.resource: pulumi.Resource = machine
+        self.ordered: pulumi.Output[MachineOrder] | None = request_order(order, request)
+        self.machine_id = machine.machine_id
+        self.public_ipv4 = machine.public_ipv4
+        self.private_ipv4 = machine.private_ipv4
+        self.public_ipv6 = machine.public_ipv6
+        self.console = pulumi.Output.concat(machine.machine_id, "@", machine.console)
+        self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
+
+    def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
+        """See `LastingMachine`."""
+        return bgp_neighbours(self, self.machine_id, self._session)

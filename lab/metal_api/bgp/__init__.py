@@ -1,0 +1,1 @@
+"""BGP of projects and devices."""

@@ -1,0 +1,1 @@
+"""Interconnections with networks outside, their ports and virtual circuits."""

@@ -1,0 +1,1 @@
+"""Devices: ordering, their lives, what they look like."""

@@ -1,0 +1,1 @@
+"""Metal gateways: layer 3 for a VLAN."""

@@ -1,0 +1,1 @@
+"""Hardware reservations: servers that a project has for itself."""

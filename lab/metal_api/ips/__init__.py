@@ -1,0 +1,1 @@
+"""Addresses: those of devices, and elastic ones."""

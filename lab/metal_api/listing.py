@@ -1,0 +1,142 @@
+"""Lists and references as the API shows them: pages, `search`, and what `include` and `exclude` expand and fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+from urllib.parse import urlencode
+
+from starlette.datastructures import QueryParams
+
+from lab.metal_api.records import Json
+
+BASE = "/metal/v1"
+PER_PAGE, MAX_PER_PAGE = 10, 1000
+_DEEPEST = 3
+Tree = dict[str, Any]
+T = TypeVar("T")
+
+
+def link(collection: str, identity: str) -> Json:
+    """A reference as the API writes it; what stands behind it is what the service of the collection shows."""
+    return {"href": f"{BASE}/{collection}/{identity}"}
+
+
+def values(query: QueryParams, name: str) -> list[str]:
+    """A parameter that may be repeated, be written `name[]`, and hold several values between commas."""
+    texts = [*query.getlist(name), *query.getlist(f"{name}[]")]
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
+
+
+def flag(query: QueryParams, name: str) -> bool | None:
+    """A parameter that is true or false; None where it is not given, or is neither."""
+    return {"true": True, "false": False}.get(query.get(name, "").lower())
+
+
+def searched(records: Iterable[T], text: str | None, fields: Callable[[T], Iterable[str | None]]) -> list[T]:
+    """The records one of whose fields has the text in it, in either case of letters."""
+    wanted = (text or "").lower()
+    return [
+        record for record in records if not wanted or any(wanted in (each or "").lower() for each in fields(record))
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Which references a client wants expanded or folded, each up to three levels deep."""
+
+    include: Tree = field(default_factory=dict[str, Any])
+    exclude: Tree = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, query: QueryParams) -> View:
+        """From the query parameters."""
+        return cls(include=_tree(values(query, "include")), exclude=_tree(values(query, "exclude")))
+
+    def within(self, name: str, inner: Collection[str]) -> View:
+        """With some inclusions meant for what is in a list of the document, not for the document itself."""
+        moved = {each: branch for each, branch in self.include.items() if each in inner}
+        if not moved:
+            return self
+        rest = {each: branch for each, branch in self.include.items() if each not in inner}
+        return View(include={**rest, name: {**rest.get(name, {}), **moved}}, exclude=self.exclude)
+
+    def shown(self, document: Json, resolve: Callable[[str], Json | None]) -> Json:
+        """A document as it is wanted. `resolve` finds what is behind a link, or None where it cannot be shown."""
+        return _shaped(document, self.include, self.exclude, resolve)
+
+
+def _tree(names: Iterable[str]) -> Tree:
+    tree: Tree = {}
+    for name in names:
+        branch = tree
+        for part in name.split(".")[:_DEEPEST]:
+            branch = branch.setdefault(part, {})
+    return tree
+
+
+def _shaped(document: Json, include: Tree, exclude: Tree, resolve: Callable[[str], Json | None]) -> Json:
+    if not include and not exclude:
+        return document
+
+    def entry(name: str, value: Any) -> Any:
+        if not isinstance(value, dict) or "href" not in value:
+            return value
+        reference = cast("Json", value)
+        href = str(reference["href"])
+        if name in exclude and not exclude[name]:
+            return {"href": href}
+        if name in include and "id" not in reference:  # a link may have a price beside it
+            reference = {**(resolve(href) or {}), **reference}
+        return _shaped(reference, include.get(name, {}), exclude.get(name, {}), resolve)
+
+    result = dict(document)
+    for name in (include.keys() | exclude.keys()) & document.keys():
+        value = document[name]
+        result[name] = [entry(name, each) for each in value] if isinstance(value, list) else entry(name, value)
+    return result
+
+
+def page(
+    path: str,
+    query: QueryParams,
+    name: str,
+    records: Sequence[T],
+    render: Callable[[T], Json],
+    *,
+    per_page: int = PER_PAGE,
+) -> Json:
+    """One page of a list; only what is on the page is rendered.
+
+    The links of `meta` lack the /metal/v1 of all other links: packngo puts its base address before them.
+    """
+    per_page = max(1, min(_number(query, "per_page", per_page), MAX_PER_PAGE))
+    last = max(1, -(-len(records) // per_page))
+    current = max(1, _number(query, "page", 1))
+    others = [(key, value) for key, value in query.multi_items() if key != "page"]
+
+    def to(number: int) -> Json:
+        return {"href": f"{path.removeprefix(BASE)}?{urlencode([*others, ('page', number)])}"}
+
+    start = (current - 1) * per_page
+    return {
+        name: [render(record) for record in records[start : start + per_page]],
+        "meta": {
+            "first": to(1),
+            "previous": to(current - 1) if current > 1 else None,
+            "self": to(current),
+            "next": to(current + 1) if current < last else None,
+            "last": to(last),
+            "current_page": current,
+            "last_page": last,
+            "total": len(records),
+        },
+    }
+
+
+def _number(query: QueryParams, key: str, default: int) -> int:
+    try:
+        return int(query.get(key, default))
+    except ValueError:
+        return default

@@ -1,0 +1,1 @@
+"""Ports of devices: bonds, layers, and the VLANs on them."""

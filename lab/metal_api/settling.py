@@ -1,0 +1,40 @@
+"""What happens by itself when its time has come, according to the account's clock.
+
+Nothing sleeps for it: what is due is in the records, so it also comes after a restart, and is done before a request is
+carried out, or within a second when nobody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from lab.metal_api.connections import circuits
+from lab.metal_api.connections import models as connections
+from lab.metal_api.devices.models import GONE, Device
+from lab.metal_api.devices.provisioning import Provisioner
+from lab.metal_api.gateways import models as gateways
+from lab.metal_api.ports import batches
+from lab.metal_api.spot_market import models as spot_market
+from lab.metal_api.state import Account
+
+
+def settle(account: Account, provisioner: Provisioner) -> None:
+    """Do what is due."""
+    batches.settle(account)
+    gateways.settle(account)
+    connections.settle(account)
+    circuits.settle(account)
+    for device in spot_market.settle(account):
+        provisioner.provision(device)
+    now = account.now()
+    for device in account.table(Device).where("limited", "limited"):
+        if str(device.termination_time) <= now and device.state != GONE:
+            device.locked = False  # a lock keeps users from deleting it, not time
+            provisioner.deprovision(device)
+
+
+async def keep_settled(account: Account, provisioner: Provisioner) -> None:
+    """Do what is due also when nobody asks; until cancelled."""
+    while True:
+        settle(account, provisioner)
+        await asyncio.sleep(1)

@@ -1,0 +1,1 @@
+"""Virtual networks: the VLANs of a project."""

@@ -1,0 +1,81 @@
+"""A whole cluster as one component, from the settings of a stack file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from stacks import program
+from stacks.settings import Settings, of_tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterArgs:
+    """Arguments of `Cluster`."""
+
+    settings: Mapping[str, Any]
+    """The settings, named as in a stack file, without `metal-ipi:`. Plain values, secrets too: they are marked as such
+    wherever they are used."""
+    directory: Path | None = None
+    """Where relative paths among the settings begin; None: the working directory."""
+
+
+class Cluster(pulumi.ComponentResource):
+    """A cluster of OpenShift or OKD on bare metal, installed, checked and kept as its settings say. One in a stack.
+
+    The settings are those of a stack file. They must be known before anything is made; what is wrong with them is told
+    at once, all of it, and nothing is changed.
+    """
+
+    cluster: pulumi.Output[dict[str, str]]
+    """`name`, `domain` and `version`."""
+    api: pulumi.Output[dict[str, str]]
+    """`url`; and `address`, where the API has one of its own."""
+    service_addresses: pulumi.Output[dict[str, Any]] | None
+    """`pools`: the addresses that services of type LoadBalancer get, by pool; none where nothing of ours keeps them."""
+    cost: pulumi.Output[dict[str, Any]] | None
+    """What is ordered costs; none where nothing is."""
+    dns: pulumi.Output[dict[str, Any]] | None
+    """`needed`: the records that somebody has to set; none where we do."""
+    bootstrap: pulumi.Output[dict[str, bool]]
+    """`present`: whether there is a bootstrap machine."""
+    nodes: pulumi.Output[list[dict[str, Any]]]
+    """`name`, `role`, `public_ipv4`, `private_ipv4` and `checks` of each machine, once the checks have passed."""
+    kubeconfig: pulumi.Output[str]
+    """An administrator's kubeconfig. Secret."""
+    kubeadmin_password: pulumi.Output[str]
+    """The console's first password. Secret."""
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Raises SettingsError before anything is registered."""
+        settings = _beginning_at(args.directory or Path.cwd(), of_tree(dict(args.settings)))
+        boot = program.boot_spec(settings)
+        super().__init__("metal-ipi:index:Cluster", name, None, opts)
+        outputs = program.Cluster(settings, boot, parent=self).outputs()
+        found = {key: pulumi.Output.from_input(value) for key, value in outputs.items()}
+        self.cluster, self.api = found["cluster"], found["api"]
+        self.service_addresses, self.cost, self.dns = map(found.get, ("serviceAddresses", "cost", "dns"))
+        self.bootstrap, self.nodes = found["bootstrap"], found["nodes"]
+        self.kubeconfig, self.kubeadmin_password = found["kubeconfig"], found["kubeadminPassword"]
+        self.register_outputs(dict(found))
+
+
+def _beginning_at(directory: Path, settings: Settings) -> Settings:
+    """The same with absolute paths: elsewhere they begin where metal-ipi is."""
+
+    def absolute(path: str | None) -> str | None:
+        return None if path is None else str(directory.absolute() / path)
+
+    install, boot, cost = settings.install, settings.boot, settings.cost
+    places = {name: absolute(getattr(install, name)) for name in ("work_directory", "log_directory")}
+    return settings.model_copy(
+        update={
+            "install": install.model_copy(update=places),
+            "boot": boot.model_copy(update={"stream_file": absolute(boot.stream_file)}),
+            "cost": cost.model_copy(update={"price_file": absolute(cost.price_file)}),
+        }
+    )

@@ -1,0 +1,54 @@
+"""The components for other languages: those whose arguments are data. Each is imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """One component."""
+
+    component: type[Any]
+    """Made with `(name, args, opts)`."""
+    args: type[Any]
+    """Its arguments. Of these, other languages do not have what holds objects of Python."""
+
+
+CLUSTER = "metal-ipi:index:Cluster"
+"""The one whose arguments are the settings themselves, in other languages."""
+
+
+def _cluster() -> Exported:
+    from metal_ipi.cluster import Cluster, ClusterArgs
+
+    return Exported(component=Cluster, args=ClusterArgs)
+
+
+def _cluster_dns() -> Exported:
+    from components.endpoints.dns import ClusterDns, ClusterDnsArgs
+
+    return Exported(component=ClusterDns, args=ClusterDnsArgs)
+
+
+def _metallb() -> Exported:
+    from components.endpoints.metallb import MetalLb, MetalLbArgs
+
+    return Exported(component=MetalLb, args=MetalLbArgs)
+
+
+def _install_assets() -> Exported:
+    from components.install.assets import InstallAssets, InstallAssetsArgs
+
+    return Exported(component=InstallAssets, args=InstallAssetsArgs)
+
+
+COMPONENTS: dict[str, Callable[[], Exported]] = {
+    CLUSTER: _cluster,
+    "metal-ipi:endpoints:ClusterDns": _cluster_dns,
+    "metal-ipi:endpoints:MetalLb": _metallb,
+    "metal-ipi:install:InstallAssets": _install_assets,
+}
+"""By type token."""

@@ -1,0 +1,33 @@
+"""The plugin `pulumi-resource-metal-ipi`: our resources, and the components for programs in other languages.
+
+Stacks of this project declare components themselves and use the resources only: components are imported when a program
+asks for the first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from provider import server
+from provider.plugin import VERSION, MetalIpiProvider
+
+
+class _Servicer(server.Servicer):
+    async def Construct(self, request: Any, context: Any) -> Any:
+        from metal_ipi.construct import construct
+
+        return await construct(request, context, self._engine_address)
+
+
+def main() -> None:
+    """Serve the engine that started this process; see `server.main`."""
+    directory = os.environ.pop("METAL_IPI_DIRECTORY", None)
+    if directory is not None:  # where the engine started us: paths of the program's begin there
+        os.chdir(directory)
+    server.main(sys.argv[1:], VERSION, MetalIpiProvider(), _Servicer)
+
+
+if __name__ == "__main__":
+    main()

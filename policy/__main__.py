@@ -1,0 +1,5 @@
+"""The policy pack, as `--policy-pack policy` runs it."""
+
+from rules.pack import serve
+
+serve()

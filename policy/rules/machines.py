@@ -1,0 +1,100 @@
+"""Machines as rules see them, whatever resource they were asked for with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .base import UNKNOWN, Resource, listed, mapping, strings
+
+DEVICE = "equinix-metal:index/device:Device"
+SPOT_REQUEST = "equinix-metal:index/spotMarketRequest:SpotMarketRequest"
+EPHEMERAL = "metal-ipi:index:EphemeralMachine"
+REDFISH = "metal-ipi:index:RedfishMachine"
+INSTALLATION = "metal-ipi:index:Installation"
+PREFLIGHT = "metal-ipi:index:Preflight"
+PROVIDER = "pulumi:providers:metal-ipi"
+STACK = "pulumi:pulumi:Stack"
+
+CONTROL_PLANE = "control-plane"
+ROLES = ("bootstrap", CONTROL_PLANE, "worker")
+ROLE_TAG = "metal-ipi:role="
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordered:
+    """One machine, or several alike, that somebody is paid for."""
+
+    what: str
+    """For people."""
+    role: str
+    """Empty where nothing says it."""
+    plan: Any
+    metro: Any
+    facilities: list[str]
+    spot: bool = False
+    """Whether it may be taken away for a higher bid."""
+    always_pxe: bool = False
+    user_data: Any = None
+    tags: tuple[Any, ...] = ()
+
+
+def ordered(resource: Resource) -> Iterator[Ordered]:
+    """The machines that a resource asks for: a preflight's are all of a stack's, told before the first is ordered."""
+    properties = resource.properties
+    if resource.type == PREFLIGHT:
+        orders = mapping(properties.get("orders"))
+        for machine in map(mapping, listed(orders.get("machines"))):
+            yield Ordered(
+                what=f"the {machine.get('role')} machines",
+                role=str(machine.get("role", "")),
+                plan=machine.get("plan"),
+                metro=orders.get("metro"),
+                facilities=strings(orders.get("facilities")),
+                spot=machine.get("spotMaxPrice") is not None,
+            )
+    elif resource.type == DEVICE or _is_ordered_for_a_while(resource):
+        yield _one(resource, properties.get("userData"), properties)
+    elif resource.type == SPOT_REQUEST:
+        parameters = mapping(properties.get("instanceParameters"))
+        place = {name: properties.get(name) for name in ("metro", "facilities")}
+        yield _one(resource, parameters.get("userdata"), {**parameters, **place}, spot=True)
+
+
+def _is_ordered_for_a_while(resource: Resource) -> bool:
+    """Whether it is a bootstrap machine, and neither a server that is lent nor a virtual one of ours."""
+    return resource.type == EPHEMERAL and resource.properties.get("platform") in {None, "equinix-metal"}
+
+
+def _one(resource: Resource, user_data: Any, properties: Any, *, spot: bool = False) -> Ordered:
+    tags = tuple(listed(properties.get("tags")))
+    return Ordered(
+        what=resource.name,
+        role="bootstrap" if resource.type == EPHEMERAL else role_of(tags),
+        plan=properties.get("plan"),
+        metro=properties.get("metro"),
+        facilities=strings(properties.get("facilities")),
+        spot=spot,
+        always_pxe=properties.get("alwaysPxe") is True,
+        user_data=user_data,
+        tags=tags,
+    )
+
+
+def role_of(tags: tuple[Any, ...]) -> str:
+    """What a machine's tags say that it is."""
+    return next((tag.removeprefix(ROLE_TAG) for tag in strings(list(tags)) if tag.startswith(ROLE_TAG)), "")
+
+
+def is_control_plane(resource: Resource) -> bool:
+    """Whether it is a control plane machine: ordered, or a server with a BMC, which is known by its name."""
+    if resource.type == DEVICE:
+        return role_of(tuple(listed(resource.properties.get("tags")))) == CONTROL_PLANE
+    return resource.type == REDFISH and re.search(rf"(^|-){CONTROL_PLANE}-\d+$", resource.text("hostname")) is not None
+
+
+def known(value: Any) -> bool:
+    """Whether a value is there, and a preview can tell it."""
+    return value is not None and value is not UNKNOWN

@@ -1,0 +1,74 @@
+"""How many control plane machines a change may take away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from .base import Found, Given, Resource, Rule, mapping, strings
+from .machines import CONTROL_PLANE, DEVICE, INSTALLATION, REDFISH, is_control_plane
+
+_IDENTITY = {DEVICE: "created", REDFISH: "machineId"}
+"""Outputs that another machine has others of, and that no update changes."""
+
+
+def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
+    after = {each.urn: each for each in resources}
+    before = [
+        each
+        for each in given.before()
+        if is_control_plane(each) or (each.type == INSTALLATION and each.text("role") == CONTROL_PLANE)
+    ]
+    lost = {_hostname(each): each.urn for each in before if each.type in _IDENTITY and _is_lost(each, after)}
+    again = {_hostname(each): each.urn for each in before if each.type == INSTALLATION and _is_other(each, after)}
+    consent = _consent(given)
+    for hostname, urn in sorted({**again, **lost}.items()):
+        if not consent & {hostname, _short(hostname, given)}:
+            way = "deleted, or replaced by another machine" if hostname in lost else "installed again"
+            yield Found(
+                f"control plane machine {hostname} would be {way}, and etcd with it: leave it as it is, or name it in"
+                " `metal-ipi:reprovision.consent`",
+                urn if urn in after else None,
+            )
+    members = {_hostname(each) for each in before}
+    survives = max(0, len(members) - 1) // 2
+    if len(lost) > survives:
+        yield Found(
+            f"{len(lost)} of {len(members)} control plane machines would go at once ({', '.join(sorted(lost))}), and"
+            f" etcd survives the loss of {survives}: change one, wait until `oc get etcd` shows all members, then the"
+            " next one"
+            if survives
+            else f"the only etcd member would go ({', '.join(sorted(lost))}): back it up, `destroy` and install anew"
+        )
+
+
+def _is_lost(old: Resource, after: dict[str, Resource]) -> bool:
+    new = after.get(old.urn)
+    name = _IDENTITY[old.type]
+    return new is None or new.properties.get(name) != old.properties.get(name)
+
+
+def _is_other(old: Resource, after: dict[str, Resource]) -> bool:
+    """Whether a machine that stays is to run something else."""
+    new = after.get(old.urn)
+    return new is not None and new.properties.get("generation") != old.properties.get("generation")
+
+
+def _hostname(resource: Resource) -> str:
+    return resource.text("hostname") or resource.name
+
+
+def _consent(given: Given) -> set[str]:
+    section = mapping(json.loads(given.configuration.get("metal-ipi:reprovision") or "{}"))
+    return set(strings(section.get("consent")))
+
+
+def _short(hostname: str, given: Given) -> str:
+    return hostname.removeprefix(f"{given.configuration.get('metal-ipi:clusterName', '')}-")
+
+
+RULE = Rule(
+    name="control-plane-quorum",
+    description="A change takes no control plane machine away without consent, and never more than etcd survives.",
+    stack=_check,
+)

@@ -1,0 +1,25 @@
+"""What the spot market may give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .base import Given, Resource, Rule
+from .machines import ordered
+
+
+def _check(resource: Resource, given: Given) -> Iterator[str]:
+    del given
+    for machine in ordered(resource):
+        if machine.spot and machine.role != "worker":
+            yield (
+                f"{machine.what} ({machine.role or 'no role'}) would come from the spot market, which takes machines"
+                " back whenever somebody bids more: order it on demand or on a reserved server"
+            )
+
+
+RULE = Rule(
+    name="no-spot-control-plane",
+    description="Only workers come from the spot market: etcd does not survive machines that are taken away.",
+    resource=_check,
+)

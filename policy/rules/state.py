@@ -1,0 +1,67 @@
+"""What the stack holds before a change, asked of the engine: a pack is shown only what will be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .base import Resource, mapping
+
+_LONGEST = 60
+
+
+class NoState(RuntimeError):
+    """The engine did not tell; the message says why."""
+
+
+def resources_before(after: Sequence[Resource]) -> list[Resource]:
+    """The outputs of all resources in the state of the stack that `after` belongs to. Raises NoState."""
+    stacks = {tuple(each.urn.removeprefix("urn:pulumi:").split("::")[:2]) for each in after}
+    if len(stacks) != 1:
+        raise NoState(f"the resources belong to {len(stacks)} stacks")
+    stack, project = stacks.pop()
+    organization = os.environ.get("PULUMI_ORGANIZATION")
+    # Without its project and organization a stack of that name is one of the project around this pack.
+    return parse(_exported(f"{organization}/{project}/{stack}" if organization else stack))
+
+
+def parse(document: str) -> list[Resource]:
+    """The same from what `pulumi stack export` prints; a resource that is being deleted is not there any more."""
+    deployment = mapping(mapping(json.loads(document)).get("deployment"))
+    found: list[dict[str, Any]] = [mapping(each) for each in deployment.get("resources") or []]
+    return [
+        Resource(
+            urn=str(each["urn"]),
+            type=str(each["type"]),
+            name=str(each["urn"]).rpartition("::")[2],
+            properties={**mapping(each.get("outputs")), "id": each.get("id", "")},
+            protected=bool(each.get("protect")),
+        )
+        for each in found
+        if not each.get("delete")
+    ]
+
+
+def _exported(stack: str) -> str:
+    command = ["pulumi", "stack", "export", "--non-interactive", "--stack", stack]
+    try:
+        done = subprocess.run(
+            command, cwd=_engine_directory(), capture_output=True, text=True, timeout=_LONGEST, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoState(f"`{' '.join(command)}` did not run: {error}") from error
+    if done.returncode != 0:
+        raise NoState(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _engine_directory() -> Path | None:
+    """Where the engine, or its language host, runs; a pack runs in its own folder, where `file://./state` is not."""
+    try:
+        return Path(f"/proc/{os.getppid()}/cwd").resolve(strict=True)
+    except OSError:
+        return None

@@ -1,0 +1,62 @@
+"""Finds and deletes what stacks of ours have in projects.
+
+Reads one JSON document from standard input, because it holds the token:
+{"metal": {"authToken", "endpoint"?}, "list": [project id, ...], "projects": true} prints {"resources",
+"projects", "others": project id to the number of things in it that are not ours};
+{"metal", "delete": [{"kind", "id"}, ...]} prints a line {"kind", "id", "why"} for each that is over, and ends with
+status 1 when one of them is not gone. What goes wrong altogether is told on standard error, with status 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sys
+from typing import Any
+
+from provider import configuration
+from provider.errors import ProviderError
+from provider.leftovers import inventory, removal
+from provider.leftovers.removal import Target
+from provider.metal_client import MetalClient
+
+_PATIENCE = 300
+"""How long what is busy is asked for again, in seconds; may be given as "patience"."""
+_REPEATED = 120
+"""How long a call that fails may be repeated, at most."""
+
+
+async def _run(request: dict[str, Any]) -> int:
+    settings, problems = configuration.parse({"metal": request["metal"]})
+    if problems:
+        print("; ".join(f"{problem.path} {problem.reason}" for problem in problems), file=sys.stderr)
+        return 2
+    patience = float(request.get("patience", _PATIENCE))
+    async with MetalClient(settings.need_metal(), timeout=min(patience, _REPEATED)) as client:
+        if "delete" in request:
+            targets = [Target(kind=item["kind"], id=item["id"]) for item in request["delete"]]
+            return 0 if await removal.remove(client, targets, _tell, patience=patience) else 1
+        found = {project: await inventory.inventory(client, project) for project in request["list"]}
+        projects = await inventory.projects(client) if request.get("projects") else []
+        parts = {"resources": [each for inside in found.values() for each in inside.ours], "projects": projects}
+        answer: dict[str, Any] = {name: [*map(dataclasses.asdict, items)] for name, items in parts.items()}
+        print(json.dumps({**answer, "others": {project: inside.others for project, inside in found.items()}}))
+    return 0
+
+
+def _tell(target: Target, why: str) -> None:
+    print(json.dumps({**dataclasses.asdict(target), "why": why}), flush=True)
+
+
+def main() -> int:
+    """One request; see the module's docstring."""
+    try:
+        return asyncio.run(_run(json.load(sys.stdin)))
+    except ProviderError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Lifetime: when the platform is to delete a cluster's machines, whatever runs on them. For rehearsals.
+
+Life cycle: create adds the hours to the time it is, and from then on the end is fixed: machines are ordered with it,
+and the platform takes no other one later (`preflight.lasting` refuses other hours). Once the end is past, every update
+is refused: what is left of such a cluster has no etcd, and new machines would not make one. read and delete touch
+nothing.
+Killed at any moment: nothing outside the state exists, and no machine was ordered yet.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+
+from provider.errors import InvalidInputs
+from provider.fields import Problem, Reader
+from provider.resource import Changes, Context, Made, ResourceType, Values
+from provider.values import UNKNOWN
+
+_LONGEST = 24 * 365
+
+
+class Lifetime(ResourceType):
+    """When the platform deletes a cluster's machines."""
+
+    token = "metal-ipi:index:Lifetime"  # noqa: S105 - a type token
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+
+    def check(self, inputs: Values) -> list[Problem]:
+        reader = Reader(inputs)
+        reader.only("hours")
+        reader.number("hours", minimum=1, maximum=_LONGEST)
+        return reader.problems
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        if self._is_over(old):
+            return Changes(changes={"endsAt": "update"})
+        return Changes(warning=_warning(old["endsAt"]))
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        if old is not None:
+            self._refuse(old)
+        return {"endsAt": UNKNOWN}
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        now = datetime.fromtimestamp(self._clock(), timezone.utc).replace(microsecond=0)
+        ends_at = f"{now + timedelta(hours=float(inputs['hours'])):%Y-%m-%dT%H:%M:%SZ}"
+        await context.status.warn(_warning(ends_at))
+        return Made(id=secrets.token_hex(8), outputs={"endsAt": ends_at})
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        self._refuse(old)
+        return {"endsAt": old["endsAt"]}
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        return
+
+    def _is_over(self, old: Values) -> bool:
+        return datetime.fromisoformat(str(old["endsAt"]).replace("Z", "+00:00")).timestamp() <= self._clock()
+
+    def _refuse(self, old: Values) -> None:
+        """Raises InvalidInputs for a cluster whose time is over."""
+        if self._is_over(old):
+            raise InvalidInputs(
+                f"the time of this cluster (platform.lifetimeHours) was over at {old['endsAt']}: the platform has "
+                "deleted its machines, etcd with them. Run `make down`, and `make up` for a new one"
+            )
+
+
+def _warning(ends_at: str) -> str:
+    return f"the platform deletes every machine of this cluster at {ends_at}"

@@ -1,0 +1,198 @@
+"""The HTTP API of Equinix Metal (https://deploy.equinix.com/developers/api/metal): the only client of ours.
+
+Plain httpx rather than the official client: that one retries nothing, not even 429 with its Retry-After, and knows no
+way to look before asking again. TLS is verified; SSL_CERT_FILE and HTTPS_PROXY are honoured, and METAL_API_TIMEOUT: how
+long one call may take, in seconds (30).
+
+RemoteError          provider.errors: the API refuses, or did not answer for as long as it was asked again
+├── Refused          with the status of the answer
+│   └── Unprocessable    not in the present state of what was to be deleted
+Passing              of `once` alone: it may work the next time
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from provider.backoff import Backoff
+from provider.configuration import MetalSettings
+from provider.errors import InvalidInputs, RemoteError
+
+if TYPE_CHECKING:
+    import httpx
+
+_PAGE = 250
+_PASSING_STATUS = frozenset({429, 500, 502, 503, 504})
+_LONGEST_WAIT = 60
+
+
+def _call_timeout() -> float:
+    text = os.environ.get("METAL_API_TIMEOUT") or "30"
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise InvalidInputs(f"METAL_API_TIMEOUT is '{text}': set it to a number of seconds, or not at all")
+    return seconds
+
+
+class Passing(Exception):
+    """May work the next time; `wait` is what the server asked for, in seconds."""
+
+    def __init__(self, message: str, wait: float = 0) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class Refused(RemoteError):
+    """The API said no."""
+
+    def __init__(self, message: str, status: int, words: str) -> None:
+        super().__init__(message)
+        self.status = status
+        """Of the answer, e.g. 403."""
+        self.words = words
+        """The API's own."""
+
+
+class Unprocessable(Refused):
+    """Not in the present state of what was to be deleted."""
+
+
+class MetalClient:
+    """A client for one token: an asynchronous context manager."""
+
+    def __init__(
+        self,
+        settings: MetalSettings,
+        *,
+        timeout: float = 120,
+        patience: float = 30,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """`timeout` is how long a call may be repeated, `patience` how long one answer may take, in seconds."""
+        import httpx
+
+        self._endpoint = settings.endpoint
+        self.timeout = timeout
+        self._client = httpx.AsyncClient(
+            headers={"X-Auth-Token": settings.auth_token, "User-Agent": "metal-ipi"},
+            timeout=min(patience, _call_timeout()),
+            transport=transport,
+        )
+        self.clock: tuple[datetime, datetime] | None = None
+        """What the API's clock said with its newest answer, and ours then; None before there was one."""
+
+    async def __aenter__(self) -> MetalClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    @property
+    def where(self) -> str:
+        """The API, as messages name it."""
+        return f"the Metal API at {self._endpoint}"
+
+    async def pages(self, path: str, member: str, **params: Any) -> AsyncIterator[dict[str, Any]]:
+        """Every item of a list, page after page."""
+        page, last = 1, 1
+        while page <= last:
+            answer = await self.repeat("GET", path, params={**params, "per_page": _PAGE, "page": page})
+            for item in answer.get(member) or []:
+                yield item
+            last = int((answer.get("meta") or {}).get("last_page") or 1)
+            page += 1
+
+    async def repeat(self, method: str, path: str, *, absent_ok: bool = False, **options: Any) -> dict[str, Any]:
+        """For calls that may be made twice. With `absent_ok` what is not there is an empty answer."""
+        backoff = Backoff(timeout=self.timeout)
+        while True:
+            try:
+                return await self.once(method, path, absent_ok=absent_ok, **options)
+            except Passing as error:
+                if backoff.over:
+                    raise RemoteError(f"{self.where}: {method} {path} failed for {self.timeout:g} s: {error}") from None
+                await backoff.pause(error.wait)
+
+    async def of_device(self, device: str, part: str = "", **params: Any) -> dict[str, Any]:
+        """A device, or a part of it such as `/events`; empty where there is no such device.
+
+        One that Metal took out of its project by itself is answered with 403 (waitForActiveDevice in
+        metal/resource_metal_device.go of the official provider), as is one that the token may not see: it is gone when
+        the token reaches projects, and none of them lists it.
+        """
+        try:
+            return await self.repeat("GET", f"/devices/{device}{part}", absent_ok=True, params=params)
+        except Refused as error:
+            if error.status != 403:
+                raise
+            projects = [project async for project in self.pages("/projects", "projects")]
+            listed = [each for project in projects for each in project.get("devices") or ()]
+            ids = {str(each.get("id") or str(each.get("href", "")).rpartition("/")[2]) for each in listed}
+            if device in ids or not projects:
+                raise
+            return {}
+
+    async def once(self, method: str, path: str, *, absent_ok: bool = False, **options: Any) -> dict[str, Any]:
+        """Raises Passing where it may work the next time, RemoteError where it will not."""
+        import httpx
+
+        try:
+            answer = await self._client.request(method, self._endpoint + path, **options)
+        except httpx.TransportError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise RemoteError(f"{self.where}: its TLS certificate is not trusted ({error})") from None
+            raise Passing(f"{type(error).__name__} {error}".strip()) from None
+        self._note_date(answer)
+        if answer.status_code == 404 and absent_ok:
+            return {}
+        if answer.status_code in _PASSING_STATUS:
+            raise Passing(f"HTTP {answer.status_code}", wait=_retry_after(answer))
+        if answer.status_code >= 400:
+            kind = Unprocessable if answer.status_code == 422 and method == "DELETE" else Refused
+            words = _words(answer)
+            message = f"{self.where} refuses {method} {path}: {words} (HTTP {answer.status_code})"
+            remedy = _REMEDIES.get(answer.status_code)
+            raise kind(f"{message}; {remedy}" if remedy else message, answer.status_code, words)
+        if not answer.content:
+            return {}
+        try:
+            return dict(answer.json())
+        except ValueError:
+            raise Passing("half an answer, not JSON") from None
+
+    def _note_date(self, answer: httpx.Response) -> None:
+        try:
+            theirs = parsedate_to_datetime(answer.headers.get("Date", ""))
+        except ValueError:
+            return  # an answer without the time of day tells nothing about clocks
+        self.clock = theirs, datetime.now(timezone.utc)
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    """Seconds; the header's other form, a date, is left to the back-off."""
+    value = answer.headers.get("Retry-After", "")
+    return min(float(value), _LONGEST_WAIT) if value.isdigit() else 0
+
+
+_REMEDIES = {
+    401: "the API token is not valid: set another one",
+    403: "the API token may not do this: it needs to read and write the project",
+    404: "there is no such thing, or the token may not see it: correct the project id",
+}
+
+
+def _words(answer: httpx.Response) -> str:
+    """The API's own words: `{"errors": [...]}` or `{"error": …}`."""
+    try:
+        body = answer.json()
+    except ValueError:
+        body = {}
+    body = body if isinstance(body, dict) else {}
+    return "; ".join(str(item) for item in body.get("errors") or [body.get("error") or answer.reason_phrase])

@@ -1,0 +1,99 @@
+"""Documents of the Metal API: what is sent, and what the answers say. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from provider.platforms import Event, Machine
+from provider.platforms.metal_spec import MetalSpec
+
+_LABEL = re.compile(r"metal-ipi:(?P<stack>[^:\s]+):(?P<cluster>[^:\s]+)(?::\S*)?(?: run=(?P<run>\S+))?(?=\s|$)")
+_TAG = re.compile(r"metal-ipi:(?P<key>stack|cluster|name|role|run)=(?P<value>.+)")
+
+
+def order(spec: MetalSpec) -> dict[str, Any]:
+    """An order."""
+    body: dict[str, Any] = {
+        "hostname": spec.hostname,
+        "plan": spec.plan,
+        "metro": spec.metro,
+        "facility": list(spec.facilities) or None,
+        "operating_system": spec.operating_system,
+        "ipxe_script_url": spec.ipxe_script_url,
+        "always_pxe": spec.always_pxe,
+        "userdata": spec.user_data,
+        "tags": list(spec.tags),
+        "billing_cycle": "hourly",
+        # Given, even empty, it keeps the keys of other users of the project off the machine.
+        "project_ssh_keys": list(spec.project_ssh_key_ids),
+        "hardware_reservation_id": spec.hardware_reservation_id,
+        "termination_time": spec.termination_time,
+        "customdata": spec.custom_data,
+        "ip_addresses": _addresses(spec.public_subnet),
+    }
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _addresses(public_subnet: int | None) -> list[dict[str, Any]] | None:
+    """A machine's IPv4 subnets, the public one of another size; None: what it gets anyway, with an IPv6 address."""
+    if public_subnet is None:
+        return None
+    return [
+        {"address_family": 4, "public": True, "cidr": public_subnet},
+        {"address_family": 4, "public": False},
+    ]
+
+
+def id_of(item: Mapping[str, Any] | None) -> str:
+    """The id of something that is shown whole, or as a link; empty where there is nothing."""
+    item = item or {}
+    return str(item.get("id") or str(item.get("href", "")).rpartition("/")[2])
+
+
+def marks(tags: Iterable[Any] = (), *labels: Any) -> dict[str, str]:
+    """What tags say of whose something is, else the first label that says something. Empty: it is not ours."""
+    found = {match["key"]: match["value"] for tag in tags if (match := _TAG.fullmatch(str(tag)))}
+    if found:
+        return found
+    for label in labels:
+        if isinstance(label, str) and (match := _LABEL.match(label)):
+            return {key: value for key, value in match.groupdict().items() if value is not None}
+    return {}
+
+
+def marks_of(item: Mapping[str, Any]) -> dict[str, str]:
+    """What something says itself of whose it is."""
+    return marks(item.get("tags") or (), item.get("description"), item.get("label"))
+
+
+def machine_of(device: dict[str, Any]) -> Machine:
+    """A device."""
+    addresses: list[dict[str, Any]] = device.get("ip_addresses") or []
+
+    def address(family: int, *, public: bool) -> str | None:
+        fits = [a for a in addresses if a.get("address_family") == family and bool(a.get("public")) == public]
+        managed = [a for a in fits if a.get("management", True)] or fits
+        return str(managed[0]["address"]) if managed else None
+
+    facility = (device.get("facility") or {}).get("code", "")
+    return Machine(
+        id=str(device["id"]),
+        hostname=str(device.get("hostname", "")),
+        state=str(device.get("state", "")),
+        tags=tuple(device.get("tags") or ()),
+        public_ipv4=address(4, public=True),
+        private_ipv4=address(4, public=False),
+        public_ipv6=address(6, public=True),
+        # The API calls it a host name and gives `<id>@<host>`.
+        console=str(device.get("sos") or f"sos.{facility}.platformequinix.com").rpartition("@")[2],
+        progress=device.get("provisioning_percentage"),
+        bond=next((str(port["id"]) for port in device.get("network_ports") or [] if port.get("name") == "bond0"), None),
+    )
+
+
+def event_of(event: dict[str, Any]) -> Event:
+    """Something that happened to a device."""
+    text = event.get("interpolated") or event.get("body") or ""
+    return Event(type=str(event.get("type", "")), text=str(text), state=str(event.get("state") or ""))

@@ -1,0 +1,108 @@
+"""What the Metal API tells about a project and its place: each part asked for once, when somebody needs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from provider.metal_client import MetalClient
+
+Document = Mapping[str, Any]
+_T = TypeVar("_T")
+
+
+class Account:
+    """The account behind a token; `project` is None where one is yet to be created."""
+
+    def __init__(self, client: MetalClient, project: str | None) -> None:
+        self.client = client
+        self.project = project
+        self._asked: dict[str, asyncio.Task[Any]] = {}
+
+    async def devices(self) -> list[Document]:
+        """The project's machines, anybody's; none where the project does not exist yet."""
+        return await self._of_project("devices", "devices")
+
+    async def blocks(self) -> list[Document]:
+        """The project's blocks of addresses, with what they are assigned to."""
+        return await self._of_project("ips", "ip_addresses", include="assignments")
+
+    async def networks(self) -> list[Document]:
+        """The project's VLANs."""
+        return await self._of_project("virtual-networks", "virtual_networks")
+
+    async def ssh_keys(self) -> list[Document]:
+        """The project's SSH keys."""
+        return await self._of_project("ssh-keys", "ssh_keys")
+
+    async def spot_requests(self) -> list[Document]:
+        """The project's requests of the spot market."""
+        return await self._of_project("spot-market-requests", "spot_market_requests")
+
+    async def projects(self, organization: str | None) -> list[Document]:
+        """An organization's projects."""
+        return await self._listed(f"/organizations/{organization}/projects", "projects")
+
+    async def projects_called(self, name: str, organization: str | None) -> list[Account]:
+        """Those of an organization's projects that have a name: Metal allows several."""
+
+        async def ask() -> list[Account]:
+            found = await self.projects(organization)
+            return [Account(self.client, str(each["id"])) for each in found if each.get("name") == name]
+
+        return await self._once(f"{organization}: {name}", ask)
+
+    async def reservations(self) -> list[Document]:
+        """The project's reserved servers."""
+        return await self._of_project("hardware-reservations", "hardware_reservations", include="plan,facility,device")
+
+    async def plans(self) -> dict[str, Document]:
+        """All plans, by slug."""
+        return {str(plan["slug"]): plan for plan in await self._listed("/plans", "plans")}
+
+    async def operating_systems(self) -> dict[str, Document]:
+        """All operating systems, by slug."""
+        return {str(system["slug"]): system for system in await self._listed("/operating-systems", "operating_systems")}
+
+    async def metros(self) -> dict[str, Document]:
+        """All metros, by code."""
+        return {str(metro["code"]): metro for metro in await self._listed("/locations/metros", "metros")}
+
+    async def facilities(self) -> dict[str, Document]:
+        """All facilities, by code; each with its metro."""
+        found = await self._listed("/facilities", "facilities", include="metro")
+        return {str(facility["code"]): facility for facility in found}
+
+    async def details(self) -> Document:
+        """The project itself."""
+        path = f"/projects/{self.project}"
+        return await self._once(path, lambda: self.client.repeat("GET", path))
+
+    async def metro_of(self, metro: str | None, facilities: tuple[str, ...]) -> str | None:
+        """The metro's code of a place; None where it cannot be told."""
+        if metro is not None:
+            return metro
+        known = [known for code, known in (await self.facilities()).items() if code in facilities]
+        return next((str((each.get("metro") or {}).get("code")) for each in known), None)
+
+    async def _of_project(self, path: str, member: str, **params: str) -> list[Document]:
+        if self.project is None:
+            return []
+        return await self._listed(f"/projects/{self.project}/{path}", member, **params)
+
+    async def _listed(self, path: str, member: str, **params: str) -> list[Document]:
+        async def ask() -> list[Document]:
+            return [item async for item in self.client.pages(path, member, **params)]
+
+        return await self._once(path, ask)
+
+    async def _once(self, key: str, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """Several checks may want the same at the same time: the first one asks."""
+
+        async def asking() -> _T:
+            return await ask()
+
+        if key not in self._asked:
+            self._asked[key] = asyncio.ensure_future(asking())
+        return await self._asked[key]

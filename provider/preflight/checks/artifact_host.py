@@ -1,0 +1,53 @@
+"""Can files be uploaded to the artifact host, and does its web server give them to whoever knows the name?
+
+A small file is written, read back, fetched by its URL and removed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from provider.artifact_stores import open_store, persistently
+from provider.errors import RemoteError
+from provider.preflight import http
+from provider.preflight.findings import Finding
+from provider.preflight.subject import Subject
+
+NAME = "artifact-host"
+_FILE = "probe"
+_PATIENCE = 10
+"""How long what may pass by itself is tried again, in seconds."""
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """One finding: what is wrong at first."""
+    settings = subject.settings.artifacts
+    if settings is None:
+        return []
+    store, directory = open_store(settings), f"preflight-{secrets.token_hex(16)}"
+    content = secrets.token_hex(32).encode()
+    url = f"{settings.base_url.rstrip('/')}/{directory}/{_FILE}"
+    try:
+        await persistently(lambda: store.put(directory, {_FILE: content}), timeout=_PATIENCE)
+        try:
+            found = await store.hashes(directory, [_FILE])
+            async with http.opened() as client:
+                fetched = await http.content_of(client, url, subject)
+        finally:
+            await persistently(lambda: store.delete(directory, [_FILE]), timeout=_PATIENCE)
+    except RemoteError as error:
+        return [
+            _wrong(str(error), "correct artifacts.*, or what the host allows; its web server must give files by name")
+        ]
+    if found.get(_FILE) != f"sha512-{hashlib.sha512(content).hexdigest()}":
+        return [_wrong("what was uploaded is not what is there", "see who else writes there")]
+    if fetched != content:
+        return [
+            _wrong(f"{url} is not the file that was uploaded there", "correct artifacts.baseUrl or artifacts.directory")
+        ]
+    return [Finding(check=NAME, level="ok", what=f"takes files, and gives them at {settings.base_url}")]
+
+
+def _wrong(what: str, remedy: str) -> Finding:
+    return Finding(check=NAME, level="error", what=what, remedy=remedy)

@@ -1,0 +1,84 @@
+"""Has the place so many machines at the moment? The API says yes or no to a quantity, never how many there are.
+
+Reserved servers are no matter of capacity, and the spot market has its own (see `spot`). Machines that are there
+already are not asked for again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from provider.orders import ANY
+from provider.preflight.findings import Finding
+from provider.preflight.subject import Subject
+
+NAME = "capacity"
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """A finding per plan."""
+    wanted: Counter[str] = Counter()
+    for order, names in await subject.missing():
+        if not order.reservations and order.spot_max_price is None:
+            wanted[order.plan] += len(names)
+    if not wanted:
+        return [Finding(check=NAME, level="ok", what="no machine is to be ordered on demand")]
+    if (metro := subject.orders.metro) is not None:
+        has = await _asked(subject, "metros", "metro", {(plan, metro): count for plan, count in wanted.items()})
+        return [_told(plan, count, metro, enough=has[plan, metro]) for plan, count in wanted.items()]
+    return await _in_facilities(subject, wanted)
+
+
+async def _in_facilities(subject: Subject, wanted: Mapping[str, int]) -> list[Finding]:
+    """The first facility that has room gets a machine, so several together may do what none can alone."""
+    named = [code for code in subject.orders.facilities if code != ANY]
+    if not named:
+        what = f"where {_all(wanted)} come from is left to Metal (any), and cannot be asked for"
+        return [Finding(check=NAME, level="ok", what=what)]
+    whole = {(plan, code): count for plan, count in wanted.items() for code in named}
+    has = await _asked(subject, "", "facility", whole)
+    one = await _asked(subject, "", "facility", dict.fromkeys(whole, 1))
+    findings: list[Finding] = []
+    for plan, count in wanted.items():
+        first = next((code for code in named if has[plan, code]), None)
+        some = [code for code in named if one[plan, code]]
+        if first is not None or not some:
+            findings.append(_told(plan, count, first or ", ".join(named), enough=first is not None))
+        elif ANY not in subject.orders.facilities:
+            findings.append(
+                Finding(
+                    check=NAME,
+                    level="warning",
+                    what=f"no facility alone has {count} x {plan}; there are some in {', '.join(some)}",
+                    remedy="orders may be refused: name more facilities, set metro instead, or take another plan",
+                )
+            )
+    return findings
+
+
+async def _asked(
+    subject: Subject, path: str, key: str, wanted: Mapping[tuple[str, str], int]
+) -> dict[tuple[str, str], bool]:
+    """Plan and place → whether there are so many."""
+    # The API's own type of a quantity is a string.
+    servers = [{key: place, "plan": plan, "quantity": str(count)} for (plan, place), count in wanted.items()]
+    answer = await subject.metal.client.repeat("POST", f"/capacity/{path}".rstrip("/"), json={"servers": servers})
+    said = {(str(each.get("plan")), str(each.get(key))): each.get("available") for each in answer.get("servers") or []}
+    return {place: said.get(place) is True for place in wanted}
+
+
+def _told(plan: str, count: int, place: str, *, enough: bool) -> Finding:
+    if enough:
+        return Finding(check=NAME, level="ok", what=f"{place} has {count} x {plan}")
+    return Finding(
+        check=NAME,
+        level="error",
+        what=f"{place} does not have {count} x {plan} at the moment",
+        remedy="take another plan, metro or facility (`metal capacity get` lists what there is), fewer machines, or"
+        " reserved servers (platform.reservations)",
+    )
+
+
+def _all(wanted: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} x {plan}" for plan, count in wanted.items())

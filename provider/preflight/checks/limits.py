@@ -1,0 +1,38 @@
+"""Does the project allow so many machines?
+
+`max_devices` of a project is all that the API tells of limits: a number per plan, or nothing. Limits of addresses and
+of VLANs are only told when they are hit; docs/preflight.md has what is known of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from provider.preflight.findings import Finding
+from provider.preflight.subject import Subject
+
+NAME = "limits"
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """A finding per plan that would be too many."""
+    if subject.metal.project is None:
+        return []
+    limits = (await subject.metal.details()).get("max_devices") or {}
+    ordered: Counter[str] = Counter()
+    for order, names in await subject.missing():
+        ordered[order.plan] += len(names)
+    there = Counter(str((device.get("plan") or {}).get("slug")) for device in await subject.metal.devices())
+    problems = [
+        Finding(
+            check=NAME,
+            level="error",
+            what=f"the project may have {limits[plan]} x {plan}: it has {there[plan]}, and {count} more are ordered",
+            remedy="ask Metal's support for more, or use another project or plan",
+        )
+        for plan, count in ordered.items()
+        if isinstance(limits.get(plan), int) and there[plan] + count > limits[plan]
+    ]
+    named = ", ".join(sorted(set(ordered) & set(limits)))
+    what = f"within what the project may have of {named}" if named else "the API names no limit of these plans"
+    return problems or [Finding(check=NAME, level="ok", what=what)]

@@ -1,0 +1,87 @@
+"""Are the machines' names, the project's name and the API's address free?"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from provider.platforms.metal_documents import id_of
+from provider.preflight.findings import Finding
+from provider.preflight.subject import Subject
+
+NAME = "names"
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """A finding per collision."""
+    problems = [*await _machines(subject), *await _project(subject), *await _address(subject)]
+    return problems or [Finding(check=NAME, level="ok", what="no machine, project or address is in the way")]
+
+
+async def _machines(subject: Subject) -> list[Finding]:
+    """Somebody else's machines of the same name answer to it as well. Those of other runs are told by `runs`."""
+    wanted = {name for order in subject.orders.machines for name in order.hostnames}
+    return [
+        Finding(
+            check=NAME,
+            level="error",
+            what=f"the project has a machine {device['hostname']} ({device['id']}) that is not this stack's",
+            remedy="set clusterName to another one, delete that machine (`make sweep` finds what stacks of ours left),"
+            " or use another project",
+        )
+        for device in await subject.metal.devices()
+        if device.get("hostname") in wanted and not subject.carries_our_marks(device)
+    ]
+
+
+async def _project(subject: Subject) -> list[Finding]:
+    """Another project of the name that ours is to have; those of other runs are told by `runs`."""
+    return [
+        Finding(
+            check=NAME,
+            level="error",
+            what=f"the organization has a project {subject.plan.project_name} ({account.project}) already",
+            remedy="set platform.projectId to its id to use it, or platform.projectName to another name",
+        )
+        for account in await subject.projects_of_its_name()
+        if not await subject.is_our_project(account)
+    ]
+
+
+async def _address(subject: Subject) -> list[Finding]:
+    """The API's own address, where it is not reserved by us but named."""
+    if subject.plan.api_address is None:
+        return []
+    address = ipaddress.ip_address(subject.plan.api_address)
+    ours = {str(device["id"]) for device in await subject.metal.devices() if subject.is_ours(device)}
+    for block in await subject.metal.blocks():
+        if not block.get("network") or address not in _network(block):
+            continue  # a block that waits for a review has no addresses yet
+        for assignment in block.get("assignments") or ():
+            device = id_of(assignment.get("assigned_to") or {})
+            if address in _network(assignment) and device and device not in ours:
+                return [_in_use(address, f"is assigned to device {device}")]
+        if block.get("management"):
+            return [_in_use(address, "belongs to a machine's own subnet")]
+        return []
+    return [
+        Finding(
+            check=NAME,
+            level="warning",
+            what=f"apiAddress.address {address} is in no block of the project",
+            remedy="leave it out, to have one reserved; or make sure that it is routed to whoever announces it here",
+        )
+    ]
+
+
+def _in_use(address: object, why: str) -> Finding:
+    return Finding(
+        check=NAME,
+        level="error",
+        what=f"apiAddress.address {address} is in use: it {why}",
+        remedy="set it to an address of a reserved block that nothing uses, or leave it out to have one reserved",
+    )
+
+
+def _network(block: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    assert isinstance(block, dict)
+    return ipaddress.ip_network(f"{block['network']}/{block['cidr']}", strict=False)

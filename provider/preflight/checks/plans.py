@@ -1,0 +1,106 @@
+"""Do plan, operating system and architecture fit together, and does the place have the plan at all?
+
+Machines that are there stay what they were ordered as: only the plans of those that are yet to be ordered matter.
+"""
+
+from __future__ import annotations
+
+from provider.orders import ANY, MachineOrder
+from provider.platforms.metal_documents import id_of
+from provider.preflight.account import Document
+from provider.preflight.findings import Finding
+from provider.preflight.subject import Subject
+
+NAME = "plans"
+_ARM = "arm64"
+"""What the names of plans with ARM processors end in (c3.large.arm64); the others' end in x86."""
+SPOT = "spot_market"
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """A finding for each order that cannot be; one for all others together."""
+    account = subject.metal
+    plans, systems = await account.plans(), await account.operating_systems()
+    problems = await _place(subject)
+    ordered = [order for order, _ in await subject.missing()]
+    for order in ordered:
+        plan = plans.get(order.plan)
+        if plan is None:
+            near = ", ".join(sorted(slug for slug in plans if slug.split(".")[0] == order.plan.split(".")[0]))
+            problems.append(_wrong(order, "Metal has no such plan", f"take one of {near or ', '.join(sorted(plans))}"))
+            continue
+        problems += [*_architecture(order, subject.plan.architecture), *_system(order, plan, systems)]
+        problems += await _offered(subject, order, plan)
+        if order.spot_max_price is not None and SPOT not in (plan.get("deployment_types") or ()):
+            problems.append(
+                _wrong(order, "the spot market does not have it", "take another plan, or remove platform.spot")
+            )
+    what = ", ".join(sorted({order.plan for order in ordered})) or "no machine is to be ordered"
+    return problems or [Finding(check=NAME, level="ok", what=what)]
+
+
+async def _place(subject: Subject) -> list[Finding]:
+    """Metro and facilities that do not exist."""
+    orders, account = subject.orders, subject.metal
+    if orders.metro is not None:
+        kind, known, unknown = "metro", await account.metros(), [orders.metro]
+    else:
+        kind, known, unknown = "facility", await account.facilities(), [c for c in orders.facilities if c != ANY]
+    return [
+        Finding(
+            check=NAME,
+            level="error",
+            what=f"Metal has no {kind} {code}",
+            remedy=f"take one of {', '.join(sorted(known))}",
+        )
+        for code in unknown
+        if code not in known
+    ]
+
+
+def _architecture(order: MachineOrder, architecture: str) -> list[Finding]:
+    is_arm = order.plan.endswith(_ARM)
+    if is_arm == (architecture == "aarch64"):
+        return []
+    return [
+        _wrong(
+            order,
+            f"its processors are {'aarch64' if is_arm else 'x86_64'}, and {architecture} is to be booted",
+            f"take a plan of {architecture}, or set boot.architecture (one for the whole cluster)",
+        )
+    ]
+
+
+def _system(order: MachineOrder, plan: Document, systems: dict[str, Document]) -> list[Finding]:
+    system = systems.get(order.operating_system)
+    # Slugs in the lists of old, ids and references since.
+    fits = {each if isinstance(each, str) else id_of(each) for each in (system or {}).get("provisionable_on") or ()}
+    if system is not None and fits & {order.plan, str(plan.get("id")), str(plan.get("name")), str(plan.get("class"))}:
+        return []
+    return [_wrong(order, f"{order.operating_system} cannot be provisioned on it", "take another plan")]
+
+
+async def _offered(subject: Subject, order: MachineOrder, plan: Document) -> list[Finding]:
+    """Whether the plan is to be had there at all, whatever the capacity; a list that is not given says nothing."""
+    orders = subject.orders
+    member, known = (
+        ("available_in_metros", await subject.metal.metros())
+        if orders.metro is not None
+        else ("available_in", await subject.metal.facilities())
+    )
+    listed = plan.get(member)
+    codes = [orders.metro] if orders.metro is not None else list(orders.facilities)
+    if listed is None or ANY in codes or order.reservations:
+        return []
+    there = {id_of(each) for each in listed} | {str(each.get("code")) for each in listed}
+    if any(code in there or str(known.get(code or "", {}).get("id")) in there for code in codes):
+        return []
+    offering = sorted(code for code, each in known.items() if str(each.get("id")) in there or code in there)
+    return [
+        _wrong(order, f"{orders.place} does not offer it", f"take another plan, or one of {', '.join(offering) or '-'}")
+    ]
+
+
+def _wrong(order: MachineOrder, why: str, remedy: str) -> Finding:
+    key = {"bootstrap": "bootstrapPlan", "control-plane": "controlPlanePlan"}.get(order.role, "workerPlan")
+    return Finding(check=NAME, level="error", what=f"platform.{key} {order.plan}: {why}", remedy=remedy)

@@ -1,0 +1,54 @@
+"""Does what carries this stack's marks belong to this installation of it, as its run says?
+
+It may be another checkout's, or of a state that was lost: the whole cluster would be ordered once more beside it.
+"""
+
+from __future__ import annotations
+
+from provider.platforms.metal_documents import machine_of
+from provider.preflight.account import Account
+from provider.preflight.findings import Finding
+from provider.preflight.subject import Subject
+
+NAME = "runs"
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """One finding that lists all of it."""
+    plan = subject.plan
+    accounts = await subject.projects_of_its_name() if plan.project_name else [subject.metal]
+    found = [
+        f"project {account.project} has {', '.join(things)}"
+        for account in accounts
+        if (things := await _of(account, subject))
+    ]
+    if not found:
+        return [Finding(check=NAME, level="ok", what="nothing carries this stack's marks and belongs to another run")]
+    return [
+        Finding(
+            check=NAME,
+            level="error",
+            what=f"stack {plan.stack} with cluster {plan.domain} was ordered by another run, which this state does not "
+            f"know: {'; '.join(found)}",
+            remedy="use the checkout (or the backend) that has its state; or, if that is lost and nobody needs what is "
+            f"listed, `make sweep STACK={plan.stack} OF={plan.stack}`, which removes it (docs/sweep.md)",
+        )
+    ]
+
+
+async def _of(account: Account, subject: Subject) -> list[str]:
+    """What another run has in a project: kind, name and id. Machines that are on their way out are in nobody's way."""
+    requests = [{"id": each["id"], **(each.get("instance_parameters") or {})} for each in await account.spot_requests()]
+    kinds = (
+        ("machine", "hostname", [each for each in await account.devices() if not machine_of(dict(each)).leaving]),
+        ("spot market request", "hostname", requests),
+        ("reserved address", "network", await account.blocks()),
+        ("VLAN", "vxlan", await account.networks()),
+        ("SSH key", "label", await account.ssh_keys()),
+    )
+    return [
+        f"{kind} {item.get(name)} ({item['id']})"
+        for kind, name, items in kinds
+        for item in items
+        if subject.is_of_another_run(item)
+    ]

@@ -1,0 +1,58 @@
+"""Is the API token valid, does it see the project, and may it write there?
+
+Whether a project's token is read-only, the API does not say; so something is asked for that can never be made: an SSH
+key, or a project, without a name. Who may write is told what is missing (422), others that they may not.
+"""
+
+from __future__ import annotations
+
+from provider.metal_client import Refused
+from provider.preflight.findings import Finding
+from provider.preflight.subject import Subject
+
+NAME = "token"
+_MAY = (400, 422)
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """One finding: what is wrong at first."""
+    plan, client = subject.plan, subject.metal.client
+    if plan.project_id is not None:
+        seen, written = f"/projects/{plan.project_id}", f"/projects/{plan.project_id}/ssh-keys"
+        what, setting = f"project {plan.project_id}", "projectId"
+    else:
+        seen, written = f"/organizations/{plan.organization_id}", f"/organizations/{plan.organization_id}/projects"
+        what, setting = f"organization {plan.organization_id}", "organizationId"
+    try:
+        await client.repeat("GET", seen)
+    except Refused as error:
+        return [_refused(error, what, setting)]
+    try:
+        await client.repeat("POST", written, json={})
+    except Refused as error:
+        if error.status not in _MAY:
+            return [
+                Finding(
+                    check=NAME,
+                    level="error",
+                    what=f"the API token may read {what} and not write it: {error.words} (HTTP {error.status})",
+                    remedy="set platform.authToken to a token that is not read-only, of somebody who may write there",
+                )
+            ]
+    return [Finding(check=NAME, level="ok", what=f"the API token reads and writes {what}")]
+
+
+def _refused(error: Refused, what: str, setting: str) -> Finding:
+    if error.status == 401:
+        return Finding(
+            check=NAME,
+            level="error",
+            what=f"the API token is not valid: {error.words} (HTTP 401)",
+            remedy="set platform.authToken anew: it was deleted, or copied incompletely",
+        )
+    return Finding(
+        check=NAME,
+        level="error",
+        what=f"the API token does not see {what}: {error.words} (HTTP {error.status})",
+        remedy=f"correct platform.{setting}, or set platform.authToken to a token of that project or organization",
+    )

@@ -1,0 +1,90 @@
+"""Files by HTTP, as the checks fetch them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from provider.errors import RemoteError
+from provider.preflight.subject import Subject
+
+if TYPE_CHECKING:
+    import httpx
+
+_TIMEOUT = 20
+
+
+@asynccontextmanager
+async def opened() -> AsyncGenerator[httpx.AsyncClient]:
+    """A client that trusts what this system trusts."""
+    import httpx
+
+    async with httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=True) as client:
+        yield client
+
+
+async def size_of(client: httpx.AsyncClient, url: str, subject: Subject) -> int | None:
+    """How many bytes a file has; None where the server does not say. Raises RemoteError when it cannot be had."""
+    answer = await _asked(client, "HEAD", url, subject)
+    if answer.status_code == 405:  # some servers only give
+        async with client.stream("GET", url) as answer:
+            pass
+    _refuse(answer, url)
+    length = answer.headers.get("Content-Length", "")
+    return int(length) if length.isdigit() else None
+
+
+async def sha256_of(client: httpx.AsyncClient, url: str) -> str:
+    """The hash of a file, which is fetched and not kept."""
+    import httpx
+
+    digest = hashlib.sha256()
+    try:
+        async with client.stream("GET", url) as answer:
+            _refuse(answer, url)
+            async for part in answer.aiter_bytes():
+                digest.update(part)
+    except httpx.HTTPError as error:
+        raise _unreachable(url, error) from None
+    return digest.hexdigest()
+
+
+async def content_of(client: httpx.AsyncClient, url: str, subject: Subject) -> bytes:
+    """A small file."""
+    answer = await _asked(client, "GET", url, subject)
+    _refuse(answer, url)
+    return answer.content
+
+
+async def _asked(client: httpx.AsyncClient, method: str, url: str, subject: Subject) -> httpx.Response:
+    import httpx
+
+    try:
+        answer = await client.request(method, url)
+    except httpx.HTTPError as error:
+        raise _unreachable(url, error) from None
+    _note_clock(answer, url, subject)
+    return answer
+
+
+def _note_clock(answer: httpx.Response, url: str, subject: Subject) -> None:
+    try:
+        date = parsedate_to_datetime(answer.headers.get("Date", ""))
+    except ValueError:
+        return  # no clock is told
+    if "Age" not in answer.headers:  # a cache tells the time of long ago
+        subject.clocks[urlsplit(url).netloc] = (date, datetime.now(timezone.utc))
+
+
+def _refuse(answer: httpx.Response, url: str) -> None:
+    if answer.status_code >= 400:
+        raise RemoteError(f"{url} is answered with HTTP {answer.status_code}")
+
+
+def _unreachable(url: str, error: Exception) -> RemoteError:
+    return RemoteError(f"{url} cannot be fetched: {str(error) or type(error).__name__}")

@@ -1,0 +1,74 @@
+"""Reads a plan back from the inputs of a resource, and notes what is wrong with them."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any
+
+from provider import order_inputs
+from provider.fields import HOST_NAME, IPV4, URL, Reader
+from provider.preflight.plan import DEFAULT_HASHED_MIB, BootFile, Plan
+
+_SHA256 = r"[0-9a-f]{64}"
+_ARCHITECTURES = ("x86_64", "aarch64")
+KEYS = (
+    "stack", "run", "domain", "architecture", "projectId", "projectName", "organizationId", "lifetimeHours", "orders",
+    "networks", "apiAddress", "zones", "release", "boot", "hashedMib", "installer", "version", "excused",
+)  # fmt: skip
+
+
+def read(values: Mapping[str, Any]) -> tuple[Plan, Reader]:
+    """Reads inputs; what is wrong with them is in the reader."""
+    reader = Reader(values)
+    reader.only(*KEYS)
+    networks = reader.mapping("networks", required=False)
+    plan = Plan(
+        stack=reader.text("stack"),
+        run=reader.optional_text("run"),
+        domain=reader.text("domain", pattern=HOST_NAME, what="a domain"),
+        architecture=reader.text("architecture", pattern="|".join(_ARCHITECTURES), what="x86_64 or aarch64"),
+        project_id=reader.optional_text("projectId"),
+        project_name=reader.optional_text("projectName"),
+        organization_id=reader.optional_text("organizationId"),
+        lifetime_hours=_whole(reader, "lifetimeHours"),
+        orders=order_inputs.read(reader.section("orders")) if values.get("orders") is not None else None,
+        networks={name: str(cidr) for name, cidr in networks.items()},
+        api_address=reader.optional_text("apiAddress", pattern=IPV4, what="an IPv4 address"),
+        zones=reader.texts("zones", required=False, pattern=HOST_NAME, what="a domain"),
+        release=reader.optional_text("release"),
+        boot=tuple(map(_boot_file, reader.sections("boot", required=False))),
+        hashed_mib=reader.number("hashedMib", default=DEFAULT_HASHED_MIB),
+        installer=reader.optional_text("installer"),
+        version=reader.optional_text("version"),
+        excused=reader.texts("excused", required=False),
+    )
+    for name, cidr in plan.networks.items():
+        if not _is_network(cidr):
+            reader.fail(f"networks.{name}", "must be a CIDR such as 10.128.0.0/14")
+    if plan.orders is not None and (plan.project_id is None) == (plan.project_name is None):
+        reader.fail("projectId", "or `projectName` must be given, and not both")
+    if plan.project_name is not None and plan.organization_id is None:
+        reader.fail("organizationId", "is required with `projectName`")
+    return plan, reader
+
+
+def _boot_file(reader: Reader) -> BootFile:
+    reader.only("name", "url", "sha256")
+    return BootFile(
+        name=reader.text("name"),
+        url=reader.text("url", pattern=URL, what="a URL"),
+        sha256=reader.text("sha256", pattern=_SHA256, what="a SHA-256 in hexadecimal digits"),
+    )
+
+
+def _whole(reader: Reader, key: str) -> int | None:
+    return None if reader.values.get(key) is None else int(reader.number(key, minimum=1))
+
+
+def _is_network(value: str) -> bool:
+    try:
+        ipaddress.ip_network(value)
+    except ValueError:
+        return False
+    return "/" in value

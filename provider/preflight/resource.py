@@ -1,0 +1,62 @@
+"""Preflight: what can go wrong is found before anything is ordered, which depends on this resource.
+
+Life cycle: create and update run the checks, and fail when there are errors; a preview asks nobody, and inputs that
+stay the same ask nobody again. What a cluster keeps as it was ordered is refused to change, in a preview as well: this
+is what everything ordered depends on, so nothing was changed then. There is nothing to read or to delete.
+Killed at any moment: nothing was made that lasts, so the next run checks again.
+"""
+
+from __future__ import annotations
+
+from provider.errors import ProviderError
+from provider.fields import Problem
+from provider.preflight import inputs as plans
+from provider.preflight import lasting
+from provider.preflight.findings import Report
+from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+
+
+class PreflightFailed(ProviderError):
+    """There are problems that must be corrected first; all of them are in the message."""
+
+
+class Preflight(ResourceType):
+    """Checks a stack before anything is ordered."""
+
+    token = "metal-ipi:index:Preflight"  # noqa: S105 - a type token
+
+    def check(self, inputs: Values) -> list[Problem]:
+        return plans.read(inputs)[1].problems
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        lasting.refuse_changes(old, new)
+        return simple_changes(old, new, plans.KEYS)
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        return {}
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        return Made(id=f"preflight/{inputs['stack']}", outputs=await self._run(context, inputs, again=False))
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        return await self._run(context, new, again=True)
+
+    async def _run(self, context: Context, inputs: Values, *, again: bool) -> Values:
+        from provider.preflight import running
+
+        plan, reader = plans.read(inputs)
+        reader.raise_problems()
+        report = await running.run(plan, context.settings, again=again)
+        if report.errors:
+            raise PreflightFailed(_failure(report))
+        for finding in report.warnings:
+            await context.status.warn(str(finding))
+        await context.status.remark(report.summary())
+        return {}
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        return
+
+
+def _failure(report: Report) -> str:
+    return f"nothing was ordered: {report.summary()}\n{report.problems()}"

@@ -1,0 +1,115 @@
+"""Runs all checks of a stack."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from provider.configuration import Settings, secret_values
+from provider.errors import ProviderError
+from provider.metal_client import MetalClient
+from provider.preflight.account import Account
+from provider.preflight.checks import (
+    addresses,
+    artifact_host,
+    boot_files,
+    capacity,
+    clock,
+    dns,
+    installer,
+    limits,
+    names,
+    plans,
+    reservations,
+    runs,
+    spot,
+    token,
+)
+from provider.preflight.findings import Finding, Report, excused
+from provider.preflight.plan import Plan
+from provider.preflight.subject import Subject
+from provider.status import Redactor
+
+if TYPE_CHECKING:
+    import httpx
+
+
+class Check(Protocol):
+    """A module of `checks`."""
+
+    @property
+    def NAME(self) -> str: ...
+    @property
+    def check(self) -> Callable[[Subject], Awaitable[list[Finding]]]: ...
+
+
+_OF_METAL: Sequence[Check] = (plans, capacity, reservations, spot, limits, runs, names)
+"""What can only be asked with a token that is good."""
+_OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer)
+NAMES = tuple(each.NAME for each in (token, *_OF_METAL, *_OF_ALL, clock))
+"""The names of all checks."""
+_TIMEOUT, _PATIENCE = 60, 15
+"""How long a call that fails is repeated, and one answer waited for, in seconds: people wait for the report."""
+
+
+async def run(
+    plan: Plan, settings: Settings, *, again: bool = False, transport: httpx.AsyncBaseTransport | None = None
+) -> Report:
+    """Everything that is found, in the order of the checks. Changes nothing that lasts.
+
+    `again`: the stack has passed before.
+    """
+    async with AsyncExitStack() as stack:
+        account = None
+        if plan.orders is not None:
+            client = MetalClient(settings.need_metal(), timeout=_TIMEOUT, patience=_PATIENCE, transport=transport)
+            account = Account(await stack.enter_async_context(client), plan.project_id)
+        subject = Subject(plan=plan, settings=settings, account=account, again=again)
+        findings = await _one(token, subject) if account else []
+        is_let_in = account is not None and not any(finding.level == "error" for finding in findings)
+        if account is not None and is_let_in and account.project is None:
+            account.project = await _made_before(subject)
+        asked = (*(_OF_METAL if is_let_in else ()), *_OF_ALL)
+        if account is not None and not is_let_in:
+            subject = replace(subject, account=None)
+            findings += [_not_asked(each) for each in _OF_METAL]
+        findings += [
+            finding for several in await asyncio.gather(*(_one(each, subject) for each in asked)) for finding in several
+        ]
+        if account is not None and account.client.clock is not None:
+            subject.clocks["the Metal API"] = account.client.clock
+        findings += await _one(clock, subject)
+        redact = Redactor()
+        redact.learn(secret_values(settings))
+        return Report(findings=excused((finding.mapped(redact) for finding in findings), plan.excused))
+
+
+async def _made_before(subject: Subject) -> str | None:
+    """The id of the project that an earlier run made for this stack; None where there is none."""
+    try:
+        for account in await subject.projects_of_its_name():
+            if await subject.is_our_project(account):
+                return account.project
+    except ProviderError:
+        return None  # the check `names` asks the same, and tells it
+    return None
+
+
+async def _one(check: Check, subject: Subject) -> list[Finding]:
+    try:
+        return await check.check(subject)
+    except ProviderError as error:
+        what, remedy = str(error), "correct that, or see whether the service is well, and run this again"
+        return [Finding(check=check.NAME, level="error", what=what, remedy=remedy)]
+
+
+def _not_asked(check: Check) -> Finding:
+    return Finding(
+        check=check.NAME,
+        level="warning",
+        what="not looked at: the API token does not open the project",
+        remedy="correct the token first (above)",
+    )

@@ -1,0 +1,119 @@
+"""SpotMachine: the machine that a spot market request has got.
+
+The request itself is the official provider's. That waits for a request's machine as well, but then waits in vain, and
+fails, when it is to delete a request whose machine was taken away; so the waiting is done here.
+
+Life cycle: create waits until the request has a machine, and that is active. The program tells at each run which
+machines the request has: when ours is not among them any more it was evicted, or deleted, and update goes on with the
+one that the request has got instead, or says that there is none. read keeps the last known machine: the next up finds
+out. delete ends the request, so that it gets no other machine, and waits until its machines are gone.
+Killed at any moment: the request is in the state before its machine is waited for, so the next create waits on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from provider.backoff import Backoff
+from provider.ephemeral_machine import machine_outputs, remove_machine
+from provider.errors import ProviderError
+from provider.fields import SHORT_NAME, Problem, Reader
+from provider.platforms import Machine
+from provider.platforms.equinix_metal import EquinixMetal
+from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from provider.values import UNKNOWN, Unknown
+
+_COMPUTED = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "bond")
+_LONGEST_PAUSE = 5.0
+
+
+class SpotMachine(ResourceType):
+    """The machine of a spot market request."""
+
+    token = "metal-ipi:index:SpotMachine"  # noqa: S105 - a type token
+
+    def check(self, inputs: Values) -> list[Problem]:
+        reader = Reader(inputs)
+        reader.only("requestId", "machineIds", "hostname", "timeoutSeconds")
+        reader.text("requestId")
+        reader.texts("machineIds", required=False)
+        reader.text("hostname", pattern=SHORT_NAME, what="a host name")
+        reader.number("timeoutSeconds", default=1800, minimum=1)
+        return reader.problems
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        changed = simple_changes(old, new, ("requestId",), replace=frozenset({"requestId"}))
+        if changed.changes or isinstance(new.get("machineIds"), Unknown):
+            return changed
+        present = old.get("machineId") in (new.get("machineIds") or ())
+        return Changes(changes={} if present else {"machineIds": "update"})
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        return dict.fromkeys(_COMPUTED, UNKNOWN)
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        async with _open(context) as driver:
+            machine = await _wait(context, driver, inputs, patient=True)
+        return Made(id=machine.id, outputs=_outputs(machine))
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        async with _open(context) as driver:
+            machine = await _wait(context, driver, new, patient=False)
+        if machine.id != old.get("machineId"):
+            await context.status.remark(f"{new['hostname']} was taken away; goes on with its successor {machine.id}")
+        return _outputs(machine)
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        async with _open(context) as driver:
+            machines = await driver.spot_machines(old["requestId"])
+            await driver.end_spot_request(old["requestId"])
+            for machine_id in {str(old["machineId"]), *(machines or ())}:
+                await remove_machine(context, driver, machine_id, timeout=_timeout(old))
+
+
+async def _wait(context: Context, driver: EquinixMetal, inputs: Values, *, patient: bool) -> Machine:
+    """The request's active machine; `patient`: also where it has none yet."""
+    hostname, request_id = inputs["hostname"], inputs["requestId"]
+    backoff = Backoff(timeout=_timeout(inputs), longest=_LONGEST_PAUSE)
+    last: Machine | None = None
+    while True:
+        machines = await driver.spot_machines(request_id)
+        if machines is None:
+            raise ProviderError(
+                f"the spot market request of {hostname} ({request_id}) is gone: run `pulumi refresh` (`make refresh`), "
+                "and the next up makes another"
+            )
+        found = [machine for each in machines if (machine := await driver.get(each)) and not machine.leaving]
+        last = found[0] if found else None
+        if last is not None and last.ready:
+            return last
+        if last is None and not patient:
+            raise ProviderError(
+                f"{hostname} was taken away, and its spot market request ({request_id}) has got no other machine: the "
+                f"market asks more than platform.spot.maxPrice, or has none. `make up REPLACE={hostname}` asks anew"
+            )
+        if last is not None and last.state == "failed":
+            raise ProviderError(
+                f"{hostname} ({last.id}) failed to provision: `make up REPLACE={hostname}` asks for another"
+            )
+        if backoff.over:
+            seen = "no machine" if last is None else f"machine {last.id}, which is {last.state}"
+            raise ProviderError(
+                f"the spot market request of {hostname} ({request_id}) has {seen} after {backoff.elapsed:.0f} s; it is "
+                "kept, and the next up waits on. The market may ask more than platform.spot.maxPrice, or have none"
+            )
+        state = "no machine yet" if last is None else last.state
+        await context.status.live(f"waiting for {hostname} from the spot market ({state}), {backoff.elapsed:.0f} s")
+        await backoff.pause()
+
+
+def _outputs(machine: Machine) -> dict[str, Any]:
+    return {**machine_outputs(machine), "bond": machine.bond}
+
+
+def _timeout(inputs: Values) -> float:
+    return float(inputs.get("timeoutSeconds") or 1800)
+
+
+def _open(context: Context) -> EquinixMetal:
+    return EquinixMetal(context.settings.need_metal())

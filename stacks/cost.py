@@ -1,0 +1,56 @@
+"""From settings to what the stack costs: the output `cost`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from components.machines.contract import LastingMachine
+from provider.types import cost as cost_of
+from stacks.orders import as_kept, orders
+from stacks.settings import Settings
+
+_PROJECT = Path(__file__).resolve().parents[1]
+_OFFLINE = "a rehearsal asks nobody for prices: set cost.priceFile to a file of them (docs/cost.md)"
+
+
+class PriceFileError(ValueError):
+    """The file of prices cannot be used; the message names the setting."""
+
+
+def cost(
+    settings: Settings, machines: Mapping[str, LastingMachine], opts: pulumi.InvokeOptions
+) -> pulumi.Output[dict[str, Any]] | None:
+    """What the stack costs, with `machines` (by host name) as they are there; None where nothing is ordered.
+
+    Raises PriceFileError.
+    """
+    ordered = orders(settings)
+    if ordered is None:
+        return None
+    prices = _prices(settings.cost.price_file)
+    if prices is None and settings.rehearsal:
+        return pulumi.Output.from_input({"unknown": ["everything"], "source": _OFFLINE, "lines": list[Any]()})
+    there = {name: machine.ordered for name, machine in machines.items() if machine.ordered is not None}
+    kept = pulumi.Output.all(**there).apply(lambda found: as_kept(ordered, found).to_wire())
+    return cost_of(kept, prices=prices, source=settings.cost.price_file, opts=opts)
+
+
+def _prices(file: str | None) -> dict[str, Any] | None:
+    if file is None:
+        return None
+    try:
+        document: Any = json.loads((_PROJECT / file).read_text())
+    except OSError as error:
+        raise PriceFileError(f"cost.priceFile '{file}' cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise PriceFileError(f"cost.priceFile '{file}' is no JSON document: {error}") from None
+    if not isinstance(document, dict) or not isinstance(document.get("plans"), list):
+        raise PriceFileError(
+            f"cost.priceFile '{file}' has no list `plans`: save the answer of GET /plans there (docs/cost.md)"
+        )
+    return document

@@ -1,0 +1,238 @@
+"""What cannot go together in the settings of machines that are ordered from Equinix Metal."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from provider.types import ANY, NEXT_AVAILABLE
+from stacks.problems import Found
+from stacks.sections.api_address import KubeVip
+from stacks.sections.equinix_metal import (
+    FIRST_CONTROL_PLANE,
+    FIRST_WORKER,
+    HYBRID_BONDED,
+    EquinixMetal,
+    Network,
+)
+from stacks.sections.service_addresses import MetalLbBgp
+
+if TYPE_CHECKING:
+    from stacks.settings import Settings
+
+_ARCHITECTURES = {"arm": "aarch64", "arm64": "aarch64", "x86": "x86_64"}
+"""What plans end in → what they are, e.g. c3.large.arm64."""
+
+
+def of_metal(settings: Settings) -> Found:
+    """What cannot go together on machines of Equinix Metal; nothing on other platforms."""
+    platform = settings.platform
+    if isinstance(platform, EquinixMetal):
+        yield from _plans(settings, platform)
+        yield from _reservations(settings, platform)
+        yield from _spot(settings, platform)
+        yield from _reserved_addresses(settings, platform)
+        yield from _network_type(platform)
+        yield from _networks(settings, platform)
+
+
+def _plans(settings: Settings, platform: EquinixMetal) -> Found:
+    wanted = settings.boot.architecture
+    own = {
+        "bootstrapPlan": platform.bootstrap_plan,
+        "controlPlanePlan": platform.control_plane_plan,
+        "workerPlan": platform.worker_plan,
+    }
+    for name, plan in own.items():
+        found = _ARCHITECTURES.get((plan or "").rpartition(".")[2])
+        if found not in (None, wanted):
+            yield (
+                f"platform.{name}",
+                str(plan),
+                f"machines of this plan are {found}, and boot.architecture is {wanted}",
+                f"choose a plan of {wanted}, or leave it out for a suitable one; a cluster has one architecture",
+            )
+
+
+def _reservations(settings: Settings, platform: EquinixMetal) -> Found:
+    paths = {"bootstrap": "bootstrap", "control-plane": "controlPlane", "worker": "workers"}
+    counts = {"bootstrap": 1, "control-plane": settings.control_plane.count, "worker": settings.workers.count}
+    plans = platform.plans(settings.boot.architecture)
+    named = {
+        role: name for role, name in paths.items() if platform.reservations.of(role) not in ((), (NEXT_AVAILABLE,))
+    }
+    seen: dict[str, str] = {}
+    for role, name in paths.items():
+        found = platform.reservations.of(role)
+        if not found:
+            continue
+        if found == (NEXT_AVAILABLE,):
+            for other, listed in named.items():
+                if plans[other] == plans[role]:
+                    yield (
+                        f"platform.reservations.{name}",
+                        NEXT_AVAILABLE,
+                        f"it could take a server that platform.reservations.{listed} names: both are {plans[role]}",
+                        f"give ids to both, or {NEXT_AVAILABLE}",
+                    )
+            continue
+        if len(found) < counts[role]:
+            yield (
+                f"platform.reservations.{name}",
+                f"{len(found)} ids",
+                f"there are {counts[role]} machines of this role, and a reservation is one server",
+                f"name as many, or {NEXT_AVAILABLE}",
+            )
+        for index, reservation in enumerate(found):
+            path = f"platform.reservations.{name}" + ("" if role == "bootstrap" else f"[{index}]")
+            if reservation in seen:
+                yield (
+                    path,
+                    reservation,
+                    f"{seen[reservation]} is the same",
+                    "give each machine a reservation of its own",
+                )
+            seen.setdefault(reservation, path)
+
+
+def _spot(settings: Settings, platform: EquinixMetal) -> Found:
+    spot = platform.spot
+    if spot is None:
+        return
+    price = f"{{maxPrice: {spot.max_price:g}}}"
+    if settings.workers.count == 0:
+        yield (
+            "platform.spot",
+            price,
+            "only workers come from the spot market, and there are none: who else is evicted takes etcd with it",
+            "remove it, or set workers.count",
+        )
+    for path, taken, why, remedy in (
+        (
+            "platform.facilities",
+            platform.facilities if ANY in platform.facilities else (),
+            f"requests of the spot market (platform.spot) are for places that are named, and '{ANY}' is none",
+            "name facilities, or set platform.metro",
+        ),
+        (
+            "platform.reservations.workers",
+            platform.reservations.workers,
+            "workers come from the spot market (platform.spot), where nothing is reserved",
+            "set one of them",
+        ),
+        (
+            "platform.machineSubnets.worker",
+            platform.machine_subnets.worker,
+            "machines from the spot market (platform.spot) get the addresses that Metal gives them",
+            "remove it, or platform.spot",
+        ),
+        (
+            "platform.lifetimeHours",
+            platform.lifetime_hours,
+            "the provider gives machines from the spot market (platform.spot) no end: they would stay, and cost",
+            "remove it, or platform.spot",
+        ),
+    ):
+        if taken:
+            shown = ", ".join(map(str, taken)) if isinstance(taken, tuple) else str(taken)
+            yield path, shown, why, remedy
+
+
+def _reserved_addresses(settings: Settings, platform: EquinixMetal) -> Found:
+    """A reserved address belongs to one metro; machines elsewhere cannot announce it.
+
+    Which metro a facility is of, the platform knows: preflight asks it.
+    """
+    if ANY not in platform.facilities:
+        return
+    api, services = settings.api_address, settings.service_addresses
+    reserved = isinstance(api, KubeVip) and api.address is None
+    if isinstance(services, MetalLbBgp):
+        reserved = reserved or any(pool.reserve for pool in services.pools)
+    if reserved:
+        yield (
+            "platform.facilities",
+            ", ".join(platform.facilities),
+            "addresses are reserved in one metro, and machines in another could not announce them",
+            "list facilities of one metro, or set platform.metro",
+        )
+
+
+def _network_type(platform: EquinixMetal) -> Found:
+    chosen = platform.network_type
+    if chosen is not None and chosen.startswith("layer2"):
+        yield (
+            "platform.networkType",
+            chosen,
+            "machines without layer 3 have no address: they could neither be booted nor reached",
+            f"set it to {HYBRID_BONDED}: VLANs beside the addresses that machines have",
+        )
+    elif chosen == "hybrid":
+        yield (
+            "platform.networkType",
+            chosen,
+            "it takes a port out of the bond, and the machine is lost with the other one's switch",
+            f"set it to {HYBRID_BONDED}: VLANs on the whole bond",
+        )
+    elif chosen == "layer3" and platform.networks:
+        yield (
+            "platform.networkType",
+            chosen,
+            "machines in layer 3 are in no VLAN, and platform.networks has some",
+            f"set it to {HYBRID_BONDED}, or remove it",
+        )
+    elif chosen == HYBRID_BONDED and not platform.networks:
+        yield (
+            "platform.networkType",
+            chosen,
+            "a bond is hybrid once a VLAN is on it, and platform.networks has none",
+            "list a network, or remove it",
+        )
+
+
+def _networks(settings: Settings, platform: EquinixMetal) -> Found:
+    if platform.networks and platform.metro is None:
+        yield (
+            "platform.networks",
+            f"{len(platform.networks)} networks",
+            "VLANs and gateways belong to a metro, and platform.facilities names facilities",
+            "set platform.metro",
+        )
+    counts = {"control-plane": settings.control_plane.count, "worker": settings.workers.count}
+    seen: dict[str, str] = {}
+    subnets: list[tuple[str, ipaddress.IPv4Network]] = []
+    for index, network in enumerate(platform.networks):
+        path = f"platform.networks[{index}]"
+        for name, value in (("name", network.name), ("vlan", str(network.vlan))):
+            if network.vlan is None and name == "vlan":
+                continue
+            if f"{name} {value}" in seen:
+                yield f"{path}.{name}", value, f"{seen[f'{name} {value}']} is the same", "give each its own"
+            seen.setdefault(f"{name} {value}", f"{path}.{name}")
+        for place, role in enumerate(network.roles):
+            if not counts[role]:
+                yield f"{path}.roles[{place}]", role, "there are no machines of this role", "leave it out"
+        yield from _room(path, network, counts)
+        if network.subnet is not None:
+            subnet = ipaddress.IPv4Network(network.subnet)
+            for other, taken in subnets:
+                if subnet.overlaps(taken):
+                    yield f"{path}.subnet", network.subnet, f"it overlaps {other}, {taken}", "let each have its own"
+            subnets.append((f"{path}.subnet", subnet))
+
+
+def _room(path: str, network: Network, counts: dict[str, int]) -> Found:
+    """The last address of a subnet is its broadcast address."""
+    if not network.addressed:
+        return
+    first = {"control-plane": FIRST_CONTROL_PLANE, "worker": FIRST_WORKER}
+    needed = max((first[role] + counts[role] for role in network.roles if counts[role]), default=0) + 1
+    if needed > network.size:
+        name = "gateway.size" if network.gateway else "subnet"
+        yield (
+            f"{path}.{name}",
+            str(network.gateway.size if network.gateway else network.subnet),
+            f"it has {network.size} addresses, and {needed} are needed: machines have theirs by their numbers,"
+            f" control plane from the {FIRST_CONTROL_PLANE}nd on and workers from the {FIRST_WORKER}th on",
+            "make it larger",
+        )

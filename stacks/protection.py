@@ -1,0 +1,29 @@
+"""What no change may delete or replace, where the setting `protect` says so."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+import pulumi
+
+_LOST_FOR_GOOD = frozenset(
+    {
+        "metal-ipi:index:ClusterKeys",
+        "equinix-metal:index/project:Project",
+        "equinix-metal:index/reservedIpBlock:ReservedIpBlock",
+    }
+)
+_MACHINES = frozenset({"equinix-metal:index/device:Device", "metal-ipi:index:RedfishMachine"})
+
+
+def protection(control_plane: AbstractSet[str]) -> pulumi.ResourceTransformation:
+    """What protects keys, project, reserved addresses, and machines of these host names."""
+
+    def protected(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        is_etcds = args.type_ in _MACHINES and args.props.get("hostname") in control_plane
+        if args.type_ not in _LOST_FOR_GOOD and not is_etcds:
+            return None
+        opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(protect=True))
+        return pulumi.ResourceTransformationResult(args.props, opts)
+
+    return protected

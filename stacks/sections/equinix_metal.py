@@ -1,0 +1,260 @@
+"""Servers that are ordered in a project of Equinix Metal."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+
+from provider.types import ANY, NEXT_AVAILABLE
+from stacks.sections.base import Section, wrong
+
+_OUR_TAG = "metal-ipi"
+"""What all tags of ours begin with."""
+HYBRID_BONDED = "hybrid-bonded"
+FIRST_CONTROL_PLANE, FIRST_WORKER = 2, 6
+"""Where the addresses of a role's machines begin in a subnet: after its gateway's, and room for three and a spare."""
+_PLANS = {
+    "x86_64": {"bootstrap": "c3.small.x86", "control-plane": "c3.medium.x86", "worker": "c3.medium.x86"},
+    "aarch64": dict.fromkeys(("bootstrap", "control-plane", "worker"), "c3.large.arm64"),
+}
+"""The smallest plan for the bootstrap machine, and one that gives a good experience for the others (PR 436)."""
+_FACILITY = re.compile(rf"[a-z]{{2,}}\d+|{ANY}")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
+_INTERFACE = re.compile(r"[a-zA-Z0-9_*?-]{1,15}")
+_LONGEST_TAG = 80
+
+
+def _uuid(value: str) -> str:
+    if not _UUID.fullmatch(value):
+        raise wrong("it is no UUID", "copy the id from the project's (organization's, reservation's) page")
+    return value
+
+
+def _reservation(value: str) -> str:
+    return value if value == NEXT_AVAILABLE else _uuid(value)
+
+
+def _reservations(value: Any) -> Any:
+    if value == NEXT_AVAILABLE:
+        return (NEXT_AVAILABLE,)
+    if not isinstance(value, list | tuple) or not value:
+        raise wrong("it is no list of reservations", f"give their ids, one per machine, or {NEXT_AVAILABLE}")
+    return tuple(value)
+
+
+def _ids(value: tuple[str, ...]) -> tuple[str, ...]:
+    return value if value == (NEXT_AVAILABLE,) else tuple(map(_uuid, value))
+
+
+def _facility(value: str) -> str:
+    if not _FACILITY.fullmatch(value):
+        raise wrong("it is no facility's code", "write codes such as da11, or 'any', in order of preference")
+    return value
+
+
+def _tag(value: str) -> str:
+    if not value.strip() or not value.isprintable() or len(value) > _LONGEST_TAG:
+        raise wrong(f"'{value[:20]}' is no tag", f"write up to {_LONGEST_TAG} printable characters")
+    if value.startswith(_OUR_TAG):
+        raise wrong(f"tags that begin with '{_OUR_TAG}' are our own: machines are found by them", "call it otherwise")
+    return value
+
+
+def _label(value: str) -> str:
+    if not _LABEL.fullmatch(value):
+        raise wrong("no network can be called so", "use up to 32 of a-z, 0-9 and '-', such as storage")
+    return value
+
+
+def _network(value: str) -> str:
+    try:
+        network = ipaddress.IPv4Network(value)
+    except ValueError as error:
+        raise wrong(f"it is no IPv4 network: {error}", "write it as 10.20.0.0/24") from None
+    if "/" not in value or network.prefixlen > 29:
+        raise wrong("it has no room for machines", "give a network of 8 addresses at least, such as 10.20.0.0/24")
+    return value
+
+
+def _interface(value: str) -> str:
+    if not _INTERFACE.fullmatch(value):
+        raise wrong("it is neither an interface's name nor a pattern", "write enp65s0f0, or a pattern such as en*")
+    return value
+
+
+def _some(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not value:
+        raise wrong("it is empty", "list one at least")
+    return value
+
+
+Uuid = Annotated[str, AfterValidator(_uuid)]
+Reservations = Annotated[tuple[str, ...], BeforeValidator(_reservations), AfterValidator(_ids)]
+"""Ids in the order of the machines' numbers, or `next-available` alone: any that are free."""
+SubnetLength = Literal[28, 29, 30, 31]
+
+
+class HardwareReservations(Section):
+    """Servers that are reserved, and paid for whether they are used or not; by role."""
+
+    bootstrap: Annotated[str, AfterValidator(_reservation)] | None = Field(
+        default=None, description="a reservation's id, or next-available; not set: the machine is ordered on demand"
+    )
+    control_plane: Reservations = Field(
+        default=(), description="ids by the machines' numbers, or next-available; not set: on demand"
+    )
+    workers: Reservations = Field(
+        default=(), description="ids by the machines' numbers, or next-available; not set: on demand"
+    )
+
+    def of(self, role: str) -> tuple[str, ...]:
+        """A role's: none, one per machine, or `next-available` alone."""
+        if role == "bootstrap":
+            return () if self.bootstrap is None else (self.bootstrap,)
+        return self.control_plane if role == "control-plane" else self.workers
+
+
+class Spot(Section):
+    """Workers from the spot market: for what they cost at the moment, and taken away when others pay more."""
+
+    max_price: float = Field(gt=0, strict=False, description="the highest price for a worker, USD per hour")
+
+
+class Gateway(Section):
+    """A gateway of Metal's in a VLAN, with a private subnet of its own."""
+
+    size: Literal[8, 16, 32, 64, 128] = Field(description="how many addresses its private IPv4 subnet has, 8 to 128")
+
+
+class Network(Section):
+    """A VLAN of the project, and which machines are in it."""
+
+    name: Annotated[str, AfterValidator(_label)] = Field(description="its name within the stack, e.g. storage")
+    vlan: int | None = Field(default=None, ge=2, le=3999, description="its number, 2 to 3999; not set: Metal chooses")
+    description: str = Field(default="", max_length=100, description="what it is for; shown with the VLAN")
+    roles: Annotated[tuple[Literal["control-plane", "worker"], ...], AfterValidator(_some)] = Field(
+        strict=False, description="whose machines are in it: control-plane, worker"
+    )
+    gateway: Gateway | None = Field(
+        default=None, description="a gateway with a private subnet, from which the machines get addresses"
+    )
+    subnet: Annotated[str, AfterValidator(_network)] | None = Field(
+        default=None, description="an IPv4 network of yours, from which the machines get addresses; else gateway"
+    )
+
+    @model_validator(mode="after")
+    def _one_subnet(self) -> Network:
+        if self.gateway is not None and self.subnet is not None:
+            raise wrong("gateway and subnet are both set", "set gateway (Metal chooses a subnet), or subnet (yours)")
+        if self.addressed and self.vlan is None:
+            raise wrong(
+                "its machines get addresses, and must know the number before the VLAN is there",
+                "choose a number from 2 to 3999 that is free in the metro",
+                at="vlan",
+            )
+        return self
+
+    @property
+    def addressed(self) -> bool:
+        """Whether its machines get addresses in it."""
+        return self.gateway is not None or self.subnet is not None
+
+    @property
+    def size(self) -> int:
+        """How many addresses it has."""
+        if self.gateway is not None:
+            return self.gateway.size
+        return 0 if self.subnet is None else ipaddress.IPv4Network(self.subnet).num_addresses
+
+
+class MachineSubnets(Section):
+    """How long the prefix of a machine's own public IPv4 subnet is, by role."""
+
+    bootstrap: SubnetLength | None = Field(default=None, description="28 to 31; not set: 31, as Metal gives it")
+    control_plane: SubnetLength | None = Field(default=None, description="28 to 31; not set: 31")
+    worker: SubnetLength | None = Field(default=None, description="28 to 31; not set: 31")
+
+    def of(self, role: str) -> int | None:
+        """A role's; None where Metal's own suits."""
+        return {"bootstrap": self.bootstrap, "control-plane": self.control_plane, "worker": self.worker}[role]
+
+
+class EquinixMetal(Section):
+    """Servers of an Equinix Metal project."""
+
+    type: Literal["equinix-metal"] = "equinix-metal"
+    auth_token: SecretStr | None = Field(default=None, description="an API token (user or project), as a secret")
+    project_id: Uuid | None = Field(
+        default=None, description="the id (UUID) of an existing project; else set projectName"
+    )
+    project_name: str | None = Field(default=None, description="the name of a project to create; needs organizationId")
+    organization_id: Uuid | None = Field(default=None, description="the id (UUID) of the organization of a new project")
+    metro: str | None = Field(default=None, description="a metro code such as 'da'; else set facilities")
+    facilities: tuple[Annotated[str, AfterValidator(_facility)], ...] = Field(
+        default=(),
+        strict=False,
+        description="facility codes such as 'da11' in order of preference, or 'any'; else set metro",
+    )
+    bootstrap_plan: str | None = Field(
+        default=None, description="the plan of the bootstrap machine; not set: c3.small.x86, or c3.large.arm64"
+    )
+    control_plane_plan: str | None = Field(
+        default=None, description="the plan of control plane machines; not set: c3.medium.x86, or c3.large.arm64"
+    )
+    worker_plan: str | None = Field(
+        default=None, description="the plan of workers; not set: c3.medium.x86, or c3.large.arm64"
+    )
+    reservations: HardwareReservations = Field(
+        default_factory=HardwareReservations, description="reserved servers to use, by role"
+    )
+    spot: Spot | None = Field(default=None, description="take workers from the spot market; not set: on demand")
+    lifetime_hours: int | None = Field(
+        default=None,
+        ge=1,
+        le=24 * 365,
+        description="hours after the first `up` when Metal deletes all machines, whatever runs on them; for rehearsals",
+    )
+    custom_data: dict[str, Any] = Field(
+        default_factory=dict, description="an object that each machine finds in its metadata (`customdata`); no secrets"
+    )
+    tags: tuple[Annotated[str, AfterValidator(_tag)], ...] = Field(
+        default=(), strict=False, description="further tags of every machine and every reserved address"
+    )
+    networks: tuple[Network, ...] = Field(default=(), strict=False, description="VLANs, and whose machines are in them")
+    network_type: Literal["layer3", "hybrid-bonded", "hybrid", "layer2-bonded", "layer2-individual"] | None = Field(
+        default=None, description="layer3, or hybrid-bonded; not set: hybrid-bonded for machines in a VLAN, else layer3"
+    )
+    bond_interfaces: Annotated[tuple[Annotated[str, AfterValidator(_interface)], ...], AfterValidator(_some)] = Field(
+        default=("en*", "eth*"),
+        strict=False,
+        description="the interfaces of the machines' bond, as patterns; exact names for plans with more than 2 ports",
+    )
+    machine_subnets: MachineSubnets = Field(
+        default_factory=MachineSubnets, description="public IPv4 subnets of the machines' own, by role"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> EquinixMetal:
+        if self.project_id is not None and self.project_name is not None:
+            raise wrong(
+                "projectId and projectName are both set", "set projectId to use a project, projectName to create one"
+            )
+        if (self.metro is None) == (not self.facilities):
+            raise wrong(
+                "exactly one of metro and facilities must be set",
+                "set metro (any of its facilities), or facilities in order of preference",
+            )
+        return self
+
+    def plans(self, architecture: str) -> dict[str, str]:
+        """Role → plan."""
+        own = {
+            "bootstrap": self.bootstrap_plan,
+            "control-plane": self.control_plane_plan,
+            "worker": self.worker_plan,
+        }
+        return {role: own[role] or plan for role, plan in _PLANS[architecture].items()}

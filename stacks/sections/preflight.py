@@ -1,0 +1,49 @@
+"""What is looked at before anything is ordered, and what that costs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from stacks.sections.base import Section
+
+Check = Literal[
+    "token",
+    "plans",
+    "capacity",
+    "reservations",
+    "spot",
+    "limits",
+    "names",
+    "addresses",
+    "dns",
+    "boot-files",
+    "artifact-host",
+    "installer",
+    "clock",
+]
+
+
+class Preflight(Section):
+    """How a stack is checked before anything is ordered."""
+
+    excused: tuple[Check, ...] = Field(
+        default=(),
+        strict=False,
+        description="checks whose errors are told as warnings, where you know better; take it back afterwards",
+    )
+    hashed_mib: int = Field(
+        default=64,
+        ge=0,
+        description="boot files up to this size (MiB) are fetched and their hashes computed; larger ones are asked for",
+    )
+
+
+class Cost(Section):
+    """Where prices are from."""
+
+    price_file: str | None = Field(
+        default=None,
+        description="a file of prices (JSON, see docs/cost.md), relative to the project; not set: the platform's own",
+    )

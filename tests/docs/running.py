@@ -1,0 +1,79 @@
+"""Runs a page as its reader would, from top to bottom."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+from tests.docs.declared import INSTEAD
+from tests.docs.pages import SHELLS, Block, pages
+from tests.docs.scenes import Scene, scene
+from tests.docs.terminal import Ran
+
+_COLUMN = 12.2
+"""How wide rich draws a character."""
+
+
+def with_commands(*scenes: str) -> list[str]:
+    """The names of the pages that have commands, and are run in these scenes."""
+    return [page.name for page in pages() if page.commands and page.scene in scenes]
+
+
+def run(name: str, directory: Path) -> list[Ran]:
+    """Run a page's commands in a fresh scene; what each printed. Raises AssertionError for one that is not as told."""
+    (page,) = (page for page in pages() if page.name == name)
+    ran: list[Ran] = []
+    with scene(page.scene, directory) as where:
+        for block in page.blocks:
+            for given in block.all("given"):
+                assert given in where.givens, f"{block}: the scene {page.scene} has no '{given}'"
+                where.givens[given]()
+            for taken in block.all("take"):
+                text, _, pattern = taken.partition(" = ")
+                found = re.search(pattern, ran[-1].printed)
+                assert found, f"{block}: there is no {pattern} in:\n{ran[-1].printed}"
+                where.said[text] = found[1]
+            file = block.one("edit")
+            if file is not None:
+                where.edit(block, file)
+            elif block.language in SHELLS:
+                ran += _run(block, where)
+    return ran
+
+
+def _run(block: Block, where: Scene) -> list[Ran]:
+    names = [name.strip() for name in (block.one("stdin") or "").split(",") if name.strip()]
+    fails = block.one("fails") is not None
+    commands = block.commands
+    assert len(names) <= len(commands), f"{block}: more to read than commands"
+    ran: list[Ran] = []
+    for number, command in enumerate(commands):
+        instead = INSTEAD.get(command)
+        text = where.translate(instead.run if instead else command)
+        done = where.terminal.run(text, where.values[names[number]] if number < len(names) else "")
+        bad = fails and number == len(commands) - 1
+        assert (done.status != 0) == bad, f"{block}: `{text}` ended with {done.status}:\n{done.printed}"
+        ran.append(done)
+    printed = "\n".join(done.printed for done in ran)
+    for expected in block.all("expect"):
+        assert re.search(where.translate(expected), printed, re.MULTILINE), f"{block}: no {expected} in:\n{printed}"
+    for line in block.printed:
+        assert squeezed(line) in squeezed(printed), f"{block}: no '{line}' in:\n{printed}"
+    return ran
+
+
+def squeezed(text: str) -> str:
+    """A text without what differs between two runs: numbers, digests, where it was run, lengths of lines and spaces."""
+    text = re.sub(r"[0-9a-f]{12,}|\d+(\.\d+)*", "0", re.sub(r"\(\S*/\.state/lab\)", "(.state/lab)", text))
+    return re.sub(r"[\s━─┬┴┳┻╇]+", " ", text).strip()
+
+
+def drawn(picture: Path) -> list[str]:
+    """The lines of text of a picture that tools/capture.py has drawn."""
+    rows: dict[float, str] = {}
+    for tag, text in re.findall(r"(<text [^>]*)>([^<]*)</text>", picture.read_text()):
+        place = {name: float(value) for name, value in re.findall(r' (x|y)="([\d.]+)"', tag)}
+        line = rows.get(place["y"], "").ljust(round(place["x"] / _COLUMN))
+        rows[place["y"]] = line + html.unescape(text).replace("\xa0", " ")
+    return [rows[y].rstrip() for y in sorted(rows)]

@@ -1,0 +1,222 @@
+"""Before anything is ordered, and after everything should be gone: reports, costs and the sweep, in a lab without a
+cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.conftest import SMALL, copies
+from tests.end_to_end.project import Project
+
+pytestmark = [pytest.mark.lab, pytest.mark.engine]
+
+MARKS = ["metal-ipi", "metal-ipi:stack=ci", "metal-ipi:cluster=ci.facility.test"]
+LABEL = "metal-ipi:ci:ci.facility.test"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI"
+
+
+@pytest.fixture(scope="module")
+def facility(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
+    """A lab that is up, and no stack."""
+    for project in copies(tmp_path_factory.mktemp("facility"), variant=SMALL):
+        project.start_lab()
+        yield project
+
+
+def call(project: Project, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    said = project.inside("call", method, path, *([json.dumps(body)] if body is not None else []))
+    return json.loads(said) if said.strip() else {}
+
+
+def project_id(project: Project) -> str:
+    return str(json.loads((project.layout.state / "facts.json").read_text())["api"]["project_id"])
+
+
+def devices(project: Project) -> dict[str, str]:
+    """Host name → id of what the API lists."""
+    listed = call(project, "GET", f"/projects/{project_id(project)}/devices?per_page=100")["devices"]
+    return {device["hostname"]: device["id"] for device in listed}
+
+
+def order(project: Project, hostname: str, *tags: str) -> str:
+    body = {
+        "hostname": hostname, "metro": "lb", "plan": "c3.small.x86", "operating_system": "custom_ipxe",
+        "userdata": "#!ipxe\nshell", "tags": list(tags),
+    }  # fmt: skip
+    return str(call(project, "POST", f"/projects/{project_id(project)}/devices", body)["id"])
+
+
+def sorted_out(told: str) -> dict[str, list[str]]:
+    """Level → the checks that said it."""
+    found = re.findall(r"^(error|warning|ok) +([a-z-]+):", told, re.MULTILINE)
+    return {level: sorted({check for each, check in found if each == level}) for level in ("error", "warning", "ok")}
+
+
+def test_a_good_stack_gets_a_report_and_nothing_else(facility: Project) -> None:
+    done = facility.make("preflight")
+    assert sorted_out(done.out) == {
+        "error": [],
+        "warning": [],
+        "ok": [
+            "addresses", "artifact-host", "boot-files", "capacity", "clock", "dns", "installer", "limits", "names",
+            "plans", "runs", "token",
+        ],
+    }, done.text  # fmt: skip
+    assert done.out.splitlines()[-1] == "12 checks, all is well"
+    assert devices(facility) == {} and not facility.state.exists() and facility.uploaded() == []
+
+
+def test_a_broken_stack_is_told_everything_at_once_and_nothing_is_ordered(facility: Project) -> None:
+    foreign = order(facility, "lab-worker-0", "web")
+    facility.inside("call", "PUT", "/lab/capacity", json.dumps({"metro": "lb", "plan": "c3.medium.x86", "servers": 2}))
+    facility.configure(
+        openshiftVersion="4.20.9",
+        baseDomain="elsewhere.test",
+        dns={"zone": "elsewhere.test"},
+        platform={"workerPlan": "c9.large.x86"},
+        artifacts={"baseUrl": "https://boot.facility.test/nowhere"},
+    )
+    wrong = ["artifact-host", "capacity", "dns", "installer", "names", "plans"]
+    try:
+        report = facility.make("preflight", fails=True)
+        assert sorted_out(report.out)["error"] == wrong, report.text
+        up = facility.make("up", fails=True)
+        told = re.sub(r"^ +", "", up.text, flags=re.MULTILINE)
+        assert "nothing was ordered: " in told and sorted_out(told)["error"] == wrong, up.text
+        assert "remedy:" in told and "Traceback" not in told
+        assert devices(facility) == {"lab-worker-0": foreign}
+        keys = call(facility, "GET", f"/projects/{project_id(facility)}/ssh-keys")["ssh_keys"]
+        assert keys == []
+    finally:
+        facility.restore()
+        facility.inside("call", "PUT", "/lab/capacity", json.dumps({"metro": "lb", "plan": "c3.medium.x86"}))
+        call(facility, "DELETE", f"/devices/{foreign}")
+    facility.make("preflight")
+
+
+def test_nothing_is_ordered_beside_what_another_checkout_ordered_and_that_is_left_alone(facility: Project) -> None:
+    """The run before this one failed, so this one looks for what that left: it must not be found there either."""
+    marks = ("metal-ipi:stack=lab", "metal-ipi:cluster=lab.facility.test", "metal-ipi:run=theirs")
+    theirs = order(facility, "lab-worker-0", *marks)
+    try:
+        for command in ("preflight", "up"):
+            told = " ".join(facility.make(command, fails=True).text.split())
+            assert f"project {project_id(facility)} has machine lab-worker-0 ({theirs})" in told, told
+            assert "make sweep STACK=lab OF=lab" in told
+        assert devices(facility) == {"lab-worker-0": theirs}
+        assert call(facility, "GET", f"/projects/{project_id(facility)}/ssh-keys")["ssh_keys"] == []
+    finally:
+        call(facility, "DELETE", f"/devices/{theirs}")
+    facility.make("preflight")
+
+
+def test_an_api_that_stumbles_is_asked_again(facility: Project) -> None:
+    kinds: tuple[dict[str, Any], ...] = (
+        {"kind": "status", "status": 429, "headers": {"Retry-After": "1"}},
+        {"kind": "status", "status": 500},
+        {"kind": "reset"},
+        {"kind": "half_body"},
+    )
+    paths = ("/ssh-keys$", "/devices$", "/plans$", "/capacity/metros$")
+    facility.faults(*({**kind, "match": {"path": path}, "count": 1} for path in paths for kind in kinds))
+    try:
+        assert facility.make("preflight").out.splitlines()[-1] == "12 checks, all is well"
+        assert facility.hits() == [1] * (len(paths) * len(kinds)), "every fault struck"
+    finally:
+        facility.faults()
+
+
+def test_no_capacity_at_all(facility: Project) -> None:
+    facility.inside("call", "PUT", "/lab/capacity", json.dumps({"metro": "lb", "plan": "c3.small.x86", "servers": 0}))
+    try:
+        told = facility.make("preflight", fails=True).out
+        assert "lb does not have 1 x c3.small.x86 at the moment" in told and "lb has 5 x c3.medium.x86" in told
+    finally:
+        facility.inside("call", "PUT", "/lab/capacity", json.dumps({"metro": "lb", "plan": "c3.small.x86"}))
+
+
+def test_tokens_that_do_not_do(facility: Project) -> None:
+    facts = facility.layout.state / "facts.json"
+    good = facts.read_text()
+    path = f"/projects/{project_id(facility)}/api-keys"
+    read_only = call(facility, "POST", path, {"description": "only to look", "read_only": True})
+    try:
+        for token, told in ((read_only["token"], "may read project"), ("no-such-token", "the API token is not valid")):
+            facts.write_text(json.dumps({**json.loads(good), "api": {**json.loads(good)["api"], "token": token}}))
+            report = facility.make("preflight", fails=True)
+            assert sorted_out(report.out)["error"] == ["token"], report.text
+            assert told in report.out and token not in report.text
+    finally:
+        facts.write_text(good)
+        call(facility, "DELETE", f"/api-keys/{read_only['id']}")
+
+
+def test_what_stacks_left_is_swept_and_nothing_else(facility: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = project_id(facility)
+    for name, marks, label in (("ours", MARKS, LABEL), ("others", ["web"], "others")):
+        order(facility, name, *marks)
+        block = {"type": "public_ipv4", "quantity": 1, "metro": "lb", "tags": marks}
+        call(facility, "POST", f"/projects/{project}/ips", block)
+        vlan = {"metro": "lb", "description": f"{label}:storage"}
+        made = call(facility, "POST", f"/projects/{project}/virtual-networks", vlan)
+        gateway = {"virtual_network_id": made["id"], "private_ipv4_subnet_size": 8}
+        call(facility, "POST", f"/projects/{project}/metal-gateways", gateway)
+        key = KEY + ("A" if name == "ours" else "B") * 43
+        call(facility, "POST", f"/projects/{project}/ssh-keys", {"label": label, "key": key})
+    before = left(facility)
+    monkeypatch.setenv("AGE", "0m")
+
+    listed = facility.make("sweep", fails=True)
+    assert left(facility) == before, "it only lists"
+    assert "5 things of another checkout or of a lost state" in listed.text and "others" not in listed.out, listed.text
+
+    monkeypatch.setenv("SWEEP", "delete")
+    monkeypatch.setenv("CONFIRM", "yes")
+    assert "name the stack with OF=<stack>" in facility.make("sweep", fails=True).text
+    assert left(facility) == before
+    monkeypatch.setenv("OF", "ci")
+    monkeypatch.delenv("CONFIRM")
+    assert "nobody confirmed" in facility.make("sweep", fails=True).text
+    monkeypatch.setenv("CONFIRM", "00000000")
+    assert "was for others" in facility.make("sweep", fails=True).text
+    assert left(facility) == before
+
+    monkeypatch.delenv("SWEEP")
+    monkeypatch.delenv("CONFIRM")
+    (code,) = set(re.findall(r"CONFIRM=([0-9a-f]{8})`", facility.make("sweep", fails=True).text))
+    monkeypatch.setenv("SWEEP", "delete")
+    monkeypatch.setenv("CONFIRM", code)
+    assert "5 orphans deleted" in facility.make("sweep").text
+    assert left(facility) == {
+        "devices": ["others"], "virtual-networks": ["others:storage"], "ips": ["web"], "metal-gateways": [""],
+        "ssh-keys": ["others"],
+    }  # fmt: skip
+    assert "no orphans" in facility.make("sweep").text
+    for listed in ("devices", "metal-gateways", "ips", "virtual-networks", "ssh-keys"):
+        for item in others(facility, listed):
+            call(facility, "DELETE", f"/{listed}/{item['id']}")
+
+
+def others(project: Project, listed: str) -> list[dict[str, Any]]:
+    """What the API lists, without what comes and goes with a machine or a gateway."""
+    answer = call(project, "GET", f"/projects/{project_id(project)}/{listed}?per_page=100")
+    items: list[dict[str, Any]] = next(items for items in answer.values() if isinstance(items, list))
+    return [item for item in items if not item.get("management") and item.get("type") != "private_ipv4"]
+
+
+def left(project: Project) -> dict[str, list[str]]:
+    """What is in the project, as the API lists it, by what tells ours from others'."""
+    found: dict[str, list[str]] = {}
+    for listed in ("devices", "virtual-networks", "ips", "metal-gateways", "ssh-keys"):
+        ours = others(project, listed)
+        names = [item.get("hostname") or item.get("label") or item.get("description") for item in ours]
+        found[listed] = sorted(
+            str(name or "".join(item.get("tags") or ())[:9]) for name, item in zip(names, ours, strict=True)
+        )
+    return found

@@ -1,0 +1,83 @@
+"""Policies on a cluster that is there: an unchanged one previews as empty, and etcd's machines are not taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+from tests.end_to_end.conftest import SMALL, copies
+from tests.end_to_end.project import Project
+
+pytestmark = [pytest.mark.lab, pytest.mark.engine]
+
+_RULE = "policy control-plane-quorum: "
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
+    """A copy whose lab stack is up, with its policies asked."""
+    for project in copies(tmp_path_factory.mktemp("policies"), variant=SMALL):
+        project.policies = True
+        project.make("up")
+        yield project
+
+
+@pytest.fixture(autouse=True)
+def _committed(cluster: Project) -> Generator[None, None, None]:
+    yield
+    cluster.restore()
+
+
+def _devices(cluster: Project) -> dict[str, str]:
+    return {each["hostname"]: each["id"] for each in cluster.holdings()["devices"]}
+
+
+def test_a_preview_of_an_unchanged_cluster_is_empty(cluster: Project) -> None:
+    assert "preview: no changes" in cluster.make("preview").out
+    assert "up: no changes" in cluster.make("up").out
+
+
+@pytest.mark.parametrize("command", ["preview", "up"])
+def test_a_change_that_deletes_control_plane_machines_is_refused(cluster: Project, command: str) -> None:
+    before = _devices(cluster)
+    cluster.configure(controlPlane={"count": 1}, workers={"count": 0}, reprovision={"consent": ["control-plane-0"]})
+    told = cluster.make(command, fails=True).text
+    assert f"{_RULE}2 of 3 control plane machines would go at once" in told
+    assert f"{_RULE}control plane machine lab-control-plane-2 would be deleted" in told
+    assert _devices(cluster) == before
+
+
+def test_a_preview_of_another_cluster_in_its_place_is_refused(cluster: Project) -> None:
+    cluster.configure(clusterName="other")
+    told = cluster.make("preview", fails=True).text
+    assert f"{_RULE}control plane machine lab-control-plane-0 would be deleted, or replaced" in told
+
+
+def test_a_replacement_without_consent_is_refused_before_anything_is_done(
+    cluster: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _devices(cluster)
+    monkeypatch.setenv("REPLACE", "lab-control-plane-0")
+    told = cluster.make("up", fails=True).text
+    assert f"{_RULE}control plane machine lab-control-plane-0 would be deleted, or replaced" in told
+    assert "nothing was changed" in told
+    monkeypatch.delenv("REPLACE")
+    assert _devices(cluster) == before
+    # Nothing to recover, either.
+    again = cluster.make("up").text
+    assert "did not end well" not in again and "up: no changes" in again
+
+
+def test_one_is_replaced_with_consent(cluster: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _devices(cluster)
+    cluster.configure(reprovision={"consent": ["control-plane-0"]})
+    monkeypatch.setenv("REPLACE", "lab-control-plane-0")
+    cluster.make("up")
+    after = _devices(cluster)
+    assert {name for name in before if after[name] != before[name]} == {"lab-control-plane-0"}
+
+
+def test_down_asks_no_policies(cluster: Project) -> None:
+    cluster.make("down")
+    assert cluster.left() == []

@@ -1,0 +1,163 @@
+"""The saved tables and their journal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from lab.machines.base import Address
+from lab.metal_api.exceptions import NotFound
+from lab.metal_api.records import Record, Tables, saved
+from lab.metal_api.store import Store, read
+from tests.lab.metal_api.harness import world
+
+
+@saved("tests_things", indexed=("owner", "labels"))
+@dataclass(kw_only=True)
+class Thing(Record):
+    """What these tests save."""
+
+    id: str
+    owner: str | None = None
+    labels: list[str] = field(default_factory=list[str])
+    places: list[Address] = field(default_factory=list[Address])
+
+
+def _ids(tables: Tables, name: str, key: str) -> list[str]:
+    return [thing.id for thing in tables.table(Thing).where(name, key)]
+
+
+def test_records_are_found_by_what_they_are_indexed_by() -> None:
+    tables = Tables()
+    things = tables.table(Thing)
+    a, b = things.add(Thing(id="a", owner="x", labels=["one", "two"])), things.add(Thing(id="b", owner="x"))
+    things.add(Thing(id="c"))
+    assert (_ids(tables, "owner", "x"), _ids(tables, "labels", "two"), _ids(tables, "owner", "None")) == (
+        ["a", "b"],
+        ["a"],
+        [],
+    )
+    a.owner, b.labels = "y", ["two"]
+    assert (_ids(tables, "owner", "x"), _ids(tables, "owner", "y"), _ids(tables, "labels", "two")) == (
+        ["b"],
+        ["a"],
+        ["a", "b"],
+    )
+    del things["a"]
+    a.owner = "x"
+    assert (_ids(tables, "owner", "x"), _ids(tables, "owner", "y"), things.has("labels", "one")) == (["b"], [], False)
+    with pytest.raises(NotFound):
+        things.find("a")
+
+
+def test_a_kind_is_registered_once() -> None:
+    with pytest.raises(TypeError, match="two kinds of records are saved as tests_things: Thing, Other"):
+
+        @saved("tests_things")
+        @dataclass(kw_only=True)
+        class Other(Record):  # pyright: ignore[reportUnusedClass]
+            id: str
+
+
+def _stored(directory: Path, change: Callable[[Tables, Store], None]) -> None:
+    """Load what is there, and change it."""
+
+    async def run() -> None:
+        tables = Tables()
+        store = Store(directory / "saved", tables, delay=1000)
+        store.load()
+        change(tables, store)
+        store.close()
+
+    asyncio.run(run())
+
+
+def test_only_what_changed_is_written_and_all_of_it_comes_back(tmp_path: Path) -> None:
+    place = Address(address="198.51.100.1", prefix=31, gateway="198.51.100.0", public=True)
+
+    def begin(tables: Tables, store: Store) -> None:
+        for name in "abc":
+            tables.table(Thing).add(Thing(id=name, places=[place]))
+        store.commit()
+        before = (tmp_path / "saved").stat().st_size
+        tables.table(Thing)["b"].owner = "x"
+        del tables.table(Thing)["c"]
+        store.commit()
+        written = (tmp_path / "saved").read_text()[before:]
+        assert [change[1] for change in json.loads(written)] == ["b", "c"]
+        store.commit()
+        assert (tmp_path / "saved").read_text()[before:] == written
+
+    def again(tables: Tables, store: Store) -> None:
+        things = tables.table(Thing)
+        assert list(things) == ["a", "b"]
+        assert (things["a"].places, _ids(tables, "owner", "x")) == ([place], ["b"])
+
+    _stored(tmp_path, begin)
+    _stored(tmp_path, again)
+
+
+def test_a_line_that_is_not_whole_was_never_written(tmp_path: Path) -> None:
+    def begin(tables: Tables, store: Store) -> None:
+        tables.table(Thing).add(Thing(id="a"))
+        store.commit()
+
+    _stored(tmp_path, begin)
+    with (tmp_path / "saved").open("a") as stream:
+        stream.write('[["tests_things","b",{"id":"b"')
+    assert read(tmp_path / "saved")["tests_things"].keys() == {"a"}
+
+    def again(tables: Tables, store: Store) -> None:
+        tables.table(Thing).add(Thing(id="c"))
+        store.commit()
+
+    _stored(tmp_path, again)
+    assert read(tmp_path / "saved")["tests_things"].keys() == {"a", "c"}
+
+
+def test_a_journal_that_has_grown_is_written_anew(tmp_path: Path) -> None:
+    def change(tables: Tables, store: Store) -> None:
+        thing = tables.table(Thing).add(Thing(id="a"))
+        for number in range(40):
+            thing.owner = f"{number}" * 50_000
+            store.commit()
+
+    _stored(tmp_path, change)
+    assert (tmp_path / "saved").stat().st_size < 1_500_000
+    assert read(tmp_path / "saved")["tests_things"]["a"]["owner"] == "39" * 50_000
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (["tests_nothing", "a", {"id": "a"}], "nobody knows: tests_nothing"),
+        (["tests_things", "a", {"id": "a", "odd": 1}], "Thing: unknown keys in the saved state: odd"),
+    ],
+    ids=["table", "field"],
+)
+def test_what_is_not_known_is_not_taken_over(tmp_path: Path, change: list[object], reason: str) -> None:
+    (tmp_path / "saved").write_text(json.dumps([change]) + "\n")
+    with pytest.raises(ValueError, match=reason):
+        _stored(tmp_path, lambda _tables, _store: None)
+
+
+def test_every_kind_of_record_comes_back(tmp_path: Path) -> None:
+    """The account as a whole, after orders and settings of every service."""
+
+    async def run() -> None:
+        async with world(tmp_path) as lab:
+            await lab.booted((await lab.order(tags=["a"], customdata={"b": [1]}))["id"])
+            await lab.client.post("/metal/v1/user/api-keys", json={"description": "d"})
+            await lab.client.put("/lab/capacity", json={"metro": "da", "servers": 3})
+            before = read(tmp_path / "account.jsonl")
+            assert {"devices", "events", "api_keys", "stock", "users", "organizations", "projects"} <= before.keys()
+        async with world(tmp_path) as lab:
+            lab.store.commit()
+            assert read(tmp_path / "account.jsonl") == before
+
+    asyncio.run(run())

@@ -1,0 +1,84 @@
+"""What a change may do to control plane machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from policy.rules import quorum, state
+from policy.rules.base import UNKNOWN, Given, Resource
+from policy.rules.machines import INSTALLATION
+from tests.policy.test_rules import device, resource
+
+
+def _control_plane(count: int = 3) -> list[Resource]:
+    return [
+        device(f"lab-control-plane-{number}", "control-plane", created=f"2026-01-0{number + 1}")
+        for number in range(count)
+    ]
+
+
+def _anew(machine: Resource) -> Resource:
+    return replace(machine, properties={**machine.properties, "created": UNKNOWN})
+
+
+def _messages(before: Sequence[Resource], after: Sequence[Resource], *consent: str) -> list[str]:
+    configuration = {"metal-ipi:clusterName": "lab", "metal-ipi:reprovision": json.dumps({"consent": list(consent)})}
+    given = Given(configuration=configuration, before=lambda: before)
+    assert quorum.RULE.stack is not None
+    return [found.message for found in quorum.RULE.stack(after, given)]
+
+
+def test_nothing_changes() -> None:
+    assert _messages(_control_plane(), _control_plane()) == []
+
+
+def test_a_first_up_takes_nothing_away() -> None:
+    assert _messages([], [_anew(each) for each in _control_plane()]) == []
+
+
+@pytest.mark.parametrize("consent", ["lab-control-plane-0", "control-plane-0"])
+@pytest.mark.parametrize("deleted", [True, False])
+def test_one_goes_by_consent_only(consent: str, *, deleted: bool) -> None:
+    first, *others = before = _control_plane()
+    after = others if deleted else [_anew(first), *others]
+    (message,) = _messages(before, after)
+    assert "control plane machine lab-control-plane-0 would be deleted, or replaced" in message
+    assert "name it in `metal-ipi:reprovision.consent`" in message
+    assert _messages(before, after, consent) == []
+
+
+def test_two_of_three_never_go_at_once() -> None:
+    before = _control_plane()
+    after = [_anew(before[0]), _anew(before[1]), before[2]]
+    (message,) = _messages(before, after, "control-plane-0", "control-plane-1")
+    assert message.startswith("2 of 3 control plane machines would go at once")
+
+
+def test_the_only_one_never_goes() -> None:
+    before = _control_plane(1)
+    (message,) = _messages(before, [_anew(before[0])], "control-plane-0")
+    assert message.startswith("the only etcd member would go (lab-control-plane-0)")
+
+
+def test_workers_may_go() -> None:
+    assert _messages([*_control_plane(), device()], _control_plane()) == []
+
+
+def test_a_new_installation_needs_consent_and_one_may_follow_the_other() -> None:
+    before = [resource(INSTALLATION, f"i{n}", role="control-plane", hostname=f"lab-control-plane-{n}", generation="a")
+              for n in range(3)]  # fmt: skip
+    after = [replace(each, properties={**each.properties, "generation": "b"}) for each in before]
+    assert len(_messages(before, after)) == 3
+    assert _messages(before, after, *(f"control-plane-{number}" for number in range(3))) == []
+
+
+def test_the_state_is_read_as_the_engine_exports_it() -> None:
+    old = {"urn": "urn:pulumi:s::p::t:t:T::n", "type": "t:t:T", "id": "7", "protect": True, "outputs": {"a": 1}}
+    dying = {**old, "urn": "urn:pulumi:s::p::t:t:T::m", "delete": True}
+    (found,) = state.parse(json.dumps({"version": 3, "deployment": {"resources": [old, dying]}}))
+    assert (found.name, found.protected, found.properties) == ("n", True, {"a": 1, "id": "7"})
+    assert state.parse(json.dumps({"version": 3, "deployment": {}})) == []

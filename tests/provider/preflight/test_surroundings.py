@@ -1,0 +1,187 @@
+"""The checks that ask others than the Metal API: DNS, boot files, the artifact host, the installer."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import dns.message
+import dns.query
+import pytest
+
+from provider import configuration
+from provider.preflight import inputs as plans
+from provider.preflight import running
+from provider.preflight.findings import Report
+from tests.provider import knot
+from tests.provider import ssh_servers as ssh
+from tests.provider.preflight.asking import of, the
+
+HOST, CLIENT = ssh.key(), ssh.key()
+
+
+def rack(**more: Any) -> dict[str, Any]:
+    """Inputs of a stack that orders nothing."""
+    return {"stack": "rack7", "domain": "c.facility.test", "architecture": "x86_64", **more}
+
+
+async def asked(config: dict[str, Any] | None = None, *, again: bool = False, **more: Any) -> Report:
+    settings, problems = configuration.parse(config or {})
+    plan, reader = plans.read(rack(**more))
+    assert (problems, reader.problems) == ([], [])
+    return await running.run(plan, settings, again=again)
+
+
+def report(config: dict[str, Any] | None = None, *, again: bool = False, **more: Any) -> Report:
+    return asyncio.run(asked(config, again=again, **more))
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+
+class WithoutHead(Quiet):
+    def do_HEAD(self) -> None:
+        self.send_error(405)
+
+
+@contextmanager
+def serving(folder: Path, handler: type[Quiet] = Quiet) -> Generator[str, None, None]:
+    """A web server's URL, for the files of a folder."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+# --- DNS
+
+
+@pytest.fixture(scope="module")
+def zone(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, Any], None, None]:
+    if not knot.installed():
+        pytest.skip("knotd is not installed (apt: knot)")
+    with knot.running(tmp_path_factory.mktemp("knot")) as settings:
+        yield settings
+
+
+def serial(zone: dict[str, Any]) -> int:
+    answer = dns.query.tcp(dns.message.make_query("facility.test.", "SOA"), zone["server"], 5, port=zone["port"])
+    return int(answer.answer[0].to_text().split()[6])
+
+
+def test_a_zone_that_can_be_written_stays_as_it_is(zone: dict[str, Any]) -> None:
+    before = serial(zone)
+    found = report({"dns": zone}, zones=["facility.test", "100.51.198.in-addr.arpa"])
+    assert [(each.level, each.what.partition(" takes ")[2]) for each in of(found, "dns")] == [
+        ("ok", "changes of zone facility.test"),
+        ("ok", "changes of zone 100.51.198.in-addr.arpa"),
+    ]
+    assert serial(zone) == before
+
+
+def test_a_zone_that_cannot_be_written(zone: dict[str, Any]) -> None:
+    other = base64.b64encode(b"another secret of 32 bytes.....").decode()
+    wrong = {**zone, "tsig": {**zone["tsig"], "secret": other}}
+    found = report({"dns": wrong}, zones=["facility.test"])
+    assert "zone facility.test cannot be written" in the(found, "dns", "error") and "BADSIG" in str(found)
+    assert other not in str(found)
+    assert "cannot be written" in the(report({"dns": zone}, zones=["elsewhere.test"]), "dns", "error")
+    closed = {**zone, "port": knot.free_port()}
+    assert "does not answer" in the(report({"dns": closed}, zones=["facility.test"]), "dns", "error")
+    unset = the(report({}, zones=["facility.test"]), "dns", "error")
+    assert "set `dns` of the metal-ipi provider" in unset
+
+
+# --- boot files
+
+
+@pytest.mark.parametrize("handler", [Quiet, WithoutHead])
+def test_boot_files(tmp_path: Path, handler: type[Quiet]) -> None:
+    (tmp_path / "kernel").write_bytes(b"k" * 1000)
+    (tmp_path / "rootfs").write_bytes(b"r" * 3_000_000)
+    digest = hashlib.sha256(b"k" * 1000).hexdigest()
+    with serving(tmp_path, handler) as url:
+
+        def told(**files: str) -> list[tuple[str, str]]:
+            boot = [{"name": name, "url": f"{url}/{name}", "sha256": sha256} for name, sha256 in files.items()]
+            return [(each.level, each.what) for each in of(report(boot=boot, hashedMib=1), "boot-files")]
+
+        assert told(kernel=digest, rootfs="0" * 64) == [
+            ("ok", "kernel is there, 0 MiB, with the right hash"),
+            ("ok", "rootfs is there, 3 MiB, not hashed"),
+        ]
+        wrong, gone = told(kernel="0" * 64, initramfs=digest)
+        assert wrong == ("error", f"kernel: {url}/kernel has the hash {digest}, and the stream says {'0' * 64}")
+        assert gone == ("error", f"initramfs: {url}/initramfs is answered with HTTP 404")
+    level, what = told(kernel=digest)[0]
+    assert level == "error" and "cannot be fetched" in what
+
+
+def test_the_clock_of_whoever_serves_the_files_is_known_where_nothing_is_ordered(tmp_path: Path) -> None:
+    (tmp_path / "kernel").write_bytes(b"k")
+    with serving(tmp_path) as url:
+        boot = [{"name": "kernel", "url": f"{url}/kernel", "sha256": hashlib.sha256(b"k").hexdigest()}]
+        assert "within 0 s of 127.0.0.1" in the(report(boot=boot), "clock", "ok").replace("within 1 s", "within 0 s")
+    assert "nobody who was asked" in the(report(), "clock", "warning")
+
+
+# --- artifact host
+
+
+def test_an_artifact_host_that_takes_files_and_gives_them(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
+            with serving(tmp_path) as url:
+                served = {**settings, "baseUrl": f"{url}/artifacts"}
+                assert "takes files, and gives them" in the(await asked({"artifacts": served}), "artifact-host", "ok")
+                elsewhere = {**settings, "baseUrl": f"{url}/nowhere"}
+                assert "HTTP 404" in the(await asked({"artifacts": elsewhere}), "artifact-host", "error")
+            stranger = {**settings, "privateKey": ssh.private(ssh.key())}
+            text = the(await asked({"artifacts": stranger}), "artifact-host", "error")
+            assert "refuses the login of upload" in text and "PRIVATE KEY" not in text
+            other = {**settings, "hostKey": ssh.public(ssh.key())}
+            assert "another SSH host key" in the(await asked({"artifacts": other}), "artifact-host", "error")
+
+    asyncio.run(run())
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+# --- installer
+
+
+@pytest.mark.parametrize(
+    ("script", "level", "told"),
+    [
+        ("echo openshift-install 4.21.3", "ok", "is for release 4.21.3"),
+        ("echo openshift-install v4.20.1", "error", "is for release 4.20.1, not 4.21.3"),
+        ("echo no; exit 3", "error", "does not say which release it is for"),
+    ],
+)
+def test_installers(tmp_path: Path, script: str, level: str, told: str) -> None:
+    program = tmp_path / "openshift-install"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    assert told in the(report(installer=str(program), version="4.21.3"), "installer", level)
+
+
+def test_an_installer_that_is_not_there() -> None:
+    text = the(report(installer="no-such-installer", version="4.21.3"), "installer", "error")
+    assert "there is no program no-such-installer" in text and "openshift-install 4.21.3 on PATH" in text
+    # Whether servers of one's own are installed, nobody tells.
+    text = the(report(installer="no-such-installer", version="4.21.3", again=True), "installer", "warning")
+    assert text.endswith("; unless the cluster is installed already")

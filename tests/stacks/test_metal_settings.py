@@ -1,0 +1,152 @@
+"""What the settings of Equinix Metal refuse, all of it at once, with a remedy each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stacks.problems import Problem, SettingsError
+from stacks.sections.equinix_metal import EquinixMetal
+from stacks.settings import Settings, parse
+from tests.mocks import config_text
+from tests.stacks.test_settings import _COMPLETE  # pyright: ignore[reportPrivateUsage]
+
+_IDS = [f"7d2c4f6e-000{number}-4c35-9d5e-5a0f3c1b2a00" for number in range(5)]
+_VLAN = {"name": "storage", "vlan": 1100, "roles": ["worker"], "gateway": {"size": 16}}
+_POOLS = {"type": "metallb-bgp", "pools": [{"name": "e", "reserve": 4}]}
+
+
+def _parsed(platform: dict[str, Any], **sections: Any) -> Settings:
+    merged = {key: value for key, value in {**_COMPLETE["platform"], **platform}.items() if value is not None}
+    return parse(config_text({**_COMPLETE, **sections, "platform": merged}), "s1")
+
+
+def _problems(platform: dict[str, Any], **sections: Any) -> tuple[Problem, ...]:
+    with pytest.raises(SettingsError) as caught:
+        _parsed(platform, **sections)
+    return caught.value.problems
+
+
+_WRONG: list[tuple[dict[str, Any], str, str, str]] = [
+    # platform's settings, where the problem is, why, remedy
+    ({"facility": "da11"}, "facility", "there is no such setting", "did you mean 'facilities'?"),
+    ({"metro": None, "facilities": ["Dallas"]}, "facilities[0]", "it is no facility's code", "codes such as da11"),
+    ({"tags": ["metal-ipi:mine"]}, "tags[0]", "our own", "call it otherwise"),
+    ({"tags": [" "]}, "tags[0]", "is no tag", "printable characters"),
+    ({"reservations": {"bootstrap": "spare"}}, "reservations.bootstrap", "it is no UUID", "copy the id"),
+    ({"reservations": {"workers": _IDS[0]}}, "reservations.workers", "no list of reservations", "or next-available"),
+    ({"reservations": {"workers": ["x", _IDS[0]]}}, "reservations.workers", "it is no UUID", "copy the id"),
+    ({"reservations": {"workers": _IDS[:1]}}, "reservations.workers", "there are 2 machines", "name as many"),
+    (
+        {"reservations": {"bootstrap": _IDS[1], "controlPlane": _IDS[:3]}},
+        "reservations.controlPlane[1]",
+        "platform.reservations.bootstrap is the same",
+        "a reservation of its own",
+    ),
+    ({"reservations": {"controlPlane": _IDS[:3], "workers": "next-available"}}, "reservations.workers",
+     "it could take a server that platform.reservations.controlPlane names", "give ids to both"),
+    ({"spot": {"maxPrice": 0}}, "spot.maxPrice", "greater than 0", "USD per hour"),
+    ({"spot": {"maxPrice": 1}, "reservations": {"workers": _IDS[:2]}}, "reservations.workers", "nothing is reserved",
+     "set one of them"),
+    ({"spot": {"maxPrice": 1}, "machineSubnets": {"worker": 29}}, "machineSubnets.worker", "spot market", "remove it"),
+    ({"spot": {"maxPrice": 1}, "metro": None, "facilities": ["da11", "any"]}, "facilities", "places that are named",
+     "name facilities"),
+    ({"spot": {"maxPrice": 1}, "lifetimeHours": 5}, "lifetimeHours", "they would stay, and cost", "remove it"),
+    ({"lifetimeHours": 0}, "lifetimeHours", "greater than or equal to 1", "for rehearsals"),
+    ({"machineSubnets": {"worker": 27}}, "machineSubnets.worker", "28, 29, 30 or 31", "not set: 31"),
+    ({"machineSubnets": {"workers": 29}}, "machineSubnets.workers", "no such setting", "did you mean 'worker'"),
+    ({"customData": ["x"]}, "customData", "valid dictionary", "an object that each machine finds"),
+    ({"workerPlan": "c3.large.arm64"}, "workerPlan", "machines of this plan are aarch64", "choose a plan of x86_64"),
+    ({"networks": [{**_VLAN, "roles": ["storage"]}]}, "networks[0].roles[0]", "'control-plane' or 'worker'", "whose"),
+    ({"networks": [{**_VLAN, "roles": ["bootstrap"]}]}, "networks[0].roles[0]", "'control-plane' or 'worker'", ""),
+    ({"networks": [{**_VLAN, "roles": []}]}, "networks[0].roles", "it is empty", "list one at least"),
+    ({"bondInterfaces": ["eth 0"]}, "bondInterfaces[0]", "neither an interface's name nor", "such as en*"),
+    ({"networks": [{**_VLAN, "vlan": 4000}]}, "networks[0].vlan", "less than or equal to 3999", "its number"),
+    ({"networks": [{**_VLAN, "vlan": None}]}, "networks[0].vlan", "must know the number", "choose a number"),
+    ({"networks": [{**_VLAN, "gateway": {"size": 12}}]}, "networks[0].gateway.size", "8, 16, 32, 64 or 128", "how"),
+    ({"networks": [{**_VLAN, "subnet": "10.0.0.0/24"}]}, "networks[0]", "gateway and subnet are both", "set gateway"),
+    ({"networks": [{**_VLAN, "name": "No"}]}, "networks[0].name", "no network can be called so", "such as storage"),
+    ({"networks": [{**_VLAN, "gateway": {"size": 8}}]}, "networks[0].gateway.size", "9 are needed", "make it larger"),
+    ({"networks": [{"name": "a", "vlan": 5, "roles": ["worker"], "subnet": "10.0.0.1/24"}]}, "networks[0].subnet",
+     "has host bits set", "write it as"),
+    ({"networks": [{"name": "a", "vlan": 5, "roles": ["worker"], "subnet": "10.0.0.0/30"}]}, "networks[0].subnet",
+     "no room for machines", "8 addresses at least"),
+    ({"networks": [_VLAN], "networkType": "layer3"}, "networkType", "in no VLAN", "hybrid-bonded"),
+    ({"networks": [_VLAN], "networkType": "hybrid"}, "networkType", "out of the bond", "hybrid-bonded"),
+    ({"networks": [_VLAN], "networkType": "layer2-bonded"}, "networkType", "have no address", "hybrid-bonded"),
+    ({"networkType": "hybrid-bonded"}, "networkType", "once a VLAN is on it", "list a network"),
+    ({"networks": [_VLAN], "networkType": "bonded"}, "networkType", "it should be 'layer3'", "not set: hybrid-bonded"),
+    ({"metro": None, "facilities": ["da11"], "networks": [_VLAN]}, "networks", "belong to a metro", "platform.metro"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("platform", "path", "why", "remedy"), _WRONG)
+def test_what_is_wrong_is_told(platform: dict[str, Any], path: str, why: str, remedy: str) -> None:
+    (problem,) = _problems(platform)
+    assert problem.path == f"metal-ipi:platform.{path}"
+    assert why in problem.why, problem
+    assert remedy in problem.remedy, problem
+
+
+def test_all_conflicts_are_told_at_once() -> None:
+    second = {**_VLAN, "gateway": None, "subnet": "10.0.0.0/24"}
+    third = {"name": "third", "vlan": 7, "roles": ["control-plane", "worker"], "subnet": "10.0.0.128/25"}
+    platform = {
+        "spot": {"maxPrice": 1},
+        "reservations": {"bootstrap": _IDS[0], "controlPlane": [_IDS[0], _IDS[1], _IDS[1]]},
+        "networks": [_VLAN, {key: value for key, value in second.items() if value}, third],
+        "networkType": "layer3",
+        "controlPlanePlan": "c3.large.arm64",
+    }
+    found = [problem.path.removeprefix("metal-ipi:platform.") for problem in _problems(platform, workers={"count": 0})]
+    assert found == [
+        "controlPlanePlan", "networkType", "networks[0].roles[0]", "networks[1].name", "networks[1].roles[0]",
+        "networks[1].vlan", "networks[2].roles[1]", "networks[2].subnet", "reservations.controlPlane[0]",
+        "reservations.controlPlane[2]", "spot",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("facilities", [["any"], ["da11", "any"]])
+@pytest.mark.parametrize(
+    "sections", [{"serviceAddresses": _POOLS}, {"apiAddress": {"type": "kube-vip"}}], ids=["pool", "API"]
+)
+def test_reserved_addresses_belong_to_one_metro(facilities: list[str], sections: dict[str, Any]) -> None:
+    (problem,) = _problems({"metro": None, "facilities": facilities}, **sections)
+    assert problem.path == "metal-ipi:platform.facilities" and "in one metro" in problem.why
+    assert _parsed({"metro": None, "facilities": facilities})
+    # Codes do not tell the metro: preflight asks.
+    assert _parsed({"metro": None, "facilities": ["da6", "da11"]}, **sections)
+    assert _parsed({"metro": None, "facilities": ["sl1", "dc13"]}, **sections)
+
+
+def test_what_is_right_is_taken() -> None:
+    settings = _parsed(
+        {
+            "reservations": {"bootstrap": "next-available", "controlPlane": _IDS[:3], "workers": "next-available"},
+            "workerPlan": "m3.large.x86",
+            "networks": [{"name": "a", "vlan": 1000, "roles": ["control-plane", "worker"], "gateway": {"size": 16}}],
+            "networkType": "hybrid-bonded",
+            "machineSubnets": {"bootstrap": 28, "controlPlane": 30, "worker": 29},
+            "lifetimeHours": 12,
+            "customData": {"a": {"b": [1]}},
+            "tags": ["team"],
+        },
+        workers={"count": 9},
+    )
+    platform = settings.platform
+    assert isinstance(platform, EquinixMetal)
+    assert platform.reservations.of("control-plane") == tuple(_IDS[:3])
+    assert platform.reservations.of("worker") == ("next-available",) and platform.reservations.of("bootstrap")
+    assert [platform.machine_subnets.of(role) for role in ("bootstrap", "control-plane", "worker")] == [28, 30, 29]
+
+
+def test_spot_price_may_be_a_whole_number() -> None:
+    platform = _parsed({"spot": {"maxPrice": 1}}).platform
+    assert isinstance(platform, EquinixMetal) and platform.spot is not None and platform.spot.max_price == 1.0
+
+
+def test_a_new_project_needs_its_owner_but_not_in_a_rehearsal() -> None:
+    (problem,) = _problems({"projectId": None, "projectName": "ocp"})
+    assert (problem.path, problem.value) == ("metal-ipi:platform.organizationId", "(not set)")
+    assert _parsed({"projectId": None, "projectName": "ocp"}, rehearsal=True)

@@ -1,0 +1,238 @@
+"""What settings order, what of it is checked beforehand, and what it costs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.boot.stream import Artifact, PxeArtifacts
+from provider.preflight import inputs, running
+from stacks import cost, orders, preflight
+from stacks.program import main
+from stacks.sections.preflight import Check
+from stacks.settings import Settings, parse
+from tests.mocks import Recorder, plain, run
+from tests.stacks.answers import ANSWERS, CALLS, rehearsed, settings, stack_file
+
+_FILE = Artifact(url="https://boot.test/x", sha256="0" * 64)
+_BOOT = PxeArtifacts(release="r", kernel=_FILE, initramfs=_FILE, rootfs=_FILE, disk=_FILE)
+_COST = "metal-ipi:index:cost"
+
+
+def _settings(stack: str = "da11", **changes: Any) -> Settings:
+    return parse(settings(stack, **changes), stack)
+
+
+def _platform(**changes: Any) -> dict[str, Any]:
+    return {**stack_file("da11")["platform"], **changes}
+
+
+def test_orders_of_a_stack() -> None:
+    ordered = orders.orders(_settings())
+    assert ordered is not None and ordered.place == "da11"
+    assert [(order.role, order.plan, order.count) for order in ordered.machines] == [
+        ("bootstrap", "c3.small.x86", 1),
+        ("control-plane", "c3.medium.x86", 3),
+        ("worker", "m3.large.x86", 3),
+    ]
+    assert ordered.machines[1].hostnames == tuple(f"da11-control-plane-{number}" for number in range(3))
+    assert (ordered.addresses, ordered.networks) == ((), ())
+    assert orders.orders(_settings("rack7")) is None
+
+
+def test_orders_of_everything_that_can_be_ordered() -> None:
+    ordered = orders.orders(
+        _settings(
+            platform=_platform(
+                metro="da",
+                facilities=[],
+                reservations={"controlPlane": "next-available"},
+                spot={"maxPrice": 0.4},
+                machineSubnets={"controlPlane": 29},
+                networks=[{"name": "storage", "vlan": 1000, "roles": ["worker"], "gateway": {"size": 16}}],
+            ),
+            apiAddress={"type": "kube-vip"},
+            serviceAddresses={"type": "metallb-bgp", "pools": [{"name": "elastic", "reserve": 8}]},
+        )
+    )
+    assert ordered is not None
+    bootstrap, control_plane, worker = ordered.machines
+    assert (bootstrap.reservations, control_plane.reservations) == ((), ("next-available",))
+    assert (worker.spot_max_price, worker.subnet_length, control_plane.subnet_length) == (0.4, None, 29)
+    assert [(each.name, each.quantity) for each in ordered.addresses] == [
+        ("api-address", 1),
+        ("service-addresses-elastic", 8),
+    ]
+    (network,) = ordered.networks
+    assert (network.vlan, network.gateway_size) == (1000, 16)
+
+
+@pytest.mark.parametrize("stack", ["da11", "lab", "rack7"])
+def test_the_provider_takes_the_plan_of_every_committed_stack(stack: str) -> None:
+    wanted = preflight.plan(_settings(stack), _BOOT, stack)
+    found, reader = inputs.read(wanted.to_wire())
+    assert reader.problems == []
+    assert dataclasses.asdict(found) == dataclasses.asdict(wanted)
+    files = ["kernel", "initramfs", "rootfs", *(["disk"] if stack == "rack7" else [])]
+    assert [file.name for file in found.boot] == files
+
+
+def test_what_settings_name_is_looked_at() -> None:
+    section = {
+        "type": "metallb-bgp",
+        "pools": [{"name": "own", "addresses": ["192.0.2.0/28", "192.0.2.64-192.0.2.70"]}],
+    }
+    dns = {**stack_file("da11")["dns"], "reverseZones": ["100.51.198.in-addr.arpa"]}
+    api = {"type": "kube-vip", "address": "192.0.2.99"}
+    found = preflight.plan(_settings(serviceAddresses=section, dns=dns, apiAddress=api), _BOOT, "da11")
+    assert found.networks["service addresses own"] == "192.0.2.0/28"
+    assert found.zones == ("metal.example.com", "100.51.198.in-addr.arpa") and found.api_address == "192.0.2.99"
+    assert (found.installer, found.version) == ("openshift-install", "4.21.3")
+
+
+def test_the_settings_know_the_names_of_all_checks() -> None:
+    # What another run ordered is no matter of opinion.
+    assert typing.get_args(Check) == tuple(name for name in running.NAMES if name != "runs")
+
+
+def test_everything_that_is_ordered_waits_for_the_checks() -> None:
+    recorder = Recorder(ANSWERS)
+    run(main, recorder, settings(), stack="da11")
+    ordered = [
+        name
+        for name, request in recorder.requests.items()
+        if (request.custom and request.type.startswith("equinix-metal:")) or request.type.endswith(":EphemeralMachine")
+    ]
+    assert len(ordered) == 8
+    assert [name for name in ordered if "preflight" not in recorder.after(name)] == []
+    assert recorder.after("preflight") == {"keys"}, "it waits for the run's id alone"
+    rack = Recorder(ANSWERS)
+    values = {
+        **rehearsed("rack7"),
+        "boot": json.dumps({"streamFile": "stacks/rhcos-4.21.json", "install": {"device": {"smallest": True}}}),
+    }
+    run(main, rack, values, stack="rack7", preview=True)
+    assert "preflight" in rack.after("rack7-worker-0-server") and "preflight" in rack.after("rack7-bootstrap")
+
+
+def test_no_secret_is_among_what_is_checked() -> None:
+    recorder = Recorder(ANSWERS)
+    run(main, recorder, settings(), stack="da11")
+    text = json.dumps(plain(recorder.one("preflight").inputs))
+    secrets = [value for value in _secrets(json.loads(json.dumps(settings()))) if value]
+    assert secrets and not [value for value in secrets if value in text]
+
+
+def _secrets(values: dict[str, str]) -> list[str]:
+    platform, dns = json.loads(values["platform"]), json.loads(values["dns"])
+    artifacts, install = json.loads(values["artifacts"]), json.loads(values["install"])
+    return [platform["authToken"], dns["tsig"]["secret"], artifacts["privateKey"], install["pullSecret"]]
+
+
+# --- cost
+
+
+def test_the_cost_is_an_output_and_asked_of_the_platform() -> None:
+    asked: list[Any] = []
+
+    def answer(args: Any) -> dict[str, Any]:
+        asked.append(args.args)
+        return {"hourly": 13.8, "unknown": []}
+
+    outputs = run(main, Recorder({**ANSWERS, _COST: answer}), settings(), stack="da11")
+    assert outputs["cost"] == {"hourly": 13.8, "unknown": []}
+    ordered = orders.orders(_settings())
+    assert ordered is not None and [plain(each) for each in asked] == [{"orders": ordered.to_wire()}]
+
+
+def _asked(answers: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """What is asked of the platform, of a stack whose machines are there already."""
+    asked: list[Any] = []
+
+    def answer(args: Any) -> dict[str, Any]:
+        asked.append(plain(args.args))
+        return {"hourly": 1}
+
+    run(main, Recorder({**ANSWERS, **answers, _COST: answer}, CALLS), settings(**changes), stack="da11")
+    assert len(asked) == 1
+    return dict(asked[0]["orders"])
+
+
+def test_machines_cost_what_they_were_ordered_as_until_they_are_replaced() -> None:
+    device = "equinix-metal:index/device:Device"
+
+    def kept(args: Any) -> dict[str, Any]:
+        own = ANSWERS[device](args)
+        was: dict[str, dict[str, Any]] = {
+            "da11-worker-0": {"plan": "c3.small.x86"},
+            "da11-worker-1": {"hardwareReservationId": "next-available"},
+            "da11-worker-2": {"ipAddresses": [{"type": "public_ipv4", "cidr": 29}, {"type": "private_ipv4"}]},
+        }
+        return {**own, **was.get(args.inputs["hostname"], {})}
+
+    found = [
+        (order["role"], order["hostnames"], order["plan"], order.get("reservations"), order.get("subnetLength"))
+        for order in _asked({device: kept})["machines"]
+    ]
+    assert found[2:] == [
+        ("worker", ["da11-worker-0"], "c3.small.x86", None, None),
+        ("worker", ["da11-worker-1"], "m3.large.x86", ["next-available"], None),
+        ("worker", ["da11-worker-2"], "m3.large.x86", None, 29),
+    ]
+    assert [(role, plan) for role, _, plan, *_ in found[:2]] == [
+        ("bootstrap", "c3.small.x86"), ("control-plane", "c3.medium.x86"),
+    ]  # fmt: skip
+
+
+def test_spot_machines_cost_what_was_bid_for_them() -> None:
+    request = "equinix-metal:index/spotMarketRequest:SpotMarketRequest"
+
+    def kept(args: Any) -> dict[str, Any]:
+        return {"maxBidPrice": 0.2, "instanceParameters": {"plan": "c3.small.x86"}}
+
+    (workers,) = [
+        order
+        for order in _asked({request: kept}, platform=_platform(spot={"maxPrice": 0.4}))["machines"]
+        if order["role"] == "worker"
+    ]
+    assert (workers["plan"], workers["spotMaxPrice"], len(workers["hostnames"])) == ("c3.small.x86", 0.2, 3)
+
+
+def test_a_rehearsal_asks_nobody_and_says_so() -> None:
+    answers = {token: answer for token, answer in ANSWERS.items() if token != _COST}
+    outputs = run(main, Recorder(answers), rehearsed(), stack="da11", preview=True)
+    assert outputs["cost"]["unknown"] == ["everything"] and "cost.priceFile" in outputs["cost"]["source"]
+
+
+def test_a_rehearsal_takes_prices_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def answer(args: Any) -> dict[str, Any]:
+        asked.append(plain(args.args))
+        return {"hourly": 1}
+
+    monkeypatch.setattr(cost, "_PROJECT", tmp_path)
+    document = {"plans": [{"slug": "c3.small.x86", "pricing": {"hour": 0.75}}]}
+    (tmp_path / "prices.json").write_text(json.dumps(document))
+    values = {**rehearsed(), "cost": json.dumps({"priceFile": "prices.json"})}
+    outputs = run(main, Recorder({**ANSWERS, _COST: answer}), values, stack="da11", preview=True)
+    assert outputs["cost"] == {"hourly": 1}
+    assert (asked[0]["prices"], asked[0]["source"]) == (document, "prices.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [(None, "cannot be read"), ("{", "is no JSON document"), ('{"plan": []}', "has no list `plans`")]
+)
+def test_a_file_of_prices_that_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, why: str
+) -> None:
+    monkeypatch.setattr(cost, "_PROJECT", tmp_path)
+    if text is not None:
+        (tmp_path / "prices.json").write_text(text)
+    with pytest.raises(cost.PriceFileError, match=f"cost.priceFile 'prices.json' {why}"):
+        run(main, Recorder(ANSWERS), settings(cost={"priceFile": "prices.json"}), stack="da11")

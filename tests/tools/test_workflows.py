@@ -1,0 +1,65 @@
+"""The workflows of pull requests: whoever opens one gets a preview, and neither secrets nor a token that writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+_WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
+_REHEARSED = "rehearsal"
+
+
+def _read(name: str) -> dict[str, Any]:
+    document = yaml.safe_load((_WORKFLOWS / f"{name}.yml").read_text())
+    return {**document, "on": document.get("on", document.get(True))}  # YAML 1.1 takes `on` for true
+
+
+def _scripts(job: dict[str, Any]) -> list[str]:
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_a_pull_requests_code_runs_without_secrets_and_may_write_nothing() -> None:
+    workflow = _read("preview")
+    assert set(workflow["on"]) == {"pull_request"}
+    assert workflow["permissions"] == {"contents": "read"}
+    job = workflow["jobs"][_REHEARSED]
+    assert "secrets." not in json.dumps(job) and "permissions" not in job and "environment" not in job
+
+
+def test_credentials_are_for_branches_of_the_repository_alone() -> None:
+    job = _read("preview")["jobs"]["with-credentials"]
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"]
+    assert job["environment"] == "preview"
+
+
+def test_what_may_write_runs_nothing_of_the_pull_request() -> None:
+    workflow = _read("preview-comment")
+    assert set(workflow["on"]) == {"workflow_run"} and workflow["on"]["workflow_run"]["workflows"] == ["preview"]
+    (job,) = workflow["jobs"].values()
+    assert not any("uses" in step for step in job["steps"]), "nothing is checked out"
+    assert not any(re.search(r"\b(make|python|sh|bash|source)\b .*report", script) for script in _scripts(job))
+
+
+@pytest.mark.parametrize("name", ["preview", "preview-comment"])
+def test_no_script_holds_what_others_chose(name: str) -> None:
+    """A branch may be called `$(rm -rf ~)`: such names come as variables, which the shell does not run."""
+    for job in _read(name)["jobs"].values():
+        for script in _scripts(job):
+            assert "${{" not in script
+            done = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+
+def test_every_path_that_reports_are_about_starts_one() -> None:
+    from tools.preview_report import facilities
+
+    patterns = _read("preview")["on"]["pull_request"]["paths"]
+    for pattern in patterns:
+        assert facilities.changed([pattern.replace("**", "x.py")], ["da11"]) == ["da11"], pattern
+    assert len(patterns) == 7

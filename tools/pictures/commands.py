@@ -1,0 +1,71 @@
+"""`make topology` and `make timeline`: from what a stack left on disk, or from a rehearsal, to a file."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+from pulumi.automation import EngineEvent
+from rich.console import Console
+
+from tools import engine, stackfile
+from tools.commands import say
+from tools.errors import StackError, ToolError
+from tools.files import make_private
+from tools.known import state_of
+from tools.layout import Layout
+from tools.pictures import model, record
+from tools.pictures import timeline as timeline_picture
+from tools.pictures import topology as topology_picture
+from tools.rehearsal import rehearse
+from tools.screen import Screen
+
+
+def topology(layout: Layout) -> Path:
+    """Draw the stack's state, or where it has none, what a rehearsal tells; returns the file."""
+    stackfile.read(layout.stack_file)
+    if resources := state_of(layout).resources:
+        return _write(layout, "topology", topology_picture.svg(model.from_state(resources)))
+    events: list[EngineEvent] = []
+    told = io.StringIO()
+    try:
+        rehearse(layout, engine.ensure(say), Screen(Console(file=told, highlight=False, soft_wrap=True)), events.append)
+    except ToolError:
+        sys.stderr.write(told.getvalue())
+        raise
+    return _write(layout, "topology", topology_picture.svg(model.from_events(events)))
+
+
+def timeline(layout: Layout) -> Path:
+    """Draw what the stack's last `up` recorded; returns the file. Raises StackError where there is no record."""
+    stackfile.read(layout.stack_file)
+    try:
+        run = record.read(layout.timeline.read_text())
+    except FileNotFoundError:
+        raise StackError(
+            f"there is no timeline of stack '{layout.stack}'",
+            why="no `up` of it has come to an end since it was last taken down",
+            remedy=f"`make up STACK={layout.stack}`, and then this again",
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StackError(
+            f"the timeline of stack '{layout.stack}' cannot be read",
+            why=f"{layout.timeline}: {type(error).__name__} {error}",
+            remedy="remove that file; the next `up` writes it anew",
+        ) from error
+    return _write(layout, "timeline", timeline_picture.svg(run))
+
+
+def _write(layout: Layout, kind: str, text: str) -> Path:
+    """To OUT, or where pictures are kept."""
+    path = Path(os.environ.get("OUT") or layout.picture(kind))
+    try:
+        make_private(path.parent)
+        path.write_text(text)
+    except OSError as error:
+        raise StackError(
+            f"{path} cannot be written", why=error.strerror or str(error), remedy="name another file with OUT=<file>"
+        ) from error
+    return path

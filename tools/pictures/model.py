@@ -1,0 +1,320 @@
+"""What a cluster is made of, as far as its resources tell: machines, networks, names and addresses. Pure functions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from pulumi.automation import EngineEvent
+
+from tools.pictures.resources import UNKNOWN, Change, Resource, Tree, of_events, of_state
+from tools.pictures.shapes import ROLES, Machine, Name, Network, Pool, Role, Topology, order
+from tools.state import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, REMOVAL, SERVER, SPOT_REQUEST, STACK_TYPE
+
+METAL, RACK = "metal-ipi:machines:EquinixMetal", "metal-ipi:machines:Redfish"
+_NAMES = "metal-ipi:index:DnsRecords"
+_SPOT_MACHINE = "metal-ipi:index:SpotMachine"
+_GATE = "metal-ipi:index:Gate"
+_ANNOUNCED = "address-announced"
+_VLAN = "equinix-metal:index/vlan:Vlan"
+_GATEWAY = "equinix-metal:index/gateway:Gateway"
+_BOND = "equinix-metal:index/port:Port"
+_SESSION = "equinix-metal:index/bgpSession:BgpSession"
+_BLOCK = "equinix-metal:index/reservedIpBlock:ReservedIpBlock"
+_METALLB = "kubernetes:metallb.io/"
+_ADDRESSES = ("A", "AAAA", "CNAME")
+_KEPT_BY_HAND = "kept by hand"
+
+
+def from_state(resources: Iterable[Tree]) -> Topology:
+    """Of the resources of an exported state (`Deployment.resources`)."""
+    return _topology(_Parts(of_state(resources)), planned=False)
+
+
+def from_events(events: Iterable[EngineEvent]) -> Topology:
+    """Of the engine's events of a preview (or of another operation), with what becomes of each part."""
+    return _topology(_Parts(of_events(events)), planned=True)
+
+
+def _topology(parts: _Parts, *, planned: bool) -> Topology:
+    cluster, machines, names = parts.cluster(), parts.machines(), parts.names()
+    zones = sorted({each.text("zone") for each in parts.of(_NAMES)} - {""}, key=lambda zone: ("arpa" in zone, zone))
+    return Topology(
+        name=str(cluster.get("name", "")),
+        domain=str(cluster.get("domain", "")),
+        version=str(cluster.get("version", "")),
+        platform="Equinix Metal" if parts.of(METAL) else "servers with BMCs (Redfish)" if parts.of(RACK) else "",
+        place=parts.place(),
+        zone=", ".join(zones) or (_KEPT_BY_HAND if names else ""),
+        api=parts.api(machines, names),
+        machines=machines,
+        networks=parts.networks(machines),
+        names=tuple(each for name in parts.shared_names for each in names if each.name == name),
+        nodes=sum(each.name not in parts.shared_names for each in names if each.change != "delete"),
+        pools=parts.pools(),
+        planned=planned,
+    )
+
+
+class _Parts:
+    """Resources, by what they are to the cluster."""
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._by_type: defaultdict[str, list[Resource]] = defaultdict(list)
+        self._by_urn: dict[str, Resource] = {}
+        for each in resources:
+            self._by_type[each.type].append(each)
+            self._by_urn[each.urn] = each
+        self._outputs: Tree = next((each.outputs for each in self.of(STACK_TYPE)), {})
+        self._bmcs = next((_mapping(each.outputs, "servers") for each in self.of(RACK)), {})
+        self._beside: defaultdict[str, set[Change]] = defaultdict(set)
+        for type_, ending in ((INSTALLATION, "-installation"), (_BOND, "-bond"), (_SESSION, "-bgp")):
+            for name, each in self._named(type_, ending).items():
+                self._beside[name].add(each.change)
+
+    def of(self, *types: str) -> list[Resource]:
+        """The resources of these types."""
+        return [each for type_ in types for each in self._by_type.get(type_, ())]
+
+    def _named(self, type_: str, ending: str) -> dict[str, Resource]:
+        """The resources of a type that belong to a machine, by its name."""
+        return {each.name.removesuffix(ending): each for each in self.of(type_)}
+
+    def cluster(self) -> Tree:
+        """Name, domain and version; a failed `up` has left no outputs, but has looked before it ordered."""
+        if found := _mapping(self._outputs, "cluster"):
+            return found
+        planned: Tree = next((each.inputs for each in self.of(PREFLIGHT)), {})
+        domain = str(planned.get("domain", ""))
+        return {"name": domain.partition(".")[0], "domain": domain, "version": planned.get("version", "")}
+
+    def place(self) -> str:
+        """Metro or facilities, as they were ordered and as they came."""
+        ordered = self.of(DEVICE, SPOT_REQUEST, EPHEMERAL)
+        metros = {str(each.inputs["metro"]) for each in ordered if each.inputs.get("metro")}
+        wanted = {str(one) for each in ordered for one in _list(each.inputs, "facilities")}
+        came = {str(each.outputs.get("deployedFacility") or "") for each in ordered} - {"", UNKNOWN}
+        parts = [("metro", metros), ("facility", came or wanted)]
+        return ", ".join(f"{word} {' or '.join(sorted(found))}" for word, found in parts if found)
+
+    # --- machines --------------------------------------------------------------------------------------------------
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Every machine, also one that was removed or is going away."""
+        made = (*map(self._device, self.of(DEVICE)), *self._spot(), *map(self._server, self.of(SERVER)))
+        return (*made, *map(self._bootstrap, self.of(EPHEMERAL)))
+
+    def _machine(self, resource: Resource, name: str, kind: str, *notes: str, at: Resource | None = None) -> Machine:
+        """One that stays; `at` knows its addresses, where that is another resource."""
+        found = at or resource
+        return Machine(
+            name=name,
+            role=self._role(resource),
+            kind=kind,
+            public=found.text("accessPublicIpv4", "publicIpv4"),
+            private=found.text("accessPrivateIpv4", "privateIpv4"),
+            notes=notes,
+            change="update" if resource.change == "same" and self._beside[name] - {"same"} else resource.change,
+        )
+
+    def _role(self, resource: Resource) -> Role:
+        """A machine's component stands in the pool of its role."""
+        component = self._by_urn.get(resource.parent)
+        return "worker" if component and component.parent.endswith("::workers") else "control-plane"
+
+    def _device(self, device: Resource) -> Machine:
+        lengths = [
+            each.get("cidr") for each in _list(device.inputs, "ipAddresses") if each.get("type") == "public_ipv4"
+        ]
+        notes = ["reserved server"] if device.inputs.get("hardwareReservationId") else []
+        notes += [f"/{length} of public addresses" for length in lengths if length and length != 31]
+        return self._machine(device, device.text("hostname"), device.text("plan"), *notes)
+
+    def _spot(self) -> Iterable[Machine]:
+        machines = self._named(_SPOT_MACHINE, "-machine")
+        for name, request in self._named(SPOT_REQUEST, "-request").items():
+            plan = str(_mapping(request.inputs, "instanceParameters").get("plan", ""))
+            price = f"spot, at most {request.text('maxBidPrice')} USD/h"
+            yield self._machine(request, name, plan, price, at=machines.get(name, request))
+
+    def _server(self, server: Resource) -> Machine:
+        found = self._machine(server, server.text("hostname"), f"server {server.text('server')}")
+        return replace(found, mac=server.text("mac"), bmc=self._bmc(server))
+
+    def _bmc(self, server: Resource) -> str:
+        return str(self._bmcs.get(server.text("server"), "")).removeprefix("https://")
+
+    def _bootstrap(self, machine: Resource) -> Machine:
+        """It stands until it is removed, within the same `up`."""
+        gone = any(each.change == "same" for each in self.of(REMOVAL))
+        platform = machine.text("platform")
+        kind = {"redfish": f"server {machine.text('server')}, lent", "local-vm": "virtual machine of libvirt"}
+        found = Machine(
+            name=machine.text("hostname"),
+            role="bootstrap",
+            kind=kind.get(platform) or machine.text("plan"),
+            gone=gone,
+            change=machine.change,
+        )
+        if gone:
+            return found
+        public, private = machine.text("publicIpv4"), machine.text("privateIpv4")
+        if platform == "equinix-metal":
+            return replace(found, public=public, private=private)
+        mac, bmc = str(machine.inputs.get("mac", "")), self._bmc(machine) if platform == "redfish" else ""
+        # Its addresses are known before it is.
+        given = str(machine.inputs.get("publicIpv4", public))
+        return replace(found, public=given, private=str(machine.inputs.get("privateIpv4", given)), mac=mac, bmc=bmc)
+
+    # --- networks --------------------------------------------------------------------------------------------------
+
+    def networks(self, machines: Iterable[Machine]) -> tuple[Network, ...]:
+        """What the machines share, from the outside to the inside."""
+        there = [each for each in machines if not each.gone]
+        everyone = _roles(there)
+        if not self.of(METAL):
+            one = all(each.private in ("", each.public) for each in there)
+            names = ("machines' network",) if one else ("public network", "private network")
+            bmcs = Network(name="BMC network", detail="Redfish", roles=_roles(each for each in there if each.bmc))
+            found = [*(Network(name=name, roles=everyone) for name in names), *([bmcs] if bmcs.roles else [])]
+        else:
+            whole = partial(Network, roles=everyone)
+            found = [whole(name="public network"), whole(name="private network"), *self._vlans()]
+        sessions = set(self._named(_SESSION, "-bgp"))
+        sessions |= {each.text("hostname") for each in self.of(EPHEMERAL) if each.inputs.get("bgp")}
+        bgp = _roles(each for each in there if each.name in sessions)
+        if bgp:
+            found.append(Network(name="BGP", detail=self._peers(), roles=bgp, change=_together(self.of(_SESSION))))
+        return tuple(found)
+
+    def _vlans(self) -> Iterable[Network]:
+        told = next((_mapping(each.outputs, "networks") for each in self.of(METAL)), {})
+        gateways = self._named(_GATEWAY, "")
+        for vlan in sorted(self.of(_VLAN), key=lambda each: order(each.text("vxlan"))):
+            prefix, _, name = vlan.name.partition("-vlan-")
+            network = _mapping(told, name)
+            gateway = gateways.get(f"{prefix}-gateway-{name}")
+            subnet = str(network.get("subnet") or "")
+            details = [] if subnet in ("", UNKNOWN) else [subnet]
+            if gateway is not None:
+                size = "" if details else f" of {gateway.text('privateIpv4SubnetSize')} addresses"
+                details.append(f"Metal's gateway{size}")
+            roles: tuple[Role, ...] = tuple(role for role in ROLES if role in _list(network, "roles"))
+            number = vlan.text("vxlan")
+            yield Network(name=f"VLAN {number} {name}", detail=", ".join(details), roles=roles, change=vlan.change)
+
+    def _peers(self) -> str:
+        """The two ends of the sessions, where MetalLB was told of them."""
+        found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for each in self._metallb("BGPPeer"):
+            spec = _mapping(each.inputs, "spec")
+            if "peerASN" in spec:
+                found[f"AS {spec.get('myASN')} to AS {spec['peerASN']}"][str(spec.get("peerAddress"))] = None
+        return "; ".join(f"{ends} at {', '.join(addresses)}" for ends, addresses in found.items())
+
+    # --- names and addresses ---------------------------------------------------------------------------------------
+
+    def names(self) -> tuple[Name, ...]:
+        """Names that stay, and where they lead; those of nodes too."""
+        found: dict[str, Name] = {}
+        for each in self.of(_NAMES):
+            if each.inputs.get("ephemeral") is True:
+                continue
+            after, before = _mapping(each.inputs, "records"), _mapping(each.before, "records")
+            gone = each.change == "delete"
+            for key in {**after, **before}:
+                record = _mapping(after, key) or _mapping(before, key)
+                if record.get("type") in _ADDRESSES:
+                    change: Change = "delete" if gone or key not in after else _compared(each, key, before, after)
+                    name = str(record["name"])
+                    values = (*(found[name].values if name in found else ()), *map(str, _list(record, "values")))
+                    found[name] = Name(name=name, values=values, change=change)
+        return tuple(found.values()) or self._needed()
+
+    def _needed(self) -> tuple[Name, ...]:
+        """What somebody else is to set: `api.lab.example.com. A 192.0.2.1`, a line for each value."""
+        values: defaultdict[str, list[str]] = defaultdict(list)
+        for line in _list(_mapping(self._outputs, "dns"), "needed"):
+            name, _, rest = str(line).partition(". ")
+            type_, _, value = rest.partition(" ")
+            if type_ in _ADDRESSES:
+                values[name].append(value)
+        return tuple(Name(name=name, values=tuple(each)) for name, each in values.items())
+
+    @property
+    def shared_names(self) -> tuple[str, ...]:
+        """The names that are no single node's."""
+        domain = str(self.cluster().get("domain", ""))
+        return tuple(f"{host}.{domain}" for host in ("api", "api-int", "*.apps"))
+
+    def api(self, machines: Iterable[Machine], names: Iterable[Name]) -> tuple[str, str]:
+        """How the API is reached, and its own address; empty where it has none."""
+        address = str(_mapping(self._outputs, "api").get("address") or "")
+        for gate in self.of(_GATE):
+            if gate.inputs.get("kind") == _ANNOUNCED:
+                spec = _mapping(gate.inputs, "spec")
+                how = "over BGP" if spec.get("mode") == "bgp" else "with ARP"
+                return f"announced by kube-vip {how}", address or str(spec.get("address", ""))
+        serving = {each.public for each in machines if each.role == "control-plane"} | {UNKNOWN}
+        api = self.shared_names[0]
+        elsewhere = [value for each in names if each.name == api for value in each.values if value not in serving]
+        if address or elsewhere:
+            return "the facility's load balancer", address or elsewhere[0]
+        return "DNS round robin", ""
+
+    def pools(self) -> tuple[Pool, ...]:
+        """What services of type LoadBalancer get addresses from."""
+        over_bgp = {
+            str(name): f"/{length}" if (length := _mapping(each.inputs, "spec").get("aggregationLength")) else ""
+            for each in self._metallb("BGPAdvertisement")
+            for name in _list(_mapping(each.inputs, "spec"), "ipAddressPools")
+        }
+        blocks = {each.name.partition("service-addresses-")[2]: each for each in self.of(_BLOCK)}
+        found: list[Pool] = []
+        for each in self._metallb("IPAddressPool"):
+            name = str(_mapping(each.inputs, "metadata").get("name", ""))
+            addresses = ", ".join(map(str, _list(_mapping(each.inputs, "spec"), "addresses")))
+            if not addresses:
+                block = blocks.get(name)
+                addresses = f"{block.text('quantity')} addresses" if block else UNKNOWN
+            length = over_bgp.get(name)
+            how = "MetalLB, layer 2" if length is None else f"MetalLB, BGP{f' as {length}' if length else ''}"
+            found.append(Pool(name=name, addresses=addresses, how=how, change=each.change))
+        return tuple(found)
+
+    def _metallb(self, kind: str) -> list[Resource]:
+        types = [type_ for type_ in self._by_type if type_.startswith(_METALLB) and type_.endswith(f":{kind}")]
+        return sorted(self.of(*types), key=lambda each: each.name)
+
+
+def _compared(resource: Resource, key: str, before: Tree, after: Tree) -> Change:
+    """What becomes of one record: those of a zone are one resource."""
+    if resource.change in ("create", "replace", "same"):
+        return resource.change
+    return "create" if key not in before else "same" if before[key] == after[key] else "update"
+
+
+def _together(resources: Iterable[Resource]) -> Change:
+    """What becomes of something that several resources make up."""
+    changes: set[Change] = {each.change for each in resources}
+    return changes.pop() if len(changes) == 1 else "update" if changes else "same"
+
+
+def _roles(machines: Iterable[Machine]) -> tuple[Role, ...]:
+    found = {machine.role for machine in machines}
+    return tuple(role for role in ROLES if role in found)
+
+
+def _mapping(tree: Tree, name: str) -> Tree:
+    """A mapping within another one; empty where it is not known, or something else."""
+    value = tree.get(name)
+    return cast(Tree, value) if isinstance(value, dict) else {}
+
+
+def _list(tree: Tree, name: str) -> list[Any]:
+    """The same for a list."""
+    value = tree.get(name)
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -1,0 +1,91 @@
+"""Which policies a run is asked about: the project's pack, with the configuration of the stack."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, cast
+
+from tools import stackfile
+from tools.errors import StackError
+from tools.layout import Layout
+
+OFF = "off"
+LEVELS = ("mandatory", "advisory", "disabled")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policies:
+    """What the engine is told; empty where no policies are asked."""
+
+    packs: list[str]
+    configurations: list[str]
+
+
+def policies(layout: Layout) -> Policies:
+    """The pack and its configuration. Raises StackError where POLICY says neither `on` nor `off`."""
+    wanted = os.environ.get("POLICY") or "on"
+    if wanted not in {"on", OFF}:
+        raise StackError(
+            f"POLICY is '{wanted}'",
+            why="it says whether the policies are asked",
+            remedy=f"leave it out, or set it to {OFF}",
+        )
+    pack = layout.root / "policy"
+    if wanted == OFF or not pack.is_dir():
+        return Policies(packs=[], configurations=[])
+    file = configuration(layout)
+    _check(file)
+    return Policies(packs=[str(pack)], configurations=[str(file)])
+
+
+def configuration(layout: Layout) -> Path:
+    """The stack's own, else the one for all stacks of the lab, else the one for all facilities."""
+    directory = layout.root / "policy" / "configuration"
+    own = directory / f"{layout.stack}.json"
+    if own.exists():
+        return own
+    is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
+    return directory / ("lab.json" if is_lab else "default.json")
+
+
+def _check(file: Path) -> None:
+    """Say what is wrong with a configuration: of a rule that is not there, the engine only says that something is."""
+    from policy.rules.pack import RULES
+
+    try:
+        document: Any = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise StackError(
+            f"the policy configuration {file} cannot be used", why=str(error), remedy="see docs/policy.md"
+        ) from error
+    if not isinstance(document, dict):
+        raise StackError(f"the policy configuration {file} is no JSON object", remedy="see docs/policy.md")
+    parameters = {"all": {"enforcementLevel"}, **{r.name: {"enforcementLevel", *r.parameters} for r in RULES}}
+    for rule, value in cast("dict[str, Any]", document).items():
+        _known(file, f"there is no rule '{rule}'", rule, parameters)
+        names: dict[str, Any] = (
+            cast("dict[str, Any]", value) if isinstance(value, dict) else {"enforcementLevel": value}
+        )
+        for name in names:
+            _known(file, f"the rule {rule} has no parameter '{name}'", name, parameters[rule])
+        if (level := names.get("enforcementLevel", LEVELS[0])) not in LEVELS:
+            raise StackError(
+                f"the rule {rule} has the enforcement level {level!r}",
+                why=f"{file} says so",
+                remedy=f"use one of {', '.join(LEVELS)}",
+            )
+
+
+def _known(file: Path, problem: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        close = get_close_matches(name, names, 1)
+        raise StackError(
+            problem,
+            why=f"{file} names it",
+            remedy=f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(names))}",
+        )

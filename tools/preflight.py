@@ -1,0 +1,62 @@
+"""`make preflight`: the report about a stack, from the provider's checks, with the stack's own settings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tools.errors import RunFailed, StackError
+from tools.layout import ROOT
+from tools.screen import Screen
+from tools.state import PREFLIGHT, Deployment
+
+_COMMAND = (sys.executable, "-m", "provider.preflight")
+_STYLES = {"error": "red", "warning": "yellow"}
+
+
+def run(values: Mapping[str, str], stack: str, state: Deployment, screen: Screen) -> None:
+    """Print it; `values` are the stack's settings as the engine hands them over, secrets included.
+
+    `state` is what is known of the stack here: which run it is, and whether it has passed before.
+
+    Raises RunFailed when there are errors, StackError when the settings are wrong.
+    """
+    done = subprocess.run(
+        _COMMAND,
+        input=json.dumps(request(values, stack, state)),
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        text=True,
+    )
+    style = ""
+    for line in done.stdout.splitlines():
+        style = _STYLES.get(line.partition(" ")[0], "" if not line.startswith(" ") else style)
+        screen.line(line, style)
+    if done.returncode == 1 and done.stdout:
+        raise RunFailed(f"preflight of stack '{stack}': it must not be brought up yet")
+    if done.returncode != 0:
+        raise RunFailed(f"preflight of stack '{stack}' could not be made", why=done.stderr.strip())
+
+
+def request(values: Mapping[str, str], stack: str, state: Deployment) -> dict[str, Any]:
+    """What `provider.preflight` is asked. Raises StackError when the settings are wrong."""
+    from stacks import connections
+    from stacks.preflight import plan
+    from stacks.settings import parse
+    from stacks.stream import boot_artifacts
+
+    try:
+        settings = parse(dict(values), stack)
+        inputs = plan(settings, boot_artifacts(settings), stack).to_wire()
+    except ValueError as error:
+        raise StackError(str(error)) from error
+    known = {"run": run} if (run := state.run()) else {}
+    return {
+        "config": connections.provider_sections(settings),
+        "inputs": {**inputs, **known},
+        "again": state.has(PREFLIGHT),
+    }

@@ -1,0 +1,165 @@
+"""A facility previewed without credentials or network, and what became of it, as plain data.
+
+Facilities are rehearsed side by side, each in a process forked from one that has loaded what all need.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from pulumi.automation import EngineEvent
+from pulumi.automation.errors import CommandError
+from rich.console import Console
+
+from tools.automation import last_words
+from tools.cost import Bill
+from tools.engine import Engine
+from tools.errors import ToolError
+from tools.layout import Layout
+from tools.operations import preview
+from tools.pictures import model, topology
+from tools.pictures.resources import clean
+from tools.policies import policies
+from tools.progress import Progress
+from tools.screen import Screen
+from tools.session import Session
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One resource that there would be."""
+
+    urn: str
+    type: str
+    name: str
+    inputs: Mapping[str, Any]
+    """Plain values; what is not known yet, or secret, is called so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """What a preview told."""
+
+    stack: str
+    resources: tuple[Resource, ...] = ()
+    """Those of providers; components have no inputs."""
+    forbidden: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """What policies refuse, by rule."""
+    advice: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """What they advise against, by rule."""
+    problems: tuple[str, ...] = ()
+    """Why there is no preview; what policies refuse is no such reason."""
+    cost: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The stack's output `cost`; empty where nothing is ordered."""
+    picture: str = ""
+    """The topology, an SVG document; empty where there is no preview."""
+
+    def to_json(self) -> str:
+        """For another process."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Rehearsal:
+        """What `to_json` wrote."""
+        document: dict[str, Any] = json.loads(text)
+        resources = tuple(Resource(**each) for each in document.pop("resources"))
+        problems = tuple(document.pop("problems"))
+        return Rehearsal(resources=resources, problems=problems, **document)
+
+
+def rehearse(layout: Layout, engine: Engine, program: Callable[[], object]) -> Rehearsal:
+    """Preview a stack file that is there; never raises for what is wrong with it."""
+    events: list[EngineEvent] = []
+    progress, bill = Progress(clock=time.monotonic), Bill()
+
+    def note(event: EngineEvent) -> None:
+        events.append(event)
+        progress.handle(event)
+        bill.handle(event)
+
+    problem = ""
+    try:
+        rules = policies(layout)
+        session = Session(layout, engine, program, Screen(Console(file=io.StringIO())))
+        preview(session.open_rehearsal(), rules, note)
+    except CommandError as error:
+        problem = last_words(error)
+    except ToolError as error:
+        problem = str(error)
+    forbidden = progress.violations()
+    told = [f"{title}: {text}" if title else text for title, text in progress.failures(policies=False)]
+    return Rehearsal(
+        stack=layout.stack,
+        resources=_resources(events, layout.root),
+        forbidden=forbidden,
+        advice={rule: list(messages) for rule, messages in progress.advice.items()},
+        problems=tuple(told or ([problem] if problem and not forbidden else [])),
+        cost=bill.output,
+        picture=topology.svg(model.from_events(events)) if events else "",
+    )
+
+
+def _resources(events: Sequence[EngineEvent], root: Path) -> tuple[Resource, ...]:
+    """Paths of the project and of Python begin with a point, so that it does not matter where they are."""
+    found: dict[str, Resource] = {}
+    for event in events:
+        if event.resource_pre_event is None:
+            continue
+        new = event.resource_pre_event.metadata.new
+        if new is not None and new.custom and not new.type.startswith("pulumi:"):
+            name = new.urn.rpartition("::")[2]
+            found[new.urn] = Resource(
+                urn=new.urn, type=new.type, name=name, inputs=_moved(clean(new.inputs or {}), str(root))
+            )
+    return tuple(sorted(found.values(), key=lambda each: each.urn))
+
+
+def _moved(value: Any, root: str) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _moved(inner, root) for name, inner in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_moved(inner, root) for inner in cast("list[Any]", value)]
+    return value.replace(sys.prefix, "./.venv").replace(root, ".") if isinstance(value, str) else value
+
+
+def rehearse_all(
+    root: Path, stacks: Sequence[str], engine: Engine, program: Callable[[], object], target: Path
+) -> None:
+    """Rehearse stacks of the project at `root`, and write what became of each to `<target>/<stack>.json`.
+
+    Must be called while this process has no other threads.
+    """
+    with tempfile.TemporaryDirectory(prefix="metal-ipi-rehearsal-") as directory:
+        children: dict[int, str] = {}
+        for stack in stacks:
+            layout = Layout(root=root, stack=stack, states=Path(directory))
+            child = os.fork()
+            if child == 0:
+                _become(layout, engine, program, target / f"{stack}.json")
+            children[child] = stack
+        for child, stack in children.items():
+            _, status = os.waitpid(child, 0)
+            if status != 0:
+                raise ToolError(f"the rehearsal of stack '{stack}' ended with {os.waitstatus_to_exitcode(status)}")
+
+
+def _become(layout: Layout, engine: Engine, program: Callable[[], object], file: Path) -> None:
+    status = 1
+    try:
+        file.write_text(rehearse(layout, engine, program).to_json())
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)

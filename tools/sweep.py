@@ -1,0 +1,193 @@
+"""`make sweep`: what stacks of ours left in a project. Judging is pure; only `run` asks.
+
+An orphan carries our marks, is old enough, and no state of this checkout knows it. Another checkout's may: so it is
+deleted only where its stack is named. What carries no marks is never named, let alone deleted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from rich.table import Table
+
+from tools.errors import RunFailed, StackError
+from tools.known import Known
+from tools.metal import Found, MetalApi, Resource
+from tools.screen import Screen
+
+_UNITS = {"m": 60, "h": 3600, "d": 86400}
+_DEFAULT_AGE = "1h"
+DELETE, YES = "delete", "yes"
+UNKNOWN = "of another checkout or of a lost state"
+"""What no state of this checkout knows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is asked for."""
+
+    delete: bool
+    """Whether orphans are to be deleted; else they are only listed."""
+    confirmed: str
+    """What the list said that is to be given back, or `yes`; empty where nothing was."""
+    age: timedelta
+    """What is younger stays: somebody may be at work with it."""
+    of: str
+    """Only this stack's things; empty: every stack's, which are only listed."""
+
+    @classmethod
+    def from_(cls, environment: Mapping[str, str]) -> Wanted:
+        """SWEEP, CONFIRM, AGE and OF, as `make` hands them over. Raises StackError."""
+        sweep, age = environment.get("SWEEP", ""), environment.get("AGE") or _DEFAULT_AGE
+        confirmed, of = environment.get("CONFIRM", ""), environment.get("OF", "")
+        match = re.fullmatch(r"(\d+)([mhd]?)", age)
+        if sweep not in ("", DELETE):
+            raise StackError(f"SWEEP={sweep} is not known", remedy=f"leave it out to list, or set SWEEP={DELETE}")
+        if match is None:
+            raise StackError(f"AGE={age} is no age", remedy="write minutes, hours or days: 30m, 2h, 1d")
+        if not re.fullmatch(r"[^,\s]*", of):
+            raise StackError(f"OF={of} names several stacks", remedy="name one at a time")
+        if (sweep or confirmed) and not of:
+            raise StackError(
+                "nothing is deleted of stacks that nobody named: another checkout may have them up",
+                remedy="`make sweep` lists what there is; then name the stack with OF=<stack>, one at a time",
+            )
+        return cls(
+            delete=sweep == DELETE,
+            confirmed=confirmed,
+            age=timedelta(seconds=int(match[1]) * _UNITS[match[2] or "h"]),
+            of=of,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One thing of ours, and whether it is an orphan."""
+
+    resource: Resource
+    kept: str
+    """Why it stays; empty: it is an orphan, as far as this checkout can tell."""
+
+
+def judge(found: Found, wanted: Wanted, here: Known, now: datetime) -> list[Judged]:
+    """`here`: what this checkout's states know. A project of ours is an orphan when all that is in it is one."""
+    judged = [Judged(resource=each, kept=_why_kept(each, wanted, here, now)) for each in found.resources]
+    projects = [
+        Judged(
+            resource=each,
+            kept=_why_known(each, here) or _why_project_kept(each, judged, found.others.get(each.id, 0), wanted, now),
+        )
+        for each in found.projects
+    ]
+    return [*judged, *projects]
+
+
+def _why_kept(resource: Resource, wanted: Wanted, here: Known, now: datetime) -> str:
+    stack, run = resource.marks.get("stack", ""), resource.marks.get("run", "")
+    if known := _why_known(resource, here):
+        return known
+    if run in here.runs:
+        return f"of stack {here.runs[run]}, which is up: its next run knows"
+    if not run and stack in here.stacks:
+        return f"may be of stack {stack}, which has its state here"
+    if wanted.of and stack != wanted.of:
+        return "of another stack than asked for"
+    return _why_young(resource, wanted, now)
+
+
+def _why_known(resource: Resource, here: Known) -> str:
+    stack = here.ids.get(resource.id) or here.ids.get(resource.request)
+    return f"the state of stack {stack} has it" if stack else ""
+
+
+def _why_young(resource: Resource, wanted: Wanted, now: datetime) -> str:
+    if resource.created is None:
+        return "" if wanted.age == timedelta() else "its age is not known"
+    return "too young" if now - resource.created < wanted.age else ""
+
+
+def _why_project_kept(project: Resource, judged: Sequence[Judged], others: int, wanted: Wanted, now: datetime) -> str:
+    """Projects carry no marks: one is ours when it holds something of ours, and nothing of anybody else."""
+    inside = [each for each in judged if each.resource.project == project.id]
+    if others:
+        return "holds things that are not ours"
+    if not inside:
+        return "nothing in it shows that it is ours"
+    if any(each.kept for each in inside):
+        return "holds things that stay"
+    return _why_young(project, wanted, now)
+
+
+def code(orphans: Sequence[Judged]) -> str:
+    """What confirms exactly these."""
+    ids = "\n".join(sorted(each.resource.id for each in orphans))
+    return hashlib.sha256(ids.encode()).hexdigest()[:8]
+
+
+def table(judged: Sequence[Judged], now: datetime) -> Table:
+    """Orphans first."""
+    shown = Table(title="what carries our marks", title_justify="left", title_style="bold")
+    for column in ("kind", "name", "stack", "cluster", "age", ""):
+        shown.add_column(column, overflow="fold")
+    for each in sorted(judged, key=lambda item: bool(item.kept)):
+        resource, marks = each.resource, each.resource.marks
+        age = "-" if resource.created is None else _spelled(now - resource.created)
+        verdict = each.kept or UNKNOWN
+        shown.add_row(resource.kind, resource.name, marks.get("stack", "-"), marks.get("cluster", "-"), age, verdict)
+    return shown
+
+
+def _spelled(age: timedelta) -> str:
+    minutes = max(0, int(age.total_seconds() // 60))
+    days, hours = divmod(minutes // 60, 24)
+    return f"{days}d {hours}h" if days else f"{hours}h {minutes % 60}m" if hours else f"{minutes}m"
+
+
+def run(
+    api: MetalApi,
+    screen: Screen,
+    *,
+    projects: Collection[str],
+    named: str | None,
+    wanted: Wanted,
+    here: Callable[[], Known],
+    clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
+) -> None:
+    """List, and delete where that is asked for and confirmed. Raises RunFailed while there are orphans.
+
+    Args:
+        projects: the ids of those to look into.
+        named: the name of a project that the stack makes; all of that name are looked into.
+        here: tells what the states of this checkout know. It is asked after the project, so that what is ordered
+            meanwhile is known.
+    """
+    made = [each for each in api.find([], all_projects=True).projects if each.name == named] if named else []
+    found = api.find({*projects, *(each.id for each in made)})
+    judged = judge(Found(resources=found.resources, projects=tuple(made), others=found.others), wanted, here(), clock())
+    orphans = [each for each in judged if not each.kept]
+    if judged:
+        screen.show(table(judged, clock()))
+    if not orphans:
+        screen.line(f"sweep: no orphans ({len(judged)} things of ours stay)", style="bold green")
+        return
+    if not wanted.of:
+        stacks = ", ".join(sorted({each.resource.marks["stack"] for each in orphans if each.resource.marks}))
+        raise RunFailed(
+            f"sweep: {len(orphans)} things {UNKNOWN}, by name of: {stacks}",
+            remedy="ask whose they are; `make sweep OF=<stack>` says how those of one stack are deleted",
+        )
+    how = f"make sweep OF={wanted.of} SWEEP={DELETE} CONFIRM={code(orphans)}"
+    if not wanted.delete:
+        raise RunFailed(
+            f"sweep: {len(orphans)} orphans of stack {wanted.of}, if no other checkout has it up",
+            remedy=f"`{how}`, with the same AGE, deletes them",
+        )
+    if wanted.confirmed not in (code(orphans), YES):
+        why = f"CONFIRM={wanted.confirmed} was for others" if wanted.confirmed else "nobody confirmed the list above"
+        raise RunFailed("sweep: nothing was deleted", why=why, remedy=f"`{how}`, with the same AGE")
+    api.delete([each.resource for each in orphans], lambda text: screen.line(f"  {text}"))
+    screen.line(f"sweep: {len(orphans)} orphans deleted", style="bold green")
