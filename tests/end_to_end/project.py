@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,7 +26,9 @@ from tests.end_to_end.processes import Process
 from tools import stackfile
 
 ROOT = Path(__file__).resolve().parents[2]
-_FOREIGN = re.compile(r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|POLICY|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*")
+_FOREIGN = re.compile(
+    r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|POLICY|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*|PYTHONDONTWRITEBYTECODE"
+)
 """Variables of whoever runs the tests, that would reach the commands under test."""
 _TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "300"}
 """Has rich write as for a terminal, also to a file."""
@@ -281,4 +284,9 @@ def _copy(root: Path) -> None:
         if source.exists():  # deleted in the work tree, not in the index
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
+            compiled = Path(cache_from_source(str(source)))
+            if source.suffix == ".py" and compiled.exists():  # a user's first command has compiled it for all others
+                cached = Path(cache_from_source(str(target)))
+                cached.parent.mkdir(exist_ok=True)
+                shutil.copy2(compiled, cached)
     (root / ".venv").symlink_to(sys.prefix, target_is_directory=True)

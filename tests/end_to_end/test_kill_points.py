@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,7 +56,9 @@ def _told(text: str) -> Point:
     return Point("told", text)
 
 
-ROUNDS: tuple[tuple[Kill, Kill, Literal["up", "down"]], ...] = (
+Round = tuple[Kill, Kill, Literal["up", "down"]]
+"""What interrupts the installation, what the repair, and what then ends it."""
+ROUNDS: tuple[Round, ...] = (
     (Kill("everything", _told("starting the lab")), Kill("engine", _begun("dns-api-records")), "down"),
     (Kill("engine", _begun("keys")), Kill("driver", _begun("dns-api-records")), "up"),
     (Kill("everything", Point("keys", "1")), Kill("engine", _begun("bootstrap-complete")), "up"),
@@ -68,6 +70,9 @@ ROUNDS: tuple[tuple[Kill, Kill, Literal["up", "down"]], ...] = (
     (Kill("driver", _told("lab-bootstrap (EphemeralMachine)")), Kill("everything", _begun("nodes-ready")), "down"),
     (Kill("everything", _told("dns-api-records (DnsRecords)")), Kill("engine", _begun("install-complete")), "up"),
 )  # fmt: skip
+
+_ALWAYS = 4
+"""So many rounds are of every run of the tests: each victim, each end."""
 
 
 @dataclass
@@ -122,13 +127,24 @@ class Row:
     seconds: float = 0.0
 
 
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [
+        ("kill points", ROUNDS[:_ALWAYS]),
+        pytest.param("more kill points", ROUNDS[_ALWAYS:], marks=pytest.mark.nightly),
+    ],
+)
 def test_kill_points(
-    project: Project, record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    rounds: Sequence[Round],
+    project: Project,
+    record_property: Callable[[str, object], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows: list[Row] = []
     started = time.monotonic()
     try:
-        for number, (first, second, end) in enumerate(ROUNDS):
+        for number, (first, second, end) in enumerate(rounds):
             project.configure(lab={"kubernetes": "small" if number % 3 else "real"})
             for kill, then in ((first, "up, killed below"), (second, end)):
                 rows.append(Row(kill, then))
@@ -145,8 +161,8 @@ def test_kill_points(
             rows[-1].seconds = rows[-1].seconds or time.monotonic() - began
             rows[-2].outcome = rows[-1].outcome = "converged" if end == "up" else "cleaned up"
     finally:
-        record_property(f"{TOLD}kill points", _table(rows, time.monotonic() - started))
-    assert len(rows) >= 20
+        record_property(f"{TOLD}{name}", _table(rows, time.monotonic() - started))
+    assert len(rows) == 2 * len(rounds)
 
 
 def _assert_nothing_is_ordered(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,6 +253,7 @@ def _assert_another_takes_the_address(rack: Project) -> None:
 
 
 @pytest.mark.libvirt
+@pytest.mark.nightly
 def test_servers_that_really_boot_are_bootstrapped_by_a_virtual_machine(emulated_rack: Project) -> None:
     build_kube_vip()
     emulated_rack.keep(
