@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests import golden
@@ -94,6 +94,7 @@ _STEPS = st.builds(
 
 @settings(max_examples=40, deadline=None)
 @given(_TEXT, _SECONDS, st.lists(_STEPS, max_size=8))
+@example("", 0.0, [_step("", GATE, 19670, 15833), _step("", GATE, 40164, None)])
 def test_any_names_and_times_stay_in_their_places(name: str, seconds: float, steps: list[Step]) -> None:
     ordered = tuple(replace(each, end=None if each.end is None else each.begin + each.end) for each in steps)
     picture = timeline.svg(Run(stack=name, began="", seconds=seconds, failed=False, steps=ordered))

@@ -163,7 +163,7 @@ def _sections(run: Run) -> list[tuple[str, list[_Row]]]:
 
 
 def _bar(step: Step, kind: str, run: Run) -> _Bar:
-    end = run.seconds if step.end is None else step.end
+    end = max(run.seconds, step.begin) if step.end is None else step.end
     told = f": {step.told}" if step.failed and step.told else ""
     unended = ", did not end" if step.end is None else ""
     tip = f"{step.name}, {step.op}, {step.begin:.1f} s to {end:.1f} s{unended}{told}"
