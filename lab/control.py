@@ -81,6 +81,7 @@ def up(wanted: Wanted, report: Report) -> None:
         seen = status(layout)
         if seen["state"] == "ready":
             report(f"the lab is running ({wanted.machines} machines, {layout.state})")
+            _tell_other_kubernetes(wanted, report)
             return
         if seen["state"] in {"failed", "stopping"}:
             for line in _faults(layout, seen):
@@ -170,6 +171,19 @@ def _same_machines(wanted: Wanted) -> None:
             raise LabError(
                 f"the lab in {wanted.layout.state} has {there}, not {asked}: take it down first (`make down`)"
             )
+
+
+def _tell_other_kubernetes(wanted: Wanted, report: Report) -> None:
+    """A lab keeps the Kubernetes API it was started with: clusters that are there live on it."""
+    from lab import facts
+    from lab.kubernetes import programs
+
+    known = facts.load(wanted.layout)
+    real = known is not None and known.kubernetes is not None
+    if real == wanted.real_kubernetes or (wanted.real_kubernetes and isinstance(programs.find(), str)):
+        return
+    has, asked = ("real", "small") if real else ("small", "real")
+    report(f"its Kubernetes API stays {has}, as it was started; to have lab.kubernetes: {asked}, `make down` first")
 
 
 def _of(rack: int) -> str:

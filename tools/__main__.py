@@ -23,6 +23,7 @@ def _arguments() -> argparse.Namespace:
         ("preview", "tell what `up` would do"),
         ("refresh", "make a stack's state what is really there"),
         ("output", "print a stack's outputs as one JSON document"),
+        ("kubeconfig", "print the administrator's kubeconfig, in clear"),
         ("preflight", "tell what stands in the way of `up`, before anything is ordered"),
         ("topology", "draw a stack's cluster, as it is or as a rehearsed `up` would make it; OUT=<file.svg>"),
         ("timeline", "draw the last `up` of a stack; OUT=<file.svg>"),

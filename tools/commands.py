@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -125,17 +126,32 @@ def _look(operation: str, layout: Layout, machines: str | None) -> None:
 
 def output(layout: Layout, machines: str | None) -> None:
     """Print the stack's outputs as one JSON document; secrets are masked."""
+    print(_outputs(layout))
+
+
+def kubeconfig(layout: Layout, machines: str | None) -> None:
+    """Print the administrator's kubeconfig, in clear."""
+    found = json.loads(_outputs(layout, "--show-secrets")).get("kubeconfig")
+    if not found:
+        raise StackError(
+            f"the stack '{layout.stack}' has no kubeconfig yet",
+            why="its `up` has not come so far that there are install assets",
+            remedy=f"`make up STACK={layout.stack}` to its end",
+        )
+    print(found, end="" if found.endswith("\n") else "\n")
+
+
+def _outputs(layout: Layout, *options: str) -> str:
     _existing(layout)
     found = engine.ensure(say)
     from tools.automation import EngineCommand
     from tools.project import environment, has_own_passphrase, write_project
 
-    document = stackfile.read(layout.stack_file)
-    is_lab = stackfile.lab_machines(document) is not None
+    is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
     write_project(layout, with_stand_ins=is_lab)
     own = is_lab or not has_own_passphrase()
     command = EngineCommand(found, environment(layout, found, own_passphrase=own, acquire_plugins=False))
-    print(command.text(["stack", "output", "--json", "--stack", layout.stack], layout.project))
+    return command.text(["stack", "output", "--json", *options, "--stack", layout.stack], layout.project)
 
 
 def run_engine(operation: str, layout: Layout, found: engine.Engine) -> None:
@@ -298,6 +314,7 @@ COMMANDS: dict[str, Callable[[Layout, str | None], None]] = {
     "preview": preview,
     "refresh": refresh,
     "output": output,
+    "kubeconfig": kubeconfig,
     "preflight": preflight,
     "sweep": sweep,
     "topology": topology,

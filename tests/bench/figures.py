@@ -88,7 +88,7 @@ class Bench:
         return json.loads(timed(command, cwd=self.project.root, env=os.environ, limit=60).out)
 
     @contextlib.contextmanager
-    def taken_down(self, stack: str) -> Generator[None]:
+    def taken_down(self, stack: str, limit: float = 300) -> Generator[None]:
         """Whatever comes: the stack and its lab are taken down afterwards, or the lab alone where the stack cannot."""
         try:
             yield
@@ -98,9 +98,10 @@ class Bench:
         finally:
             say(f"  taking {stack} down")
             try:
-                timed(self.project.tools("down", stack), cwd=self.project.root, env=os.environ, limit=300)
-            except BenchError:
-                timed(self.project.lab_down(), cwd=self.project.root, env=os.environ, limit=60)
+                timed(self.project.tools("down", stack), cwd=self.project.root, env=os.environ, limit=limit)
+            except BenchError as error:
+                say(str(error))  # nor must what comes of the lab's removal, which has a stack in it
+                timed(self.project.lab_down(), cwd=self.project.root, env=os.environ, limit=300)
                 raise
 
 
@@ -143,8 +144,9 @@ def scale(bench: Bench) -> Iterator[Line]:
         resources = bench.resources(workers)
         stack = bench.project.resize("lab", workers)
         say(f"up on simulated machines, {workers} workers, {resources} resources")
-        with bench.taken_down(stack):
+        with bench.taken_down(stack, limit=3600):
             ours = bench.up(stack, "simulated", limit=3600)
+            say(f"  {ours.seconds:.0f} s, {ours.memory_mib} MiB")
             lab, requests = spent_by_lab(bench.project.lab), bench.requests()
         bare = bench.bare_run("up", resources)
         asked[workers] = sum(count for route, count in requests["counts"].items() if "/metal/v1/" in route)

@@ -57,6 +57,9 @@ def test_the_life_of_a_stack(world: World) -> None:
     assert outputs["cluster"] == "t"
     assert outputs["api"]["url"] == "https://api.example.test:6443"
     assert outputs["kubeconfig"] == "[secret]"
+    with world.start("kubeconfig") as process:
+        out, err = process.communicate()
+    assert (process.returncode, out) == (0, "a very secret kubeconfig\n"), err
 
     world.run("down")
     assert world.metal.devices == {}
@@ -112,8 +115,9 @@ def test_a_lab_stacks_bad_settings_are_told_before_the_lab_is_made(world: World)
     assert not (world.root / ".state").exists()
 
 
-def test_output_without_a_stack_says_so_and_prints_nothing(world: World) -> None:
-    with world.start("output") as process:
+@pytest.mark.parametrize("command", ["output", "kubeconfig"])
+def test_output_without_a_stack_says_so_and_prints_nothing(world: World, command: str) -> None:
+    with world.start(command) as process:
         out, err = process.communicate()
     assert process.returncode == 1
     assert out == ""
