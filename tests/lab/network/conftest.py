@@ -30,11 +30,17 @@ class Lab:
         services: Sequence[str] = ("dns", "boot"),
         machines: str = "simulated",
         installer: Path = Path("/nonexistent"),
+        *,
+        real_kubernetes: bool = True,
     ) -> list[str]:
         """Start it; returns what was said."""
         said: list[str] = []
         wanted = control.Wanted(
-            layout=self.layout, machines=machines, services=tuple(services), installer=lambda: installer
+            layout=self.layout,
+            machines=machines,
+            services=tuple(services),
+            installer=lambda: installer,
+            real_kubernetes=real_kubernetes,
         )
         control.up(wanted, said.append)
         return said

@@ -48,6 +48,16 @@ def test_other_machines_are_refused(lab: Lab) -> None:
         lab.up(machines="libvirt")
 
 
+@pytest.mark.parametrize(("real", "stays"), [(True, "small"), (False, "real")])
+def test_a_running_lab_says_that_its_kubernetes_api_stays(lab: Lab, real: bool, stays: str) -> None:
+    if isinstance(programs.find(), str):
+        pytest.skip("no real Kubernetes API here")
+    lab.up(real_kubernetes=not real)
+    assert len(lab.up(real_kubernetes=not real)) == 1
+    (_, told) = lab.up(real_kubernetes=real)
+    assert f"its Kubernetes API stays {stays}" in told and "`make down` first" in told
+
+
 def test_facts_have_the_agreed_shape(lab: Lab) -> None:
     lab.up()
     assert stat.S_IMODE(lab.layout.facts.stat().st_mode) == 0o600
