@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = "" if parser.parse_args(arguments).all else " and not nightly"
 
     def pytest(which: str, *options: str) -> list[str]:
-        durations = ("--durations=80", "--durations-min=10")
+        durations = ("--durations=25", "--durations-min=10")
         return [sys.executable, "-m", "pytest", "-rs", *durations, *options, "-m", which + chosen]
 
     browser.set_up(print)

@@ -48,7 +48,8 @@ _ENGINE = "pulumi"
 
 
 class _Watch(threading.Thread):
-    """Looks at a process and its descendants several times a second, until it is told to end."""
+    """Looks at a process and its descendants until it is told to end: four times a second, or less often where looking
+    would take more than a twentieth of a processor (adding up an engine's GiB does)."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -60,8 +61,9 @@ class _Watch(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        while not self._over.wait(0.25):
-            total = 0
+        pause = 0.25
+        while not self._over.wait(pause):
+            began, total = time.monotonic(), 0
             with contextlib.suppress(psutil.NoSuchProcess):
                 for each in (self._process, *self._process.children(recursive=True)):
                     with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
@@ -69,6 +71,7 @@ class _Watch(threading.Thread):
                             self._engines[each.pid] = sum(each.cpu_times()[:2])
                         total += each.memory_full_info().pss
             self.most = max(self.most, total)
+            pause = max(pause, 20 * (time.monotonic() - began))
 
     @property
     def engine_cpu_seconds(self) -> float:
