@@ -1,6 +1,6 @@
 """The tests, as `make test` runs them: `python -m tests`; as `make test-all` does: `python -m tests --all`.
 
-What drives the engine keeps the processors busy, two at a time; all the rest mostly waits, and is run beside it. What
+What drives the engine runs two at a time, and all the rest beside it, for either waits now and then. What
 boots emulated machines wants the processors for itself, and comes last.
 """
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         return [sys.executable, "-m", "pytest", "-rs", *durations, *options, "-m", which + chosen]
 
     browser.set_up(print)
-    # Here or not, users' Python compiles a module once; so do the copies that tests make of the project.
+    # A user's Python compiles a module once; the copies that tests make of the project have it from here.
     subprocess.run([sys.executable, "-m", "compileall", "-q", *_ROOMS], check=True)
     with tempfile.TemporaryFile("w+", errors="replace") as told:
         rest = subprocess.Popen(pytest(_REST, "-q", "-p", "no:cacheprovider"), stdout=told, stderr=subprocess.STDOUT)

@@ -42,6 +42,12 @@ def process(pid: int) -> Process | None:
     return None
 
 
+def alive(pid: int) -> bool:
+    """Whether the process of a number runs; a zombie does not, that nobody reaps under some containers' init."""
+    found = process(pid)
+    return found is not None and found.alive()
+
+
 def family(pid: int) -> list[Process]:
     """A process and all below it, those in other namespaces too."""
     parents: dict[int, list[int]] = {}

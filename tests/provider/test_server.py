@@ -17,6 +17,7 @@ from pulumi.runtime import proto
 from provider import server
 from provider.plugin import MetalIpiProvider
 from provider.values import to_wire_map
+from tests.end_to_end import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "provider" / "pulumi-resource-metal-ipi"
@@ -36,21 +37,13 @@ def test_the_plugin_ends_with_a_killed_engine() -> None:
     ) as parent:
         assert parent.stdout is not None
         plugin, port = parent.stdout.readline().split()
-        assert int(port) > 0 and _alive(int(plugin))
+        assert int(port) > 0 and processes.alive(int(plugin))
         parent.kill()
         parent.wait()
         deadline = time.monotonic() + 10
-        while _alive(int(plugin)):
+        while processes.alive(int(plugin)):
             assert time.monotonic() < deadline, "the plugin outlives its engine"
             time.sleep(0.05)
-
-
-def _alive(pid: int) -> bool:
-    """A zombie nobody reaps, as under some container inits, is not alive."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_nothing_heavy_is_imported_at_the_start() -> None:

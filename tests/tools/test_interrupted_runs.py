@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.processes import alive
 from tests.tools.world import World
 from tests.tools.world.metal import MetalServer
 
@@ -135,13 +136,6 @@ def _role(args: str, pid: int) -> str:
     if "plugin.py" in args:
         return f"plug-in {pid}"
     return "inner" if program.startswith("python") and " engine " in args else f"{program} {pid}"
-
-
-def alive(pid: int) -> bool:
-    try:
-        return " Z " not in Path(f"/proc/{pid}/stat").read_text().partition(")")[2][:4]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def await_all_ended(processes: dict[str, int]) -> None:

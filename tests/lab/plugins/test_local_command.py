@@ -13,6 +13,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from lab.plugins.base import NotInTheLab, PluginError
 from lab.plugins.command.main import CommandPlugin
 from lab.plugins.values import UNKNOWN, plain_map, wrap
+from tests.end_to_end import processes
 from tests.lab.plugins.harness import Driver, Heard, eventually, run, urn
 
 TOKEN = "command:local:Command"
@@ -171,11 +172,7 @@ def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
     child = tmp_path / "child"
 
     def runs() -> bool:
-        stat = Path("/proc", child.read_text().strip(), "stat")
-        try:
-            return ") Z " not in stat.read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            return False
+        return processes.alive(int(child.read_text()))
 
     async def scenario() -> None:
         command = f"sleep 600 & echo $! >{child}.new; mv {child}.new {child}; wait"
