@@ -1,6 +1,7 @@
 # Each target sets up what it needs, and nothing twice. `make help` lists them.
 #   STACK     the stack, a file stacks/Pulumi.<stack>.yaml (default: lab)
 #   MACHINES  libvirt or simulated, for a lab stack (default: what the stack file says)
+#   INSTALLER stand-in or real, for a lab stack: which openshift-install (default: what the stack file says)
 #   REPLACE   machines that `up` is to make anew, e.g. lab-worker-0,lab-bootstrap
 #   OUT       the file that `topology` or `timeline` draws to (default: .state/pictures/STACK-...svg)
 #   KEEP_LAB  1: `down` leaves the lab running, for the next `up`
@@ -11,6 +12,7 @@
 #   FIGURES   what `make bench` measures, separated by commas (default: everything)
 STACK ?= lab
 MACHINES ?=
+INSTALLER ?=
 PYTHON ?= python3
 
 VENV := .venv
@@ -21,7 +23,7 @@ READY_DEV := $(VENV)/.ready-dev
 READY_DOCS := $(VENV)/.ready-docs
 SITE := .state/site
 TOOLS = $(PY) -m tools
-WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES))
+WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES)) $(if $(INSTALLER),--installer $(INSTALLER))
 
 .DEFAULT_GOAL := help
 .PHONY: help up down preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all check lint bench docs clean

@@ -44,14 +44,20 @@ def _parser() -> argparse.ArgumentParser:
         kinds = ("libvirt", "simulated")
         command.add_argument("--machines", choices=kinds, default="libvirt", help="what plays the servers")
 
+    def add_openshift(command: argparse.ArgumentParser) -> None:
+        text = "the lab's stand-in for OpenShift, or its real programs, which are built once (20 minutes)"
+        command.add_argument("--openshift", choices=("stand-in", "real"), default="stand-in", help=text)
+
     setup = add("setup", _setup, "install and build what the lab needs, after saying what", state=False)
     add_machines(setup)
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
+    add_openshift(setup)
     up = add("up", _up, "start the lab; one that runs is left alone")
     add_machines(up)
     rack = "so many servers with BMCs, in the place of the Metal API"
     up.add_argument("--rack", type=int, default=0, metavar="N", help=rack)
     up.add_argument("--small-kubernetes", action="store_true", help="no real Kubernetes API: small services, at once")
+    add_openshift(up)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
@@ -114,12 +120,13 @@ def _say(message: str) -> None:
 def _setup(arguments: argparse.Namespace) -> int:
     from lab import setup
 
-    setup.run(arguments.machines, _say, kube_vip=arguments.kube_vip)
+    setup.run(arguments.machines, _say, kube_vip=arguments.kube_vip, openshift=arguments.openshift)
     return 0
 
 
 def _up(arguments: argparse.Namespace) -> int:
     from lab import control, setup
+    from lab.openshift import kinds
 
     machines = setup.settle(arguments.machines, _say)
     layout = Layout.of(arguments.state)
@@ -127,10 +134,10 @@ def _up(arguments: argparse.Namespace) -> int:
     wanted = control.Wanted(
         layout=layout,
         machines=machines,
-        installer=setup.installer,
         services=services,
         rack=arguments.rack,
         real_kubernetes=not arguments.small_kubernetes,
+        openshift=lambda: kinds.ensure(arguments.openshift, _say),
     )
     control.up(wanted, _say)
     return 0

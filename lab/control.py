@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError, SandboxRefused, ServiceFailed
@@ -21,6 +20,7 @@ from lab.supervision import Supervisor, holder, wait_gone
 
 if TYPE_CHECKING:
     from lab.facts import Facts
+    from lab.openshift.kinds import OpenShift
 
 Report = Callable[[str], None]
 
@@ -41,8 +41,8 @@ class Wanted:
     """Servers with BMCs, in the place of the Metal API (then `services` are RACK_SERVICES)."""
     real_kubernetes: bool = True
     """Whether clusters get a real Kubernetes API where this system can have one."""
-    installer: Callable[[], Path]
-    """Finds or builds the stand-in for openshift-install."""
+    openshift: Callable[[], OpenShift]
+    """Finds or builds the OpenShift that clusters are to be of."""
 
 
 def unshare_command() -> list[str]:
@@ -82,6 +82,7 @@ def up(wanted: Wanted, report: Report) -> None:
         if seen["state"] == "ready":
             report(f"the lab is running ({wanted.machines} machines, {layout.state})")
             _tell_other_kubernetes(wanted, report)
+            _same_openshift(wanted)
             return
         if seen["state"] in {"failed", "stopping"}:
             for line in _faults(layout, seen):
@@ -186,6 +187,18 @@ def _tell_other_kubernetes(wanted: Wanted, report: Report) -> None:
     report(f"its Kubernetes API stays {has}, as it was started; to have lab.kubernetes: {asked}, `make down` first")
 
 
+def _same_openshift(wanted: Wanted) -> None:
+    """A lab that runs has what it was started with. Raises LabError where that is not the OpenShift asked for."""
+    from lab import facts
+
+    known, release = facts.require(wanted.layout), wanted.openshift().release
+    if known.release != release:
+        raise LabError(
+            f"the lab in {wanted.layout.state} has OpenShift {known.release}, not {release}:"
+            " take it down first (`make down`)"
+        )
+
+
 def _of(rack: int) -> str:
     return f"a rack of {rack} servers" if rack else "the Metal API"
 
@@ -193,15 +206,23 @@ def _of(rack: int) -> str:
 def _prepare(wanted: Wanted, report: Report) -> None:
     """Write what the services read. Everything that identifies this lab is kept from an earlier start."""
     from lab import facts
+    from lab.kubernetes import programs
     from lab.network import certificates, dns, stream
 
     layout = wanted.layout
     real = wanted.real_kubernetes
-    known = facts.ensure(layout, wanted.machines, wanted.installer(), wanted.rack, real_kubernetes=real)
+    openshift = wanted.openshift()
+    known = facts.ensure(layout, wanted.machines, openshift, wanted.rack, real_kubernetes=real)
+    if openshift.images is not None and known.kubernetes is None:
+        raise LabError(
+            f"the real OpenShift programs need the real Kubernetes API, and that cannot run: {programs.find()}"
+            if real
+            else "the real OpenShift programs need the real Kubernetes API: leave lab.kubernetes: small out"
+        )
     certificates.ensure(layout, {each.name: each.host for each in known.rack.servers} if known.rack else None)
     dns.prepare(layout, known)
-    stream.publish(layout, wanted.machines)
     api = prepare_kubernetes(layout, known, asked_for=real)
+    stream.publish(layout, wanted.machines, openshift.images)
     for stale in (layout.status, layout.state / "metal_api.ready"):
         stale.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
@@ -213,6 +234,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
         f"starting the lab: {wanted.machines} machines, namespaces of its own ({privileged}), DNS by {served}, {bgp}"
     )
     report(api)
+    report(f"OpenShift {openshift.release}: {openshift.installer}")
 
 
 def prepare_kubernetes(layout: Layout, known: Facts, *, asked_for: bool = True) -> str:

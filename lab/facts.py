@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from lab.bmc.identity import Bmc, Guest, Server
 from lab.errors import NotRunning
 from lab.layout import Layout, write_private
 from lab.network import plan
+from lab.openshift.kinds import OpenShift
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +95,8 @@ class Kubernetes:
     """The program kube-apiserver."""
     etcd: str
     """The program etcd."""
-    definitions: list[str]
-    """Directories of resource definitions that every cluster has."""
+    definitions: dict[str, str]
+    """Directories of resource definitions that every cluster has, by what they are of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,11 @@ class Facts:
     artifacts: Artifacts
     boot: Boot
     installer: str
-    """The stand-in for openshift-install."""
+    """The program openshift-install: the lab's stand-in for it, or the real one."""
+    release: str
+    """The release that it installs."""
+    openshift: str
+    """The program lab-openshift: what of OpenShift the lab stands in for, on machines and as its operators."""
     bgp: Bgp | None
     """None where no router is installed: elastic addresses can be reserved, and are routed to nobody."""
     kubernetes: Kubernetes | None
@@ -153,6 +157,8 @@ def load(layout: Layout) -> Facts | None:
         artifacts=Artifacts(**raw["artifacts"]),
         boot=Boot(**raw["boot"]),
         installer=raw["installer"],
+        release=raw["release"],
+        openshift=raw["openshift"],
         bgp=Bgp(**raw["bgp"]) if raw.get("bgp") else None,
         kubernetes=Kubernetes(**raw["kubernetes"]) if raw.get("kubernetes") else None,
         rack=_rack(raw["rack"]) if raw.get("rack") else None,
@@ -174,14 +180,21 @@ def require(layout: Layout) -> Facts:
     return facts
 
 
-def ensure(layout: Layout, machines: str, installer: Path, rack: int = 0, *, real_kubernetes: bool = True) -> Facts:
+def ensure(
+    layout: Layout, machines: str, openshift: OpenShift, rack: int = 0, *, real_kubernetes: bool = True
+) -> Facts:
     """The facts of this state directory: made at its first start, the same ever after but for what this system has.
 
     A `rack` of so many servers stands in the place of the Metal API.
     """
     known, bgp, kubernetes = load(layout), None if rack else _bgp(), _kubernetes() if real_kubernetes else None
+    programs = {
+        "installer": str(openshift.installer),
+        "release": openshift.release,
+        "openshift": str(openshift.program),
+    }
     if known is not None:
-        now = replace(known, installer=str(installer), bgp=bgp, kubernetes=kubernetes)
+        now = replace(known, **programs, bgp=bgp, kubernetes=kubernetes)
         if now != known:
             now.save(layout)
         return now
@@ -226,7 +239,7 @@ def ensure(layout: Layout, machines: str, installer: Path, rack: int = 0, *, rea
             boot_base_url=f"http://{plan.BOOT_NAME}/artifacts",
         ),
         boot=Boot(stream_url=f"http://{plan.BOOT_NAME}/streams/lab.json"),
-        installer=str(installer),
+        **programs,
         bgp=bgp,
         kubernetes=kubernetes,
         rack=Rack(
@@ -270,5 +283,5 @@ def _kubernetes() -> Kubernetes | None:
         version=found.version,
         apiserver=str(found.apiserver),
         etcd=str(found.etcd),
-        definitions=[str(directory) for directory in found.definitions],
+        definitions={name: str(directory) for name, directory in found.definitions.items()},
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import subprocess
 import tempfile
@@ -41,6 +42,8 @@ class GoTool:
     """The folder of go.mod and go.sum."""
     link: Sequence[str] = ("-s", "-w")
     """Flags for the linker; part of the cache key."""
+    tags: Sequence[str] = ()
+    """Build tags; part of the cache key."""
     minutes: str
     """How long the build takes on two cores, in words."""
 
@@ -61,13 +64,26 @@ class GoTool:
                 self._build(go, path, report)
         return path
 
+    def source(self, module: str) -> Path:
+        """The directory of one of the modules that are pinned, checked by go.sum. Raises SetupFailed."""
+        command = [str(find_go()), "mod", "download", "-json", module]
+        done = subprocess.run(command, cwd=self.pins, env=_environment(), capture_output=True, text=True, check=False)
+        try:
+            told: dict[str, str] = json.loads(done.stdout)
+        except ValueError:
+            told = {}
+        if done.returncode != 0 or "Dir" not in told:
+            why = told.get("Error") or done.stderr.strip() or f"go ended with {done.returncode}"
+            raise SetupFailed(f"{module} cannot be downloaded; see whether the Go module proxy can be reached: {why}")
+        return Path(told["Dir"])
+
     def _build(self, go: Path, target: Path, report: Report) -> None:
         report(f"building {self.program} from Go modules (once, {self.minutes}) ...")
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="building-", dir=target.parent) as directory:
             fresh = Path(directory) / self.program
-            command = [str(go), "build", "-trimpath", "-ldflags", " ".join(self.link), "-o", str(fresh), self.package]
-            self._run(command, report)
+            command = [str(go), "build", "-trimpath", "-tags", ",".join(self.tags), "-ldflags", " ".join(self.link)]
+            self._run([*command, "-o", str(fresh), self.package], report)
             fresh.rename(target)
         report(f"built {self.program} in {time.monotonic() - started:.0f} s: {target}")
 
@@ -96,7 +112,7 @@ class GoTool:
         except (OSError, subprocess.CalledProcessError) as error:
             raise SetupFailed(f"{go} does not run: {error}") from error
         digest = hashlib.sha256(version)
-        for part in (self.package, _RECIPE, *self.link):
+        for part in (self.package, _RECIPE, *self.link, *self.tags):
             digest.update(f"{part}\n".encode())
         for name in ("go.mod", "go.sum"):
             digest.update((self.pins / name).read_bytes())

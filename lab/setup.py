@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import SetupFailed
+from lab.openshift import kinds
 
 Report = Callable[[str], None]
 
@@ -64,7 +65,7 @@ CARGO = (
 """What cargo needs on top, to build Afterburn and coreos-installer once."""
 
 
-def run(machines: str, report: Report, *, kube_vip: bool = False) -> str:
+def run(machines: str, report: Report, *, kube_vip: bool = False, openshift: str = "stand-in") -> str:
     """Install and build what a lab with `machines` needs; returns the kind of machines it can have here."""
     if machines == "libvirt" and (reason := _no_libvirt()):
         report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
@@ -72,8 +73,10 @@ def run(machines: str, report: Report, *, kube_vip: bool = False) -> str:
     install(missing(_wanted(machines)), report)
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
-    path = installer()
-    report(f"the stand-in for openshift-install: {path}")
+    found = kinds.ensure(openshift, report)
+    report(
+        f"{'the stand-in for openshift-install' if found.images is None else 'openshift-install'}: {found.installer}"
+    )
     report(kubernetes(report))
     if machines == "libvirt":
         from lab.node_image.build import ensure
@@ -99,13 +102,6 @@ def settle(machines: str, report: Report) -> str:
         return machines
     report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
     return "simulated"
-
-
-def installer() -> Path:
-    """The stand-in for openshift-install, built if need be."""
-    from lab.openshift import build
-
-    return build.installer()
 
 
 def kubernetes(report: Report) -> str:

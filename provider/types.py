@@ -805,16 +805,24 @@ class ClusterCredentials:
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapComplete:
-    """ConfigMap kube-system/bootstrap says `complete` (openshift/installer, create.go)."""
+    """ConfigMap kube-system/bootstrap says `complete` (openshift/installer, create.go).
+
+    Approves the certificate requests of the named nodes, and of no others.
+    """
 
     credentials: ClusterCredentials
     """The cluster."""
+    names: pulumi.Input[Sequence[pulumi.Input[str]]] = ()
+    """Kubernetes node names of the control plane."""
+    addresses: Mapping[str, pulumi.Input[Sequence[pulumi.Input[str]]]] | None = None
+    """Node name to the IP addresses its serving certificate may name; not given, no address is accepted in one."""
     logs: GateLogs = field(default_factory=GateLogs)
     """Whose logs to gather on failure."""
     kind: ClassVar[str] = "bootstrap-complete"
 
     def to_wire(self) -> dict[str, Any]:
-        return {**self.logs.to_wire(), **self.credentials.to_wire()}
+        own = _wire({"names": self.names, "addresses": self.addresses})
+        return {**self.logs.to_wire(), **self.credentials.to_wire(), **own}
 
 
 @dataclass(frozen=True, kw_only=True)

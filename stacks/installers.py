@@ -19,6 +19,7 @@ from components.cluster.installation import (
 )
 from components.cluster.pool import Access, NodePool
 from components.endpoints import machine_config_access
+from components.install.bootstrap import MASKED
 from provider.types import (
     Artifacts,
     ArtifactsArgs,
@@ -284,6 +285,7 @@ def _in_place(bootstrap: ignition.Source, pointer: str) -> installer.InPlace:
         pointer=pointer,
         files=tuple(machine_config_access.files()),
         units=(machine_config_access.unit(),),
+        masked=MASKED,
     )
 
 

@@ -25,7 +25,7 @@ from components.install.bootstrap import (
     cluster_credentials,
 )
 from components.install.install_config import install_config
-from components.machines.contract import Machine, MachineArgs, Platform, Role
+from components.machines.contract import Machine, MachineArgs, Platform, Role, node_addresses
 from provider.types import (
     AddressAnnounced,
     ClusterKeys,
@@ -410,7 +410,7 @@ class Cluster:
                 spec=NodesReady(
                     credentials=credentials,
                     names=list(machines),
-                    addresses={name: [m.public_ipv4, m.private_ipv4] for name, m in machines.items()},
+                    addresses=node_addresses(machines),
                     logs=logs,
                 ),
                 timeout_seconds=timeouts.nodes_ready,

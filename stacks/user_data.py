@@ -44,6 +44,7 @@ class UserData:
         serves: bool = False,
         routes: bool = False,
         network: pulumi.Output[list[ignition.NodeFile]] | None = None,
+        masked: Sequence[str] = (),
     ) -> pulumi.Output[str]:
         """A machine's userdata.
 
@@ -52,6 +53,7 @@ class UserData:
             serves: it has an API server and a machine config server.
             routes: it announces service addresses.
             network: what its system is told of the platform's networks.
+            masked: units of `source` that must never start.
         """
         announces = serves and isinstance(self._settings.api_address, KubeVip)
 
@@ -81,6 +83,7 @@ class UserData:
                 authorized_keys=[str(key), *self._settings.ssh.authorized_keys],
                 files=[*files, *(bgp_routes.files(self._platform.metadata_url or "") if routes else ())],
                 units=[*units, *([bgp_routes.unit()] if routes else ())],
+                masked=masked,
             )
 
         # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.

@@ -36,6 +36,11 @@ def _arguments() -> argparse.Namespace:
             default=os.environ.get("MACHINES") or None,
             help="libvirt or simulated, for lab stacks (default: $MACHINES, else the stack file's)",
         )
+        command.add_argument(
+            "--installer",
+            default=os.environ.get("INSTALLER") or None,
+            help="stand-in or real, for lab stacks (default: $INSTALLER, else the stack file's)",
+        )
     compared = commands.add_parser("preview-report", help="write what a change does to every facility, with pictures")
     compared.add_argument("--base", default="main", help="the commit to compare with (default: %(default)s)")
     compared.add_argument("--target", type=Path, help="the directory to write to (default: .state/preview-report)")
@@ -84,10 +89,11 @@ def main() -> int:
             found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
             rehearse_side(arguments.root, found, arguments.target, arguments.names)
         else:
-            from tools.commands import COMMANDS
+            from tools.commands import COMMANDS, Asked
 
             layout = Layout(root=arguments.root.resolve(), stack=arguments.stack)
-            COMMANDS[arguments.command](layout, arguments.machines or None)
+            asked = Asked(machines=arguments.machines or None, installer=arguments.installer or None)
+            COMMANDS[arguments.command](layout, asked)
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -16,10 +17,20 @@ from typing import IO, Any
 from tools import engine, stackfile
 from tools.containment import STOP, RunLock, python_module, run_leashed
 from tools.errors import RunFailed, StackError
-from tools.facility import KINDS, Facility
+from tools.facility import INSTALLERS, KINDS, Facility
 from tools.files import write_private
 from tools.layout import ROOT, Layout
 from tools.rehearsal import import_from, import_program, load_program, rehearse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the command line says of a lab stack."""
+
+    machines: str | None = None
+    """Which kind of machines; None: nothing was said."""
+    installer: str | None = None
+    """Which installer; None: nothing was said."""
 
 
 def say(text: str) -> None:
@@ -27,32 +38,32 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def setup(layout: Layout, machines: str | None) -> None:
+def setup(layout: Layout, asked: Asked) -> None:
     """Everything that can be made beforehand: the engine, and the lab's packages and images for a lab stack."""
     document = stackfile.read(layout.stack_file)
     wanted = stackfile.lab_machines(document)
     engine.ensure(say)
     if wanted is not None:
-        kind = _machines(layout, wanted, machines, document)
-        Facility(layout=layout).setup(kind, kube_vip=stackfile.announces(document))
+        kind, installer = _machines(layout, wanted, asked, document), _installer(layout, asked, document)
+        Facility(layout=layout).setup(kind, installer, kube_vip=stackfile.announces(document))
 
 
-def up(layout: Layout, machines: str | None) -> None:
+def up(layout: Layout, asked: Asked) -> None:
     """Make the stack's resources what its configuration says."""
-    _with_lab("up", layout, machines)
+    _with_lab("up", layout, asked)
 
 
-def refresh(layout: Layout, machines: str | None) -> None:
+def refresh(layout: Layout, asked: Asked) -> None:
     """Make the state what is really there."""
     _existing(layout)
-    _with_lab("refresh", layout, machines)
+    _with_lab("refresh", layout, asked)
 
 
-def down(layout: Layout, machines: str | None) -> None:
+def down(layout: Layout, asked: Asked) -> None:
     """Remove the stack's resources, its state, and the lab; raises when anything is left. KEEP_LAB=1 leaves the lab."""
     is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
     if layout.exists:
-        _with_lab("down", layout, machines)
+        _with_lab("down", layout, asked)
     else:
         say(f"stack '{layout.stack}' has no state: no resource of it is known")
     if is_lab and os.environ.get("KEEP_LAB", "") in ("", "0"):
@@ -62,7 +73,7 @@ def down(layout: Layout, machines: str | None) -> None:
             directory.rmdir()
 
 
-def preview(layout: Layout, machines: str | None) -> None:
+def preview(layout: Layout, asked: Asked) -> None:
     """Tell what `up` would do. Without a state it is a rehearsal: no credentials, no network, nothing kept."""
     if layout.exists:
         _inner(layout, "preview", is_lab=stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None)
@@ -72,14 +83,14 @@ def preview(layout: Layout, machines: str | None) -> None:
     rehearse(layout, engine.ensure(say), Screen())
 
 
-def topology(layout: Layout, machines: str | None) -> None:
+def topology(layout: Layout, asked: Asked) -> None:
     """Draw the cluster as it is, or where nothing is, as a rehearsed `up` would make it; print the picture's path."""
     from tools.pictures import commands
 
     print(commands.topology(layout))
 
 
-def timeline(layout: Layout, machines: str | None) -> None:
+def timeline(layout: Layout, asked: Asked) -> None:
     """Draw the last `up`; print the picture's path."""
     from tools.pictures import commands
 
@@ -104,32 +115,32 @@ def rehearse_side(root: Path, found: engine.Engine, target: Path, names: list[st
     rehearsal.rehearse_all(root, names, found, import_program(root), target)
 
 
-def preflight(layout: Layout, machines: str | None) -> None:
+def preflight(layout: Layout, asked: Asked) -> None:
     """Print what stands in the way of an `up`; raises when something does. Orders nothing."""
-    _look("preflight", layout, machines)
+    _look("preflight", layout, asked)
 
 
-def sweep(layout: Layout, machines: str | None) -> None:
+def sweep(layout: Layout, asked: Asked) -> None:
     """List what stacks left in the project, and delete it where SWEEP=delete and CONFIRM say so."""
-    _look("sweep", layout, machines)
+    _look("sweep", layout, asked)
 
 
-def _look(operation: str, layout: Layout, machines: str | None) -> None:
+def _look(operation: str, layout: Layout, asked: Asked) -> None:
     """Run what touches no state, in the lab for a lab stack; that is started, if it is not running."""
     document = stackfile.read(layout.stack_file)
     wanted = stackfile.lab_machines(document)
     if wanted is not None:
         _check_settings(layout, document)
-        _facility(layout, _machines(layout, wanted, machines, document), document)
+        _facility(layout, wanted, asked, document)
     _inner(layout, operation, is_lab=wanted is not None)
 
 
-def output(layout: Layout, machines: str | None) -> None:
+def output(layout: Layout, asked: Asked) -> None:
     """Print the stack's outputs as one JSON document; secrets are masked."""
     print(_outputs(layout))
 
 
-def kubeconfig(layout: Layout, machines: str | None) -> None:
+def kubeconfig(layout: Layout, asked: Asked) -> None:
     """Print the administrator's kubeconfig, in clear."""
     found = json.loads(_outputs(layout, "--show-secrets")).get("kubeconfig")
     if not found:
@@ -189,9 +200,30 @@ def run_engine(operation: str, layout: Layout, found: engine.Engine) -> None:
     session.run(operation)
 
 
-def _machines(layout: Layout, wanted: str, asked: str | None, document: stackfile.Tree) -> str:
+def _installer(layout: Layout, asked: Asked, document: stackfile.Tree) -> str:
+    """Which installer: what made the existing state, else what was asked for, else the stack file's."""
+    chosen = asked.installer or stackfile.lab_installer(document)
+    if chosen not in INSTALLERS:
+        raise StackError(
+            f"there is no installer '{chosen}' in the lab",
+            why="INSTALLER, or metal-ipi:lab.installer in the stack file, names it",
+            remedy=f"use one of {', '.join(INSTALLERS)}",
+        )
+    if not (layout.exists and layout.installer.exists()):
+        return chosen
+    existing = layout.installer.read_text().strip()
+    if asked.installer is not None and asked.installer != existing:
+        raise StackError(
+            f"the stack's cluster was made by the {existing} installer, not by the {asked.installer} one",
+            why="an installed cluster stays what it is",
+            remedy="`make down` first, or leave INSTALLER out",
+        )
+    return existing
+
+
+def _machines(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree) -> str:
     """Which kind of machines: what the existing state was made of, else what was asked for, else the stack file's."""
-    chosen = asked or wanted
+    chosen = asked.machines or wanted
     if chosen not in KINDS:
         raise StackError(
             f"there are no lab machines of kind '{chosen}'",
@@ -204,33 +236,35 @@ def _machines(layout: Layout, wanted: str, asked: str | None, document: stackfil
     if not (layout.exists and layout.machines.exists()):
         return chosen
     existing = layout.machines.read_text().strip()
-    if asked is not None and asked != existing:
+    if asked.machines is not None and asked.machines != existing:
         raise StackError(
-            f"the stack's machines are {existing} ones, not {asked}",
+            f"the stack's machines are {existing} ones, not {asked.machines}",
             why="resources cannot move from one kind to the other",
             remedy="`make down` first, or leave MACHINES out",
         )
     return existing
 
 
-def _with_lab(operation: str, layout: Layout, machines: str | None) -> None:
+def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     """Run an operation, in the lab for a lab stack."""
     document = stackfile.read(layout.stack_file)
     wanted = stackfile.lab_machines(document)
     if wanted is not None:
         if operation == "up":
             _check_settings(layout, document)
-        facts = _facility(layout, _machines(layout, wanted, machines, document), document)
+        facts = _facility(layout, wanted, asked, document)
         write_private(layout.machines, facts["machines"])
+        write_private(layout.installer, _installer(layout, asked, document))
     _inner(layout, operation, is_lab=wanted is not None)
 
 
-def _facility(layout: Layout, kind: str, document: stackfile.Tree) -> dict[str, Any]:
-    """Start the lab, or find it running; returns its facts."""
+def _facility(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree) -> dict[str, Any]:
+    """Start the lab, or find it running; returns its facts. `wanted`: which machines the stack file says."""
+    kind, installer = _machines(layout, wanted, asked, document), _installer(layout, asked, document)
     facility = Facility(layout=layout)
-    facility.setup(kind, kube_vip=stackfile.announces(document))
+    facility.setup(kind, installer, kube_vip=stackfile.announces(document))
     small = stackfile.wants_small_kubernetes(document)
-    facts = facility.up(kind, rack=stackfile.rack(document), small_kubernetes=small)
+    facts = facility.up(kind, installer, rack=stackfile.rack(document), small_kubernetes=small)
     facility.reserve(stackfile.reservations(document))
     return facts
 
@@ -307,7 +341,7 @@ def _existing(layout: Layout) -> None:
 
 LOOKING = frozenset({"preflight", "sweep"})
 """Commands of the inner half that touch no state: they work on one apart."""
-COMMANDS: dict[str, Callable[[Layout, str | None], None]] = {
+COMMANDS: dict[str, Callable[[Layout, Asked], None]] = {
     "setup": setup,
     "up": up,
     "down": down,

@@ -14,6 +14,7 @@ from tools.errors import LabError
 from tools.layout import Layout
 
 KINDS = ("libvirt", "simulated")
+INSTALLERS = ("stand-in", "real")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +24,24 @@ class Facility:
     layout: Layout
     """Where its runtime directory is."""
 
-    def setup(self, machines: str, *, kube_vip: bool) -> None:
+    def setup(self, machines: str, installer: str, *, kube_vip: bool) -> None:
         """Install and build what the lab needs; the lab says what it does, and does nothing when all is there."""
         more = ["--kube-vip"] if kube_vip else []
-        self._call("setup", "--machines", machines, *more, what="the lab could not be set up")
+        self._call("setup", "--machines", machines, "--openshift", installer, *more, what="the lab could not be set up")
 
-    def up(self, machines: str, *, rack: int, small_kubernetes: bool) -> dict[str, Any]:
+    def up(self, machines: str, installer: str, *, rack: int, small_kubernetes: bool) -> dict[str, Any]:
         """Start the lab, or find it running; returns its facts. `rack`: so many servers with a BMC, 0: ordered ones."""
         more = [*(["--rack", str(rack)] if rack else []), *(["--small-kubernetes"] if small_kubernetes else [])]
-        self._call("up", *self._state, "--machines", machines, *more, what="the lab could not be started")
+        self._call(
+            "up",
+            *self._state,
+            "--machines",
+            machines,
+            "--openshift",
+            installer,
+            *more,
+            what="the lab could not be started",
+        )
         return self.facts()
 
     def reserve(self, reservations: Mapping[str, str]) -> None:

@@ -82,6 +82,11 @@ class Layout:
         return self.state / "machines"
 
     @property
+    def installer(self) -> Path:
+        """Which installer of the lab made the state's cluster."""
+        return self.state / "installer"
+
+    @property
     def log(self) -> Path:
         """The full text of the last failure, for whoever has to look deeper."""
         return self.state / "failure.log"

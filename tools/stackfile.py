@@ -68,6 +68,20 @@ def lab_machines(document: Tree) -> str | None:
     return str(lab.get("machines", "libvirt")) if isinstance(lab, dict) else "libvirt"
 
 
+def lab_installer(document: Tree) -> str:
+    """Which installer of the lab the stack wants: `real` for what asks for a release of OpenShift itself."""
+    config = _config(document)
+    lab = config.get(f"{NAMESPACE}:lab")
+    if isinstance(lab, dict) and "installer" in lab:
+        return str(cast(Tree, lab)["installer"])
+    return "stand-in" if _of_stand_in(config.get(f"{NAMESPACE}:openshiftVersion")) else "real"
+
+
+def _of_stand_in(version: object) -> bool:
+    """Whether a release is the one of the lab's stand-in for openshift-install."""
+    return str(version).endswith("-lab")
+
+
 def wants_small_kubernetes(document: Tree) -> bool:
     """Whether the lab is to do without a real Kubernetes API."""
     lab = _config(document).get(f"{NAMESPACE}:lab")
@@ -160,6 +174,11 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
         "boot": {"streamUrl": facts["boot"]["stream_url"]},
         "install": {"installer": facts["installer"]},
     }
+    if not _of_stand_in(facts["release"]):
+        # A node of a real release puts the release's operating system on its disk at the first boot: it needs one.
+        cast(Tree, added["boot"])["install"] = {"image": "stream", "device": {"smallest": True}}
+        if _of_stand_in(config.get(f"{NAMESPACE}:openshiftVersion")):
+            config[f"{NAMESPACE}:openshiftVersion"] = facts["release"]
     config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": machines}
     for key, values in added.items():
         config[f"{NAMESPACE}:{key}"] = _merge(values, config.get(f"{NAMESPACE}:{key}") or {})

@@ -93,6 +93,7 @@ def pointer(
     authorized_keys: Sequence[str],
     files: Sequence[NodeFile] = (),
     units: Sequence[NodeUnit] = (),
+    masked: Sequence[str] = (),
 ) -> str:
     """The first config of a node, its userdata where it is given some: its name, who may log in, where the rest is.
 
@@ -104,6 +105,7 @@ def pointer(
         certificate_authorities: `source` URLs of certificate authorities, as the installer's own pointers have them.
         authorized_keys: SSH public keys for user `core`.
         files, units: what else the node has from the start; readable by whoever reaches the metadata service.
+        masked: units of what is merged that must never start. A merged config that enables one does not change that.
     Raises IgnitionError where an argument cannot stand in a config, or when the result is too large for userdata.
     """
     document = _document(
@@ -131,6 +133,7 @@ def pointer(
                 "units": [
                     *([_afterburn_wanted()] if platform_id in AFTERBURN_PLATFORMS else []),
                     *_units(units),
+                    *_masked(masked),
                 ]
             },
         }
@@ -171,7 +174,7 @@ def config(
                 "files": [_file(file.path, file.text, file.mode) for file in (*host_key_files(host_key), *files)],
                 "links": [{"path": link.path, "target": link.target} for link in links],
             },
-            "systemd": {"units": [*_units(units), *({"name": name, "mask": True} for name in masked)]},
+            "systemd": {"units": [*_units(units), *_masked(masked)]},
         }
     )
 
@@ -236,6 +239,10 @@ def _file(path: str, text: str, mode: int) -> dict[str, Any]:
 
 def _units(units: Sequence[NodeUnit]) -> list[dict[str, Any]]:
     return [{"name": unit.name, "enabled": True, "contents": unit.text} for unit in units]
+
+
+def _masked(names: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"name": name, "mask": True} for name in names]
 
 
 def _afterburn_wanted() -> dict[str, Any]:

@@ -102,6 +102,8 @@ class InPlace:
     """What guards the live system while it serves the cluster: files ..."""
     units: tuple[NodeUnit, ...] = ()
     """... and units."""
+    masked: tuple[str, ...] = ()
+    """Units of openshift-install's that must not start, besides the one that would install."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +151,11 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
             NodeFile(path=_POINTER, text=plan.in_place.pointer, mode=0o600),
             *plan.in_place.files,
         ]
-        units, merge, masked = list(plan.in_place.units), [plan.in_place.bootstrap], [_INSTALL_TO_DISK]
+        units, merge, masked = (
+            list(plan.in_place.units),
+            [plan.in_place.bootstrap],
+            [_INSTALL_TO_DISK, *plan.in_place.masked],
+        )
     return config(
         authorized_keys=authorized_keys,
         host_key=host_key,

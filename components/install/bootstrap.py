@@ -11,7 +11,7 @@ from components.cluster.pool import Access
 from components.endpoints import machine_config_access
 from components.endpoints.dns import ClusterDns
 from components.install.assets import InstallAssets
-from components.machines.contract import Machine
+from components.machines.contract import Machine, node_addresses
 from provider.types import (
     ApiAnswers,
     Artifacts,
@@ -23,6 +23,11 @@ from provider.types import (
     RemovalArgs,
     SshReachable,
 )
+
+MASKED = ("approve-csr.service",)
+"""Units of the bootstrap machine that must never start. This one approves every certificate request while the machine
+lives (openshift/installer, data/data/bootstrap/files/usr/local/bin/approve-csr.sh). The gate `bootstrap-complete`
+approves those of the cluster's own machines instead."""
 
 
 def cluster_credentials(dns: ClusterDns, assets: InstallAssets) -> ClusterCredentials:
@@ -105,7 +110,12 @@ class BootstrapGates(pulumi.ComponentResource):
         self.complete: pulumi.Resource = Gate(
             f"{name}-complete",
             GateArgs(
-                spec=BootstrapComplete(credentials=credentials, logs=everyone),
+                spec=BootstrapComplete(
+                    credentials=credentials,
+                    names=list(args.control_plane),
+                    addresses=node_addresses(args.control_plane),
+                    logs=everyone,
+                ),
                 timeout_seconds=args.complete_timeout,
                 aborts=True,
             ),

@@ -8,7 +8,7 @@ kind in the settings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -87,6 +87,11 @@ class Machine(Protocol):
     def resource(self) -> pulumi.Resource:
         """What other resources may depend on."""
         ...
+
+
+def node_addresses(machines: Mapping[str, Machine]) -> dict[str, list[pulumi.Input[str]]]:
+    """The addresses that each node's certificate may name, by full name."""
+    return {name: [machine.public_ipv4, machine.private_ipv4] for name, machine in machines.items()}
 
 
 class LastingMachine(Machine, Protocol):

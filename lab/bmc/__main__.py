@@ -15,7 +15,7 @@ from lab.bmc.rack import Bmc, Rack, guest_spec
 from lab.facts import Facts, require
 from lab.layout import Layout
 from lab.machines.base import BackendError, RackBackend
-from lab.network import plan
+from lab.network import plan, stream
 
 _WRITE_SECONDS = 0.15
 """Of each step of a simulated installation."""
@@ -26,13 +26,14 @@ def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
     if machines == "simulated":
         from lab.machines.simulated import SimulatedBackend, Surroundings
 
-        binary = Path(facts.installer).resolve()
+        binary = Path(facts.openshift)
         if not binary.is_file():
             raise BackendError(f"simulated machines need lab-openshift, and {binary} is no file")
         around = Surroundings(
             ca=layout.ca,
             boot_server=f"http://{plan.METADATA}",
             tools={"lab-openshift": binary},
+            base_config=stream.base_config(layout),
             progress=_write_slowly,
         )
         return SimulatedBackend(layout.state / "machines", around, ranges=(plan.SERVERS,))

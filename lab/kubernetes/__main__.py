@@ -1,24 +1,29 @@
 """Runs API servers for machines: `python -m lab.kubernetes --state DIR`, inside the lab's namespaces.
 
-A machine says over TLS what an API server of its cluster needs (`cluster.Hello`, one line of JSON), and is told its
-address when it is ready, or why there is none. It goes on saying that it lives, a line every second; with the
-connection, or without these lines, the API server ends. Nothing reaches this service but the lab's own network, and
-what makes a machine one of its cluster is the key of service accounts, which only the cluster's control plane has.
+A machine says over TLS what an API server of its cluster needs, or which node it is (`lab.kubernetes.hello`, a line of
+JSON). It is told the address when the server is ready, or why there is none. It goes on saying that it lives, a line
+every second; with the connection, or without these lines, the API server ends. Nothing reaches this service but the
+lab's own network, and what makes a machine one of its cluster is the key of service accounts, which only the cluster's
+control plane has.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import json
 import logging
+import secrets
 import signal
 import ssl
 import sys
 
 from lab.errors import LabError
 from lab.facts import Kubernetes, require
-from lab.kubernetes.cluster import Cluster, Hello, Member, Pair, message
+from lab.kubernetes.cluster import Cluster, Member
+from lab.kubernetes.hello import Hello, NodeHello, Pair, data_of, message
+from lab.kubernetes.operated import proves
 from lab.layout import Layout
 from lab.network import plan
 
@@ -32,11 +37,11 @@ _SILENCE_SECONDS = 10.0
 class Service:
     """All clusters."""
 
-    def __init__(self, layout: Layout, address: str, programs: Kubernetes) -> None:
+    def __init__(self, layout: Layout, address: str, programs: Kubernetes, operators: str) -> None:
         self._layout = layout
         self._address = address
-        self._programs = programs
-        self._clusters: dict[str, Cluster] = {}
+        self._programs, self._operators = programs, operators
+        self._clusters = {each.name: self._cluster(each.name) for each in layout.kubernetes.glob("*/")}
         self._sessions: set[asyncio.Task[None]] = set()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,16 +75,33 @@ class Service:
         line = await asyncio.wait_for(reader.readline(), _HELLO_SECONDS)
         if not line:
             return  # somebody who only looked whether we are here
-        hello = Hello.of(line)
-        cluster = self._clusters.get(hello.cluster)
-        if cluster is None:
-            cluster = Cluster(self._layout.kubernetes / hello.cluster, self._address, self._programs)
-            self._clusters[hello.cluster] = cluster
-        async with cluster.member(hello) as member:
-            _LOG.info("%s: an API server of cluster %s at %s", machine, hello.cluster, member.address)
-            _write(writer, {"address": member.address})
-            await self._accompany(cluster, member, reader)
+        node = NodeHello.of(line)
+        if node is not None:
+            cluster = await self._of_node(node, reader, writer)
+            member = await cluster.node_member(node)
+        else:
+            hello = Hello.of(line)
+            cluster = self._clusters.setdefault(hello.cluster, self._cluster(hello.cluster))
+            member = cluster.member(hello)
+        async with member as it:
+            _LOG.info("%s: an API server at %s", machine, it.address)
+            _write(writer, {"address": it.address})
+            await self._accompany(cluster, it, reader)
             _LOG.info("%s: gone", machine)
+
+    def _cluster(self, name: str) -> Cluster:
+        return Cluster(self._layout.kubernetes / name, self._address, self._programs, self._operators)
+
+    async def _of_node(self, node: NodeHello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Cluster:
+        """The cluster of a node, which has to prove that it is it. Raises LabError."""
+        cluster = next((each for each in self._clusters.values() if each.has(node)), None)
+        if cluster is None:
+            raise LabError(f"{node.name} is of no cluster that is known here")
+        challenge = secrets.token_bytes(32)
+        _write(writer, {"challenge": base64.b64encode(challenge).decode()})
+        answer = message(await asyncio.wait_for(reader.readline(), _HELLO_SECONDS))
+        proves(node, challenge, data_of(answer, "proof"))
+        return cluster
 
     async def _accompany(self, cluster: Cluster, member: Member, reader: asyncio.StreamReader) -> None:
         """Until the machine has gone; raises LabError when what runs for it does not."""
@@ -95,8 +117,8 @@ def _write(writer: asyncio.StreamWriter, told: dict[str, str]) -> None:
     writer.write(json.dumps(told).encode() + b"\n")
 
 
-async def _serve(layout: Layout, address: str, programs: Kubernetes) -> None:
-    service = Service(layout, address, programs)
+async def _serve(layout: Layout, address: str, programs: Kubernetes, operators: str) -> None:
+    service = Service(layout, address, programs, operators)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -119,11 +141,11 @@ def main() -> int:
     parser.add_argument("--address", default=plan.KUBERNETES, help="where all of it listens")
     arguments = parser.parse_args()
     layout = Layout.of(arguments.state)
-    known = require(layout).kubernetes
-    if known is None:
+    known = require(layout)
+    if known.kubernetes is None:
         print("lab.kubernetes: this system cannot run a Kubernetes API: see `python -m lab status`", file=sys.stderr)
         return 1
-    asyncio.run(_serve(layout, arguments.address, known))
+    asyncio.run(_serve(layout, arguments.address, known.kubernetes, known.openshift))
     return 0
 
 

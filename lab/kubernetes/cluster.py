@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import logging
 import shutil
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass, fields
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import httpx
 
@@ -23,12 +21,16 @@ from lab.facts import Kubernetes
 from lab.kubernetes import crds, namespaces
 from lab.kubernetes.access import Access, apply, define
 from lab.kubernetes.etcd import Etcd
-from lab.kubernetes.process import free_port
+from lab.kubernetes.hello import Hello, NodeHello, Operated, Pair
+from lab.kubernetes.operated import CHASSIS_POLICY, certificates, is_master, of_node, tell
+from lab.kubernetes.process import Process, free_port
 from lab.kubernetes.server import ApiServer, Place
 from lab.layout import write_private
 
 _LOG = logging.getLogger(__name__)
 _TEND_EVERY_SECONDS = 1.0
+_INSTALLED = "installed.json"
+_CONTROL_PLANE = "control-plane.json"
 _BOOTSTRAPPER = "system-bootstrap-node-bootstrapper"
 _BOOTSTRAPPERS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -43,82 +45,30 @@ _BOOTSTRAPPERS = {
 """Who may ask for a node's certificate, in OpenShift's words."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pair:
-    """A certificate and its key, PEM."""
-
-    certificate: str
-    key: str
-
-    @classmethod
-    def of(cls, told: object) -> Pair:
-        """Out of a message; raises LabError."""
-        return cls(**_texts(told, cls))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hello:
-    """What a machine says of the API server that it wants."""
-
-    clients: str
-    """The CAs that sign clients' certificates, PEM."""
-    service_account: str
-    """The private key of service accounts, PEM: the secret that makes a machine one of its cluster's."""
-    controller: Pair
-    """As whom the lab may ask."""
-    certificate: Pair
-    """The API server's."""
-
-    @classmethod
-    def of(cls, line: bytes) -> Hello:
-        """Out of a message; raises LabError."""
-        told = message(line)
-        return cls(
-            clients=str(told.get("clients") or ""),
-            service_account=str(told.get("serviceAccount") or ""),
-            controller=Pair.of(told.get("controller")),
-            certificate=Pair.of(told.get("certificate")),
-        )
-
-    @property
-    def cluster(self) -> str:
-        """What tells the cluster from others. Only its own machines can say it."""
-        if "PRIVATE KEY" not in self.service_account:
-            raise LabError("serviceAccount is no private key")
-        return hashlib.sha256(self.service_account.encode()).hexdigest()[:16]
-
-
-def message(line: bytes) -> dict[str, Any]:
-    """One line of a machine; raises LabError."""
-    try:
-        told = json.loads(line)
-    except ValueError:
-        told = None
-    if not isinstance(told, dict):
-        raise LabError("a machine has to speak JSON objects, one a line")
-    return cast("dict[str, Any]", told)
-
-
-def _texts(told: object, kind: type[Pair]) -> dict[str, str]:
-    known = cast("dict[str, object]", told) if isinstance(told, dict) else {}
-    found = {field.name: known.get(field.name) for field in fields(kind)}
-    missing = [name for name, value in found.items() if not isinstance(value, str) or not value]
-    if missing:
-        raise LabError(f"a certificate comes with {' and '.join(missing)}")
-    return cast("dict[str, str]", found)
-
-
 class Member:
     """One machine's API server."""
 
-    def __init__(self, directory: Path, address: str, etcd: Etcd, executable: Path, hello: Hello) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        address: str,
+        *,
+        etcd: Etcd,
+        executable: Path,
+        hello: Hello,
+        certificates: Sequence[Pair],
+    ) -> None:
+        """`certificates`: the first one is shown to who asks for no name, the others to who asks for theirs."""
         directory.mkdir(mode=0o700)
         self._directory = directory
-        place = Place(directory=directory, address=address, port=free_port(address))
+        place = Place(directory=directory, address=address, port=free_port(address), named=len(certificates) - 1)
         write_private(place.clients, hello.clients)
         write_private(place.service_accounts, hello.service_account)
+        for pair, (certificate, key) in zip(certificates[1:], place.named_files, strict=True):
+            write_private(key, pair.key)
+            write_private(certificate, pair.certificate)
         self.server = ApiServer(place, etcd, executable)
-        self.renew(hello.certificate, hello.controller)
+        self.renew(certificates[0], hello.controller)
 
     @property
     def address(self) -> str:
@@ -146,34 +96,76 @@ class Member:
 
 
 class Cluster:
-    """One cluster's etcd and API servers."""
+    """One cluster's etcd and API servers, and for a cluster of the real installer its operators."""
 
-    def __init__(self, directory: Path, address: str, programs: Kubernetes) -> None:
+    def __init__(self, directory: Path, address: str, programs: Kubernetes, operators: str) -> None:
+        """`operators`: the program that stands in for OpenShift's."""
         self._directory = directory
         self._address = address
-        self._programs = programs
+        self._programs, self._operators_program = programs, operators
+        self._installed = _read(directory / _INSTALLED)
+        self._operators: Process | None = None
         self._count = 0
         self._members: list[Member] = []
+        self._ready: list[Member] = []
         self._etcd: Etcd | None = None
         self._changing = asyncio.Lock()
         self._furnishing = asyncio.Lock()
         self._furnished = False
         self._tending: asyncio.Task[None] | None = None
 
+    def has(self, hello: NodeHello) -> bool:
+        """Whether a node is of this cluster."""
+        return self._installed is not None and of_node(hello, operated(self._installed))
+
+    async def node_member(self, hello: NodeHello) -> contextlib.AbstractAsyncContextManager[Member]:
+        """The same as `member`, for a node of the control plane. Raises LabError for any other."""
+        assert self._installed is not None, "asked of clusters that have the node"
+        known = self._directory / _CONTROL_PLANE
+        admitted: list[str] = json.loads(known.read_text()) if known.exists() else []
+        if hello.name not in admitted:
+            # Once admitted, a machine is believed: after a power cut there is no API that could be asked.
+            if not self._members:
+                raise LabError(f"{hello.name} is not known, and no API server runs that could be asked")
+            if not await asyncio.to_thread(is_master, self._members[0].access, hello.name):
+                raise LabError(f"{hello.name} is no node of the control plane yet")
+            write_private(known, json.dumps([*admitted, hello.name]))
+        return self.member(self._installed, certificates(operated(self._installed)))
+
     @contextlib.asynccontextmanager
-    async def member(self, hello: Hello) -> AsyncGenerator[Member]:
-        """An API server that is ready, until the block ends. Raises LabError."""
+    async def member(self, hello: Hello, shown: Sequence[Pair] = ()) -> AsyncGenerator[Member]:
+        """An API server that is ready, until the block ends. Raises LabError.
+
+        `shown`: its certificates, where they are not those that the machine has.
+        """
         async with self._changing:
             etcd = self._begin()
+            if hello.operated is not None:
+                self._installed = _keep(self._directory / _INSTALLED, hello, self._installed)
             self._count += 1
             own = self._directory / f"server-{self._count}"
-            member = Member(own, self._address, etcd, Path(self._programs.apiserver), hello)
+            pairs = shown or (hello.certificate, *hello.named)
+            member = Member(
+                own,
+                self._address,
+                etcd=etcd,
+                executable=Path(self._programs.apiserver),
+                hello=hello,
+                certificates=pairs,
+            )
             self._members.append(member)
+        ready = False
         try:
             await self._start(member)
+            ready = True
+            self._ready.append(member)
+            self._tell_operators()
             yield member
         finally:
             self._members.remove(member)
+            if ready:
+                self._ready.remove(member)
+                self._tell_operators()
             await asyncio.to_thread(member.server.process.stop)
             member.remove()
             async with self._changing:
@@ -199,8 +191,10 @@ class Cluster:
         return self._etcd
 
     async def _end(self) -> None:
-        etcd, tending = self._etcd, self._tending
-        self._etcd, self._tending, self._furnished = None, None, False
+        etcd, tending, operators = self._etcd, self._tending, self._operators
+        self._etcd, self._tending, self._operators, self._furnished = None, None, None, False
+        if operators is not None:
+            await asyncio.to_thread(operators.stop)
         if tending is not None:
             tending.cancel()
             await asyncio.gather(tending, return_exceptions=True)
@@ -213,11 +207,24 @@ class Cluster:
             first = not self._furnished
             if first:
                 await self._until_ready(member)
-                await asyncio.to_thread(_furnish, member.access, self._programs.definitions)
+                await asyncio.to_thread(
+                    _furnish, member.access, self._programs.definitions, self._installed is not None
+                )
                 self._furnished = True
                 self._tending = asyncio.create_task(self._tend())
         if not first:
             await self._until_ready(member)
+
+    def _tell_operators(self) -> None:
+        """Where the API is, for the stand-in for OpenShift's operators; it is started with the first server."""
+        if self._installed is None or self._etcd is None:
+            return
+        told = self._directory / "operators.json"
+        tell(told, self._installed, self._etcd.ca, [member.address for member in self._ready])
+        if self._operators is None:
+            command = [self._operators_program, "operators", str(self._directory)]
+            self._operators = Process("operators", command, self._directory / "operators.log")
+            self._operators.start()
 
     async def _until_ready(self, member: Member) -> None:
         member.server.process.start()
@@ -231,12 +238,39 @@ class Cluster:
                 await asyncio.to_thread(_end_namespaces, self._members[0].access)
 
 
-def _furnish(access: Access, definitions: list[str]) -> None:
+def _furnish(access: Access, definitions: Mapping[str, str], installed: bool) -> None:
+    """What every cluster of the lab has; one of the real installer brings OpenShift's own by itself."""
+    own = [directory for name, directory in definitions.items() if not (installed and name == crds.OPENSHIFT.name)]
     with access.client() as client:
-        path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{_BOOTSTRAPPER}"
-        apply(client, path, _BOOTSTRAPPERS)
         namespaces.make(client, namespaces.METALLB)
-    define(access, [each for directory in definitions for each in crds.read(Path(directory))])
+        if installed:
+            for document in CHASSIS_POLICY:
+                plural = "validatingadmissionpolic" + ("ies" if document["kind"].endswith("Policy") else "ybindings")
+                path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{document['metadata']['name']}"
+                apply(client, path, document)
+        else:
+            apply(client, f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{_BOOTSTRAPPER}", _BOOTSTRAPPERS)
+    define(access, [each for directory in own for each in crds.read(Path(directory))])
+
+
+def operated(hello: Hello) -> Operated:
+    """What the lab knows of a cluster of the real installer."""
+    assert hello.operated is not None, "only such are kept"
+    return hello.operated
+
+
+def _read(path: Path) -> Hello | None:
+    """What a cluster's bootstrap machine said to an earlier service of this lab."""
+    return Hello.of(path.read_bytes()) if path.exists() else None
+
+
+def _keep(path: Path, hello: Hello, before: Hello | None) -> Hello:
+    """Keep what the bootstrap machine says; a single node says less after it was installed, and the rest stays."""
+    assert hello.operated is not None, "only such are kept"
+    if not hello.operated.facts and before is not None:
+        hello = replace(before, certificate=hello.certificate, named=hello.named)
+    write_private(path, hello.text)
+    return hello
 
 
 def _end_namespaces(access: Access) -> None:

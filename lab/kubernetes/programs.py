@@ -23,8 +23,8 @@ class Programs:
     etcd: Path
     version: str
     """Kubernetes' own."""
-    definitions: tuple[Path, ...]
-    """Directories of resource definitions."""
+    definitions: dict[str, Path]
+    """Directories of resource definitions, by what they are of."""
 
 
 def find() -> Programs | str:
@@ -33,10 +33,10 @@ def find() -> Programs | str:
         return "there is no Go"
     try:
         etcd, apiserver = etcd_program(), build.cached()
-        definitions = [each.cached() for each in crds.ALL]
+        definitions = {each.name: each.cached() for each in crds.ALL}
     except SetupFailed as error:
         return str(error)
-    present = tuple(directory for directory in definitions if directory is not None)
+    present = {name: directory for name, directory in definitions.items() if directory is not None}
     if apiserver is None or len(present) < len(definitions):
         return "kube-apiserver or its resource definitions are not there: run set-up"
     return Programs(apiserver=apiserver, etcd=etcd, version=build.pinned(), definitions=present)
@@ -50,5 +50,5 @@ def ensure(report: Callable[[str], None]) -> Programs:
         apiserver=apiserver,
         etcd=etcd,
         version=build.pinned(),
-        definitions=tuple(each.ensure() for each in crds.ALL),
+        definitions={each.name: each.ensure() for each in crds.ALL},
     )

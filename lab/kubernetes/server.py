@@ -55,6 +55,15 @@ class Place:
     """For its log and for what follows, as PEM files; made by whoever writes them."""
     address: str
     port: int
+    named: int = 0
+    """How many certificates it has besides, which are shown to who asks for their names."""
+
+    @property
+    def named_files(self) -> list[tuple[Path, Path]]:
+        """These certificates, and their keys."""
+        return [
+            (self.directory / f"named-{each}.crt", self.directory / f"named-{each}.key") for each in range(self.named)
+        ]
 
     @property
     def clients(self) -> Path:
@@ -129,6 +138,7 @@ def _command(place: Place, etcd: Etcd, executable: Path) -> list[str]:
         f"--tls-cert-file={place.certificate}",
         f"--tls-private-key-file={place.key}",
         f"--tls-sni-cert-key={etcd.certificate},{etcd.key}:{pki.NAME}",
+        *(f"--tls-sni-cert-key={certificate},{key}" for certificate, key in place.named_files),
         f"--client-ca-file={place.clients}",
         f"--etcd-servers={etcd.url}",
         f"--etcd-cafile={etcd.ca}",

@@ -27,6 +27,7 @@ from lab.machines.boot_world import Answer, BootWorld
 from lab.machines.libvirt import LibvirtBackend
 from lab.network import certificates, link, plan
 from lab.node_image import NodeImage, ensure
+from lab.openshift import base_config
 
 _INSIDE = "LAB_BOOT_BENCH_INSIDE"
 BASE_URL = f"http://{plan.BOOT_NAME}"
@@ -128,7 +129,7 @@ async def bench(state: Path, image: NodeImage, options: argparse.Namespace) -> d
         ignition(spec.hostname, host_key.export_private_key().decode(), user_key.export_public_key().decode().strip())
         for spec in machines
     ]
-    stream = image.publish(layout.boot, layout.ca.read_bytes(), BASE_URL)
+    stream = image.publish(layout.boot, layout.ca.read_bytes(), BASE_URL, base_config.render(None))
     world = BootWorld(layout, {**pages(machines, stream, f"{KARGS} {options.kargs}", configs), **files(layout.boot)})
     backend = LibvirtBackend(layout.state)
     started = time.monotonic()

@@ -21,7 +21,7 @@ from lab.metal_api.routing import NoRouter
 from lab.metal_api.server import Places, Service
 from lab.metal_api.sources import Chance, SystemClock
 from lab.metal_api.state import Account, Identity
-from lab.network import bird, plan
+from lab.network import bird, plan, stream
 from lab.network.bgp import RouterError
 from lab.network.bird_control import Bird
 
@@ -33,9 +33,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ready-file", type=Path, help="written when all is served (default: DIR/metal_api.ready)")
     parser.add_argument("--seed", type=int, help="make ids and passwords predictable")
     parser.add_argument(
-        "--openshift-binary",
-        type=Path,
-        help="/usr/local/bin/lab-openshift of simulated machines (default: the program that the facts' installer is)",
+        "--openshift-binary", type=Path, help="/usr/local/bin/lab-openshift of simulated machines (default: the facts')"
     )
     return parser.parse_args()
 
@@ -45,12 +43,17 @@ def _backend(options: argparse.Namespace, layout: Layout, facts: Facts) -> Machi
     if options.machines == "simulated":
         from lab.machines.simulated import SimulatedBackend, Surroundings
 
-        binary: Path = (options.openshift_binary or Path(facts.installer)).resolve()
+        binary: Path = options.openshift_binary or Path(facts.openshift)
         if not binary.is_file():
             raise BackendError(f"simulated machines need lab-openshift, and {binary} is no file")
         return SimulatedBackend(
             layout.state / "machines",
-            Surroundings(ca=layout.ca, boot_server=f"http://{plan.METADATA}", tools={"lab-openshift": binary}),
+            Surroundings(
+                ca=layout.ca,
+                boot_server=f"http://{plan.METADATA}",
+                tools={"lab-openshift": binary},
+                base_config=stream.base_config(layout),
+            ),
         )
     from lab.machines.libvirt import LibvirtBackend
 

@@ -6,10 +6,13 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lab.layout import Layout, write_private
 from lab.network import plan
+
+if TYPE_CHECKING:
+    from lab.openshift.real.release import Release
 
 BASE_URL = f"http://{plan.BOOT_NAME}"
 CONTAINERS = "containers"
@@ -47,29 +50,44 @@ def _simulated_files(architecture: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def publish(layout: Layout, machines: str) -> None:
-    """Put the images for this kind of machines and their stream document where the boot server finds them."""
+def publish(layout: Layout, machines: str, release: Release | None = None) -> None:
+    """Put the images for this kind of machines and their stream document where the boot server finds them.
+
+    Container images, too: those of a release, if there is one.
+    """
     document = _publish_image(layout) if machines == "libvirt" else _publish_simulated(layout.boot)
+    _publish_containers(layout.boot / CONTAINERS, release)
     write_private(layout.boot / "streams" / "lab.json", json.dumps(document, indent=2) + "\n")
+
+
+def base_config(layout: Layout) -> str:
+    """What the lab's operating system adds to machines' Ignition configs."""
+    from lab.openshift import base_config
+
+    return base_config.render(json.loads(layout.api_servers.read_text()) if layout.api_servers.exists() else None)
 
 
 def _publish_image(layout: Layout) -> dict[str, object]:
     from lab.node_image.build import ensure
 
-    image = ensure()
-    _publish_containers(layout.boot / CONTAINERS)
-    return image.publish(layout.boot, layout.ca.read_bytes(), BASE_URL)
+    return ensure().publish(layout.boot, layout.ca.read_bytes(), BASE_URL, base_config(layout))
 
 
-def _publish_containers(directory: Path) -> None:
-    """Put the programs of container images where nodes pull them from; what was not built is not there."""
+def _publish_containers(directory: Path, release: Release | None) -> None:
+    """Put the programs of container images where nodes pull them from; what was not built is not there.
+
+    lab/openshift/real/release.py says what the tree looks like.
+    """
     from lab import kube_vip
 
     program = kube_vip.KUBE_VIP.cached()
     if program is not None:
         target = directory / kube_vip.image()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(program, target)
+        (target / "bin").mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(program, target / "bin" / program.name)
+        (target / "entrypoint").write_text(f"{program.name}\n")
+    if release is not None:
+        release.publish(directory)
 
 
 def _publish_simulated(boot: Path) -> dict[str, object]:

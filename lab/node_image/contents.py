@@ -38,7 +38,7 @@ TOOLS = ("e2fsprogs", "grub-efi-amd64-bin", "grub-pc-bin", "mtools", "zstd")
 
 IGNITION = "usr/lib/dracut/modules.d/30ignition/ignition"
 
-MODULES = ("virtio_pci", "virtio_net", "nf_tables", "nft_reject_inet")
+MODULES = ("virtio_pci", "virtio_net", "nf_tables", "nft_reject_inet", "bridge")
 """Kernel modules that the initramfs loads; what they depend on comes before them."""
 
 DISK_MODULES = ("virtio_blk", "virtio_scsi", "sd_mod")

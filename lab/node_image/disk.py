@@ -71,11 +71,13 @@ def build(tools: Tools, work: Path, release: str, *, kernel: bytes, initramfs: b
     }
 
 
-def publish(head: bytes, tail: bytes, ca_pem: bytes) -> bytes:
-    """The compressed image of a lab with this CA."""
-    archive = authority(ca_pem)
+def publish(head: bytes, tail: bytes, ca_pem: bytes, base_config: str) -> bytes:
+    """The compressed image of a lab with this CA, and with what it adds to machines' configs."""
+    archive = authority(ca_pem, base_config)
     if len(archive) > _AUTHORITY_BYTES:
-        raise ImageError(f"disk image: the lab's CA makes {len(archive)} bytes, there is room for {_AUTHORITY_BYTES}")
+        raise ImageError(
+            f"disk image: the lab's CA and config make {len(archive)} bytes, there is room for {_AUTHORITY_BYTES}"
+        )
     return head + _raw_frame(archive.ljust(_AUTHORITY_BYTES, b"\0")) + tail
 
 

@@ -66,21 +66,21 @@ class NodeImage:
         fields = {name: value for name, value in asdict(self).items() if name != "directory"}
         (self.directory / "image.json").write_text(json.dumps(fields, indent=2) + "\n")
 
-    def publish(self, boot_root: Path, ca_pem: bytes, base_url: str) -> dict[str, object]:
+    def publish(self, boot_root: Path, ca_pem: bytes, base_url: str, base_config: str) -> dict[str, object]:
         """Put the image under `boot_root`/images/<release>/, trusting `ca_pem`; the stream document that describes it.
 
-        `base_url` is where `boot_root` is served. The files are copies: a rehearsed fault may damage them, the
-        cache must not notice.
+        `base_url` is where `boot_root` is served, `base_config` what the image adds to machines' Ignition configs. The
+        files are copies: a rehearsed fault may damage them, the cache must not notice.
         """
         directory = boot_root / "images" / self.release
         directory.mkdir(parents=True, exist_ok=True)
         served = {name: directory / f"lab-coreos-{self.release}-{_SUFFIX[name]}" for name in _SUFFIX}
         shutil.copyfile(self.kernel, served["kernel"])
         shutil.copyfile(self.rootfs, served["rootfs"])
-        initramfs = with_authority(self.initramfs.read_bytes(), ca_pem)
+        initramfs = with_authority(self.initramfs.read_bytes(), ca_pem, base_config)
         served["initramfs"].write_bytes(initramfs)
         head, tail = ((self.directory / name).read_bytes() for name in (disk.HEAD, disk.TAIL))
-        installable = disk.publish(head, tail, ca_pem)
+        installable = disk.publish(head, tail, ca_pem, base_config)
         served["disk"].write_bytes(installable)
         sums = {
             "kernel": self.kernel_sha256,

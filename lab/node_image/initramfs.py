@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lab.node_image import contents
 from lab.node_image.errors import ImageError
@@ -11,6 +11,8 @@ from lab.node_image.rootfs import add_libraries
 from lab.node_image.tree import Tree
 
 _FILES = Path(__file__).parent / "files" / "initramfs"
+_BASE_CONFIG = "usr/lib/ignition/base.d/50-lab.ign"
+"""Where Ignition looks for what the image itself adds to a machine's config."""
 _SHADOW_TOOLS = ("groupadd", "useradd", "usermod")
 
 
@@ -43,15 +45,19 @@ def build(debian: Path, release: str, rootfs_sha512: str) -> Tree:
     return tree
 
 
-def with_authority(initramfs: bytes, authority_pem: bytes) -> bytes:
+def with_authority(initramfs: bytes, authority_pem: bytes, base_config: str) -> bytes:
     """The initramfs as one lab serves it: the kernel unpacks archives that follow each other into one tree."""
-    return initramfs + b"\0" * (-len(initramfs) % 4) + authority(authority_pem)
+    return initramfs + b"\0" * (-len(initramfs) % 4) + authority(authority_pem, base_config)
 
 
-def authority(authority_pem: bytes) -> bytes:
-    """The archive that one lab adds to the initramfs."""
+def authority(authority_pem: bytes, base_config: str) -> bytes:
+    """The archive that one lab adds to the initramfs: its CA, and what the image adds to machines' configurations."""
     tree = Tree()
     tree.file("etc/lab-ca.pem", authority_pem)
+    directory = PurePosixPath(_BASE_CONFIG).parent
+    for path in (*reversed(directory.parents[:-1]), directory):
+        tree.directory(str(path))
+    tree.file(_BASE_CONFIG, base_config.encode())
     return tree.cpio()
 
 

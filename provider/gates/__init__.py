@@ -94,6 +94,8 @@ _OVER_SSH = {
     "address-announced": ("address", "mode", "program", "from"),
 }
 """Kinds that log in to their nodes, and what their specifications have besides."""
+_JOINING = ("bootstrap-complete", "nodes-ready")
+"""Kinds that approve the certificate requests of named nodes."""
 _NETWORK = r"[0-9.]+(/\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:.]*(/\d+)?"
 _CLUSTER = ("url", "caPem", "clientCertPem", "clientKeyPem")
 
@@ -121,9 +123,9 @@ def check_spec(kind: str, reader: Reader) -> None:
         return
     reader.text("clientCertPem", pattern=PEM, what="a certificate in PEM")
     reader.text("clientKeyPem", pattern=PEM, what="a private key in PEM")
-    if kind == "nodes-ready":
+    if kind in _JOINING:
         reader.only(*_ACCESS, *_CLUSTER, "names", "addresses")
-        reader.texts("names", pattern=HOST_NAME, what="a node name")
+        reader.texts("names", pattern=HOST_NAME, what="a node name", required=kind == "nodes-ready")
         addresses = reader.section("addresses", required=False)
         for name in addresses.values:
             addresses.texts(name, required=False)

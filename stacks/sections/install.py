@@ -75,6 +75,11 @@ class Lab(Section):
     """Marks a stack that runs in the lab; read by the command line, not by the program."""
 
     machines: Literal["libvirt", "simulated"] = Field(default="libvirt", description="libvirt (emulated) or simulated")
+    installer: Literal["stand-in", "real"] = Field(
+        default="stand-in",
+        description="the lab's stand-in for openshift-install, or the real one with the real machine config programs,"
+        " which are built once; an openshiftVersion that is not the stand-in's means real",
+    )
     kubernetes: Literal["real", "small"] = Field(
         default="real", description="kube-apiserver and etcd, or small services, at once, that drain no node"
     )

@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from provider.errors import GateFailed
 from provider.gates import https
-from provider.gates.nodes_ready import refusal
+from provider.gates.approvals import refusal
 from tests.provider import fake_cluster
 from tests.provider.fake_cluster import FakeCluster
 from tests.provider.harness import Harness, Resource

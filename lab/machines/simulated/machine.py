@@ -235,7 +235,7 @@ class Machine:
         else:
             directory = self._directory / "root"
             root.make(directory, self._around.tools, await self._live_image(http, kernel))
-        root.start(directory, self._disks)
+        root.start(directory, self._disks, live=kernel.installed is None)
         return directory
 
     async def _live_image(self, http: httpx.AsyncClient, kernel: Kernel) -> str:

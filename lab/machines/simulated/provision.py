@@ -10,6 +10,7 @@ from pathlib import Path
 from lab.machines.simulated import afterburn
 from lab.machines.simulated.ignition import IgnitionError
 from lab.machines.simulated.ignition.apply import Applier
+from lab.machines.simulated.ignition.merge import merge
 from lab.machines.simulated.ignition.render import render
 from lab.machines.simulated.ignition.resource import Fetcher
 from lab.machines.simulated.ignition.schema import parse
@@ -57,6 +58,8 @@ class Provision:
             await self._report(stage, None)
             stage = "files"
             if config is not None:
+                base = parse(self._around.base_config.encode()) if self._around.base_config else {}
+                config = merge(base, config)
                 await Applier(self._root, self._fetcher, self._log).apply(config)
             self._result(boot_id, provided=config is not None)
             await self._report(stage, None)

@@ -108,8 +108,8 @@ def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:
         _install(program, root / "var/usrlocal/bin" / name)
 
 
-def start(root: Path, disks: Disks) -> None:
-    """What is new at every boot: /run, /tmp, /proc, /dev, and what DHCP writes."""
+def start(root: Path, disks: Disks, *, live: bool) -> None:
+    """What is new at every boot: /run, /tmp, /proc, /dev, and what DHCP writes. `live`: it runs from memory."""
     for name in _VOLATILE:
         shutil.rmtree(root / name, ignore_errors=False)
         (root / name).mkdir()
@@ -118,6 +118,9 @@ def start(root: Path, disks: Disks) -> None:
     # As container managers mark their containers for systemd: whoever asks knows that the kernel is not theirs alone.
     (root / "run/systemd").mkdir()
     (root / "run/systemd/container").write_text("simulated\n")
+    (root / "run/ostree-booted").touch()
+    if live:
+        (root / "run/ostree-live").touch()
     for name in ("resolv.conf", "hosts", "nsswitch.conf"):
         source = Path("/etc") / name
         if source.exists():

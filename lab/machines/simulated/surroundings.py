@@ -29,6 +29,8 @@ class Surroundings:
     """Where the firmware asks for /ipxe/<id>, unless DHCP tells the machine something else to boot."""
     tools: Mapping[str, Path] = field(default_factory=dict[str, Path])
     """Programs of the image under /usr/local/bin: name → where the program is here."""
+    base_config: str = ""
+    """What the image adds to machines' Ignition configs, JSON."""
     ssh_port: int = 22
     metadata: str = _METADATA
     boot_delay: float = 0.3

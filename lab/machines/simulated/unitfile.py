@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,6 +99,31 @@ def wanted(root: Path) -> dict[str, UnitFile | None]:
         if unit is not None:
             queue += [*unit.names("Unit", "Requires"), *unit.names("Unit", "Wants")]
     return result
+
+
+def order(units: Mapping[str, UnitFile]) -> dict[str, set[str]]:
+    """What comes before each of some units, among them: as they say it of themselves, or others of them.
+
+    A target comes after all that it pulls in, and after what has itself pulled in by it.
+    """
+    before: dict[str, set[str]] = {name: set() for name in units}
+
+    def add(first: str, then: str) -> None:
+        if first in units and then in units and first != then and then not in before[first]:
+            before[then].add(first)
+
+    for name, unit in units.items():
+        for other in unit.names("Unit", "After"):
+            add(other, name)
+        for other in unit.names("Unit", "Before"):
+            add(name, other)
+        for other in (*unit.names("Install", "WantedBy"), *unit.names("Install", "RequiredBy")):
+            if other.endswith(".target"):
+                add(name, other)
+        if name.endswith(".target"):
+            for other in (*unit.names("Unit", "Requires"), *unit.names("Unit", "Wants")):
+                add(other, name)
+    return before
 
 
 def environment(unit: UnitFile, root: Path) -> dict[str, str]:

@@ -33,13 +33,14 @@ class Units:
         wanted = unitfile.wanted(self._root)
         present = {name: unit for name, unit in wanted.items() if unit is not None}
         self._settled = {name: asyncio.Event() for name in present}
+        before = unitfile.order(present)
         for name, unit in present.items():
-            if name.endswith(".service"):
-                self._tasks.append(asyncio.create_task(self._run(unit), name=f"{self._system.hostname} {name}"))
+            if name.endswith((".service", ".target")):
+                task = self._run(unit, before[name])
+                self._tasks.append(asyncio.create_task(task, name=f"{self._system.hostname} {name}"))
             else:
                 self._settled[name].set()
-                if not name.endswith(".target"):
-                    self._log(f"systemd[1]: {name}: not run by simulated machines")
+                self._log(f"systemd[1]: {name}: not run by simulated machines")
 
     async def stop(self, *, patient: bool = True) -> None:
         """Stop restarting, then end every process, the patient way first unless the power is gone."""
@@ -58,13 +59,12 @@ class Units:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _run(self, unit: UnitFile) -> None:
-        """The life of a service: wait for what comes before, run, run again if it asks for it."""
-        for name in unit.names("Unit", "After"):
-            if name in self._settled and name != unit.name:
-                await self._settled[name].wait()
+    async def _run(self, unit: UnitFile, before: set[str]) -> None:
+        """The life of a unit: wait for what comes before; a service runs, and runs again if it asks for it."""
+        for name in before:
+            await self._settled[name].wait()
         try:
-            if self._conditions_hold(unit):
+            if unit.name.endswith(".service") and self._conditions_hold(unit):
                 await self._service(unit)
         except (OSError, ValueError) as error:
             self._log(f"systemd[1]: {unit.name}: {error}")

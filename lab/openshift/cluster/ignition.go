@@ -215,6 +215,9 @@ func (b Bundle) config(service string, certificates []string, payload []File) (I
 	return config, nil
 }
 
+// Data is a resource that is carried along.
+func Data(data []byte) Resource { return Resource{Source: dataURL(data)} }
+
 func dataURL(data []byte) string {
 	return "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString(data)
 }

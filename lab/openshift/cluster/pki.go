@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -88,9 +89,9 @@ func (p Pair) issue(leaf Leaf, now time.Time, public any, key *ecdsa.PrivateKey)
 		IPAddresses:           leaf.IPs,
 		BasicConstraintsValid: true,
 	}
-	private, ok := signer.PrivateKey.(*ecdsa.PrivateKey)
+	private, ok := signer.PrivateKey.(crypto.Signer)
 	if !ok {
-		return Pair{}, fmt.Errorf("the key of signer %q is not an ECDSA key", signer.Leaf.Subject.CommonName)
+		return Pair{}, fmt.Errorf("the key of signer %q cannot sign", signer.Leaf.Subject.CommonName)
 	}
 	return signFor(template, signer.Leaf, public, private, key)
 }
@@ -121,7 +122,7 @@ func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) 
 	return signFor(template, parent, &key.PublicKey, parentKey, key)
 }
 
-func signFor(template, parent *x509.Certificate, public any, parentKey, key *ecdsa.PrivateKey) (Pair, error) {
+func signFor(template, parent *x509.Certificate, public any, parentKey crypto.Signer, key *ecdsa.PrivateKey) (Pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return Pair{}, err

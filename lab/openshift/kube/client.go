@@ -78,14 +78,20 @@ func (n Network) Dial(ctx context.Context, network, address string) (net.Conn, e
 
 // Client speaks to one API server, or to whichever of several answers.
 type Client struct {
-	base string
-	http *http.Client
+	base  string
+	http  *http.Client
+	token string // of a service account; empty: the client is who its certificate says
 }
 
 // NewClient makes a client of https://host:port; the name in the certificate is that of `tls`, or the host.
 func NewClient(base string, config *tls.Config, network Network, timeout time.Duration) *Client {
 	transport := &http.Transport{DialContext: network.Dial, TLSClientConfig: config, MaxIdleConnsPerHost: 1}
 	return &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout}}
+}
+
+// WithToken is the same client as somebody who proves by a token who he is.
+func (c *Client) WithToken(token string) *Client {
+	return &Client{base: c.base, http: c.http, token: token}
 }
 
 // StatusError is an answer other than success.
@@ -106,8 +112,17 @@ func Code(err error) int {
 	return 0
 }
 
+// Merge changes the fields of an object that are said, and no others.
+func (c *Client) Merge(ctx context.Context, path string, fields any) error {
+	return c.send(ctx, http.MethodPatch, path, "application/merge-patch+json", fields, nil)
+}
+
 // Do sends `in` as JSON, unless nil, and reads the answer into `out`, unless nil.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	return c.send(ctx, method, path, "application/json", in, out)
+}
+
+func (c *Client) send(ctx context.Context, method, path, kind string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -122,7 +137,10 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 	}
 	request.Header.Set("Accept", "application/json")
 	if in != nil {
-		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", kind)
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {

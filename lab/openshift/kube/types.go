@@ -15,6 +15,7 @@ type Meta struct {
 	ResourceVersion   string            `json:"resourceVersion,omitempty"`
 	CreationTimestamp string            `json:"creationTimestamp,omitempty"`
 	Labels            map[string]string `json:"labels,omitempty"`
+	Annotations       map[string]string `json:"annotations,omitempty"`
 }
 
 // Condition serves every kind that has conditions.
@@ -120,8 +121,11 @@ const (
 	ClusterOperators = "/apis/config.openshift.io/v1/clusteroperators"
 )
 
-// KubeletSigner is the signer of the certificates that nodes use as clients.
-const KubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+// The signers of the certificates of nodes: those that they use as clients, and as servers.
+const (
+	KubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+	ServingSigner = "kubernetes.io/kubelet-serving"
+)
 
 // Time is how Kubernetes writes a time.
 func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }

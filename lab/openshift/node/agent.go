@@ -38,12 +38,26 @@ const (
 // registers the node and reports that it is alive.
 type agent struct {
 	name    string
-	role    Role
-	bundle  cluster.Bundle
+	access  access
 	network kube.Network
 	root    string
 	now     func() time.Time
 	log     *log.Logger
+
+	taints      []kube.Taint
+	annotations map[string]string
+	// unready is why this node is not ready, which others find out; nil: nothing keeps it.
+	unready func(ctx context.Context, client *kube.Client) string
+	// joined is called once the node is registered, with a client that is the node.
+	joined func(ctx context.Context, client *kube.Client)
+}
+
+// access is how a machine reaches the API, and as whom it asks for its first certificate.
+type access struct {
+	server string // a URL
+	roots  *x509.CertPool
+	pair   *tls.Certificate // of the bootstrapper; nil: it has a token
+	token  string
 }
 
 // Run keeps the node a member until the context ends.
@@ -63,10 +77,7 @@ func (a *agent) member(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := a.client(certificate)
-	if err != nil {
-		return err
-	}
+	client := a.access.client(&certificate, a.network)
 	defer client.Close()
 	registered := false
 	for ctx.Err() == nil {
@@ -87,6 +98,9 @@ func (a *agent) member(ctx context.Context) error {
 		case !registered:
 			registered = true
 			a.log.Printf("node %s is registered", a.name)
+			if a.joined != nil {
+				a.joined(ctx, client)
+			}
 		}
 		if err := a.bury(ctx, client); err != nil {
 			a.log.Printf("pods that are to go stay: %v", err)
@@ -105,22 +119,7 @@ func (a *agent) certificate(ctx context.Context) (tls.Certificate, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return tls.Certificate{}, err
 	}
-	name := "node-bootstrapper"
-	if a.role == ControlPlane {
-		name = "control-plane-bootstrapper"
-	}
-	pair, err := a.bundle.Pair(name)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	bootstrapper, err := pair.TLS()
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	client, err := a.client(bootstrapper)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
+	client := a.access.bootstrapper(a.network)
 	defer client.Close()
 	if err := a.request(ctx, client); err != nil {
 		return tls.Certificate{}, err
@@ -128,31 +127,41 @@ func (a *agent) certificate(ctx context.Context) (tls.Certificate, error) {
 	return a.stored()
 }
 
-// request asks for a certificate, waits until it is there, and keeps it.
+// request asks for the certificate that the node uses as a client, waits until it is there, and keeps it.
 func (a *agent) request(ctx context.Context, client *kube.Client) error {
+	pair, err := a.ask(ctx, client, kube.KubeletSigner, x509.CertificateRequest{})
+	if err != nil {
+		return err
+	}
+	return a.keep(pair)
+}
+
+// ask asks for one of the node's certificates and waits until it is there; the template has its alternative names.
+func (a *agent) ask(ctx context.Context, client *kube.Client, signer string, template x509.CertificateRequest) (cluster.Pair, error) {
 	key, encoded, err := cluster.NewKey()
 	if err != nil {
-		return err
+		return cluster.Pair{}, err
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:" + a.name, Organization: []string{"system:nodes"}},
-	}, key)
+	template.Subject = pkix.Name{CommonName: "system:node:" + a.name, Organization: []string{"system:nodes"}}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &template, key)
 	if err != nil {
-		return err
+		return cluster.Pair{}, err
 	}
+	usages := map[string]string{kube.KubeletSigner: "client auth", kube.ServingSigner: "server auth"}
 	var csr kube.CSR
 	err = client.Do(ctx, http.MethodPost, kube.CSRs, kube.CSR{
 		APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest", Metadata: kube.Meta{GenerateName: "csr-"},
 		Spec: kube.CSRSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: kube.KubeletSigner, Usages: []string{"digital signature", "client auth"},
+			SignerName: signer, Usages: []string{"digital signature", usages[signer]},
 		},
 	}, &csr)
 	if err != nil {
-		return err
+		return cluster.Pair{}, err
 	}
 	name := csr.Metadata.Name
-	a.log.Printf("asked for the node's certificate, CSR %s; waiting for its approval", name)
+	what := map[string]string{kube.KubeletSigner: "the node's certificate", kube.ServingSigner: "the certificate of the kubelet's port"}
+	a.log.Printf("asked for %s, CSR %s; waiting for its approval", what[signer], name)
 	seen := a.now()
 	for ctx.Err() == nil {
 		sleep(ctx, pollEvery)
@@ -160,20 +169,20 @@ func (a *agent) request(ctx context.Context, client *kube.Client) error {
 		err := client.Do(ctx, http.MethodGet, kube.CSRs+"/"+name, nil, &csr)
 		switch {
 		case kube.Code(err) == http.StatusNotFound && a.now().Sub(seen) > forgotten:
-			return fmt.Errorf("CSR %s is not known any more", name)
+			return cluster.Pair{}, fmt.Errorf("CSR %s is not known any more", name)
 		case err != nil:
 			continue // another API server, or the same one later
 		case kube.Is(csr.Status.Conditions, "Denied", "True"):
-			return fmt.Errorf("CSR %s was denied", name)
+			return cluster.Pair{}, fmt.Errorf("CSR %s was denied", name)
 		case kube.Is(csr.Status.Conditions, "Failed", "True"):
-			return fmt.Errorf("CSR %s failed: %s", name, kube.Find(csr.Status.Conditions, "Failed").Message)
+			return cluster.Pair{}, fmt.Errorf("CSR %s failed: %s", name, kube.Find(csr.Status.Conditions, "Failed").Message)
 		case len(csr.Status.Certificate) > 0:
 			a.log.Printf("CSR %s: the certificate is there", name)
-			return a.keep(cluster.Pair{Cert: csr.Status.Certificate, Key: encoded})
+			return cluster.Pair{Cert: csr.Status.Certificate, Key: encoded}, nil
 		}
 		seen = a.now()
 	}
-	return ctx.Err()
+	return cluster.Pair{}, ctx.Err()
 }
 
 // report writes the node's status, and registers the node if the API does not know it. What others write about the
@@ -182,6 +191,12 @@ func (a *agent) report(ctx context.Context, client *kube.Client) error {
 	node, err := a.node()
 	if err != nil {
 		return err
+	}
+	if a.unready != nil {
+		if why := a.unready(ctx, client); why != "" {
+			ready := &node.Status.Conditions[0]
+			ready.Status, ready.Reason, ready.Message = "False", "KubeletNotReady", why
+		}
 	}
 	return remote{client}.Update(ctx, kube.Nodes+"/"+a.name, "status", func(current kube.Object) (kube.Object, error) {
 		if current == nil {
@@ -206,14 +221,11 @@ func (a *agent) node() (kube.Node, error) {
 	if err != nil {
 		return kube.Node{}, err
 	}
-	var taints []kube.Taint
-	if a.role == ControlPlane && !a.bundle.Facts.Schedulable {
-		taints = []kube.Taint{{Key: master, Effect: "NoSchedule"}}
-	}
 	now := kube.Time(a.now())
 	labels := map[string]string{"kubernetes.io/hostname": a.name, "kubernetes.io/os": "linux"}
 	return kube.Node{
-		APIVersion: "v1", Kind: "Node", Metadata: kube.Meta{Name: a.name, Labels: labels}, Spec: kube.NodeSpec{Taints: taints},
+		APIVersion: "v1", Kind: "Node", Spec: kube.NodeSpec{Taints: a.taints},
+		Metadata: kube.Meta{Name: a.name, Labels: labels, Annotations: a.annotations},
 		Status: kube.NodeStatus{
 			Addresses: []kube.NodeAddress{{Type: "InternalIP", Address: address}, {Type: "Hostname", Address: a.name}},
 			Conditions: []kube.Condition{{
@@ -244,13 +256,18 @@ func (a *agent) address() (string, error) {
 	return host, err
 }
 
-func (a *agent) client(certificate tls.Certificate) (*kube.Client, error) {
-	roots, err := a.bundle.Pool("kube-apiserver-lb-signer.crt")
-	if err != nil {
-		return nil, err
+// client is somebody with a certificate.
+func (a access) client(certificate *tls.Certificate, network kube.Network) *kube.Client {
+	config := &tls.Config{RootCAs: a.roots, MinVersion: tls.VersionTLS12}
+	if certificate != nil {
+		config.Certificates = []tls.Certificate{*certificate}
 	}
-	config := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	return kube.NewClient("https://"+net.JoinHostPort(a.bundle.Facts.Internal(), apiPort), config, a.network, requestLimit), nil
+	return kube.NewClient(a.server, config, network, requestLimit)
+}
+
+// bootstrapper is whoever may ask for a node's first certificate.
+func (a access) bootstrapper(network kube.Network) *kube.Client {
+	return a.client(a.pair, network).WithToken(a.token)
 }
 
 func (a *agent) stored() (tls.Certificate, error) {

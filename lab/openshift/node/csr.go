@@ -84,7 +84,7 @@ func (c *certifier) step(ctx context.Context, requests []kube.Object) error {
 	var problems []error
 	for _, object := range requests {
 		csr, err := fromObject[kube.CSR](object)
-		if err == nil && csr.Spec.SignerName == kube.KubeletSigner {
+		if err == nil && (csr.Spec.SignerName == kube.KubeletSigner || csr.Spec.SignerName == kube.ServingSigner) {
 			err = c.settle(ctx, csr)
 		}
 		if err != nil {
@@ -107,7 +107,7 @@ func (c *certifier) settle(ctx context.Context, csr kube.CSR) error {
 	if !kube.Is(conditions, "Approved", "True") || kube.Is(conditions, "Failed", "True") || csr.Status.Certificate != nil {
 		return nil
 	}
-	certificate, err := signNode(c.signer, csr.Spec.Request, c.now())
+	certificate, err := signNode(c.signer, csr.Spec, c.now())
 	if err != nil {
 		csr.Status.Conditions = append(conditions, condition("Failed", "SignerValidationFailure", err.Error(), c.now()))
 	}
@@ -135,6 +135,9 @@ func (c *certifier) update(ctx context.Context, key, part string, csr kube.CSR) 
 
 // approval is why the cluster approves a request by itself; nothing when somebody else has to decide.
 func (c *certifier) approval(csr kube.CSR) (reason, why string) {
+	if csr.Spec.SignerName != kube.KubeletSigner {
+		return "", ""
+	}
 	switch {
 	case c.bootstrap && csr.Spec.Username == cluster.BootstrapperName && slices.Contains(csr.Spec.Groups, cluster.ControlPlaneGroup):
 		return "BootstrapApproved", "a control plane machine during bootstrap"
@@ -144,9 +147,9 @@ func (c *certifier) approval(csr kube.CSR) (reason, why string) {
 	return "", ""
 }
 
-// signNode signs a node's client certificate; it refuses any other subject.
-func signNode(authority cluster.Pair, data []byte, now time.Time) ([]byte, error) {
-	request, err := parseRequest(data)
+// signNode signs a node's certificate; it refuses any other subject.
+func signNode(authority cluster.Pair, told kube.CSRSpec, now time.Time) ([]byte, error) {
+	request, err := parseRequest(told.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +157,9 @@ func signNode(authority cluster.Pair, data []byte, now time.Time) ([]byte, error
 	if !strings.HasPrefix(name, "system:node:") || !slices.Equal(request.Subject.Organization, []string{"system:nodes"}) {
 		return nil, fmt.Errorf("subject %q is not that of a node", request.Subject)
 	}
-	if len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0 {
-		return nil, fmt.Errorf("a node's client certificate has no alternative names")
+	serves := told.SignerName == kube.ServingSigner
+	if names := len(request.DNSNames) + len(request.IPAddresses); serves == (names == 0) || len(request.EmailAddresses)+len(request.URIs) > 0 {
+		return nil, fmt.Errorf("a node's certificate as a client has no alternative names, the one as a server has its own")
 	}
 	if _, ok := request.PublicKey.(*ecdsa.PublicKey); !ok {
 		return nil, fmt.Errorf("only ECDSA keys are supported")
@@ -165,7 +169,10 @@ func signNode(authority cluster.Pair, data []byte, now time.Time) ([]byte, error
 	} else if now.After(signer.Leaf.NotAfter) {
 		return nil, fmt.Errorf("the signer %q expired at %s", signer.Leaf.Subject.CommonName, kube.Time(signer.Leaf.NotAfter))
 	}
-	return authority.Certify(cluster.Leaf{Subject: request.Subject, Validity: nodeCertificate}, now, request.PublicKey)
+	leaf := cluster.Leaf{
+		Subject: request.Subject, Names: request.DNSNames, IPs: request.IPAddresses, Validity: nodeCertificate,
+	}
+	return authority.Certify(leaf, now, request.PublicKey)
 }
 
 func parseRequest(data []byte) (*x509.CertificateRequest, error) {

@@ -1,78 +1,160 @@
 package node
 
 import (
+	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
 const (
 	imageDirectory = "/var/lib/lab-openshift/images"
-	// registry is where the facility's boot server has images: lab/network/stream.py.
+	// registry is where the facility's boot server has images: lab/openshift/real/release.py says how.
 	registry = "http://boot.facility.test/containers/"
 )
 
+// image is a container image on this machine, without the programs that nobody has asked for yet.
+type image struct {
+	name string
+	root string // the directory that a container of it has as its root
+}
+
 // Pull fetches an image before a pod asks for it; it returns the exit code. It is what `podman pull` is on a node, where
 // podman and the kubelet's runtime keep their images in one place.
-func Pull(image string) int {
+func Pull(name string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if _, err := pull(ctx, os.Getenv("LAB_ROOT"), image); err != nil {
+	it, err := pull(ctx, os.Getenv("LAB_ROOT"), name)
+	if err == nil {
+		_, err = it.program(ctx, "")
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		return 125
 	}
 	return 0
 }
 
-// pull is the program of an image, fetched once, whoever asks for it at the same time.
-func pull(ctx context.Context, root, name string) (string, error) {
-	program := filepath.Join(root, imageDirectory, url.PathEscape(name))
-	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
-		return "", err
+// pull has the image's files on this machine.
+func pull(ctx context.Context, root, name string) (image, error) {
+	it := image{name: name, root: filepath.Join(root, imageDirectory, url.PathEscape(name))}
+	return it, it.once(ctx, ".complete", func(target string) error {
+		archive, err := fetch(ctx, name+"/files.tar")
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has nothing but programs
+		case err != nil:
+			return err
+		default:
+			err = errors.Join(unpack(archive, it.root), archive.Close())
+		}
+		return errors.Join(err, os.WriteFile(target, nil, 0o600))
+	})
+}
+
+// program is the path, within the image, of one of its programs; without a name that of its entry point.
+func (i image) program(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		text, err := fetch(ctx, i.name+"/entrypoint")
+		if err != nil {
+			return "", err
+		}
+		defer text.Close()
+		data, err := io.ReadAll(io.LimitReader(text, 1<<10))
+		if err != nil {
+			return "", err
+		}
+		name = strings.TrimSpace(string(data))
 	}
-	lock, err := os.OpenFile(program+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	path := "usr/bin/" + filepath.Base(name)
+	return "/" + path, i.once(ctx, path, func(target string) error {
+		program, err := fetch(ctx, i.name+"/bin/"+filepath.Base(name))
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(target, program, 0o755), program.Close())
+	})
+}
+
+// once makes a file of the image by `make`, which is given another path to write to, unless it is there. Whoever else
+// asks at the same time waits.
+func (i image) once(ctx context.Context, path string, make func(target string) error) error {
+	target := filepath.Join(i.root, path)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(i.root+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer lock.Close() // and with it the lock
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", err
+		return err
 	}
-	if _, err := os.Stat(program); err == nil {
-		return program, nil
+	if _, err := os.Stat(target); err == nil || ctx.Err() != nil {
+		return ctx.Err()
 	}
-	if err := download(ctx, name, program+".new"); err != nil {
-		return "", fmt.Errorf("pulling %s: %w", name, err)
+	if err := make(target + ".new"); err != nil {
+		return fmt.Errorf("pulling %s: %w", i.name, err)
 	}
-	return program, os.Rename(program+".new", program)
+	return os.Rename(target+".new", target)
 }
 
-func download(ctx context.Context, name, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, registry+name, nil)
+// fetch is a file of the registry; fs.ErrNotExist where there is none.
+func fetch(ctx context.Context, path string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, registry+path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", request.URL, answer.Status)
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
+	answer.Body.Close()
+	if answer.StatusCode == http.StatusNotFound {
+		return nil, fmt.Errorf("%s: %w", request.URL, fs.ErrNotExist)
+	}
+	return nil, fmt.Errorf("%s: %s", request.URL, answer.Status)
+}
+
+func unpack(archive io.Reader, root string) error {
+	for reader := tar.NewReader(archive); ; {
+		entry, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !filepath.IsLocal(entry.Name) {
+			return fmt.Errorf("files.tar: %q leaves the image", entry.Name)
+		}
+		path := filepath.Join(root, entry.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := write(path, reader, entry.FileInfo().Mode().Perm()); err != nil {
+			return err
+		}
+	}
+}
+
+func write(path string, data io.Reader, mode fs.FileMode) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(file, answer.Body); err != nil {
-		_ = file.Close() // the first error counts
-		return err
-	}
-	return file.Close()
+	_, err = io.Copy(file, data)
+	return errors.Join(err, file.Close())
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"time"
@@ -27,32 +26,38 @@ const (
 )
 
 // native is a kube-apiserver that the lab's service runs for this machine, outside of it: emulated processors are too
-// slow for a program of that size. The machine hands over what it needs, forwards its own port there, and so decides
-// from when on and until when it is reached. TLS and all that is said over it ends at the kube-apiserver.
+// slow for a program of that size. The machine tells who it is, forwards its own port there, and so decides from when on
+// and until when it is reached. TLS and all that is said over it ends at the kube-apiserver.
 type native struct {
-	place       cluster.Native
-	network     kube.Network
-	hello       hello
-	certificate *minter // what the API server shows
-	own         *minter // what our loops show it
-	client      *tls.Config
-	controller  *controller
-	log         *log.Logger
+	place   cluster.Native
+	network kube.Network
+	log     *log.Logger
+	// hello is what the service is told first.
+	hello func() (any, error)
+	// prove answers the service's question who this is; nil for a machine that has told all it knows.
+	prove func(nonce []byte) (any, error)
+	// news is told every second; that it is told shows that this machine lives.
+	news func() (any, error)
+	// during runs beside an API server that is ready, until its context ends; nil: nothing does.
+	during func(ctx context.Context, address string)
 }
 
-// hello is what the service is told first: all that an API server of this cluster needs, as PEM.
-type hello struct {
+// keyPair is a certificate and its key, PEM.
+type keyPair struct {
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+}
+
+// standInHello is what a machine of the stand-in for openshift-install tells: all that an API server of its cluster
+// needs, as PEM.
+type standInHello struct {
 	Clients     string  `json:"clients"`        // whose certificates are accepted
 	Tokens      string  `json:"serviceAccount"` // the key of service accounts; knowing it is what makes one part of this cluster
 	Controller  keyPair `json:"controller"`     // as whom the service may ask the API
 	Certificate keyPair `json:"certificate"`
 }
 
-type keyPair struct {
-	Certificate string `json:"certificate"`
-	Key         string `json:"key"`
-}
-
+// newNative is the API server of a machine of the stand-in, with the loops of its cluster beside it.
 func newNative(role Role, bundle cluster.Bundle, network kube.Network, logger *log.Logger) (*native, error) {
 	certificate, err := serving(role, bundle)
 	if err != nil {
@@ -75,11 +80,37 @@ func newNative(role Role, bundle cluster.Bundle, network kube.Network, logger *l
 		return nil, err
 	}
 	loops.mark = true
+	last := map[string]keyPair{}
 	return &native{
-		place: *bundle.Facts.Kubernetes, network: network, certificate: certificate, own: own, client: client,
-		controller: loops, log: logger,
-		hello: hello{
-			Clients: string(bundle.Files["client-ca-bundle.crt"]), Tokens: string(bundle.Files[cluster.ServiceAccountKey]),
+		place: *bundle.Facts.Kubernetes, network: network, log: logger,
+		hello: func() (any, error) {
+			told := standInHello{
+				Clients: string(bundle.Files["client-ca-bundle.crt"]), Tokens: string(bundle.Files[cluster.ServiceAccountKey]),
+			}
+			if told.Certificate, err = encoded(certificate); err != nil {
+				return nil, err
+			}
+			told.Controller, err = encoded(own)
+			return told, err
+		},
+		news: func() (any, error) {
+			told := map[string]keyPair{}
+			for name, from := range map[string]*minter{"certificate": certificate, "controller": own} {
+				current, err := encoded(from)
+				if err != nil {
+					return nil, err
+				}
+				if current != last[name] {
+					told[name], last[name] = current, current
+				}
+			}
+			return told, nil
+		},
+		during: func(ctx context.Context, address string) {
+			client := kube.NewClient("https://"+address, client, network, requestLimit)
+			defer client.Close()
+			loops.use(remote{client})
+			loops.Run(ctx)
 		},
 	}, nil
 }
@@ -124,29 +155,30 @@ func (n *native) session(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
 	defer listener.Close()
-	go n.forward(ctx, listener, address)
+	go relayFrom(ctx, listener, func(ctx context.Context) (net.Conn, error) {
+		return n.network.Dial(ctx, "tcp", address)
+	}, func(err error) { n.log.Printf("accepting connections: %v", err) })
 	go func() {
 		_, err := lines.ReadString('\n') // it says nothing more until it ends
 		cancel(fmt.Errorf("the lab's service has ended it: %w", err))
 	}()
-	client := kube.NewClient("https://"+address, n.client, n.network, requestLimit)
-	defer client.Close()
-	n.controller.use(remote{client})
-	controlled := make(chan struct{})
+	over := make(chan struct{})
 	go func() {
-		n.controller.Run(ctx)
-		close(controlled)
+		if n.during != nil {
+			n.during(ctx, address)
+		}
+		close(over)
 	}()
 	err = n.pulse(ctx, service)
 	cancel(err)
-	<-controlled
+	<-over
 	return context.Cause(ctx)
 }
 
 func (n *native) connect(ctx context.Context) (net.Conn, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(n.place.Authority)) {
-		return nil, fmt.Errorf("cluster.json: kubernetes.authority is no certificate")
+		return nil, fmt.Errorf("the authority of the lab's service is no certificate")
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
@@ -162,51 +194,53 @@ func (n *native) connect(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// start hands over what the API server needs, and waits until it is ready; the answer is where it is.
+// start tells who this machine is, and waits until its API server is ready; the answer is where it is.
 func (n *native) start(service net.Conn, lines *bufio.Reader) (string, error) {
-	told := n.hello
-	var err error
-	if told.Certificate, err = encoded(n.certificate); err != nil {
-		return "", err
-	}
-	if told.Controller, err = encoded(n.own); err != nil {
-		return "", err
-	}
 	_ = service.SetDeadline(time.Now().Add(startLimit)) // a connection that is closed fails below
-	if err := json.NewEncoder(service).Encode(told); err != nil {
+	told, err := n.hello()
+	if err == nil {
+		err = json.NewEncoder(service).Encode(told)
+	}
+	if err != nil {
 		return "", err
 	}
-	line, err := lines.ReadBytes('\n')
-	if err != nil {
-		return "", fmt.Errorf("waiting for the API server: %w", err)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return "", fmt.Errorf("waiting for the API server: %w", err)
+		}
+		var answer struct {
+			Address   string `json:"address"`
+			Error     string `json:"error"`
+			Challenge []byte `json:"challenge"`
+		}
+		if err := json.Unmarshal(line, &answer); err != nil {
+			return "", fmt.Errorf("the lab's service: %w", err)
+		}
+		switch {
+		case answer.Error != "":
+			return "", fmt.Errorf("the lab's service cannot start it: %s", answer.Error)
+		case answer.Address != "":
+			return answer.Address, service.SetDeadline(time.Time{})
+		case answer.Challenge != nil && n.prove != nil:
+			if told, err = n.prove(answer.Challenge); err == nil {
+				err = json.NewEncoder(service).Encode(told)
+			}
+			if err != nil {
+				return "", err
+			}
+		default:
+			return "", fmt.Errorf("the lab's service says what is not understood: %s", line)
+		}
 	}
-	var answer struct {
-		Address string `json:"address"`
-		Error   string `json:"error"`
-	}
-	if err := json.Unmarshal(line, &answer); err != nil {
-		return "", fmt.Errorf("the lab's service: %w", err)
-	}
-	if answer.Error != "" || answer.Address == "" {
-		return "", fmt.Errorf("the lab's service cannot start it: %s", answer.Error)
-	}
-	return answer.Address, service.SetDeadline(time.Time{})
 }
 
-// pulse tells the service that this machine lives, and of certificates that replace older ones.
+// pulse tells the service that this machine lives, and what is new.
 func (n *native) pulse(ctx context.Context, service net.Conn) error {
-	pairs := map[string]*minter{"certificate": n.certificate, "controller": n.own}
-	last := map[string]keyPair{}
 	for ctx.Err() == nil {
-		told := map[string]keyPair{}
-		for name, from := range pairs {
-			current, err := encoded(from)
-			if err != nil {
-				return err
-			}
-			if current != last[name] {
-				told[name], last[name] = current, current
-			}
+		told, err := n.news()
+		if err != nil {
+			return err
 		}
 		_ = service.SetWriteDeadline(time.Now().Add(dialLimit)) // a connection that is closed fails below
 		if err := json.NewEncoder(service).Encode(told); err != nil {
@@ -220,40 +254,4 @@ func (n *native) pulse(ctx context.Context, service net.Conn) error {
 func encoded(from *minter) (keyPair, error) {
 	pair, err := from.pair()
 	return keyPair{Certificate: string(pair.Cert), Key: string(pair.Key)}, err
-}
-
-// forward carries connections to the API server until the context ends.
-func (n *native) forward(ctx context.Context, listener net.Listener, address string) {
-	for {
-		connection, err := listener.Accept()
-		if err != nil {
-			if ctx.Err() == nil {
-				n.log.Printf("accepting connections: %v", err)
-				sleep(ctx, retryEvery)
-				continue
-			}
-			return
-		}
-		go n.carry(ctx, connection.(*net.TCPConn), address)
-	}
-}
-
-func (n *native) carry(ctx context.Context, near *net.TCPConn, address string) {
-	defer near.Close()
-	other, err := n.network.Dial(ctx, "tcp", address)
-	if err != nil {
-		return // whoever called sees the connection closed
-	}
-	far := other.(*net.TCPConn)
-	defer far.Close()
-	stop := context.AfterFunc(ctx, func() {
-		near.Close()
-		far.Close()
-	})
-	defer stop()
-	go func() {
-		_, _ = io.Copy(far, near) // either side may break off
-		_ = far.CloseWrite()
-	}()
-	_, _ = io.Copy(near, far)
 }

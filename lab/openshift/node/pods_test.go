@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	image   = "registry.test/shout:v1"
-	program = "#!/bin/sh\ntrap 'echo bye $WHO; exit 0' TERM\necho hello $WHO $*\ncat \"$CONFIG\"\nwhile :; do sleep 0.05; done\n"
+	shoutImage = "registry.test/shout:v1"
+	program    = "#!/bin/sh\ntrap 'echo bye $WHO; exit 0' TERM\necho hello $WHO $*\ncat \"$CONFIG\"\nwhile :; do sleep 0.05; done\n"
 )
 
 // told collects what is logged.
@@ -47,10 +47,10 @@ func manifestOf(who, more string) string {
 	return fmt.Sprintf(`{"kind": "Pod", "spec": {"hostNetwork": true, "containers": [{"name": "shout", "image": %q,
 		"args": ["a"], "env": [{"name": "WHO", "value": %q}, {"name": "CONFIG", "value": "%s"}],
 		"volumeMounts": [{"name": "config", "mountPath": "/etc/inside"}]}],
-		"volumes": [{"name": "config", "hostPath": {"path": "%s"}}]}}`, image, who, more, more)
+		"volumes": [{"name": "config", "hostPath": {"path": "%s"}}]}}`, shoutImage, who, more, more)
 }
 
-func write(t *testing.T, path, text string, mode os.FileMode) {
+func put(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -66,9 +66,9 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 func TestStaticPodsFollowTheirManifests(t *testing.T) {
 	root := t.TempDir()
 	manifests := filepath.Join(root, manifestDirectory)
-	write(t, filepath.Join(root, imageDirectory, url.PathEscape(image)), program, 0o755)
+	put(t, filepath.Join(root, imageDirectory, url.PathEscape(shoutImage)), program, 0o755)
 	config := filepath.Join(root, "etc/metal-ipi/config")
-	write(t, config, "the config\n", 0o644)
+	put(t, config, "the config\n", 0o644)
 	var heard told
 	static := &pods{root: root, log: log.New(&heard, "", 0)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -76,23 +76,23 @@ func TestStaticPodsFollowTheirManifests(t *testing.T) {
 	group.Add(1)
 	go func() { defer group.Done(); static.Run(ctx) }()
 
-	write(t, filepath.Join(manifests, "shout.json"), manifestOf("one", config), 0o600)
+	put(t, filepath.Join(manifests, "shout.json"), manifestOf("one", config), 0o600)
 	heard.await(t, "shout: hello one a")
 	heard.await(t, "shout: the config")
 	if source, err := os.Readlink(filepath.Join(root, "etc/inside")); err != nil || source != config {
 		t.Fatalf("the volume is not there: %q, %v", source, err)
 	}
-	write(t, filepath.Join(manifests, "shout.json"), manifestOf("two", config), 0o600)
+	put(t, filepath.Join(manifests, "shout.json"), manifestOf("two", config), 0o600)
 	heard.await(t, "shout: bye one")
 	heard.await(t, "shout: hello two a")
-	write(t, filepath.Join(manifests, ".hidden.json"), "not a manifest", 0o600)
-	write(t, filepath.Join(manifests, "wrong.json"), `{"kind": "Deployment"}`, 0o600)
+	put(t, filepath.Join(manifests, ".hidden.json"), "not a manifest", 0o600)
+	put(t, filepath.Join(manifests, "wrong.json"), `{"kind": "Deployment"}`, 0o600)
 	heard.await(t, "static pod wrong.json: the lab's kubelet runs pods of one container")
 	if err := os.Remove(filepath.Join(manifests, "shout.json")); err != nil {
 		t.Fatal(err)
 	}
 	heard.await(t, "shout: bye two")
-	write(t, filepath.Join(manifests, "shout.json"), manifestOf("three", config), 0o600)
+	put(t, filepath.Join(manifests, "shout.json"), manifestOf("three", config), 0o600)
 	heard.await(t, "shout: hello three a")
 	cancel()
 	group.Wait()
@@ -104,10 +104,10 @@ func TestStaticPodsFollowTheirManifests(t *testing.T) {
 
 func TestAPodThatEndsIsStartedAgain(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, imageDirectory, url.PathEscape(image)), "#!/bin/sh\necho once more\nexit 3\n", 0o755)
+	put(t, filepath.Join(root, imageDirectory, url.PathEscape(shoutImage)), "#!/bin/sh\necho once more\nexit 3\n", 0o755)
 	config := filepath.Join(root, "config")
-	write(t, config, "", 0o644)
-	write(t, filepath.Join(root, manifestDirectory, "shout.json"), manifestOf("one", config), 0o600)
+	put(t, config, "", 0o644)
+	put(t, filepath.Join(root, manifestDirectory, "shout.json"), manifestOf("one", config), 0o600)
 	var heard told
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup

@@ -68,7 +68,14 @@ func run(ctx context.Context, role Role, logger *log.Logger) error {
 		return err
 	}
 	logger.Printf("%s %s of cluster %s, release %s (lab stand-in)", role, name, bundle.Facts.Domain(), bundle.Facts.Release)
-	member := &agent{name: name, role: role, bundle: bundle, network: network, root: root, now: time.Now, log: logger}
+	way, err := standInAccess(role, bundle)
+	if err != nil {
+		return err
+	}
+	member := &agent{name: name, access: way, network: network, root: root, now: time.Now, log: logger}
+	if role != Worker && !bundle.Facts.Schedulable {
+		member.taints = []kube.Taint{{Key: master, Effect: "NoSchedule"}}
+	}
 	switch role {
 	case Worker:
 		member.Run(ctx)
@@ -82,6 +89,25 @@ func run(ctx context.Context, role Role, logger *log.Logger) error {
 	}
 	all := &services{role: role, bundle: bundle, network: network, api: api, log: logger}
 	return all.run(ctx, member)
+}
+
+// standInAccess is how the machines of the stand-in for openshift-install reach the API.
+func standInAccess(role Role, bundle cluster.Bundle) (access, error) {
+	roots, err := bundle.Pool("kube-apiserver-lb-signer.crt")
+	if err != nil {
+		return access{}, err
+	}
+	name := "control-plane-bootstrapper"
+	if role == Worker {
+		name = "node-bootstrapper"
+	}
+	pair, err := bundle.Pair(name)
+	if err != nil {
+		return access{}, err
+	}
+	certificate, err := pair.TLS()
+	server := "https://" + net.JoinHostPort(bundle.Facts.Internal(), apiPort)
+	return access{server: server, roots: roots, pair: &certificate}, err
 }
 
 // apiServer keeps the API served on this machine's port, and the cluster's objects true, until the context ends. An
@@ -163,7 +189,7 @@ func (s *services) run(ctx context.Context, member *agent) error {
 		return err
 	}
 	machine := &tls.Config{GetCertificate: pair.server, MinVersion: tls.VersionTLS12}
-	static := &pods{root: member.root, log: s.log}
+	static := &pods{root: member.root, address: s.network.Source, log: s.log}
 	tasks := []func(context.Context) error{
 		s.api.Run,
 		func(ctx context.Context) error { return serve(ctx, s.network, machinePort, configs, machine, s.log) },

@@ -17,6 +17,7 @@ from lab import facts
 from lab.facts import Rack
 from lab.network import plan
 from tests.lab.bmc.harness import World, world
+from tests.lab.openshift import kinds
 
 ROOT = Path(__file__).resolve().parents[3]
 Tool = Callable[..., str]
@@ -33,7 +34,7 @@ def tool(lab: World) -> Generator[Tool, None, None]:
     """ipmitool, with the server's credentials."""
     if shutil.which("ipmitool") is None:
         pytest.skip("ipmitool is not installed (package ipmitool)")
-    known = facts.ensure(lab.layout, "simulated", Path("unused"), rack=1)
+    known = facts.ensure(lab.layout, "simulated", kinds.of(Path("unused")), rack=1)
     rack = Rack(servers=lab.servers, gateway=plan.GATEWAY, prefix=24, nameserver=plan.DNS)
     replace(known, rack=rack).save(lab.layout)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:

@@ -15,6 +15,7 @@ from lab.errors import LabError
 from lab.layout import Layout
 from lab.machines import libvirt_dhcp
 from lab.network import certificates, inventory, plan
+from tests.lab.openshift import kinds
 from tests.provider.fake_virsh import FakeVirsh
 
 
@@ -26,8 +27,8 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_a_rack_is_the_same_after_a_restart(layout: Layout, tmp_path: Path) -> None:
-    first = facts.ensure(layout, "simulated", tmp_path, rack=5)
-    assert facts.ensure(layout, "simulated", tmp_path, rack=5) == first == facts.load(layout)
+    first = facts.ensure(layout, "simulated", kinds.of(tmp_path), rack=5)
+    assert facts.ensure(layout, "simulated", kinds.of(tmp_path), rack=5) == first == facts.load(layout)
     assert first.rack is not None
     assert (first.api, first.bgp) == (None, None)
     assert [each.bmc.address for each in first.rack.servers] == [f"https://192.0.2.{65 + n}" for n in range(5)]
@@ -38,8 +39,8 @@ def test_a_rack_is_the_same_after_a_restart(layout: Layout, tmp_path: Path) -> N
 
 
 def test_a_rack_that_is_emulated_has_room_for_a_virtual_machine(layout: Layout, tmp_path: Path) -> None:
-    first = facts.ensure(layout, "libvirt", tmp_path, rack=identity.LARGEST)
-    assert facts.ensure(layout, "libvirt", tmp_path, rack=identity.LARGEST) == first == facts.load(layout)
+    first = facts.ensure(layout, "libvirt", kinds.of(tmp_path), rack=identity.LARGEST)
+    assert facts.ensure(layout, "libvirt", kinds.of(tmp_path), rack=identity.LARGEST) == first == facts.load(layout)
     assert first.rack is not None and first.rack.guest is not None
     guest, servers = first.rack.guest, first.rack.servers
     assert (guest.uri, guest.bridge) == ("qemu+tcp://127.0.0.1/system", "facility0")
@@ -53,14 +54,14 @@ def test_a_rack_that_is_emulated_has_room_for_a_virtual_machine(layout: Layout, 
 
 
 def test_simulated_machines_have_no_libvirt(layout: Layout, tmp_path: Path) -> None:
-    rack = facts.ensure(layout, "simulated", tmp_path, rack=1).rack
+    rack = facts.ensure(layout, "simulated", kinds.of(tmp_path), rack=1).rack
     assert rack is not None and rack.guest is None and list(inventory.guests(rack)) == []
 
 
 def test_virtual_machines_that_are_left_are_told(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rack = facts.ensure(layout, "libvirt", tmp_path, rack=1).rack
+    rack = facts.ensure(layout, "libvirt", kinds.of(tmp_path), rack=1).rack
     assert rack is not None
     virsh = FakeVirsh(tmp_path / "bin")
     monkeypatch.setenv("PATH", str(virsh.directory), prepend=":")
@@ -98,8 +99,8 @@ def test_bmcs_come_in_the_place_of_the_api_and_its_router(layout: Layout) -> Non
 
 
 def test_a_lab_with_another_rack_is_not_started(layout: Layout, tmp_path: Path) -> None:
-    facts.ensure(layout, "simulated", tmp_path, rack=2)
+    facts.ensure(layout, "simulated", kinds.of(tmp_path), rack=2)
     for rack, there in ((0, "the Metal API"), (3, "a rack of 3 servers")):
-        wanted = control.Wanted(layout=layout, machines="simulated", rack=rack, installer=lambda: tmp_path)
+        wanted = control.Wanted(layout=layout, machines="simulated", rack=rack, openshift=lambda: kinds.of(tmp_path))
         with pytest.raises(LabError, match=f"has a rack of 2 servers, not {there}"):
             control.up(wanted, print)

@@ -12,6 +12,7 @@ from lab import control, facts, golang, setup
 from lab.errors import LabError, SetupFailed
 from lab.kubernetes import build, crds, programs
 from lab.layout import Layout
+from tests.lab.openshift import kinds
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_all_of_it_is_found(complete: Path) -> None:
         apiserver=complete / "kube-apiserver",
         etcd=complete / "etcd",
         version=build.pinned(),
-        definitions=(complete / "metallb-crds", complete / "openshift-crds"),
+        definitions={name: complete / name for name in ("metallb-crds", "openshift-crds")},
     )
 
 
@@ -64,7 +65,7 @@ def test_the_installer_is_told_where_api_servers_run(complete: Path) -> None:
     layout = Layout.of(complete / "lab")
     layout.make()
     layout.ca.write_text("a certificate")
-    known = facts.ensure(layout, "simulated", Path("/none"))
+    known = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     assert known.kubernetes is not None and facts.require(layout) == known
     assert f"kube-apiserver {build.pinned()} and etcd" in control.prepare_kubernetes(layout, known)
     assert json.loads(layout.api_servers.read_text()) == {
@@ -80,10 +81,10 @@ def test_a_lab_that_loses_it_says_so_but_does_not_lose_clusters(
     layout = Layout.of(complete / "lab")
     layout.make()
     layout.ca.write_text("a certificate")
-    known = facts.ensure(layout, "simulated", Path("/none"))
+    known = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     control.prepare_kubernetes(layout, known)
     monkeypatch.setattr(golang, "present", lambda: None)
-    without = facts.ensure(layout, "simulated", Path("/none"))
+    without = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     assert without == replace(known, kubernetes=None)
     assert "the real one cannot run: there is no Go" in control.prepare_kubernetes(layout, without)
     assert not layout.api_servers.exists()
@@ -96,7 +97,7 @@ def test_a_lab_may_do_without_it(complete: Path) -> None:
     layout = Layout.of(complete / "lab")
     layout.make()
     layout.ca.write_text("a certificate")
-    known = facts.ensure(layout, "simulated", Path("/none"), real_kubernetes=False)
+    known = facts.ensure(layout, "simulated", kinds.of(Path("/none")), real_kubernetes=False)
     assert known.kubernetes is None
     assert "says lab.kubernetes: small" in control.prepare_kubernetes(layout, known, asked_for=False)
     layout.kubernetes.mkdir()

@@ -16,10 +16,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from lab import facts
 from lab.kubernetes import __main__ as service
+from lab.kubernetes import crds
 from lab.kubernetes.access import Access, send
 from lab.kubernetes.etcd import Etcd
 from lab.layout import Layout
 from tests.lab.kubernetes.support import Identities, ready_to_run
+from tests.lab.openshift import kinds
 
 ADDRESS = "127.0.0.1"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -100,9 +102,11 @@ async def running(tmp_path: Path) -> AsyncGenerator[Connect]:
     ready_to_run()
     layout = Layout.of(tmp_path / "lab")
     layout.make()
-    known = facts.ensure(layout, "simulated", Path("/none")).kubernetes
+    known = facts.ensure(layout, "simulated", kinds.of(Path("/none"))).kubernetes
     assert known is not None
-    served = service.Service(layout, ADDRESS, replace(known, definitions=known.definitions[:1]))
+    name = crds.METALLB.name
+    few = replace(known, definitions={name: known.definitions[name]})
+    served = service.Service(layout, ADDRESS, few, operators="/nonexistent")
     server = await asyncio.start_server(served.connected, ADDRESS, 0, limit=1 << 20)
     port = server.sockets[0].getsockname()[1]
     machines: list[Machine] = []

@@ -20,6 +20,7 @@ from lab.machines.boot_world import Answer, BootWorld
 from lab.machines.libvirt import LibvirtBackend
 from lab.network import certificates, link, plan
 from lab.node_image import ensure
+from lab.openshift import base_config
 
 PATIENCE = 240.0
 OBSERVE = """
@@ -65,7 +66,7 @@ async def main(state: Path) -> dict[str, Any]:
     certificates.ensure(layout)
     link.set_up()
     image = ensure()
-    stream = image.publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL)
+    stream = image.publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL, base_config.render(None))
     user, host = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     machines = [boot_bench.machine(number, 768) for number in range(3)]
     good, damaged, wrong = machines

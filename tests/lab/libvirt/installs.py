@@ -24,6 +24,7 @@ from lab.machines.boot_world import Answer, BootWorld
 from lab.machines.libvirt import LibvirtBackend
 from lab.network import certificates, link, plan
 from lab.node_image import ensure
+from lab.openshift import base_config
 
 PATIENCE = 420.0
 KINDS = ("bios", "uefi")
@@ -217,7 +218,7 @@ async def main(state: Path, kinds: list[str]) -> dict[str, Any]:
     layout.make()
     certificates.ensure(layout)
     link.set_up()
-    stream = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL)
+    stream = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL, base_config.render(None))
     installs = Installs(layout, stream, kinds or list(KINDS))
     try:
         await installs.world.open()

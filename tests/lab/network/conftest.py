@@ -15,6 +15,7 @@ import pytest
 from lab import control, facts
 from lab.layout import Layout
 from lab.supervision import Supervisor
+from tests.lab.openshift import kinds
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -29,7 +30,7 @@ class Lab:
         self,
         services: Sequence[str] = ("dns", "boot"),
         machines: str = "simulated",
-        installer: Path = Path("/nonexistent"),
+        openshift: Path = Path("/nonexistent"),
         *,
         real_kubernetes: bool = True,
     ) -> list[str]:
@@ -39,7 +40,7 @@ class Lab:
             layout=self.layout,
             machines=machines,
             services=tuple(services),
-            installer=lambda: installer,
+            openshift=lambda: kinds.of(openshift),
             real_kubernetes=real_kubernetes,
         )
         control.up(wanted, said.append)

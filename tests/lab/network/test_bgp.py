@@ -112,7 +112,7 @@ class Facility:
 @pytest.fixture(scope="module")
 def facility(tmp_path_factory: pytest.TempPathFactory) -> Generator[Facility, None, None]:
     for lab in made(tmp_path_factory.mktemp("bgp") / "lab"):
-        lab.up(("dns", "boot", "metal-api"), installer=Path("/bin/true"))
+        lab.up(("dns", "boot", "metal-api"), openshift=Path("/bin/true"))
         it = Facility(lab)
         it.call("POST", f"{it.project}/bgp-configs", {"deployment_type": "local", "asn": 65000, "md5": PASSWORD})
         yield it

@@ -18,6 +18,7 @@ from lab.layout import Layout
 from lab.network import bird, bird_control, routes
 from lab.network.bgp import Peer, RouterError, Routes, Seen, Static
 from lab.network.bird_control import Route
+from tests.lab.openshift import kinds
 
 ONE = "0a000000-0000-4000-8000-000000000001"
 TWO = "0a000000-0000-4000-8000-000000000002"
@@ -171,10 +172,10 @@ def test_no_router_is_an_error_that_names_its_place(tmp_path: Path) -> None:
 def test_a_system_without_bird_has_a_lab_without_a_router(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     layout = Layout.of(tmp_path / "lab")
     layout.make()
-    with_router = facts.ensure(layout, "simulated", Path("/none"))
+    with_router = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     assert (with_router.bgp is None) is (bird.program() is None)
     monkeypatch.setattr(bird, "program", lambda: None)
-    without = facts.ensure(layout, "simulated", Path("/none"))
+    without = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     assert without.bgp is None
     assert facts.require(layout) == without
     assert without.api == with_router.api
@@ -192,7 +193,7 @@ def test_the_router_comes_with_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path
         "metal-api",
     ]
     assert [each.name for each in services.select(layout, "simulated", ["dns", "boot"])] == ["dns", "boot"]
-    known = facts.ensure(layout, "simulated", Path("/none")).bgp
+    known = facts.ensure(layout, "simulated", kinds.of(Path("/none"))).bgp
     assert known is not None
     assert (known.asn, known.peers, known.elastic) == (65530, ["169.254.255.1", "169.254.255.2"], "192.0.2.128/26")
     assert known.md5 is bird.signatures_work()

@@ -189,9 +189,10 @@ def test_an_interrupted_start_is_taken_over(lab: Lab) -> None:
     lab.layout.make()
     code = (
         "import os, sys\nfrom pathlib import Path\nfrom lab import control\nfrom lab.layout import Layout\n"
+        "from tests.lab.openshift import kinds\n"
         "control._await = lambda *_: os._exit(9)\n"
         "control.up(control.Wanted(layout=Layout.of(sys.argv[1]), machines='simulated', services=('dns', 'boot'),"
-        " installer=lambda: Path('/nonexistent')), print)\n"
+        " openshift=lambda: kinds.of(Path('/nonexistent'))), print)\n"
     )
     died = subprocess.run(
         [sys.executable, "-c", code, str(lab.layout.state)], cwd=ROOT, check=False, capture_output=True

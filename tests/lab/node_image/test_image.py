@@ -15,6 +15,7 @@ from lab.node_image.tree import Tree
 from tests.lab.node_image.newc import read
 
 BASE = "http://boot.facility.test"
+CONFIG = '{"ignition": {"version": "3.2.0"}}'
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_the_description_survives_the_cache(image: NodeImage) -> None:
 
 
 def test_the_stream_names_what_is_served_with_its_hash(image: NodeImage, tmp_path: Path) -> None:
-    document = cast("dict[str, Any]", image.publish(tmp_path / "boot", b"PEM", f"{BASE}/"))
+    document = cast("dict[str, Any]", image.publish(tmp_path / "boot", b"PEM", f"{BASE}/", CONFIG))
     metal = document["architectures"]["x86_64"]["artifacts"]["metal"]
     assert metal["release"] == "12.0.1-0"
     assert set(metal["formats"]["pxe"]) == {"kernel", "initramfs", "rootfs"}
@@ -51,25 +52,26 @@ def test_the_stream_names_what_is_served_with_its_hash(image: NodeImage, tmp_pat
 
 
 def test_the_served_initramfs_has_the_lab_s_ca_and_all_else(image: NodeImage, tmp_path: Path) -> None:
-    image.publish(tmp_path / "boot", b"PEM", BASE)
+    image.publish(tmp_path / "boot", b"PEM", BASE, CONFIG)
     (served,) = (tmp_path / "boot").rglob("*initramfs*")
     entries = read(served.read_bytes())
     assert entries["etc/lab-ca.pem"][4] == b"PEM"
+    assert entries["usr/lib/ignition/base.d/50-lab.ign"][4] == CONFIG.encode()
     assert entries["init"][4] == b"#!/bin/busybox sh\n"
 
 
 def test_damage_to_a_served_file_does_not_reach_the_cache(image: NodeImage, tmp_path: Path) -> None:
-    image.publish(tmp_path / "boot", b"PEM", BASE)
+    image.publish(tmp_path / "boot", b"PEM", BASE, CONFIG)
     (served,) = (tmp_path / "boot").rglob("*rootfs*")
     with served.open("r+b") as file:
         file.write(b"!!!")
     assert image.rootfs.read_bytes() == b"tar"
-    image.publish(tmp_path / "boot", b"PEM", BASE)
+    image.publish(tmp_path / "boot", b"PEM", BASE, CONFIG)
     assert served.read_bytes() == b"tar"
 
 
 def test_the_served_disk_has_the_lab_s_ca_between_its_halves(image: NodeImage, tmp_path: Path) -> None:
-    image.publish(tmp_path / "boot", b"PEM", BASE)
+    image.publish(tmp_path / "boot", b"PEM", BASE, CONFIG)
     (served,) = (tmp_path / "boot").rglob("*.raw.zst")
     frame = served.read_bytes().removeprefix(disk.HEAD.encode()).removesuffix(disk.TAIL.encode())
     # A zstd frame: magic number, descriptor (one segment, its size in 4 bytes), size, and one raw last block.
@@ -81,5 +83,5 @@ def test_the_served_disk_has_the_lab_s_ca_between_its_halves(image: NodeImage, t
 
 
 def test_a_ca_that_has_no_room_on_the_disk_is_refused(image: NodeImage, tmp_path: Path) -> None:
-    with pytest.raises(ImageError, match=r"the lab's CA makes 20\d\d\d bytes, there is room for 16384"):
-        image.publish(tmp_path / "boot", b"P" * 20000, BASE)
+    with pytest.raises(ImageError, match=r"the lab's CA and config make 20\d\d\d bytes, there is room for 16384"):
+        image.publish(tmp_path / "boot", b"P" * 20000, BASE, CONFIG)

@@ -25,6 +25,7 @@ import yaml
 from lab import facts
 from lab.layout import Layout
 from lab.network import certificates, plan
+from tests.lab.openshift import kinds
 
 DOMAIN = "lab.example.test"
 SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA tests"
@@ -132,7 +133,7 @@ class Facility:
         layout, address = Layout.of(self.root / "lab"), self.address(200)
         layout.make()
         certificates.ensure(layout)
-        facts.ensure(layout, "simulated", self.program)
+        facts.ensure(layout, "simulated", kinds.of(self.program))
         self.native = self.root / "kubernetes.json"
         told = {
             "server": f"{address}:{plan.KUBERNETES_PORT}",

@@ -28,6 +28,7 @@ import httpx
 from lab import facts as lab_facts
 from lab.layout import Layout
 from lab.network import certificates, plan
+from tests.lab.openshift import kinds
 
 BOOT = f"http://{plan.BOOT_NAME}"
 SCRIPT = f"""#!ipxe
@@ -64,7 +65,7 @@ class Facility:
         tool = state / "tool"
         tool.write_text(TOOL)
         tool.chmod(0o755)
-        self.facts = lab_facts.ensure(self.layout, "simulated", tool)
+        self.facts = lab_facts.ensure(self.layout, "simulated", kinds.of(tool))
         self._without_router()
         self.user = asyncssh.generate_private_key("ssh-ed25519")
         self.host = asyncssh.generate_private_key("ssh-ed25519")

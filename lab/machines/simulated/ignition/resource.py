@@ -19,6 +19,11 @@ from lab.machines.simulated.ignition import IgnitionError
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 """Seconds between attempts: doubled each time, up to the longest, for ever (internal/resource/http.go)."""
+_HEADERS = {
+    "User-Agent": "Ignition/2.14.0",
+    "Accept": "application/vnd.coreos.ignition+json;version=3.3.0, */*;q=0.1",
+}
+"""What Ignition says of itself; a machine config server converts its answer to this version of the specification."""
 
 
 class Fetcher:
@@ -85,7 +90,7 @@ class Fetcher:
             attempt += 1
             self._log(f"GET {url}: attempt #{attempt}")
             try:
-                answer = await self._client.get(url, headers=headers or {"Accept": "*/*"})
+                answer = await self._client.get(url, headers={**_HEADERS, **(headers or {})})
             except httpx.HTTPError as error:
                 self._log(f"GET error: {type(error).__name__}: {error}")
             else:

@@ -14,12 +14,20 @@ import (
 	"metal-ipi.test/lab/openshift/node"
 )
 
-const usage = `usage: lab-openshift bootstrap|bootstrap-in-place|control-plane|worker
+const usage = `usage: lab-openshift openshift-install COMMAND ...
+       lab-openshift bootstrap|bootstrap-in-place|control-plane|worker    services of the stand-in's machines
+       lab-openshift bootkube|kubelet|firstboot|br-ex    programs in the place of OpenShift's, below their real units
+       lab-openshift operators DIRECTORY    what keeps such a cluster true, from outside of its machines
        lab-openshift pull IMAGE
-       lab-openshift openshift-install COMMAND ...
 
-Node services of the lab's OpenShift stand-in. See lab/openshift/README.md.
+See lab/openshift/README.md.
 `
+
+// programs take the place of OpenShift's own on machines of the real installer.
+var programs = map[string]func() int{
+	"bootkube": node.Bootkube, "kubelet": node.Kubelet, "firstboot": node.FirstBoot, "br-ex": node.Bridge,
+	"container": node.Container,
+}
 
 func main() {
 	if filepath.Base(os.Args[0]) == "openshift-install" {
@@ -29,9 +37,16 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
+	if program, found := programs[os.Args[1]]; found && len(os.Args) == 2 {
+		os.Exit(program())
+	}
 	switch os.Args[1] {
 	case "openshift-install":
 		os.Exit(installer.Main(os.Args[1], os.Args[2:]))
+	case "operators":
+		if len(os.Args) == 3 {
+			os.Exit(node.Operators(os.Args[2]))
+		}
 	case "pull":
 		if len(os.Args) == 3 {
 			os.Exit(node.Pull(os.Args[2]))

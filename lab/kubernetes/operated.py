@@ -1,0 +1,186 @@
+"""What OpenShift's operators do for the API servers of a control plane: who is of it, and their certificates.
+
+Certificates are signed by the signers that the installer made, with the names that the kube-apiserver operator gives
+them (openshift/cluster-kube-apiserver-operator, certrotationcontroller). What concerns nodes and objects is done by
+`lab-openshift operators`, which goes by a file that is written here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from lab.errors import LabError
+from lab.kubernetes import pki
+from lab.kubernetes.access import Access, send
+from lab.kubernetes.hello import Hello, NodeHello, Operated, Pair
+from lab.layout import write_private
+
+_DAY = datetime.timedelta(days=1)
+_LIFETIME = 30 * _DAY
+_MASTER = "node-role.kubernetes.io/master"
+_SERVICE = "172.30.0.1"
+"""The first address of the installer's default service network: the API's own service."""
+
+
+def of_node(hello: NodeHello, operated: Operated) -> bool:
+    """Whether a node's certificate is of this cluster."""
+    signer = x509.load_pem_x509_certificate(operated.kubelets.certificate.encode())
+    try:
+        certificate = x509.load_der_x509_certificate(hello.certificate)
+        certificate.verify_directly_issued_by(signer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    groups = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    wanted = (f"system:node:{hello.name}", "system:nodes")
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return (
+        len(names) == len(groups) == 1
+        and (names[0].value, groups[0].value) == wanted
+        and certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+    )
+
+
+def proves(hello: NodeHello, challenge: bytes, proof: bytes) -> None:
+    """See that whoever shows a certificate has its key. Raises LabError."""
+    key = x509.load_der_x509_certificate(hello.certificate).public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise LabError(f"the key of {hello.name} is of an unknown kind")
+    try:
+        key.verify(proof, challenge, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        raise LabError(f"somebody else says to be {hello.name}") from None
+
+
+def is_master(access: Access, name: str) -> bool:
+    """Whether a node is of the control plane, by what the API says. Raises LabError where it does not know the node."""
+    with access.client() as client:
+        labels: dict[str, str] = send(client, "GET", f"/api/v1/nodes/{name}")["metadata"].get("labels") or {}
+    return _MASTER in labels
+
+
+def certificates(operated: Operated) -> tuple[Pair, ...]:
+    """The certificates of one API server of the control plane; the first one is shown to who asks for no name."""
+    domain = operated.facts["domain"]
+    wanted = (
+        ("lb", f"api.{domain}", [f"api.{domain}"]),
+        ("lb", f"api-int.{domain}", [f"api-int.{domain}"]),
+        ("localhost", "localhost", ["localhost", "127.0.0.1"]),
+        (
+            "service-network",
+            "kubernetes.default.svc",
+            ["kubernetes", "kubernetes.default", "kubernetes.default.svc", _SERVICE],
+        ),
+    )
+    return tuple(_issue(operated.signers[signer], subject, names) for signer, subject, names in wanted)
+
+
+def _issue(signer: Pair, subject: str, names: Sequence[str]) -> Pair:
+    authority = x509.load_pem_x509_certificate(signer.certificate.encode())
+    private = serialization.load_pem_private_key(signer.key.encode(), None)
+    assert isinstance(private, (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey)), (
+        "signers of installers are of one of these"
+    )
+    key = ec.generate_private_key(ec.SECP256R1())
+    now = datetime.datetime.now(datetime.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
+        .issuer_name(authority.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _DAY)
+        .not_valid_after(min(now + _LIFETIME, authority.not_valid_after_utc))
+        .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(private, hashes.SHA256())
+    )
+    return Pair(
+        certificate=certificate.public_bytes(serialization.Encoding.PEM).decode(),
+        key=key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        ).decode(),
+    )
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def tell(path: Path, hello: Hello, authority: Path, servers: Sequence[str]) -> None:
+    """Write down what `lab-openshift operators` goes by: `servers` are the addresses of those that run."""
+    assert hello.operated is not None, "only such clusters are operated from outside"
+    outside = [hello.operated.signers[name].certificate for name in sorted(hello.operated.signers)]
+    told: dict[str, Any] = {
+        "servers": list(servers),
+        "name": pki.NAME,
+        "authority": authority.read_text(),
+        **asdict(hello.controller),
+        "kubelets": asdict(hello.operated.kubelets),
+        "facts": dict(hello.operated.facts),
+        "clients": "".join(f"{each.strip()}\n" for each in outside),
+    }
+    write_private(path, json.dumps(told))
+
+
+CHASSIS_POLICY: tuple[dict[str, Any], ...] = (
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "lab-node-chassis"},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
+                ]
+            },
+            "variables": [
+                {"name": "key", "expression": "'k8s.ovn.org/node-chassis-id'"},
+                {
+                    "name": "before",
+                    "expression": "has(oldObject.metadata.annotations)"
+                    " && variables.key in oldObject.metadata.annotations"
+                    " ? oldObject.metadata.annotations[variables.key] : ''",
+                },
+                {
+                    "name": "after",
+                    "expression": "has(object.metadata.annotations) && variables.key in object.metadata.annotations"
+                    " ? object.metadata.annotations[variables.key] : ''",
+                },
+            ],
+            "validations": [
+                {
+                    "expression": "variables.before == '' || variables.before == variables.after"
+                    " || !('system:nodes' in request.userInfo.groups)",
+                    "messageExpression": "'k8s.ovn.org/node-chassis-id cannot be changed from ' + variables.before"
+                    " + ' to ' + variables.after",
+                }
+            ],
+        },
+    },
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "lab-node-chassis"},
+        "spec": {"policyName": "lab-node-chassis", "validationActions": ["Deny"]},
+    },
+)
+"""What OVN-Kubernetes' admission refuses: a node whose chassis is another one than before, under its old object
+(openshift/ovn-kubernetes, go-controller/pkg/ovnwebhook/nodeadmission.go). Its webhook runs in the cluster; here a
+policy of the API server's own has the same rule."""

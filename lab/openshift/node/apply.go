@@ -1,0 +1,281 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"metal-ipi.test/lab/openshift/kube"
+)
+
+const applyEvery = 500 * time.Millisecond
+
+// errUnknownKind is what an object meets whose kind the API does not serve.
+var errUnknownKind = errors.New("the API does not know this kind")
+
+// applier has objects be in an API, whatever their kind. It is what the release's cluster-bootstrap does with manifests.
+type applier struct {
+	client *kube.Client
+	log    *log.Logger
+	kinds  map[string]map[string]apiKind // what a group and version has, by kind
+	spaces map[string]bool               // namespaces that are there
+}
+
+// apiKind is how the API calls the objects of a kind.
+type apiKind struct {
+	Name       string `json:"name"`
+	Kind       string `json:"kind"`
+	Namespaced bool   `json:"namespaced"`
+}
+
+func newApplier(client *kube.Client, logger *log.Logger) *applier {
+	return &applier{client: client, log: logger, kinds: map[string]map[string]apiKind{}, spaces: map[string]bool{}}
+}
+
+// readObjects reads the objects in files, YAML or JSON, of any number each.
+func readObjects(paths []string) ([]kube.Object, error) {
+	objects := []kube.Object{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		found, err := parseObjects(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
+}
+
+func parseObjects(data []byte) ([]kube.Object, error) {
+	objects := []kube.Object{}
+	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
+		var tree any
+		err := decoder.Decode(&tree)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		encoded, err := json.Marshal(tree)
+		if err != nil {
+			return nil, err
+		}
+		object := kube.Object{}
+		if err := json.Unmarshal(encoded, &object); err != nil {
+			return nil, err
+		}
+		if len(object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// Apply has all objects be there, definitions first; an object of a kind that nothing defines is left out, and said.
+// It tries again until everything else is there, or the context ends.
+func (a *applier) Apply(ctx context.Context, objects []kube.Object) error {
+	first := slices.Clone(objects)
+	slices.SortStableFunc(first, func(x, y kube.Object) int { return rank(x) - rank(y) })
+	defined := map[string]bool{}
+	for _, object := range objects {
+		defined[definedKind(object)] = true
+	}
+	last := ""
+	for len(first) > 0 && ctx.Err() == nil {
+		var missing []kube.Object
+		var problem error
+		for _, object := range first {
+			err := a.one(ctx, object)
+			switch {
+			case errors.Is(err, errUnknownKind) && !defined[groupKind(object)]:
+				a.log.Printf("left out: %s", describe(object))
+			case err != nil:
+				missing, problem = append(missing, object), fmt.Errorf("%s: %w", describe(object), err)
+			}
+		}
+		first = missing
+		if problem != nil && problem.Error() != last {
+			last = problem.Error()
+			a.log.Printf("applying manifests, trying again: %v", problem)
+		}
+		if len(first) > 0 {
+			sleep(ctx, applyEvery)
+		}
+	}
+	return ctx.Err()
+}
+
+// rank is the order: what others need comes first.
+func rank(object kube.Object) int {
+	switch object["kind"] {
+	case "CustomResourceDefinition":
+		return 0
+	case "Namespace", "ClusterRole":
+		return 1
+	}
+	return 2
+}
+
+func describe(object kube.Object) string {
+	meta := metadata(object)
+	return fmt.Sprintf("%v %v", object["kind"], strings.TrimPrefix(fmt.Sprintf("%v/%v", meta["namespace"], meta["name"]), "<nil>/"))
+}
+
+func (a *applier) one(ctx context.Context, object kube.Object) error {
+	path, err := a.path(ctx, object)
+	if err != nil {
+		return err
+	}
+	status := object["status"]
+	wanted := with(object, "metadata", cleaned(metadata(object)))
+	delete(wanted, "status")
+	// Created and not patched: fields that the definitions do not have are dropped then, and no error.
+	err = a.client.Do(ctx, http.MethodPost, path[:strings.LastIndex(path, "/")], wanted, nil)
+	if err != nil && kube.Code(err) != http.StatusConflict {
+		return err
+	}
+	if object["kind"] == "CustomResourceDefinition" {
+		return a.established(ctx, path)
+	}
+	if told, ok := status.(kube.Object); !ok || len(told) == 0 {
+		return nil
+	}
+	told := kube.Object{"apiVersion": object["apiVersion"], "kind": object["kind"], "status": status}
+	err = a.client.Merge(ctx, path+"/status", told)
+	if kube.Code(err) == http.StatusNotFound { // a kind without this part
+		return nil
+	}
+	return err
+}
+
+// cleaned is metadata without what the renderers leave empty, and without owners, whom they cannot know.
+func cleaned(meta kube.Object) kube.Object {
+	result := kube.Object{}
+	for key, value := range meta {
+		if value != nil && key != "ownerReferences" {
+			result[key] = value
+		}
+	}
+	return result
+}
+
+// path is where an object is; its namespace is made if need be.
+func (a *applier) path(ctx context.Context, object kube.Object) (string, error) {
+	version, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	base := "/apis/" + version
+	if !strings.Contains(version, "/") {
+		base = "/api/" + version
+	}
+	known, err := a.kind(ctx, base, kind)
+	if err != nil {
+		return "", err
+	}
+	meta := metadata(object)
+	name, _ := meta["name"].(string)
+	if !known.Namespaced {
+		return base + "/" + known.Name + "/" + name, nil
+	}
+	space, _ := meta["namespace"].(string)
+	if space == "" {
+		space = "default"
+	}
+	if !a.spaces[space] {
+		namespace := kube.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": kube.Object{"name": space}}
+		err := a.client.Do(ctx, http.MethodPost, "/api/v1/namespaces", namespace, nil)
+		if err != nil && kube.Code(err) != http.StatusConflict {
+			return "", err
+		}
+		a.spaces[space] = true
+	}
+	return base + "/namespaces/" + space + "/" + known.Name + "/" + name, nil
+}
+
+// kind asks what the API calls a kind; what it does not know now it may know later.
+func (a *applier) kind(ctx context.Context, base, kind string) (apiKind, error) {
+	if found, ok := a.kinds[base][kind]; ok {
+		return found, nil
+	}
+	var list struct {
+		Resources []apiKind `json:"resources"`
+	}
+	err := a.client.Do(ctx, http.MethodGet, base, nil, &list)
+	if kube.Code(err) == http.StatusNotFound {
+		return apiKind{}, errUnknownKind
+	}
+	if err != nil {
+		return apiKind{}, err
+	}
+	a.kinds[base] = map[string]apiKind{}
+	for _, each := range list.Resources {
+		if !strings.Contains(each.Name, "/") {
+			a.kinds[base][each.Kind] = each
+		}
+	}
+	if found, ok := a.kinds[base][kind]; ok {
+		return found, nil
+	}
+	return apiKind{}, errUnknownKind
+}
+
+// established waits until the kind that a definition defines is served.
+func (a *applier) established(ctx context.Context, path string) error {
+	for ctx.Err() == nil {
+		var definition struct {
+			Status struct {
+				Conditions []kube.Condition `json:"conditions"`
+			} `json:"status"`
+		}
+		if err := a.client.Do(ctx, http.MethodGet, path, nil, &definition); err != nil {
+			return err
+		}
+		if kube.Is(definition.Status.Conditions, "Established", "True") {
+			return nil
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// needed leaves out definitions of kinds that no other object has.
+func needed(objects []kube.Object) []kube.Object {
+	kinds := map[string]bool{}
+	for _, object := range objects {
+		kinds[groupKind(object)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(objects), func(object kube.Object) bool {
+		defined := definedKind(object)
+		return defined != "" && !kinds[defined]
+	})
+}
+
+// groupKind is what an object is, whatever the version.
+func groupKind(object kube.Object) string {
+	group, _, _ := strings.Cut(fmt.Sprint(object["apiVersion"]), "/")
+	return group + "/" + fmt.Sprint(object["kind"])
+}
+
+// definedKind is what objects a definition defines; empty for anything else.
+func definedKind(object kube.Object) string {
+	if object["kind"] != "CustomResourceDefinition" {
+		return ""
+	}
+	spec, _ := object["spec"].(kube.Object)
+	names, _ := spec["names"].(kube.Object)
+	return fmt.Sprint(spec["group"]) + "/" + fmt.Sprint(names["kind"])
+}

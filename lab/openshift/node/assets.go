@@ -1,0 +1,154 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"metal-ipi.test/lab/openshift/cluster"
+)
+
+const (
+	// assetDirectory is where the real installer's Ignition puts what a cluster is made of.
+	assetDirectory = "/opt/openshift"
+	// bootstrapSecrets is where a single node that was bootstrapped in place has the same keys, on its disk.
+	bootstrapSecrets = "/etc/kubernetes/bootstrap-secrets"
+	// facilityFile is what the image tells of the lab: who runs API servers.
+	facilityFile = "/etc/lab-openshift/facility.json"
+)
+
+// assetsHello is what the machine with the real installer's files tells the lab's service: those of them that an API
+// server needs, and those that OpenShift's operators make further certificates with. Nothing of it is made here.
+type assetsHello struct {
+	Clients     string             `json:"clients"`
+	Tokens      string             `json:"serviceAccount"`
+	Controller  keyPair            `json:"controller"`
+	Certificate keyPair            `json:"certificate"`
+	Named       []keyPair          `json:"named"`   // further certificates, chosen by the name that is asked for
+	Signers     map[string]keyPair `json:"signers"` // who signs the control plane's own ones, by what they are for
+	Kubelets    keyPair            `json:"kubelets"`
+	Facts       *releaseFacts      `json:"facts,omitempty"` // nil where they were told before
+}
+
+// releaseFacts is what the stand-in for OpenShift's operators has to know of a cluster.
+type releaseFacts struct {
+	Domain       string `json:"domain"`
+	ClusterID    string `json:"clusterID"`
+	Release      string `json:"release"`
+	ControlPlane int    `json:"controlPlaneReplicas"`
+}
+
+// assets is the real installer's files on a machine.
+type assets struct {
+	tls        string // the directory of keys and certificates
+	kubeconfig string // an administrator's
+}
+
+func (a assets) pair(name string) (keyPair, error) {
+	certificate, err := os.ReadFile(filepath.Join(a.tls, name+".crt"))
+	if err != nil {
+		return keyPair{}, err
+	}
+	key, err := os.ReadFile(filepath.Join(a.tls, name+".key"))
+	return keyPair{Certificate: string(certificate), Key: string(key)}, err
+}
+
+// hello is what the lab's service is told, from the files as they are.
+func (a assets) hello(facts *releaseFacts) (assetsHello, error) {
+	told := assetsHello{Signers: map[string]keyPair{}, Facts: facts}
+	clients, err := os.ReadFile(filepath.Join(a.tls, "kube-apiserver-complete-client-ca-bundle.crt"))
+	if err != nil {
+		return told, err
+	}
+	tokens, err := os.ReadFile(filepath.Join(a.tls, "service-account.key"))
+	if err != nil {
+		return told, err
+	}
+	_, _, admin, err := readKubeconfig(a.kubeconfig)
+	if err != nil {
+		return told, err
+	}
+	told.Clients, told.Tokens = string(clients), string(tokens)
+	told.Controller = keyPair{Certificate: string(admin.Cert), Key: string(admin.Key)}
+	if told.Certificate, err = a.pair("kube-apiserver-lb-server"); err != nil {
+		return told, err
+	}
+	for _, name := range []string{"internal-lb", "localhost", "service-network"} {
+		pair, err := a.pair("kube-apiserver-" + name + "-server")
+		if err != nil {
+			return told, err
+		}
+		told.Named = append(told.Named, pair)
+	}
+	for _, name := range []string{"lb", "localhost", "service-network"} {
+		if told.Signers[name], err = a.pair("kube-apiserver-" + name + "-signer"); err != nil {
+			return told, err
+		}
+	}
+	told.Kubelets, err = a.pair("kubelet-signer")
+	return told, err
+}
+
+// readFacts reads what the installer's manifests say of the cluster.
+func readFacts(directory, release string) (*releaseFacts, error) {
+	var config struct {
+		Data struct {
+			InstallConfig string `yaml:"install-config"`
+		} `yaml:"data"`
+	}
+	if err := readYAML(filepath.Join(directory, "manifests/cluster-config.yaml"), &config); err != nil {
+		return nil, err
+	}
+	var install struct {
+		BaseDomain string `yaml:"baseDomain"`
+		Metadata   struct {
+			Name string `yaml:"name"`
+		} `yaml:"metadata"`
+		ControlPlane struct {
+			Replicas int `yaml:"replicas"`
+		} `yaml:"controlPlane"`
+	}
+	if err := yaml.Unmarshal([]byte(config.Data.InstallConfig), &install); err != nil {
+		return nil, fmt.Errorf("install-config in cluster-config.yaml: %w", err)
+	}
+	var version struct {
+		Spec struct {
+			ClusterID string `yaml:"clusterID"`
+		} `yaml:"spec"`
+	}
+	if err := readYAML(filepath.Join(directory, "manifests/cvo-overrides.yaml"), &version); err != nil {
+		return nil, err
+	}
+	return &releaseFacts{
+		Domain: install.Metadata.Name + "." + strings.TrimSuffix(install.BaseDomain, "."), ClusterID: version.Spec.ClusterID,
+		Release: release, ControlPlane: install.ControlPlane.Replicas,
+	}, nil
+}
+
+func readYAML(path string, into any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// readFacility is who runs API servers.
+func readFacility(root string) (cluster.Native, error) {
+	var told cluster.Native
+	data, err := os.ReadFile(filepath.Join(root, facilityFile))
+	if err != nil {
+		return told, fmt.Errorf("this image was made for a lab without a Kubernetes API: %w", err)
+	}
+	if err := json.Unmarshal(data, &told); err != nil {
+		return told, fmt.Errorf("%s: %w", facilityFile, err)
+	}
+	return told, nil
+}

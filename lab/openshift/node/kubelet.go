@@ -1,0 +1,430 @@
+package node
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"metal-ipi.test/lab/openshift/kube"
+)
+
+const (
+	kubeletUnit = "/etc/systemd/system/kubelet.service"
+	// nodeLabels is where a node says what the real kubelet writes into its own labels: a plain API server, which is not
+	// OpenShift's, lets no node label itself with a role. The stand-in for the operators takes it over.
+	nodeLabels  = "lab-openshift/node-labels"
+	assignEvery = 2 * time.Second
+	serverFile  = "/var/lib/kubelet/pki/kubelet-server-current.pem"
+)
+
+// Kubelet takes the place of /usr/bin/kubelet below the unit that the machine's real configuration has for it, and goes
+// by the flags there: on a bootstrap machine it runs static pods, on a node it also makes it a member of the cluster.
+func Kubelet() int {
+	return supervised("kubelet", func(ctx context.Context, host machine) error {
+		flags, err := unitFlags(filepath.Join(host.root, kubeletUnit))
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(host.root, manifestDirectory), 0o755); err != nil {
+			return err
+		}
+		runner := &pods{root: host.root, address: host.network.Source, log: host.log}
+		bootstrap := flags["bootstrap-kubeconfig"]
+		if bootstrap == "" {
+			notify()
+			runner.Run(ctx)
+			return nil
+		}
+		if _, err := os.Stat(filepath.Join(host.root, encapsulated)); err == nil {
+			return errors.New("the release's node image, which brings the kubelet, is not on this machine: its first boot is not over")
+		}
+		node, err := newKubeletNode(host, flags, filepath.Join(host.root, bootstrap))
+		if err != nil {
+			return err
+		}
+		runner.assigned = node.assignedPods
+		notify()
+		var group sync.WaitGroup
+		group.Add(1)
+		go func() { defer group.Done(); runner.Run(ctx) }()
+		node.agent.Run(ctx)
+		group.Wait()
+		return nil
+	})
+}
+
+// machine is what every service needs to know of the machine that it runs on.
+type machine struct {
+	name    string
+	root    string
+	network kube.Network
+	log     *log.Logger
+}
+
+// supervised runs a service until it is told to stop; it returns the exit code.
+func supervised(name string, run func(ctx context.Context, host machine) error) int {
+	flags := log.LstdFlags | log.LUTC
+	if os.Getenv("JOURNAL_STREAM") != "" {
+		flags = 0 // the journal keeps the time
+	}
+	host := machine{root: os.Getenv("LAB_ROOT"), log: log.New(os.Stderr, "", flags)}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	var err error
+	if host.network, err = kube.NetworkFromEnv(); err == nil {
+		host.name, err = hostname(host.root)
+	}
+	if err == nil {
+		err = run(ctx, host)
+	}
+	if err != nil && ctx.Err() == nil {
+		host.log.Printf("%s: %v", name, err)
+		return 1
+	}
+	return 0
+}
+
+// unitFlags is the flags of the program that a unit starts, without their dashes; those of /usr/bin/kubelet for one that
+// a script starts are none.
+func unitFlags(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	flags := map[string]string{}
+	joined := strings.ReplaceAll(string(text), "\\\n", " ")
+	for line := range strings.Lines(joined) {
+		command, found := strings.CutPrefix(line, "ExecStart=")
+		if !found {
+			continue
+		}
+		for _, word := range strings.Fields(command) {
+			if name, value, ok := strings.Cut(strings.TrimPrefix(word, "--"), "="); ok && strings.HasPrefix(word, "--") {
+				flags[name] = value
+			}
+		}
+	}
+	return flags, nil
+}
+
+// notify tells systemd, where it wants to know, that the service is ready.
+func notify() {
+	socket := os.Getenv("NOTIFY_SOCKET")
+	if socket == "" {
+		return
+	}
+	if connection, err := net.Dial("unixgram", strings.Replace(socket, "@", "\x00", 1)); err == nil {
+		_, _ = connection.Write([]byte("READY=1")) // systemd waits, and then says so
+		_ = connection.Close()
+	}
+}
+
+// kubeletNode is a node of a cluster of the real installer.
+type kubeletNode struct {
+	host      machine
+	agent     *agent
+	authority []byte // who signs the API's certificates, PEM
+	chassis   string // what the network plug-in calls this machine
+	master    bool
+
+	mu       sync.Mutex
+	client   *kube.Client // as the node; nil before it joined
+	serving  bool         // whether a kube-apiserver is kept on this machine
+	attached bool         // whether the network plug-in has this machine
+	pods     map[string]podManifest
+	asked    time.Time
+}
+
+func newKubeletNode(host machine, flags map[string]string, bootstrap string) (*kubeletNode, error) {
+	way, authority, _, err := readKubeconfig(bootstrap)
+	if err != nil {
+		return nil, err
+	}
+	chassis, err := chassisID(host.root)
+	if err != nil {
+		return nil, err
+	}
+	labels := flags["node-labels"]
+	node := &kubeletNode{
+		host: host, authority: authority, chassis: chassis, master: strings.Contains(labels, master), pods: map[string]podManifest{},
+	}
+	annotations := map[string]string{nodeLabels: labels}
+	if data, err := os.ReadFile(filepath.Join(host.root, "/etc/machine-config-daemon/node-annotations.json")); err == nil {
+		if err := json.Unmarshal(data, &annotations); err != nil {
+			return nil, fmt.Errorf("node-annotations.json: %w", err)
+		}
+	}
+	taints, err := parseTaints(flags["register-with-taints"])
+	if err != nil {
+		return nil, err
+	}
+	node.agent = &agent{
+		name: host.name, access: way, network: host.network, root: host.root, now: time.Now, log: host.log, taints: taints,
+		annotations: annotations, unready: node.networkProblem, joined: node.joined,
+	}
+	return node, nil
+}
+
+func parseTaints(text string) ([]kube.Taint, error) {
+	taints := []kube.Taint{}
+	for _, item := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		key, effect, found := strings.Cut(item, ":")
+		if !found {
+			return nil, fmt.Errorf("--register-with-taints: %q has no effect", item)
+		}
+		key, _, _ = strings.Cut(key, "=")
+		taints = append(taints, kube.Taint{Key: key, Effect: effect})
+	}
+	return taints, nil
+}
+
+// joined begins what needs the node to be a member.
+func (n *kubeletNode) joined(ctx context.Context, client *kube.Client) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.client = client
+	if n.serving {
+		return
+	}
+	n.serving = true
+	go n.serve(ctx, client)
+	if n.master {
+		go n.keepAPI(ctx)
+	}
+}
+
+// serve asks for the certificate that the kubelet's own port shows, as the real one does right after it joined.
+func (n *kubeletNode) serve(ctx context.Context, client *kube.Client) {
+	path := filepath.Join(n.host.root, serverFile)
+	if _, err := os.Stat(path); err == nil {
+		return
+	}
+	for ctx.Err() == nil {
+		address, err := n.agent.address()
+		if err == nil {
+			wanted := x509.CertificateRequest{DNSNames: []string{n.host.name}, IPAddresses: []net.IP{net.ParseIP(address)}}
+			pair, problem := n.agent.ask(ctx, client, kube.ServingSigner, wanted)
+			if err = problem; err == nil {
+				err = os.WriteFile(path, append(pair.Cert, pair.Key...), 0o600)
+			}
+		}
+		if err == nil {
+			return
+		}
+		n.host.log.Printf("no certificate for the kubelet's port yet, trying again: %v", err)
+		sleep(ctx, retryEvery)
+	}
+}
+
+// keepAPI keeps a kube-apiserver on a machine of the control plane: the lab's service runs one for whoever proves to be a
+// node of the control plane, as OpenShift's operator does.
+func (n *kubeletNode) keepAPI(ctx context.Context) {
+	place, err := readFacility(n.host.root)
+	if err != nil {
+		n.host.log.Print(err)
+		return
+	}
+	server := &native{
+		place: place, network: n.host.network, log: n.host.log,
+		hello: func() (any, error) {
+			certificate, err := n.agent.stored()
+			if err != nil {
+				return nil, err
+			}
+			return map[string]any{"node": n.host.name, "certificate": certificate.Certificate[0]}, nil
+		},
+		prove: func(nonce []byte) (any, error) {
+			certificate, err := n.agent.stored()
+			if err != nil {
+				return nil, err
+			}
+			digest := sha256.Sum256(nonce)
+			key, ok := certificate.PrivateKey.(*ecdsa.PrivateKey)
+			if !ok {
+				return nil, errors.New("the node's key is of an unknown kind")
+			}
+			proof, err := key.Sign(rand.Reader, digest[:], crypto.SHA256)
+			return map[string][]byte{"proof": proof}, err
+		},
+		news: func() (any, error) { return map[string]any{}, nil },
+	}
+	for ctx.Err() == nil {
+		// A single node's bootstrap has the port for a while.
+		if err := server.Run(ctx); err != nil {
+			n.host.log.Printf("port %s is not free yet: %v", apiPort, err)
+		}
+		sleep(ctx, podRetry)
+	}
+}
+
+// assignedPods is the API's pods for this node, with what they mount; what was known before, where nobody answers.
+func (n *kubeletNode) assignedPods(ctx context.Context) map[string]podManifest {
+	n.mu.Lock()
+	client, known, asked := n.client, n.pods, n.asked
+	n.mu.Unlock()
+	if client == nil || time.Since(asked) < assignEvery {
+		return known
+	}
+	found, err := n.readPods(ctx, client, known)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = time.Now()
+	if err == nil {
+		n.pods = found
+	}
+	return n.pods
+}
+
+func (n *kubeletNode) readPods(ctx context.Context, client *kube.Client, known map[string]podManifest) (map[string]podManifest, error) {
+	var list struct {
+		Items []kube.Object `json:"items"`
+	}
+	here := "/api/v1/pods?fieldSelector=" + url.QueryEscape("spec.nodeName="+n.host.name)
+	if err := client.Do(ctx, http.MethodGet, here, nil, &list); err != nil {
+		return nil, err
+	}
+	result := map[string]podManifest{}
+	for _, object := range list.Items {
+		meta := metadata(object)
+		if meta["deletionTimestamp"] != nil {
+			continue // the agent buries it
+		}
+		name := fmt.Sprint(meta["namespace"], "/", meta["name"])
+		if before, ok := known[name]; ok && string(before.text) == fmt.Sprint(meta["uid"]) {
+			result[name] = before
+			continue
+		}
+		told, err := n.prepare(ctx, client, object)
+		if err != nil {
+			n.host.log.Printf("pod %s: %v", name, err)
+			continue
+		}
+		result[name] = told
+	}
+	return result, nil
+}
+
+// prepare has on this machine what a pod mounts from the API: its secrets, and the token of its service account.
+func (n *kubeletNode) prepare(ctx context.Context, client *kube.Client, object kube.Object) (podManifest, error) {
+	object = with(object, "kind", "Pod") // lists leave it out
+	data, err := json.Marshal(object)
+	if err != nil {
+		return podManifest{}, err
+	}
+	told, err := parsePod(data)
+	if err != nil {
+		return told, err
+	}
+	meta := metadata(object)
+	uid, space := fmt.Sprint(meta["uid"]), fmt.Sprint(meta["namespace"])
+	told.text, told.files = []byte(uid), map[string]string{}
+	server, err := url.Parse(n.agent.access.server)
+	if err != nil {
+		return told, err
+	}
+	for i := range told.Spec.Containers {
+		it := &told.Spec.Containers[i]
+		it.Env = append(it.Env, variable{"KUBERNETES_SERVICE_HOST", server.Hostname()}, variable{"KUBERNETES_SERVICE_PORT", server.Port()})
+	}
+	volumes := filepath.Join(n.host.root, "/var/lib/kubelet/pods", uid, "volumes")
+	for _, each := range told.Spec.Volumes {
+		var files map[string][]byte
+		switch {
+		case each.Projected != nil:
+			files, err = n.identity(ctx, client, told, object)
+		case each.Secret.Name != "":
+			files, err = readSecret(ctx, client, space, each.Secret.Name)
+		}
+		if err != nil {
+			return told, err
+		}
+		if files != nil {
+			told.files[each.Name] = filepath.Join(volumes, each.Name)
+			if err := putFiles(told.files[each.Name], files); err != nil {
+				return told, err
+			}
+		}
+	}
+	return told, nil
+}
+
+func readSecret(ctx context.Context, client *kube.Client, space, name string) (map[string][]byte, error) {
+	var secret struct {
+		Data map[string][]byte `json:"data"`
+	}
+	if err := client.Do(ctx, http.MethodGet, "/api/v1/namespaces/"+space+"/secrets/"+name, nil, &secret); err != nil {
+		return nil, err
+	}
+	if len(secret.Data) == 0 {
+		return nil, fmt.Errorf("secret %s is empty still", name)
+	}
+	return secret.Data, nil
+}
+
+// identity is what a pod asks the API as: a token of its service account, which is bound to it.
+func (n *kubeletNode) identity(ctx context.Context, client *kube.Client, told podManifest, object kube.Object) (map[string][]byte, error) {
+	meta := metadata(object)
+	request := kube.Object{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+		"spec": kube.Object{"boundObjectRef": kube.Object{"kind": "Pod", "apiVersion": "v1", "name": meta["name"], "uid": meta["uid"]}},
+	}
+	var answer struct {
+		Status struct {
+			Token string `json:"token"`
+		} `json:"status"`
+	}
+	path := fmt.Sprintf("/api/v1/namespaces/%v/serviceaccounts/%s/token", meta["namespace"], told.Spec.ServiceAccount)
+	if err := client.Do(ctx, http.MethodPost, path, request, &answer); err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		"token": []byte(answer.Status.Token), "ca.crt": n.authority, "namespace": []byte(fmt.Sprint(meta["namespace"])),
+	}, nil
+}
+
+func putFiles(directory string, files map[string][]byte) error {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(directory, filepath.Base(name)), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chassisID is what Open vSwitch calls this machine: made at its first start, and kept on its disk.
+func chassisID(root string) (string, error) {
+	path := filepath.Join(root, "/etc/openvswitch/system-id.conf")
+	data, err := os.ReadFile(path)
+	if err == nil {
+		return strings.TrimSpace(string(data)), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	fresh := uuid()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	return fresh, os.WriteFile(path, []byte(fresh+"\n"), 0o644)
+}

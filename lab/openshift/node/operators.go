@@ -1,0 +1,262 @@
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"metal-ipi.test/lab/openshift/cluster"
+	"metal-ipi.test/lab/openshift/kube"
+)
+
+const (
+	operatorsFile  = "operators.json"
+	operatorsEvery = 500 * time.Millisecond
+	daemonSets     = "/apis/apps/v1/namespaces/" + operatorSpace + "/daemonsets"
+	operatorPods   = "/api/v1/namespaces/" + operatorSpace + "/pods"
+	secrets        = "/api/v1/namespaces/" + operatorSpace + "/secrets"
+	tokenKind      = "kubernetes.io/service-account-token"
+	tokenSeconds   = 10 * 365 * 24 * 3600
+)
+
+// operatorsConfig is what the lab's service tells: where a cluster's API is, as whom to ask it, and what the cluster is.
+type operatorsConfig struct {
+	Servers     []string     `json:"servers"`   // address:port of those that run
+	Name        string       `json:"name"`      // in their certificates
+	Authority   string       `json:"authority"` // PEM, as all that follows
+	Certificate string       `json:"certificate"`
+	Key         string       `json:"key"`
+	Kubelets    keyPair      `json:"kubelets"` // the signer of the nodes' certificates
+	Facts       releaseFacts `json:"facts"`
+	Clients     string       `json:"clients"` // the authority that those who ask the API from outside trust
+}
+
+// Operators keeps a cluster of the real installer true from outside of its machines, until it is told to stop: the parts
+// of kube-controller-manager, of the cluster version operator and of the machine config operator that an installation
+// needs. `directory` is the cluster's in the lab's service.
+func Operators(directory string) int {
+	logger := log.New(os.Stderr, "", log.LstdFlags|log.LUTC)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	last := ""
+	for ctx.Err() == nil {
+		err := operate(ctx, filepath.Join(directory, operatorsFile), logger)
+		if text := fmt.Sprint(err); err != nil && text != last && ctx.Err() == nil {
+			last = text
+			logger.Print(text)
+		}
+		sleep(ctx, operatorsEvery)
+	}
+	return 0
+}
+
+// operators is one round's work.
+type operators struct {
+	client *kube.Client
+	all    remote
+	config operatorsConfig
+	log    *log.Logger
+}
+
+func operate(ctx context.Context, path string, logger *log.Logger) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var config operatorsConfig
+	if err := json.Unmarshal(data, &config); err != nil {
+		return fmt.Errorf("%s: %w", operatorsFile, err)
+	}
+	if len(config.Servers) == 0 {
+		return nil
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(config.Authority))
+	own, err := cluster.Pair{Cert: []byte(config.Certificate), Key: []byte(config.Key)}.TLS()
+	if err != nil {
+		return err
+	}
+	settings := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}, ServerName: config.Name, MinVersion: tls.VersionTLS12}
+	client := kube.NewClient("https://"+config.Servers[0], settings, kube.Network{}, requestLimit)
+	defer client.Close()
+	it := operators{client: client, all: remote{client}, config: config, log: logger}
+	for ctx.Err() == nil {
+		if err := it.step(ctx); err != nil {
+			return err
+		}
+		sleep(ctx, operatorsEvery)
+		if current, err := os.ReadFile(path); err != nil || string(current) != string(data) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o operators) step(ctx context.Context) error {
+	requests, err := o.all.List(ctx, kube.CSRs)
+	if err != nil {
+		return err
+	}
+	nodes, err := o.all.List(ctx, kube.Nodes)
+	if err != nil {
+		return err
+	}
+	signer := certifier{
+		objects: o.all, now: time.Now, log: o.log,
+		signer: cluster.Pair{Cert: []byte(o.config.Kubelets.Certificate), Key: []byte(o.config.Kubelets.Key)},
+	}
+	loops := controller{
+		objects: o.all, now: time.Now, log: o.log,
+		facts: cluster.Facts{Release: o.config.Facts.Release, ID: o.config.Facts.ClusterID, ControlPlane: o.config.Facts.ControlPlane},
+	}
+	return errors.Join(
+		signer.step(ctx, requests), o.label(ctx, nodes), loops.markSilent(ctx, nodes), loops.untaint(ctx, nodes),
+		o.fillTokens(ctx), o.spread(ctx, nodes), o.reconcileVersion(ctx, loops, nodes),
+	)
+}
+
+// reconcileVersion keeps the cluster's version true from when the bootstrap machine has made it.
+func (o operators) reconcileVersion(ctx context.Context, loops controller, nodes []kube.Object) error {
+	if version, err := o.all.Get(ctx, versionName); err != nil || version == nil {
+		return err
+	}
+	return loops.reconcileVersion(ctx, controlPlaneNodes(nodes, time.Now()))
+}
+
+// label gives nodes the labels that their kubelets were started with.
+func (o operators) label(ctx context.Context, nodes []kube.Object) error {
+	var problems []error
+	for _, node := range nodes {
+		annotations, _ := metadata(node)["annotations"].(kube.Object)
+		told, _ := annotations[nodeLabels].(string)
+		present, _ := metadata(node)["labels"].(kube.Object)
+		missing := kube.Object{}
+		for _, item := range strings.FieldsFunc(told, func(r rune) bool { return r == ',' }) {
+			name, value, _ := strings.Cut(item, "=")
+			if _, found := present[name]; !found && !strings.Contains(item, "$") && name != "" {
+				missing[name] = value
+			}
+		}
+		if len(missing) > 0 {
+			path := kube.Nodes + "/" + fmt.Sprint(metadata(node)["name"])
+			problems = append(problems, o.client.Merge(ctx, path, kube.Object{"metadata": kube.Object{"labels": missing}}))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// fillTokens writes tokens of service accounts into the Secrets that are there for them.
+func (o operators) fillTokens(ctx context.Context) error {
+	found, err := o.all.List(ctx, secrets+"?fieldSelector=type%3D"+strings.ReplaceAll(tokenKind, "/", "%2F"))
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, secret := range found {
+		data, _ := secret["data"].(kube.Object)
+		annotations, _ := metadata(secret)["annotations"].(kube.Object)
+		account, _ := annotations["kubernetes.io/service-account.name"].(string)
+		if data["token"] != nil || account == "" {
+			continue
+		}
+		request := kube.Object{
+			"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": kube.Object{"expirationSeconds": tokenSeconds},
+		}
+		var answer struct {
+			Status struct {
+				Token string `json:"token"`
+			} `json:"status"`
+		}
+		path := "/api/v1/namespaces/" + operatorSpace + "/serviceaccounts/" + account + "/token"
+		err := o.client.Do(ctx, http.MethodPost, path, request, &answer)
+		if err == nil {
+			files := map[string][]byte{"token": []byte(answer.Status.Token), "ca.crt": []byte(o.config.Clients), "namespace": []byte(operatorSpace)}
+			err = o.client.Merge(ctx, secrets+"/"+fmt.Sprint(metadata(secret)["name"]), kube.Object{"data": files})
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// spread has the pods of the machine config operator's DaemonSets be there, one on each node that they are for, and no
+// others.
+func (o operators) spread(ctx context.Context, nodes []kube.Object) error {
+	sets, err := o.all.List(ctx, daemonSets)
+	if err != nil || len(sets) == 0 {
+		return err
+	}
+	pods, err := o.all.List(ctx, operatorPods)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]kube.Object{}
+	for _, set := range sets {
+		for _, node := range nodes {
+			if pod := podOf(set, node); pod != nil {
+				wanted[fmt.Sprint(metadata(pod)["name"])] = pod
+			}
+		}
+	}
+	var problems []error
+	for _, pod := range pods {
+		name := fmt.Sprint(metadata(pod)["name"])
+		if wanted[name] == nil && metadata(pod)["deletionTimestamp"] == nil {
+			problems = append(problems, o.client.Do(ctx, http.MethodDelete, operatorPods+"/"+name, nil, nil))
+		}
+		delete(wanted, name)
+	}
+	for _, pod := range wanted {
+		problems = append(problems, o.client.Do(ctx, http.MethodPost, operatorPods, pod, nil))
+	}
+	return errors.Join(problems...)
+}
+
+// withIdentity gives a pod's containers the token of its service account, as the API's own admission does elsewhere.
+func withIdentity(spec kube.Object) kube.Object {
+	const name = "kube-api-access"
+	token := kube.Object{"serviceAccountToken": kube.Object{"path": "token", "expirationSeconds": 3607}}
+	present, _ := spec["volumes"].([]any)
+	containers, _ := spec["containers"].([]any)
+	mounted := []any{}
+	for _, each := range containers {
+		it, _ := each.(kube.Object)
+		mounts, _ := it["volumeMounts"].([]any)
+		mount := kube.Object{"name": name, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true}
+		mounted = append(mounted, with(it, "volumeMounts", append(slices.Clone(mounts), mount)))
+	}
+	own := kube.Object{"name": name, "projected": kube.Object{"sources": []any{token}}}
+	return with(with(spec, "containers", mounted), "volumes", append(slices.Clone(present), own))
+}
+
+// podOf is a set's pod on a node; nil if that is not one of those that the set selects.
+func podOf(set, node kube.Object) kube.Object {
+	spec, _ := set["spec"].(kube.Object)
+	pattern, _ := spec["template"].(kube.Object)
+	its, _ := pattern["spec"].(kube.Object)
+	selected, _ := its["nodeSelector"].(kube.Object)
+	labels, _ := metadata(node)["labels"].(kube.Object)
+	for key, value := range selected {
+		if labels[key] != value {
+			return nil
+		}
+	}
+	name := fmt.Sprint(metadata(node)["name"])
+	digest := sha256.Sum256([]byte(name + fmt.Sprint(metadata(node)["uid"])))
+	its = withIdentity(with(with(its, "nodeName", name), "tolerations", []any{kube.Object{"operator": "Exists"}}))
+	meta := with(metadata(pattern), "name", fmt.Sprint(metadata(set)["name"], "-", hex.EncodeToString(digest[:])[:10]))
+	return kube.Object{"apiVersion": "v1", "kind": "Pod", "metadata": with(meta, "namespace", operatorSpace), "spec": its}
+}

@@ -1,0 +1,139 @@
+"""Certificate requests of nodes: which of them we approve, and the approval.
+
+Blanket approval lets any machine that reaches the API join the cluster. Here a request is approved only if the
+certificate it asks for is the kubelet's of a named node, asked for by the machine config operator's bootstrapper, by a
+bootstrap token or by the node itself, and if a serving certificate names nothing but this node.
+
+The bootstrap machine of openshift-install would approve every request (approve-csr.service); it is masked there
+(stacks/user_data.py), so this is the only rule.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from provider.gates import Spec
+from provider.gates.https import Api
+
+_REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+_BOOTSTRAPPER = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
+_SERVING = "kubernetes.io/kubelet-serving"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approvals:
+    """What one look at the requests came to."""
+
+    others: tuple[str, ...] = ()
+    """Requests that were left alone, and why."""
+    problems: tuple[str, ...] = ()
+    """What could not be done."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Both, for people."""
+        return [*self.problems, *(f"left alone: certificate request {other}" for other in self.others)]
+
+
+class Approver:
+    """Approves the requests of named nodes."""
+
+    def __init__(self, api: Api, spec: Spec) -> None:
+        """`spec` has the nodes' `names`, and by name the `addresses` that their serving certificates may name."""
+        self._api = api
+        self._names = frozenset[str](spec.get("names") or ())
+        self._addresses: Mapping[str, Sequence[str]] = spec.get("addresses") or {}
+
+    async def look(self) -> Approvals:
+        """One look; whatever is pending of ours is approved."""
+        requests = await self._api.get(_REQUESTS)
+        if requests.problem:
+            # 404: this API server has no such API.
+            return Approvals(problems=() if requests.status == 404 else (f"certificate requests: {requests.problem}",))
+        others: list[str] = []
+        problems: list[str] = []
+        for request in pending_requests(requests.body):
+            why_not = refusal(request, self._names, self._addresses)
+            if why_not:
+                others.append(f"{request['metadata']['name']} ({why_not})")
+            else:
+                problems += await self._approve(request)
+        return Approvals(others=tuple(others), problems=tuple(problems))
+
+    async def _approve(self, request: Mapping[str, Any]) -> list[str]:
+        name = request["metadata"]["name"]
+        answer = await self._api.put(f"{_REQUESTS}/{name}/approval", approved(request))
+        return [f"approving {name}: {answer.problem}"] if answer.problem else []
+
+
+def pending_requests(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Requests that nobody has approved or denied."""
+    return [item for item in body.get("items") or [] if not (item.get("status") or {}).get("conditions")]
+
+
+def refusal(request: Mapping[str, Any], names: frozenset[str], addresses: Mapping[str, Sequence[str]]) -> str | None:
+    """Why we do not approve a request; None when it is one of our nodes' own."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    spec: Mapping[str, Any] = request.get("spec") or {}
+    try:
+        csr = x509.load_pem_x509_csr(base64.b64decode(spec.get("request", ""), validate=True))
+    except (ValueError, binascii.Error):
+        return "its certificate request cannot be read"
+    if not csr.is_signature_valid:
+        return "its signature is wrong"
+    common = [str(item.value) for item in csr.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    organizations = [str(item.value) for item in csr.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    if len(common) != 1 or not common[0].startswith("system:node:") or organizations != ["system:nodes"]:
+        return "not for a node"
+    name, requestor, signer = (
+        common[0].removeprefix("system:node:"),
+        str(spec.get("username", "")),
+        spec.get("signerName"),
+    )
+    if name not in names:
+        return f"for {name}, which is not one of ours"
+    own = requestor == common[0]
+    if signer == _CLIENT:
+        trusted = own or requestor == _BOOTSTRAPPER or requestor.startswith("system:bootstrap:")
+        extra = _alternative_names(csr)
+        return None if trusted and not extra else f"for {name}, but asked for by {requestor or 'nobody'}"
+    if signer == _SERVING:
+        if not own:
+            return f"for {name}, but asked for by {requestor or 'nobody'}"
+        allowed = {name, name.split(".")[0], *addresses.get(name, ())}
+        strange = _alternative_names(csr) - allowed
+        return f"for {name}, but also for {', '.join(sorted(strange))}" if strange else None
+    return f"signer {signer} is not a kubelet's"
+
+
+def _alternative_names(csr: Any) -> set[str]:
+    from cryptography import x509
+
+    try:
+        names = csr.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return set()
+    return {str(item.value) for item in names}
+
+
+def approved(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request as the approval sub-resource wants it."""
+    result = copy.deepcopy(dict(request))
+    result.setdefault("apiVersion", "certificates.k8s.io/v1")
+    result.setdefault("kind", "CertificateSigningRequest")
+    condition = {
+        "type": "Approved",
+        "status": "True",
+        "reason": "MetalIpiMachine",
+        "message": "This node is a machine that metal-ipi made.",
+    }
+    result["status"] = {**(result.get("status") or {}), "conditions": [condition]}
+    return result
