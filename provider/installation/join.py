@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from provider.backoff import Backoff
 from provider.errors import ProviderError
 from provider.gates.first_boot import FirstBoot
@@ -42,8 +44,8 @@ async def runs_from_disk(job: Job, watch: Watch, status: Status, pace: Pace) -> 
 async def check(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
     """Waits until the machine runs from its disk, and runs the script that tells whether it is what it should be.
 
-    What the script finds on a node that has restarted meanwhile, or is about to, is not believed: it is run again. What
-    it finds on one that stays as it is cannot get better.
+    What the script finds on a node that goes down or restarts meanwhile is not believed: it is run again. What it finds
+    on one that stays as it is cannot get better.
     """
     backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
     while True:
@@ -54,8 +56,8 @@ async def check(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
         try:
             await run(job.installed, job.access(job.installed), "bash -s", job.check, timeout=pace.commands)
         except CommandFailed as error:
-            now = await watch.look()
-            if backoff.over or (now == before):
+            await asyncio.sleep(pace.look)
+            if backoff.over or await watch.look() == before:
                 raise ProviderError(
                     f"node {job.node} was installed, but its check failed: {error}. It stays as it is, and the roll "
                     "ends here: correct what the check names, then the same command goes on"

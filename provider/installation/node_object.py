@@ -2,9 +2,9 @@
 
 Why it has to go: a machine that comes back with an empty disk has another k8s.ovn.org/node-chassis-id, which
 ovn-kubernetes refuses to write over the old one (go-controller/pkg/ovnwebhook/nodeadmission.go; OCPBUGS-80960). When:
-while the live system runs. Then no kubelet misses its object, and what is bound to the node is known not to run any more.
-What people put on it (`marks`) is kept in a ConfigMap of the cluster, from before the machine goes until it is on the
-new object: a run that follows a killed one finds it there.
+while the live system runs. Then no kubelet misses its object, and what is bound to the node surely does not run any
+more. What people put on it (`marks`) is kept in a ConfigMap of the cluster, from before the machine goes until it is on
+the new object: a run that follows a killed one finds it there.
 """
 
 from __future__ import annotations

@@ -136,10 +136,10 @@ class Installation(ResourceType):
             return seen.joined
         if job.credentials is None:
             return False
+        if not isinstance(seen, Silent):
+            return again and await self._was_taken_down(context, job, Cluster(job.credentials, patience=0))
         # Before a first installation there is no cluster to wait for.
         cluster = Cluster(job.credentials, patience=self._pace.cluster if installed else 0)
-        if not isinstance(seen, Silent):
-            return again and await self._was_taken_down(context, job, cluster)
         try:
             return await cluster.node(job.node) is not None
         except Unreachable as error:
