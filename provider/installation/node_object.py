@@ -89,6 +89,11 @@ class NodeObject:
                 await self._status.live(f"waiting for the Node object {self._job.node} to go, {backoff.elapsed:.0f} s")
                 await backoff.pause()
 
+    async def remove_for_good(self) -> None:
+        """Removes the object of a node that does not come back."""
+        await self.remove()
+        await self._cluster.delete_config_map(self._record_name)
+
     async def remove_former(self) -> bool:
         """Removes the object if it is that of the machine's former system. Answers whether it was there."""
         record, node = await self._record(), await self._cluster.node(self._job.node)

@@ -19,6 +19,10 @@ class Unreachable(RemoteError):
     """The cluster's API does not answer."""
 
 
+class Refused(ProviderError):
+    """The cluster's API does not do what it was asked for."""
+
+
 class Cluster:
     """The API of the cluster whose machines are installed. What may pass by itself is tried again."""
 
@@ -134,9 +138,9 @@ class Cluster:
             answer: Answer = await request()
             if not answer.problem or answer.status in fine:
                 return answer
-            if 400 <= answer.status < 500 and answer.status != 429:
+            if (400 <= answer.status < 500 and answer.status != 429) or answer.status == 501:
                 said = answer.body.get("message") or answer.problem
-                raise ProviderError(f"the cluster at {self._url} does not let us {what}: {said}")
+                raise Refused(f"the cluster at {self._url} does not let us {what}: {said}")
             if backoff.over:
                 raise Unreachable(f"the cluster at {self._url} cannot be asked to {what}: {answer.problem}")
             await backoff.pause()

@@ -13,7 +13,8 @@ from provider.errors import InitFailed, ProviderError
 from provider.fields import Problem
 from provider.gates.logs import gather
 from provider.installation import machine
-from provider.installation.inputs import CONTROL_PLANE, Job, job_of, parse
+from provider.installation.departure import leave
+from provider.installation.inputs import CONTROL_PLANE, WORKER, Job, job_of, parse
 from provider.installation.install import Installer, Outcome, Pace
 from provider.installation.machine import Installed, Seen, Silent
 from provider.installation.node_object import NodeObject
@@ -98,7 +99,12 @@ class Installation(ResourceType):
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         """Leaves the installer's files to their `Artifacts`: a machine made anew may need them at this very moment."""
-        await open_remote(context, _job_in_state(old), self._opener).withdraw()
+        job = _job_in_state(old)
+        remote = open_remote(context, job, self._opener)
+        if context.given_up and job.role == WORKER and job.credentials is not None and old.get("installedAt"):
+            cluster = Cluster(job.credentials, patience=self._pace.cluster)
+            await leave(job, cluster, Installer(context, job, remote, self._pace), context.status)
+        await remote.withdraw()
 
     async def _install(self, context: Context, resource_id: str, job: Job, *, old: Values | None) -> Values:
         """The first installation, begun by an earlier run where there is an `old` state, which tells what it left."""
