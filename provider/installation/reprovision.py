@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provider.errors import InvalidInputs, ProviderError
-from provider.gates import ssh
+from provider.gates.ssh import NotYet, WrongHostKey
 from provider.installation import etcd, etcd_member, join, machine, nodes
 from provider.installation.commands import before_reboot
 from provider.installation.drain import drain
@@ -97,8 +97,10 @@ class Reprovisioning:
                 await self._keep_quorum(cluster)
             await node.save()
         outcome = await self._installer.install(seen, underway=False, again=True)
-        await self._forget(cluster, node, outcome.seen)
+        taken_over = await self._forget(cluster, node, outcome.seen)
         await self._installer.flip(outcome)
+        if taken_over:
+            await self._restart()
         watch = self._watch()
         await join.check(job, watch, self._status, self._pace)
         await join.is_ready(job, node, watch, self._status, self._pace)
@@ -114,22 +116,30 @@ class Reprovisioning:
         await join.check(self._job, self._watch(), self._status, self._pace)
         return outcome
 
-    async def _forget(self, cluster: Cluster, node: NodeObject, seen: Seen) -> None:
-        """Removes what the cluster still has of the machine's former system: before the new one comes up, or, where
-        that was started by somebody else, as a machine that lost its power is, while it runs."""
+    async def _forget(self, cluster: Cluster, node: NodeObject, seen: Seen) -> bool:
+        """Removes what the cluster still has of the machine's former system.
+
+        Answers whether the new one runs already, as on a machine that lost its power then, and had taken that over.
+        """
         job = self._job
         if isinstance(seen, Installed):
-            if await node.remove_former():
-                # A kubelet registers its node once, when it starts.
-                command = "sudo -n systemctl try-restart kubelet.service"
-                await ssh.run(job.installed, job.access(job.installed), command)
-            return
+            return await node.remove_former()
         await self._status.live(f"removing what the cluster has of {job.node} as it was")
         if job.role == CONTROL_PLANE:
             await etcd_member.remove_member(job, cluster, self._status, self._pace)
         await node.remove()
         if job.role == CONTROL_PLANE:
             await etcd_member.remove_secrets(job, cluster)
+        return False
+
+    async def _restart(self) -> None:
+        """A kubelet makes its node once, when it starts."""
+        job = self._job
+        await self._status.remark(f"{job.hostname} came up as its former node: it is restarted, as a new one")
+        try:
+            await machine.reboot(job, job.installed)
+        except (NotYet, WrongHostKey):
+            await self._remote.restart()
 
     def _watch(self) -> Watch:
         return Watch(self._job, self._installer, self._remote, self._status, self._pace)

@@ -184,9 +184,6 @@ class FakeMachine:
             return 1, "os-version: read 'the boot image'"
         elif command == "bash -s":
             self.log.append(f"check {self.name}")
-        elif "try-restart kubelet" in command:
-            self.log.append(f"restart kubelet {self.name}")
-            self.changed(self)
         else:
             return 127, f"{command} is not implemented"
         return 0, ""

@@ -194,7 +194,9 @@ def test_a_machine_that_left_its_live_system_by_itself(run: Run) -> None:
         it.another_run()
         await it.up(machine)
         is_restored(it, machine)
-        assert "restart kubelet worker-0" in it.log and machine.installs == 1
+        order = [entry for entry in it.log if entry.split()[0] in ("remove", "boot", "reboot", "register")]
+        assert order == [f"remove {NODE}", "boot disk worker-0", "reboot worker-0", f"register {NODE}"]
+        assert machine.installs == 1
 
     run(test)
 
