@@ -28,8 +28,9 @@ _ALL = re.compile(r"EtcdMembersAvailable: (\d+) members are available")
 async def trouble(cluster: Cluster, *, members: int, needed: Sequence[str] | None = None) -> str | None:
     """What etcd's operator tells of members that are missing; None where all are there, or there is no such operator.
 
-    `members` is how many there are to be: the operator finds nothing wrong with fewer. With `needed` nodes given,
-    others may be missing while etcd is Available.
+    `members` is how many there are to be: the operator finds nothing wrong with fewer. A new member is followed by a
+    new revision, for which the operator restarts all of them, one after the other. With `needed` nodes given, others
+    may be missing while etcd is Available.
     """
     operator = await cluster.operator("etcd")
     if operator is None:
@@ -45,6 +46,9 @@ async def trouble(cluster: Cluster, *, members: int, needed: Sequence[str] | Non
         return partly[1]
     if needed is None and (count := members_available(operator)) is not None and count < members:
         return f"it has {count} members, and should have {members}"
+    progressing = conditions.get("Progressing") or {}
+    if needed is None and progressing.get("status") == "True":
+        return f"is being restarted member by member: {_line(progressing)}"
     return None if degraded.get("status") == "False" else f"is Degraded: {_line(degraded)}"
 
 

@@ -88,10 +88,11 @@ def test_one_that_was_cordoned_and_is_gone_is_brought_back_first(run: Run) -> No
     run(test)
 
 
-def etcd_operator(*missing: str) -> dict[str, Any]:
-    """What it says with members missing, in its own words."""
+def etcd_operator(*missing: str, members: int = 3) -> dict[str, Any]:
+    """What it says with members missing, in its own words; of `members` that are in etcd's list."""
     gone = ", ".join(f"{node_of(name)} is unhealthy" for name in missing)
-    count = f"{3 - len(missing)} of 3 members are available, {gone}" if missing else "3 members are available"
+    count = f"{members - len(missing)} of {members} members are available, {gone}"
+    count = count if missing else f"{members} members are available"
     text = f"EtcdMembersDegraded: {count}" if missing else "EtcdMembersDegraded: No unhealthy members found"
     return {
         "status": {
@@ -103,12 +104,25 @@ def etcd_operator(*missing: str) -> dict[str, Any]:
     }
 
 
+def restarting() -> dict[str, Any]:
+    """What it says while it brings all members to a new revision."""
+    operator = etcd_operator()
+    text = "NodeInstallerProgressing: 1 nodes are at revision 6; 2 nodes are at revision 7"
+    operator["status"]["conditions"].append({"type": "Progressing", "status": "True", "message": text})
+    return operator
+
+
 def test_a_control_plane_machine_stays_while_etcd_misses_another_member(run: Run) -> None:
     async def test(it: World) -> None:
         machines = await control_plane(it)
         for operator, told in (
             (etcd_operator("control-plane-1"), r"etcd \(2 of 3 members are available, control-plane-1"),
             ({}, r"etcd \(is not Available: its operator does not tell why\)"),
+            (
+                restarting(),
+                r"etcd \(is being restarted member by member: NodeInstallerProgressing: 1 nodes are at revision 6",
+            ),
+            (etcd_operator(members=2), r"etcd \(it has 2 members, and should have 3\)"),
         ):
             it.nodes.etcd = lambda operator=operator: operator
             it.another_run()
