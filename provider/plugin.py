@@ -5,6 +5,7 @@ Property values keep their secretness: inputs go to the outputs as they came, an
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ class MetalIpiProvider(sdk.Provider):
         ]
         self._types = {item.token: item for item in types}
         self._settings = Settings()
+        self._declared: set[str] = set()
+        """URNs that the program has declared. A plugin lives as long as one update; a destroy runs no program."""
         self.log: Log = log or NoLog()
 
     def _type(self, token: str) -> ResourceType:
@@ -101,6 +104,7 @@ class MetalIpiProvider(sdk.Provider):
         return sdk.InvokeResponse(to_wire_map(await cost.cost(self._settings, inputs)))
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        self._declared.add(request.urn)
         problems = self._type(request.type).check(to_python_map(request.new_inputs))
         return sdk.CheckResponse(inputs=request.new_inputs, failures=_failures(problems))
 
@@ -151,6 +155,8 @@ class MetalIpiProvider(sdk.Provider):
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
         item, context = self._type(request.type), self._context(request.urn)
+        # What is replaced after it was made anew has been declared; what is deleted before that, not yet.
+        context = replace(context, given_up=bool(self._declared) and request.urn not in self._declared)
         await item.delete(context, request.resource_id, to_python_map(request.properties))
 
 

@@ -27,6 +27,9 @@ class Context:
     urn: str
     settings: Settings
     status: Status
+    given_up: bool = False
+    """Of a deletion: whether an update deletes it because the program does not have it, or not any more as it was; in a
+    destroy, which takes everything away, nothing is."""
 
     @property
     def name(self) -> str:

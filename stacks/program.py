@@ -241,7 +241,7 @@ class Cluster:
                 pool=pool,
                 access=self.access,
                 expectations=self._expectations(pool, installation),
-                timeout=self.settings.timeouts.machines_reachable,
+                timeout=self._until_reachable(pool),
                 # Nodes configure themselves from the bootstrap machine: where it cannot be had, nobody waits for them.
                 after=[
                     *(installation.installed if installation else ()),
@@ -250,6 +250,13 @@ class Cluster:
             ),
             self.components,
         )
+
+    def _until_reachable(self, pool: NodePool) -> int:
+        """Seconds until a pool's nodes answer. Workers get their configuration from the control plane, not from the
+        bootstrap machine (machine-config-operator pkg/server/bootstrap_server.go), so they wait for that as well."""
+        timeouts = self.settings.timeouts
+        waiting = timeouts.bootstrap_complete if pool.role == "worker" else 0
+        return timeouts.machines_reachable + waiting
 
     def _expectations(
         self, pool: NodePool, installation: PoolInstallation | None = None

@@ -104,9 +104,13 @@ fi
 read -r hostname </proc/sys/kernel/hostname
 expect hostname "$hostname" "$EXPECTED_HOSTNAME"
 look_up /etc/os-release OSTREE_VERSION
-# The machine config operator renames this file once it has put the operating system of the cluster's release in place.
-if [ -e /etc/ignition-machine-config-encapsulated.json.bak ]; then
-    report os-version skipped "$value, of the cluster's release; the machine was installed with another"
+# In the first boot machine-config-daemon puts the operating system of the cluster's release in place, renames this file and
+# restarts, or removes it where that was there already; the daemon of the cluster keeps the other file from then on.
+config=/etc/ignition-machine-config-encapsulated.json
+if [ -e "$config" ]; then
+    report os-version failed "$value" "the first boot is not over: $config is still there"
+elif [ -e "$config.bak" ] || [ -e /etc/machine-config-daemon/currentconfig ]; then
+    report os-version skipped "$value, of the cluster's release, which may be another than the machine was installed with"
 elif [ -z "$EXPECTED_RELEASE" ]; then
     report os-version skipped "$value stays: reprovision.controlPlane is keep"
 else

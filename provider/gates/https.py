@@ -38,12 +38,12 @@ class Api:
     def __init__(self, spec: Mapping[str, Any]) -> None:
         import httpx
 
-        self._url = str(spec["url"]).rstrip("/")
-        context = _tls(str(spec["caPem"]), spec.get("clientCertPem"), spec.get("clientKeyPem"))
+        self.url = str(spec["url"]).rstrip("/")
+        self.tls = _tls(str(spec["caPem"]), spec.get("clientCertPem"), spec.get("clientKeyPem"))
         # Straight to the cluster: a proxy of the environment is for the outside world. No connection is kept, so that
         # every look asks the name anew; the addresses behind it change during an installation.
         limits = httpx.Limits(max_keepalive_connections=0)
-        self._client = httpx.AsyncClient(verify=context, timeout=_TIMEOUT, trust_env=False, limits=limits)
+        self._client = httpx.AsyncClient(verify=self.tls, timeout=_TIMEOUT, trust_env=False, limits=limits)
 
     async def get(self, path: str = "") -> Answer:
         """One GET, never raising for what the network or the server does."""
@@ -57,6 +57,10 @@ class Api:
         """One POST."""
         return await self._request("POST", path, json=body)
 
+    async def delete(self, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+        """One DELETE, with its options where there are any."""
+        return await self._request("DELETE", path, json=body or {})
+
     async def merge(self, path: str, body: Mapping[str, Any]) -> Answer:
         """One PATCH that merges: members that are null go."""
         content, headers = json.dumps(body).encode(), {"Content-Type": "application/merge-patch+json"}
@@ -66,9 +70,9 @@ class Api:
         import httpx
 
         try:
-            answer = await self._client.request(method, self._url + path, **options)
+            answer = await self._client.request(method, self.url + path, **options)
         except httpx.TransportError as error:
-            return Answer(status=0, body={}, problem=reason_of(error, self._url))
+            return Answer(status=0, body={}, problem=reason_of(error, self.url))
         problem = "" if answer.is_success else f"HTTP {answer.status_code}"
         return Answer(status=answer.status_code, body=_object(answer), problem=problem)
 

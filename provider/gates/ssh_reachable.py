@@ -1,7 +1,8 @@
-"""ssh-reachable: every node accepts a login with its pinned host key.
+"""ssh-reachable: every node accepts a login with its pinned host key, and is past its first boot.
 
-All nodes are tried at once. Besides, the platform's events and the consoles of those that do not answer are watched:
-a node whose Ignition failed will never answer, and waiting for the timeout would tell nothing more.
+A node that is going to restart is not reachable yet: what comes after this gate would be cut off (`first_boot`). All
+nodes are tried at once. Besides, the platform's events and the consoles of those that do not answer are watched: a node
+whose Ignition failed will never answer, and waiting for the timeout would tell nothing more.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 from provider.errors import ProviderError
 from provider.gates import Access, Check, Node, Observation, Spec, access_of
 from provider.gates.causes import recognise
-from provider.gates.ssh import NotYet, WrongHostKey, login, read_console
+from provider.gates.first_boot import QUESTION, FirstBoot
+from provider.gates.ssh import NotYet, WrongHostKey, read_console, run
 from provider.platforms import Event, MachineDriver, open_driver, platform_of
 from provider.resource import Context
 
@@ -22,6 +24,7 @@ _EVENTS_EVERY = 5.0
 _CONSOLES_EVERY = 20.0
 _CONSOLE_SECONDS = 2.0
 _LOGINS_AT_ONCE = 16
+_LOOK = f"cat /proc/sys/kernel/random/boot_id; {QUESTION}"
 _CONSOLES_AT_ONCE = 4
 
 
@@ -41,6 +44,7 @@ class SshReachable:
         self._access = access
         self._pending = list(nodes)
         self._passed: dict[str, float] = {}
+        self._first_boots = {node.name: FirstBoot() for node in nodes}
         self._driver: MachineDriver[Any] | None = None
         self._next_events = 0.0
         self._next_consoles = _CONSOLES_EVERY
@@ -67,13 +71,16 @@ class SshReachable:
         )
 
     async def _try(self, node: Node) -> Exception | None:
-        """None when the node has let us in."""
+        """None when the node has let us in, and stays."""
         async with self._logins:
             try:
-                async with login(node, self._access.user, self._access.private_key or ""):
-                    return None
+                said = (await run(node, self._access, _LOOK)).split()
             except (NotYet, WrongHostKey) as error:
                 return error
+        if len(said) != 2:
+            return NotYet("SSH: half an answer")
+        coming = self._first_boots[node.name].awaits(said[1], said[0])
+        return NotYet(coming) if coming else None
 
     async def _failed(self, elapsed: float) -> str | None:
         """Why waiting on is no use, as far as the platform or a console knows."""

@@ -2,62 +2,77 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from provider.backoff import Backoff
 from provider.errors import ProviderError
+from provider.gates.first_boot import FirstBoot
 from provider.gates.nodes_ready import NodesReady
 from provider.gates.ssh import CommandFailed, NotYet, WrongHostKey, run
 from provider.installation import machine
 from provider.installation.inputs import Job
 from provider.installation.install import Pace
 from provider.installation.machine import Installed
-from provider.installation.nodes import Cluster, boot_of
+from provider.installation.node_object import NodeObject
+from provider.installation.nodes import Cluster
 from provider.installation.watch import Watch
 from provider.status import Status
 
 
-async def runs_from_disk(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
-    """Waits until the machine runs its generation."""
+async def runs_from_disk(job: Job, watch: Watch, status: Status, pace: Pace) -> Installed:
+    """Waits until the machine runs its generation and is past its first boot, which ends in a restart."""
     backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
+    first_boot = FirstBoot()
     while True:
         seen = await watch.look()
-        if isinstance(seen, Installed) and seen.generation == job.generation:
-            return
         text = machine.told(seen)
+        if isinstance(seen, Installed) and seen.generation == job.generation:
+            coming = first_boot.awaits(seen.first_boot, seen.boot_id)
+            if coming is None:
+                return seen
+            text = coming
         if backoff.over:
             raise ProviderError(
                 f"machine {job.hostname} ({job.machine_id}, {watch.where}) was installed, but did not come up from "
-                f"its disk within {job.timeout:g} s (last seen: {text}): look at its console, and whether its boot "
-                "order has that disk. The same command goes on"
+                f"its disk within {job.timeout:g} s (last seen: {text}): look at its console, whether its boot "
+                "order has that disk, and at `journalctl -u machine-config-daemon-firstboot`. The same command goes on"
             )
         await status.live(f"waiting for {job.hostname} from its disk ({text}), {backoff.elapsed:.0f} s")
         await backoff.pause()
 
 
 async def check(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
-    """Runs the script that tells whether the node is what it should be."""
-    if job.check is None:
-        return
-    backoff = Backoff(timeout=pace.commands, first=pace.look, longest=pace.look)
-    await status.live(f"checking {job.hostname}")
+    """Waits until the machine runs from its disk, and runs the script that tells whether it is what it should be.
+
+    What the script finds on a node that goes down or restarts meanwhile is not believed: it is run again. What it finds
+    on one that stays as it is cannot get better.
+    """
+    backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
     while True:
+        before = await runs_from_disk(job, watch, status, pace)
+        if job.check is None:
+            return
+        await status.live(f"checking {job.hostname}")
         try:
             await run(job.installed, job.access(job.installed), "bash -s", job.check, timeout=pace.commands)
         except CommandFailed as error:
-            raise ProviderError(
-                f"node {job.node} was installed, but its check failed: {error}. It stays cordoned, and the roll ends "
-                "here: correct what the check names, then the same command goes on"
-            ) from None
+            await asyncio.sleep(pace.look)
+            if backoff.over or await watch.look() == before:
+                raise ProviderError(
+                    f"node {job.node} was installed, but its check failed: {error}. It stays as it is, and the roll "
+                    "ends here: correct what the check names, then the same command goes on"
+                ) from None
         except (NotYet, WrongHostKey) as error:
             if backoff.over:
                 raise ProviderError(f"node {job.node} was installed, but cannot be checked: {error}") from None
-            await watch.look()
         else:
             return
         await backoff.pause()
 
 
-async def is_ready(job: Job, cluster: Cluster, watch: Watch, status: Status, pace: Pace) -> None:
-    """Waits until the node is Ready in the boot that SSH finds, and approves its certificate requests on the way.
+async def is_ready(job: Job, node: NodeObject, watch: Watch, status: Status, pace: Pace) -> None:
+    """Waits until the node is Ready in the boot that SSH finds. Approves its certificate requests on the way, and puts
+    back on it what people had put there as soon as it has registered, before it is Ready: pods come after its taints.
 
     A cluster takes a minute to miss a kubelet: until then it tells that the node as it was before is Ready.
     A node may boot again before its kubelet starts: RHCOS does, into the operating system of the cluster's release.
@@ -69,8 +84,9 @@ async def is_ready(job: Job, cluster: Cluster, watch: Watch, status: Status, pac
     while True:
         seen, now = await gate.look(backoff.elapsed), await watch.look()
         text = seen.text
+        registered = isinstance(now, Installed) and await node.put_back(now.boot_id)
         if seen.passed:
-            if isinstance(now, Installed) and boot_of(await cluster.node(job.node)) in ("", now.boot_id):
+            if registered:
                 return
             text = f"{job.node} (its kubelet has not told of itself since it was started)"
         if backoff.over:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provider.gates import Node
+from provider.gates.first_boot import QUESTION as _FIRST_BOOT
 from provider.gates.ssh import NotYet, WrongHostKey, run
 from provider.installation import occasion
 from provider.installation.inputs import Job
@@ -23,6 +24,7 @@ _MARKER = "/etc/metal-ipi/installation.json"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 _JOINED = f"sudo -n sh -c 'if [ -e {_CERTIFICATE} ] || [ -L {_CERTIFICATE} ]; then echo yes; else echo no; fi'"
+_MEMBERSHIP = f"{_JOINED}; {_FIRST_BOOT}"
 _SERVICE = "metal-ipi-install.service"
 _FAILED = f"sudo -n systemctl is-failed --quiet {_SERVICE} 2>/dev/null && echo yes || echo no"
 _JOURNAL = f"sudo -n journalctl --boot --unit={_SERVICE} --lines=5 --output=cat --no-pager"
@@ -56,6 +58,8 @@ class Installed:
     boot_id: str
     joined: bool
     """Whether its kubelet has ever got a certificate from a cluster, for all we know."""
+    first_boot: str
+    """How far its first boot is; for `FirstBoot`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +85,7 @@ async def look(job: Job) -> Seen:
     except WrongHostKey:
         pass
     try:
-        return _installed(job, await _read(job, job.installed, _MARKER, _JOINED))
+        return _installed(job, await _read(job, job.installed, _MARKER, _MEMBERSHIP))
     except NotYet as error:
         return Silent(why=str(error))
     except WrongHostKey:
@@ -90,7 +94,7 @@ async def look(job: Job) -> Seen:
 
 async def _read(job: Job, node: Node, document: str, question: str) -> tuple[Mapping[str, Any], str, str]:
     """A JSON document (empty where there is none), the boot's id, and what a command prints."""
-    command = f'cat {_BOOT_ID}; echo "$({question})"; cat {document} 2>/dev/null || true'
+    command = f"cat {_BOOT_ID}; echo $({question}); cat {document} 2>/dev/null || true"
     lines = (await run(node, job.access(), command)).splitlines()
     if len(lines) < 2:
         raise NotYet("SSH: half an answer")
@@ -128,11 +132,14 @@ def _installing(status: Mapping[str, Any], boot_id: str) -> Installing:
 
 
 def _installed(job: Job, answer: tuple[Mapping[str, Any], str, str]) -> Installed:
-    marker, boot_id, joined = answer
+    marker, boot_id, said = answer
+    words = said.split()
     ours = marker.get("cluster") == job.cluster and marker.get("machine") == job.node
     generation = str(marker.get("generation") or "") if ours else ""
     # A machine that does not tell, because sudo refuses or its disk fails, may be part of the cluster.
-    return Installed(generation=generation, boot_id=boot_id, joined=joined != "no")
+    return Installed(
+        generation=generation, boot_id=boot_id, joined=words[:1] != ["no"], first_boot=words[-1] if words else ""
+    )
 
 
 async def host_key(job: Job) -> str:

@@ -1,4 +1,4 @@
-"""Installing a machine again whose node is part of a cluster: drain, install, check, uncordon, in its turn."""
+"""Installing a machine again whose node is part of a cluster: drain, install, join, check, in its turn."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from provider.errors import InvalidInputs, ProviderError
-from provider.installation import etcd, join, machine, nodes
+from provider.gates.ssh import NotYet, WrongHostKey
+from provider.installation import etcd, etcd_member, join, machine, nodes
 from provider.installation.commands import before_reboot
 from provider.installation.drain import drain
 from provider.installation.inputs import CONTROL_PLANE, WORKER, Job
 from provider.installation.install import Installer, Outcome, Pace
 from provider.installation.machine import Installed, Installing, Seen
+from provider.installation.node_object import NodeObject
 from provider.installation.nodes import CORDONED, Cluster, Unreachable
 from provider.installation.remote import Remote
 from provider.installation.roll import Roll, Turn
@@ -85,6 +87,7 @@ class Reprovisioning:
     async def _in_turn(self, cluster: Cluster) -> Outcome:
         job = self._job
         seen = await self._installer.settled()
+        node = NodeObject(cluster, job, self._status)
         if not self._is_done(seen):
             await self._status.live(f"cordoning {job.node}")
             await cluster.cordon(job.node, job.generation)
@@ -92,11 +95,15 @@ class Reprovisioning:
                 await drain(cluster, job, self._status)
                 seen = await self._prepared(seen)
                 await self._keep_quorum(cluster)
-        outcome = await self._install(seen)
+            await node.save()
+        outcome = await self._installer.install(seen, underway=False, again=True)
+        taken_over = await self._forget(cluster, node, outcome.seen)
+        await self._installer.flip(outcome)
+        if taken_over:
+            await self._restart()
         watch = self._watch()
-        await join.runs_from_disk(job, watch, self._status, self._pace)
         await join.check(job, watch, self._status, self._pace)
-        await join.is_ready(job, cluster, watch, self._status, self._pace)
+        await join.is_ready(job, node, watch, self._status, self._pace)
         if job.role == CONTROL_PLANE:
             await etcd.is_whole(job, cluster, self._status, self._pace)
         await join.open_again(job, cluster, self._status)
@@ -104,10 +111,35 @@ class Reprovisioning:
 
     async def _alone(self, seen: Seen) -> Outcome:
         """Of a cluster that never came about nobody misses a node."""
-        outcome, watch = await self._install(await self._prepared(seen)), self._watch()
-        await join.runs_from_disk(self._job, watch, self._status, self._pace)
-        await join.check(self._job, watch, self._status, self._pace)
+        outcome = await self._installer.install(await self._prepared(seen), underway=False, again=True)
+        await self._installer.flip(outcome)
+        await join.check(self._job, self._watch(), self._status, self._pace)
         return outcome
+
+    async def _forget(self, cluster: Cluster, node: NodeObject, seen: Seen) -> bool:
+        """Removes what the cluster still has of the machine's former system.
+
+        Answers whether the new one runs already, as on a machine that lost its power then, and had taken that over.
+        """
+        job = self._job
+        if isinstance(seen, Installed):
+            return await node.remove_former()
+        await self._status.live(f"removing what the cluster has of {job.node} as it was")
+        if job.role == CONTROL_PLANE:
+            await etcd_member.remove_member(job, cluster, self._status, self._pace)
+        await node.remove()
+        if job.role == CONTROL_PLANE:
+            await etcd_member.remove_secrets(job, cluster)
+        return False
+
+    async def _restart(self) -> None:
+        """A kubelet makes its node once, when it starts."""
+        job = self._job
+        await self._status.remark(f"{job.hostname} came up as its former node: it is restarted, as a new one")
+        try:
+            await machine.reboot(job, job.installed)
+        except (NotYet, WrongHostKey):
+            await self._remote.restart()
 
     def _watch(self) -> Watch:
         return Watch(self._job, self._installer, self._remote, self._status, self._pace)
@@ -127,7 +159,7 @@ class Reprovisioning:
         if job.role == CONTROL_PLANE:
             # What etcd misses may be the member of this machine, which is to be brought back; never another one's.
             up = nodes.is_ready(await cluster.node(job.node))
-            if text := await etcd.trouble(cluster, needed=None if up else others):
+            if text := await etcd.trouble(cluster, members=len(job.members), needed=None if up else others):
                 away["etcd"] = text
         return away
 
@@ -144,11 +176,6 @@ class Reprovisioning:
 
     def _is_done(self, seen: Seen) -> bool:
         return isinstance(seen, Installed) and seen.generation == self._job.generation
-
-    async def _install(self, seen: Seen) -> Outcome:
-        outcome = await self._installer.install(seen, underway=False, again=True)
-        await self._installer.flip(outcome)
-        return outcome
 
     def _need_no_cluster(self, seen: Seen, why: str) -> None:
         """Fine only for a node that was never part of a cluster, as its kubelet knows."""

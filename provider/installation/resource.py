@@ -13,9 +13,11 @@ from provider.errors import InitFailed, ProviderError
 from provider.fields import Problem
 from provider.gates.logs import gather
 from provider.installation import machine
-from provider.installation.inputs import CONTROL_PLANE, Job, job_of, parse
+from provider.installation.departure import leave
+from provider.installation.inputs import CONTROL_PLANE, WORKER, Job, job_of, parse
 from provider.installation.install import Installer, Outcome, Pace
-from provider.installation.machine import Installed, Installing, Seen
+from provider.installation.machine import Installed, Seen, Silent
+from provider.installation.node_object import NodeObject
 from provider.installation.nodes import Cluster, Unreachable
 from provider.installation.remote import Opener, Remote, open_remote, withdraw_files
 from provider.installation.reprovision import Reprovisioning, refuse_unconsented
@@ -97,7 +99,12 @@ class Installation(ResourceType):
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         """Leaves the installer's files to their `Artifacts`: a machine made anew may need them at this very moment."""
-        await open_remote(context, _job_in_state(old), self._opener).withdraw()
+        job = _job_in_state(old)
+        remote = open_remote(context, job, self._opener)
+        if context.given_up and job.role == WORKER and job.credentials is not None and old.get("installedAt"):
+            cluster = Cluster(job.credentials, patience=self._pace.cluster)
+            await leave(job, cluster, Installer(context, job, remote, self._pace), context.status)
+        await remote.withdraw()
 
     async def _install(self, context: Context, resource_id: str, job: Job, *, old: Values | None) -> Values:
         """The first installation, begun by an earlier run where there is an `old` state, which tells what it left."""
@@ -116,7 +123,9 @@ class Installation(ResourceType):
         underway = job.ordered and not again
         try:
             seen = await (machine.look(job) if underway else installer.settled())
-            if not underway and await self._has_node(job, seen, installed=bool(partial["installedAt"])):
+            if not underway and await self._has_node(
+                context, job, seen, again=again, installed=bool(partial["installedAt"])
+            ):
                 return await self._reprovision(context, job, remote)
             outcome = await installer.install(seen, underway=underway, again=again)
             outputs = _outputs(job, outcome)
@@ -126,12 +135,15 @@ class Installation(ResourceType):
             raise await _with_logs(job, error) from error
         return outputs
 
-    async def _has_node(self, job: Job, seen: Seen, *, installed: bool) -> bool:
-        """Whether the machine may be part of the cluster: it says so, or is silent and the cluster knows it."""
-        if isinstance(seen, Installed):
-            return seen.joined and seen.generation != job.generation
-        if isinstance(seen, Installing) or job.credentials is None:
+    async def _has_node(self, context: Context, job: Job, seen: Seen, *, again: bool, installed: bool) -> bool:
+        """Whether the machine may be part of the cluster: it says so, it is silent and the cluster knows it, or an
+        earlier run took its node down to install it again."""
+        if isinstance(seen, Installed) and seen.generation != job.generation:
+            return seen.joined
+        if job.credentials is None:
             return False
+        if not isinstance(seen, Silent):
+            return again and await self._was_taken_down(context, job, Cluster(job.credentials, patience=0))
         # Before a first installation there is no cluster to wait for.
         cluster = Cluster(job.credentials, patience=self._pace.cluster if installed else 0)
         try:
@@ -145,6 +157,12 @@ class Installation(ResourceType):
                 "or the cluster back; if its cluster never was, make its Installation anew: pulumi up --replace with "
                 "its URN"
             ) from None
+
+    async def _was_taken_down(self, context: Context, job: Job, cluster: Cluster) -> bool:
+        try:
+            return await NodeObject(cluster, job, context.status).is_kept()
+        except Unreachable:
+            return False
 
     async def _reprovision(self, context: Context, job: Job, remote: Remote) -> Values:
         roll = self._rolls[(job.cluster, job.pool)]

@@ -64,7 +64,9 @@ class Timeouts(Section):
     """How long each gate waits before it fails, in seconds."""
 
     machines_active: int = Field(default=1800, ge=1, description="machine ordered until the platform calls it active")
-    machines_reachable: int = Field(default=1800, ge=1, description="machine active until it answers SSH")
+    machines_reachable: int = Field(
+        default=1800, ge=1, description="machine active until it answers SSH, past its first boot"
+    )
     api_answers: int = Field(default=1800, ge=1, description="until the API answers on its address")
     bootstrap_complete: int = Field(default=3600, ge=1, description="until bootstrap is complete")
     nodes_ready: int = Field(default=2400, ge=1, description="bootstrap complete until all nodes are Ready")

@@ -196,14 +196,25 @@ def test_each_deviation_fails_and_is_named(node: Node, change: tuple[str, str, s
 
 
 @runs_scripts
-def test_a_node_that_runs_the_operating_system_of_its_clusters_release(node: Node) -> None:
+@pytest.mark.parametrize(
+    "kept", ["etc/ignition-machine-config-encapsulated.json.bak", "etc/machine-config-daemon/currentconfig"]
+)
+def test_a_node_that_runs_the_operating_system_of_its_clusters_release(node: Node, kept: str) -> None:
     node.replace("etc/os-release", "9.8.2026", "9.9.2026")
     assert node.check().returncode == 1
-    node.write("etc/ignition-machine-config-encapsulated.json.bak", "{}")
+    node.write(kept, "{}")
     result = node.check()
     assert (result.returncode, result.stderr) == (0, "")
-    told = "9.9.20260428-0, of the cluster's release; the machine was installed with another"
+    told = "9.9.20260428-0, of the cluster's release, which may be another than the machine was installed with"
     assert _statuses(result.stdout)["os-version"] == ("skipped", told)
+
+
+@runs_scripts
+def test_a_node_in_its_first_boot_fails(node: Node) -> None:
+    node.write("etc/ignition-machine-config-encapsulated.json", "{}")
+    result = node.check()
+    assert result.returncode == 1
+    assert "os-version: the first boot is not over: /etc/ignition-machine-config-encap" in result.stderr
 
 
 @runs_scripts

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from lab.kubernetes import programs
 from tests.end_to_end.cluster import DOMAIN, names
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project
+from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
@@ -33,6 +35,15 @@ def facility(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, Non
         project.configure(boot=_BOOT)
         project.make("up")
         yield project
+
+
+@pytest.fixture(scope="module")
+def user(facility: Project, tmp_path_factory: pytest.TempPathFactory) -> User:
+    """Of the facility's cluster."""
+    reason = programs.find()
+    if isinstance(reason, str):
+        pytest.skip(f"no real Kubernetes API here: {reason}")
+    return User(facility, tmp_path_factory.mktemp("user"))
 
 
 def _devices(facility: Project) -> dict[str, dict[str, Any]]:
@@ -145,17 +156,34 @@ def test_workers_are_installed_again_by_kexec_and_one_that_is_off_by_a_reinstall
 
 
 def test_a_device_that_is_ordered_anew_is_installed_as_the_first_was(
-    facility: Project, monkeypatch: pytest.MonkeyPatch
+    facility: Project, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, before, devices = _read(facility), _boots(facility), _devices(facility)
     name, *_ = _WORKERS
+    node = f"/api/v1/nodes/{name}.{DOMAIN}"
+    former = user("get", node)["metadata"]["uid"]
     monkeypatch.setenv("REPLACE", name)
     facility.make("up")
+    # The former machine's node was drained and removed before: ovn-kubernetes would refuse the new one under it.
+    assert user("get", node)["metadata"]["uid"] != former
     after = _devices(facility)
     assert {each for each in _NODES if after[each]["id"] != devices[each]["id"]} == {name}
     assert _boots(facility) == {**before, name: ["network", "disk"]}
     assert _read(facility)[name]["installation"] == read[name]["installation"] and _ways(facility)[name] == "order"
     assert f"{name}.ign" not in facility.uploaded(), "what installs it was withdrawn again"
+
+
+def test_a_worker_that_is_taken_away_leaves_no_node(facility: Project, user: User) -> None:
+    kept, gone = _WORKERS
+    facility.configure(boot=_BOOT, workers={"kernelArguments": [_KARG], "count": 1})
+
+    done = facility.make("up")
+
+    assert f"{gone}-installation (Installation): deleted" in done.text, done.text
+    assert sorted(_devices(facility)) == sorted(set(_NODES) - {gone})
+    names = {name.removesuffix(f".{DOMAIN}") for name in user("nodes")}
+    assert names == set(_NODES) - {gone} and kept in names
+    assert "up: no changes" in facility.make("up").out
 
 
 def test_down_leaves_nothing(facility: Project) -> None:

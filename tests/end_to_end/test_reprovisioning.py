@@ -202,9 +202,17 @@ def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
 
 @pytest.mark.usefixtures("others_are_untouched")
 @pytest.mark.parametrize("stages", KILLED, ids=lambda stages: ", ".join(map(str, stages)))
-def test_killed_at_every_stage(rack: Rack, stages: Sequence[Stage]) -> None:
+def test_killed_at_every_stage(rack: Rack, user: User, stages: Sequence[Stage]) -> None:
     worker, *others = rack.workers
     before = rack.boots()
+    node = f"{RACK}-{worker.name}.{RACK}.facility.test"
+    taint = {"key": "lab.test/gpu", "effect": "NoSchedule"}
+    metadata = {"name": node, "labels": {"lab.test/rack": "7"}, "annotations": {"lab.test/owner": "shop"}}
+    assert user.apply({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [taint]}}) == (
+        200,
+        "",
+    )
+    former = user("get", f"/api/v1/nodes/{node}")
     rack.change(worker)
     for stage in stages:
         run = rack.project.start("up")
@@ -221,6 +229,14 @@ def test_killed_at_every_stage(rack: Rack, stages: Sequence[Stage]) -> None:
     }
     # By kexec, which no firmware sees, and then from its disk: never through the installer once more.
     assert after[worker.lab_name] == [*before[worker.lab_name], "disk"][-10:]
+    # It is another Node object, with what somebody had put on the former one, and nothing more.
+    found = user("get", f"/api/v1/nodes/{node}")
+    assert found["metadata"]["uid"] != former["metadata"]["uid"]
+    for key in ("labels", "annotations"):
+        assert found["metadata"][key] == former["metadata"][key]
+    assert found["spec"]["taints"] == [taint] and "unschedulable" not in found["spec"]
+    kept = user("get", "/api/v1/namespaces/kube-system/configmaps")["items"]
+    assert not [each for each in kept if each["metadata"]["name"].startswith("metal-ipi-")]
 
 
 @pytest.mark.usefixtures("others_are_untouched")

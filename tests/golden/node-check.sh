@@ -103,8 +103,11 @@ fi
 read -r hostname </proc/sys/kernel/hostname
 expect hostname "$hostname" "$EXPECTED_HOSTNAME"
 look_up /etc/os-release OSTREE_VERSION
-if [ -e /etc/ignition-machine-config-encapsulated.json.bak ]; then
-report os-version skipped "$value, of the cluster's release; the machine was installed with another"
+config=/etc/ignition-machine-config-encapsulated.json
+if [ -e "$config" ]; then
+report os-version failed "$value" "the first boot is not over: $config is still there"
+elif [ -e "$config.bak" ] || [ -e /etc/machine-config-daemon/currentconfig ]; then
+report os-version skipped "$value, of the cluster's release, which may be another than the machine was installed with"
 elif [ -z "$EXPECTED_RELEASE" ]; then
 report os-version skipped "$value stays: reprovision.controlPlane is keep"
 else

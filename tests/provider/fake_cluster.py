@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import ssl
 import threading
@@ -26,6 +28,8 @@ class FakeCluster:
     looks: int = 0
     respond: Callable[[str, str, Json], tuple[int, Json] | None] = lambda method, path, body: None
     """Answers what has no answer above; None for what it does not know, either."""
+    execute: Callable[[str], tuple[int, str, str] | None] = lambda path: None
+    """Runs a command in a pod, given the path with its query: code, output and errors; None where that is refused."""
     url: str = ""
 
     def spec(self, **more: Any) -> Json:
@@ -55,12 +59,47 @@ def running() -> Generator[FakeCluster, None, None]:
 
         def do_GET(self) -> None:
             cluster.looks += 1
-            self._send(*(cluster.answers.get(self.path) or self._respond()))
+            if self.headers.get("Upgrade") == "websocket":
+                self._execute()
+            else:
+                self._send(*(cluster.answers.get(self.path) or self._respond()))
+
+        def _execute(self) -> None:
+            self.protocol_version = "HTTP/1.1"
+            done = cluster.execute(self.path)
+            if done is None:
+                self._send(500, {"message": "error dialing backend"})
+            else:
+                self._tell(*done)
+
+        def _tell(self, code: int, output: str, errors: str) -> None:
+            """As v4.channel.k8s.io has it: a channel's number before each message, and at last how it ended."""
+            status: Json = {"status": "Success"}
+            if code:
+                causes = [{"reason": "ExitCode", "message": str(code)}]
+                status = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
+            wanted = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+            self.send_response(101)
+            for name, value in (
+                ("Upgrade", "websocket"),
+                ("Connection", "Upgrade"),
+                ("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(wanted.encode()).digest()).decode()),
+                ("Sec-WebSocket-Protocol", self.headers["Sec-WebSocket-Protocol"]),
+            ):
+                self.send_header(name, value)
+            self.end_headers()
+            for channel, text in ((1, output), (2, errors), (3, json.dumps(status))):
+                data = bytes([channel]) + text.encode()
+                self.wfile.write(b"\x82\x7e" + len(data).to_bytes(2, "big") + data)
+            self.wfile.write(b"\x88\x02\x03\xe8")
+            self.wfile.flush()
+            self.rfile.read(8)  # the other side's end
+            self.close_connection = True
 
         def do_POST(self) -> None:
             self._send(*self._respond())
 
-        do_PATCH = do_POST
+        do_PATCH = do_DELETE = do_POST
 
         def _respond(self) -> tuple[int, Json]:
             length = int(self.headers.get("Content-Length") or 0)
@@ -71,7 +110,7 @@ def running() -> Generator[FakeCluster, None, None]:
         def do_PUT(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             cluster.puts.append((self.path, body))
-            self._send(200, body)
+            self._send(*(cluster.respond(self.command, self.path, body) or (200, body)))
 
         def log_message(self, format: str, *args: Any) -> None:
             return

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,9 +21,12 @@ from tests.provider import ssh_servers as ssh
 from tests.provider.knot import free_port
 
 Json = dict[str, Any]
+_VERSIONS = itertools.count(1)
+_IDENTITY = ("uid", "resourceVersion")
 LIVE, DISK, CLIENT, STRANGER = ssh.key(), ssh.key(), ssh.key(), ssh.key()
 CLUSTER = "lab.facility.test"
 _BOOT_SECONDS = 0.05
+_REBASE_SECONDS = 0.3
 
 
 def node_of(name: str) -> str:
@@ -58,6 +62,12 @@ class FakeMachine:
     """Part of what it is told to run, and what it says when that fails."""
     changed: Callable[[FakeMachine], None] = lambda machine: None
     """Called when something else runs."""
+    rebases: bool = False
+    """Whether its first boot from a new disk ends in a restart, into another operating system, as OpenShift's does."""
+    first_boot: str = "finished"
+    """How far that is; `pending`, `restarting` and `restarted` as provider/gates/first_boot.py has them."""
+    chassis: str = field(default_factory=lambda: str(uuid.uuid4()))
+    """What ovn-kubernetes calls it: another one with each installation."""
     port: int = field(default_factory=free_port)
     boot_id: str = ""
     installs: int = 0
@@ -110,6 +120,18 @@ class FakeMachine:
                 authorized_client_keys=asyncssh.import_authorized_keys(ssh.public(CLIENT)),
                 process_factory=partial(self._session, self.boot_id),
             )
+        if what == "disk" and self.first_boot == "pending":
+            self._later(self._rebase())
+
+    async def _rebase(self) -> None:
+        """What machine-config-daemon-firstboot.service does."""
+        boot_id = self.boot_id
+        for state in ("restarting", "restarted"):
+            await asyncio.sleep(_REBASE_SECONDS)
+            if self.boot_id != boot_id or self.running != "disk":
+                return
+            self.first_boot = state
+        await self.start("disk")
 
     def later(self, what: str) -> None:
         """Boots something else in the background, as a machine does."""
@@ -118,7 +140,10 @@ class FakeMachine:
             await asyncio.sleep(_BOOT_SECONDS)
             await self.start(what)
 
-        task = asyncio.get_running_loop().create_task(boot())
+        self._later(boot())
+
+    def _later(self, what: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(what)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -142,7 +167,8 @@ class FakeMachine:
                 return 1, said
         if command.startswith("cat /proc"):
             so = self._journal is not None if "is-failed --quiet metal-ipi-install" in command else self.joined
-            return 0, f"{self.boot_id}\n{'yes' if so else 'no'}\n{json.dumps(self._document())}\n"
+            words = ["yes" if so else "no", *([self.first_boot] if self.running == "disk" else [])]
+            return 0, f"{self.boot_id}\n{' '.join(words)}\n{json.dumps(self._document())}\n"
         if "journalctl" in command:
             return 0, self._journal or ""
         if "kexec -l" in given:
@@ -154,6 +180,8 @@ class FakeMachine:
             self.later("live" if self.published else "disk")
         elif command == "sudo -n sh -s":
             self.log.append(f"pre-reboot {self.name}: {given}")
+        elif command == "bash -s" and self.first_boot in ("pending", "restarting"):
+            return 1, "os-version: read 'the boot image'"
         elif command == "bash -s":
             self.log.append(f"check {self.name}")
         else:
@@ -178,7 +206,8 @@ class FakeMachine:
         if self.disk != self.wanted:
             self.installs += 1
             self.log.append(f"install {self.name}")
-            self.disk, self.joined = self.wanted, False
+            self.disk, self.joined, self.chassis = self.wanted, False, str(uuid.uuid4())
+            self.first_boot = "pending" if self.rebases else "finished"
         return {"state": "done", "generation": self.wanted, "device": "/dev/vda", "stable": "/dev/disk/by-id/virtio-1"}
 
 
@@ -230,6 +259,10 @@ class FakeNodes:
 
     log: list[str]
     nodes: dict[str, Json] = field(default_factory=dict[str, Json])
+    removed: list[str] = field(default_factory=list[str])
+    """Names of nodes whose objects were removed."""
+    config_maps: dict[str, Json] = field(default_factory=dict[str, Json])
+    """Of kube-system."""
     pods: list[Json] = field(default_factory=list[Json])
     budgets: dict[str, str] = field(default_factory=dict[str, str])
     """Pods that may not be evicted, and what the cluster says of their budgets."""
@@ -237,12 +270,34 @@ class FakeNodes:
     """Makes the cluster operator of etcd, where there is one."""
 
     def add(self, name: str, *, ready: bool = True, **spec: Any) -> None:
-        self.nodes[name] = {"metadata": {"name": name, "annotations": {}}, "spec": spec, "status": {}}
+        """As a worker's kubelet makes it."""
+        labels = {"kubernetes.io/hostname": name, "node-role.kubernetes.io/worker": ""}
+        metadata = {"name": name, "uid": str(uuid.uuid4()), "labels": labels, "annotations": {}}
+        self.nodes[name] = {"metadata": metadata, "spec": spec, "status": {}}
+        self._touch(self.nodes[name])
         self.set_ready(name, ready=ready)
+
+    def kubelet(self, machine: FakeMachine) -> None:
+        """What a machine that runs from its disk tells of itself: it makes its node where there is none.
+
+        ovn-kubernetes writes the machine's chassis-id on the node; its admission refuses another one, and the node has
+        no network then.
+        """
+        name = node_of(machine.name)
+        if name not in self.nodes:
+            self.add(name)
+            if name in self.removed:
+                self.log.append(f"register {name}")
+        chassis = self.nodes[name]["metadata"]["annotations"].setdefault("k8s.ovn.org/node-chassis-id", machine.chassis)
+        self.set_ready(name, ready=chassis == machine.chassis, boot_id=machine.boot_id)
 
     def set_ready(self, name: str, *, ready: bool, boot_id: str = "") -> None:
         conditions = [{"type": "Ready", "status": "True" if ready else "Unknown", "message": "why"}]
         self.nodes[name]["status"] = {"conditions": conditions, "nodeInfo": {"bootID": boot_id}}
+        self._touch(self.nodes[name])
+
+    def _touch(self, document: Json) -> None:
+        document["metadata"]["resourceVersion"] = str(next(_VERSIONS))
 
     def pod(self, name: str, node: str, *, owner: str | None = "ReplicaSet", phase: str = "Running") -> Json:
         owners = [{"kind": owner, "controller": True}] if owner else []
@@ -259,9 +314,29 @@ class FakeNodes:
             case ("GET", ["api", "v1", "nodes", name]):
                 return (200, self.nodes[name]) if name in self.nodes else (404, {"message": "not found"})
             case ("PATCH", ["api", "v1", "nodes", name]):
+                if self._conflicts(self.nodes[name], body.get("metadata") or {}):
+                    return 409, {"message": "the object has been modified"}
                 self._merge(self.nodes[name], body)
-                self.log.append(f"{'cordon' if body['spec']['unschedulable'] else 'uncordon'} {name}")
+                self._touch(self.nodes[name])
+                if "metal-ipi/cordoned" in (body["metadata"].get("annotations") or {}):
+                    self.log.append(f"{'cordon' if body['spec']['unschedulable'] else 'uncordon'} {name}")
+                else:
+                    self.log.append(f"put back {name}")
                 return 200, self.nodes[name]
+            case ("DELETE", ["api", "v1", "nodes", name]):
+                if name not in self.nodes:
+                    return 404, {"message": "not found"}
+                if self._conflicts(self.nodes[name], body["preconditions"]):
+                    return 409, {"message": "the object has been modified"}
+                if self.nodes[name]["metadata"].get("finalizers"):
+                    self.nodes[name]["metadata"]["deletionTimestamp"] = "now"
+                    return 200, {}
+                del self.nodes[name]
+                self.removed.append(name)
+                self.log.append(f"remove {name}")
+                return 200, {}
+            case (_, ["api", "v1", "namespaces", "kube-system", "configmaps", *rest]):
+                return self._config_map(method, rest[0] if rest else body["metadata"]["name"], body)
             case ("GET", ["api", "v1", query]) if query.startswith("pods?fieldSelector=spec.nodeName%3D"):
                 node = query.rpartition("%3D")[2]
                 return 200, {"items": [pod for pod in self.pods if pod["spec"]["nodeName"] == node]}
@@ -279,6 +354,22 @@ class FakeNodes:
                 return 404, {}
             case _:
                 return None
+
+    def _config_map(self, method: str, name: str, body: Json) -> tuple[int, Json]:
+        there = name in self.config_maps
+        if method == "POST" and there:
+            return 409, {"message": "already exists"}
+        if method != "POST" and not there:
+            return 404, {"message": "not found"}
+        if method == "DELETE":
+            return 200, self.config_maps.pop(name)
+        if method != "GET":
+            self.config_maps[name] = body
+        return 200, self.config_maps[name]
+
+    @staticmethod
+    def _conflicts(document: Json, conditions: Json) -> bool:
+        return any(document["metadata"][key] != conditions[key] for key in _IDENTITY if key in conditions)
 
     def _merge(self, document: Json, patch: Json) -> None:
         for key, value in patch.items():

@@ -92,11 +92,13 @@ class World:
         return machine
 
     def _changed(self, machine: FakeMachine) -> None:
-        """What the cluster sees of a machine; one that runs the new generation joins."""
+        """What the cluster sees of a machine; one that runs the new generation joins, once its first boot is over."""
         node = node_of(machine.name)
-        if node in self.nodes.nodes:
-            up = machine.running == "disk" and (machine.joined or machine.disk == machine.wanted)
-            self.nodes.set_ready(node, ready=up, boot_id=machine.boot_id)
+        installed = machine.disk == machine.wanted and machine.first_boot not in ("pending", "restarting")
+        if machine.running == "disk" and (machine.joined or installed):
+            self.nodes.kubelet(machine)
+        elif node in self.nodes.nodes:
+            self.nodes.set_ready(node, ready=False, boot_id=machine.boot_id)
 
     def upload(self, machine: FakeMachine) -> None:
         """What the machine's Artifacts do before."""

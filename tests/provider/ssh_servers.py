@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import asyncssh
+
+from provider.gates import first_boot
 
 
 def key() -> asyncssh.SSHKey:
@@ -33,13 +35,21 @@ async def node(
     status: int = 0,
     reads: bool = False,
     heard: list[str] | None = None,
+    boots: Callable[[], tuple[str, str]] = lambda: ("a-boot", "finished"),
 ) -> AsyncGenerator[int, None]:
-    """A node, or a console host: a shell prints the console, a command the journal, after reading its input."""
+    """A node, or a console host: a shell prints the console, a command the journal, after reading its input.
+
+    `boots` answers the id of the node's boot, and how far its first one is.
+    """
 
     async def session(process: asyncssh.SSHServerProcess[str]) -> None:
         if process.command is None:
             process.stdout.write(console)
             await process.stdin.read()
+        elif first_boot.QUESTION in process.command:
+            process.stdout.write("\n".join(boots()) + "\n")
+            process.exit(0)
+            return
         else:
             if heard is not None:
                 heard.append(process.command)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 
 from provider.errors import GateFailed
 from provider.gates.causes import recognise
+from provider.gates.first_boot import QUESTION
 from provider.gates.ssh_reachable import ignition_failure
 from provider.platforms import Event
 from tests.provider import fake_metal
@@ -59,6 +62,66 @@ def test_a_late_node_is_waited_for_and_named() -> None:
         assert "early after" in state["observed"] and "late after" in state["observed"]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        # As OpenShift's nodes: another boot follows the one that puts the operating system in place.
+        ([("1", "pending"), ("1", "restarting"), ("1", "restarted"), ("2", "restarted")], "its first boot goes on"),
+        # Seen late: the unit runs still. Seen too seldom to meet it.
+        ([("1", "restarting"), ("2", "restarted")], "about to restart"),
+        ([("1", "pending"), ("1", "restarted"), ("2", "restarted")], "its first boot goes on"),
+        # Where nothing had to change, it does not restart.
+        ([("1", "pending"), ("1", "finished")], "its first boot goes on"),
+    ],
+)
+def test_a_node_that_is_still_to_restart_is_waited_for(looks: list[tuple[str, str]], told: str) -> None:
+    async def run() -> None:
+        it, left = await resource(), list(looks)
+        async with ssh.node(HOST, CLIENT, boots=lambda: left.pop(0) if len(left) > 1 else left[0]) as port:
+            state = await it.up(gate([node("worker", port)]))
+        assert len(left) == 1 and state["observed"].startswith("worker after")
+        assert any(told in message for message in it.harness.log.messages)
+
+    asyncio.run(run())
+
+
+def test_a_first_boot_that_does_not_end_fails_with_what_was_last_seen() -> None:
+    async def run() -> None:
+        async with ssh.node(HOST, CLIENT, boots=lambda: ("1", "pending")) as port:
+            with pytest.raises(GateFailed, match="did not pass within 1 s") as caught:
+                await (await resource()).up(gate([node("worker", port)], timeout=1))
+        assert "worker (its first boot goes on: the operating system of the cluster's release is not in" in str(
+            caught.value
+        )
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("files", "unit", "word"),
+    [
+        ([""], "activating", "pending"),
+        ([".bak"], "activating", "restarting"),
+        ([".bak"], "deactivating", "restarting"),
+        ([".bak"], "inactive", "restarted"),
+        ([".bak"], "", "restarted"),  # no systemd there
+        ([], "active", "finished"),
+    ],
+)
+def test_how_far_the_first_boot_is(tmp_path: Path, files: list[str], unit: str, word: str) -> None:
+    for name in files:
+        (tmp_path / f"ignition-machine-config-encapsulated.json{name}").touch()
+    systemctl = tmp_path / "systemctl"
+    systemctl.write_text(
+        f'#!/bin/sh\n[ "$*" = "is-active machine-config-daemon-firstboot.service" ] && echo {unit}\nexit 3\n'
+    )
+    systemctl.chmod(0o755)
+    question = QUESTION.replace("/etc/", f"{tmp_path}/")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", question], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{word}\n"
 
 
 def test_only_new_nodes_are_waited_for() -> None:

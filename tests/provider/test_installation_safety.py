@@ -14,6 +14,7 @@ import pytest
 from provider.errors import InitFailed, ProviderError, RemoteError
 from provider.installation.inputs import job_of
 from provider.installation.machine import Installed, look
+from tests.provider.fake_etcd import FakeEtcd
 from tests.provider.fake_machine import STRANGER, FakeMachine, node_of
 from tests.provider.harness import until
 from tests.provider.installation_world import DIRECTORY, NEW, OLD, PACE, Run, World
@@ -87,10 +88,11 @@ def test_one_that_was_cordoned_and_is_gone_is_brought_back_first(run: Run) -> No
     run(test)
 
 
-def etcd_operator(*missing: str) -> dict[str, Any]:
-    """What it says with members missing, in its own words."""
+def etcd_operator(*missing: str, members: int = 3) -> dict[str, Any]:
+    """What it says with members missing, in its own words; of `members` that are in etcd's list."""
     gone = ", ".join(f"{node_of(name)} is unhealthy" for name in missing)
-    count = f"{3 - len(missing)} of 3 members are available, {gone}" if missing else "3 members are available"
+    count = f"{members - len(missing)} of {members} members are available, {gone}"
+    count = count if missing else f"{members} members are available"
     text = f"EtcdMembersDegraded: {count}" if missing else "EtcdMembersDegraded: No unhealthy members found"
     return {
         "status": {
@@ -102,12 +104,25 @@ def etcd_operator(*missing: str) -> dict[str, Any]:
     }
 
 
+def restarting() -> dict[str, Any]:
+    """What it says while it brings all members to a new revision."""
+    operator = etcd_operator()
+    text = "NodeInstallerProgressing: 1 nodes are at revision 6; 2 nodes are at revision 7"
+    operator["status"]["conditions"].append({"type": "Progressing", "status": "True", "message": text})
+    return operator
+
+
 def test_a_control_plane_machine_stays_while_etcd_misses_another_member(run: Run) -> None:
     async def test(it: World) -> None:
         machines = await control_plane(it)
         for operator, told in (
             (etcd_operator("control-plane-1"), r"etcd \(2 of 3 members are available, control-plane-1"),
             ({}, r"etcd \(is not Available: its operator does not tell why\)"),
+            (
+                restarting(),
+                r"etcd \(is being restarted member by member: NodeInstallerProgressing: 1 nodes are at revision 6",
+            ),
+            (etcd_operator(members=2), r"etcd \(it has 2 members, and should have 3\)"),
         ):
             it.nodes.etcd = lambda operator=operator: operator
             it.another_run()
@@ -121,12 +136,12 @@ def test_a_control_plane_machine_stays_while_etcd_misses_another_member(run: Run
 def test_a_control_plane_machine_is_back_when_etcd_has_its_member(run: Run) -> None:
     async def test(it: World) -> None:
         machines = await control_plane(it)
-        it.nodes.etcd = lambda: etcd_operator(*(["control-plane-0"] if "install control-plane-0" in it.log else []))
-        text = (
-            r"-0\S* was installed and is Ready, but etcd is not whole after 3 s: 2 of 3 .*taken out of etcd.*cordoned"
-        )
+        etcd = FakeEtcd(world=it, machines=machines)
+        # Its new member is added, and does not become healthy.
+        it.nodes.etcd = lambda: etcd_operator(*(["control-plane-0"] if "reboot control-plane-0" in it.log else []))
+        text = r"-0\S* was installed and is Ready, but etcd is not whole after 3 s: 2 of 3 .*has to be taken out:\n.*\n"
         with pytest.raises(ProviderError, match=text):
-            await it.up(machines[0], timeoutSeconds=3, **CONTROL_PLANE)
+            await it.up(machines[0], timeoutSeconds=3, **etcd.inputs(machines[0]))
         # No other one goes before somebody saw to it; then the same command goes on.
         it.another_run()
         with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*etcd \(2 of 3"):
@@ -134,7 +149,7 @@ def test_a_control_plane_machine_is_back_when_etcd_has_its_member(run: Run) -> N
         it.nodes.etcd = etcd_operator
         it.another_run()
         await it.up(machines[0], **CONTROL_PLANE)
-        assert it.log[-1] == f"uncordon {node_of('control-plane-0')}" and machines[0].installs == 1
+        assert it.log[-1] == "check control-plane-0" and machines[0].installs == 1
 
     run(test)
 
@@ -145,11 +160,11 @@ def test_a_control_plane_machine_that_etcd_misses_is_brought_back(run: Run) -> N
         guard(it, machines[0])
         with pytest.raises(ProviderError, match=r"guard: .*leave the budget as it is"):
             await it.up(machines[0], **CONTROL_PLANE)
+        etcd = FakeEtcd(world=it, machines=machines)
         await machines[0].start("off")
-        it.nodes.etcd = lambda: etcd_operator(*(["control-plane-0"] if not machines[0].installs else []))
         it.another_run()
-        await it.up(machines[0], **CONTROL_PLANE)
-        assert machines[0].installs == 1
+        await it.up(machines[0], **etcd.inputs(machines[0]))
+        assert machines[0].installs == 1 and all(etcd.healthy(member) for member in etcd.members)
 
     run(test)
 

@@ -13,7 +13,6 @@ from provider.configuration import MetalSettings
 from provider.errors import InitFailed, RemoteError
 from provider.platforms.equinix_metal import EquinixMetal
 from tests.provider import fake_metal
-from tests.provider.fake_machine import node_of
 from tests.provider.fake_metal import FakeMetal
 from tests.provider.installation_world import DIRECTORY, NEW, OLD, RECORDED, Run, World
 
@@ -131,7 +130,7 @@ def test_a_worker_on_metal(run: Run, metal: FakeMetal) -> None:
         assert (
             (await waiting)["via"] == "reinstall" and not script.exists() and it.states["worker-0"]["generation"] == NEW
         )
-        assert metal.bodies == [ACTION] and it.log[-1] == f"uncordon {node_of('worker-0')}"
+        assert metal.bodies == [ACTION] and it.log[-1] == "check worker-0"
 
     run(test)
 

@@ -34,10 +34,11 @@ def test_in_order(run: Run) -> None:
             "pre-reboot worker-0: touch /var/tmp/x",
             "kexec worker-0",
             "install worker-0",
+            f"remove {node_of('worker-0')}",
             "boot disk worker-0",
             "reboot worker-0",
+            f"register {node_of('worker-0')}",
             "check worker-0",
-            f"uncordon {node_of('worker-0')}",
         ]
         assert (state["generation"], state["via"]) == (NEW, "kexec")
         assert it.nodes.nodes[node_of("worker-0")]["spec"] == {}
@@ -55,7 +56,7 @@ def test_from_outside_where_the_node_does_not_answer(run: Run) -> None:
         await machine.start("off")
         assert (await it.up(machine))["via"] == "network boot"
         assert it.log[1:3] == ["network boot worker-0", "install worker-0"]
-        assert it.log[-1] == f"uncordon {node_of('worker-0')}"
+        assert it.log[-1] == "check worker-0"
 
     run(test)
 
@@ -93,7 +94,7 @@ def test_by_the_users_commands_where_nothing_else_is_left(
         watching = asyncio.ensure_future(watch())
         state = await it.up(machine, pxeCommands=[f"touch {ordered}"])
         await watching
-        assert state["via"] == "pxe-commands" and it.log[-1] == f"uncordon {node_of('worker-0')}"
+        assert state["via"] == "pxe-commands" and it.log[-1] == "check worker-0"
         assert "BMC" in str(it.told.messages)  # its boot from the disk could not be asked for: said, and gone on
 
     run(test)
@@ -124,7 +125,7 @@ def test_a_budget_that_does_not_allow_it(run: Run) -> None:
         await asyncio.sleep(0.7)
         del it.nodes.budgets["web"]
         await waiting
-        assert it.log[1:3] == ["evict web", "kexec worker-0"] and it.log[-1] == f"uncordon {node_of('worker-0')}"
+        assert it.log[1:3] == ["evict web", "kexec worker-0"] and it.log[-1] == "check worker-0"
 
     run(test)
 
@@ -135,7 +136,7 @@ def test_a_check_that_fails_ends_the_roll(run: Run) -> None:
         machines[0].fails["look-around"] = "wrong console"
         found = await asyncio.gather(*(it.up(machine) for machine in reversed(machines)), return_exceptions=True)
         third, second, first = map(str, found)
-        assert "check failed: `bash -s` ended with 1: wrong console" in first and "stays cordoned" in first
+        assert "check failed: `bash -s` ended with 1: wrong console" in first and "stays as it is" in first
         for text in (second, third):
             assert f"is not begun with, because {node_of('worker-0')} failed" in text
         assert ours(it.log, "worker-1", "worker-2") == []
@@ -146,13 +147,10 @@ def test_a_check_that_fails_ends_the_roll(run: Run) -> None:
         await asyncio.gather(*(it.up(machine) for machine in reversed(machines)))
         assert ours(it.log, "cordon", "check") == [
             "check worker-0",
-            f"uncordon {node_of('worker-0')}",
             f"cordon {node_of('worker-1')}",
             "check worker-1",
-            f"uncordon {node_of('worker-1')}",
             f"cordon {node_of('worker-2')}",
             "check worker-2",
-            f"uncordon {node_of('worker-2')}",
         ]
         assert [machine.installs for machine in machines] == [1, 1, 1]
 
@@ -160,10 +158,10 @@ def test_a_check_that_fails_ends_the_roll(run: Run) -> None:
 
 
 def away_at_once(log: list[str]) -> int:
-    """How many were cordoned at the same time, at most."""
+    """How many were away at the same time, at most: a node comes back after its check."""
     now = most = 0
-    for entry in ours(log, "cordon"):
-        now += -1 if entry.startswith("uncordon") else 1
+    for entry in ours(log, "cordon", "check"):
+        now += -1 if entry.startswith("check") else 1
         most = max(most, now)
     return most
 
@@ -309,14 +307,21 @@ def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> 
     async def test(it: World) -> None:
         machine, other = await it.machine("worker-0", installed=OLD), await it.machine("worker-1", installed=OLD)
         it.nodes.pod("web", node_of("worker-0"))
+        node = it.nodes.nodes[node_of("worker-0")]
+        node["metadata"]["labels"]["example.com/rack"] = "7"
+        node["spec"]["taints"] = [{"key": "example.com/gpu", "effect": "NoSchedule"}]
         await it.killed(machine, 0.05 + step * 0.1)
         await it.up(machine)
         assert machine.installs == 1 and machine.running == "disk" and machine.disk == NEW
         # Who is killed between a request and its answer asks once more: neither of these minds.
-        assert {it.log.count(f"{verb} {node_of('worker-0')}") for verb in ("cordon", "uncordon")} <= {1, 2}
-        assert it.log[-1] == f"uncordon {node_of('worker-0')}" and it.log.count("evict web") in (1, 2)
+        assert it.log.count(f"cordon {node_of('worker-0')}") in (1, 2)
+        assert it.log.count(f"remove {node_of('worker-0')}") == it.log.count(f"register {node_of('worker-0')}") == 1
+        assert it.log[-1].startswith(("check", "put back")) and it.log.count("evict web") in (1, 2)
         assert ours(it.log, "worker-1") == [] and other.disk == OLD
-        assert it.nodes.nodes[node_of("worker-0")]["metadata"]["annotations"] == {}
+        node = it.nodes.nodes[node_of("worker-0")]
+        assert "metal-ipi/cordoned" not in node["metadata"]["annotations"] and it.nodes.config_maps == {}
+        assert node["metadata"]["labels"]["example.com/rack"] == "7"
+        assert node["spec"] == {"taints": [{"key": "example.com/gpu", "effect": "NoSchedule"}]}
 
     run(test)
 
@@ -331,7 +336,7 @@ def test_power_lost_in_the_middle_is_caught_from_outside(run: Run) -> None:
             "power loss worker-0",
             "network boot worker-0",
         ]
-        assert state["via"] == "network boot" and it.log[-1] == f"uncordon {node_of('worker-0')}"
+        assert state["via"] == "network boot" and it.log[-1] == "check worker-0"
 
     run(test)
 
@@ -354,7 +359,7 @@ def test_power_lost_after_the_installation_is_switched_on_again(run: Run) -> Non
         await it.up(machine)
         assert ours(it.log, "install", "restart") == ["install worker-0", "restart worker-0"] and machine.installs == 1
         assert "worker-0 (BMC https://10.0.0.1) lost its power: it is switched on" in it.told.messages
-        assert len(boots) == 2 and it.log[-1] == f"uncordon {node_of('worker-0')}"
+        assert len(boots) == 2 and it.log.count("check worker-0") == 1
 
     run(test)
 
@@ -405,12 +410,13 @@ def test_ready_means_ready_since_it_was_installed(run: Run) -> None:
         machine.changed = late
         waiting = asyncio.ensure_future(it.up(machine))
         await until(lambda: "check worker-0" in it.log)
+        # Another kubelet's word of another boot is not its own.
+        it.nodes.add(node_of("worker-0"))
+        it.nodes.set_ready(node_of("worker-0"), ready=True, boot_id=boot)
         await asyncio.sleep(0.3)
         assert not waiting.done() and it.log[-1] == "check worker-0"
-        assert it.nodes.nodes[node_of("worker-0")]["status"]["nodeInfo"]["bootID"] == boot
         changed(machine)
         await waiting
-        assert it.log[-1] == f"uncordon {node_of('worker-0')}"
 
     run(test)
 
@@ -420,6 +426,6 @@ def test_a_machine_whose_node_is_found_by_a_first_installation_is_not_pulled_awa
         machine = await it.machine("worker-0", installed=OLD)
         it.states.clear()
         await it.up(machine)
-        assert it.log[0] == f"cordon {node_of('worker-0')}" and it.log[-1] == f"uncordon {node_of('worker-0')}"
+        assert it.log[0] == f"cordon {node_of('worker-0')}" and it.log[-1] == "check worker-0"
 
     run(test)

@@ -116,7 +116,8 @@ def test_gates_have_their_own_timeouts_and_kinds() -> None:
         "bootstrap-machine-config-access": ("machine-config-access", 12),
         "machine-config-access": ("machine-config-access", 12),
         "control-plane-checks-reachable": ("ssh-reachable", 12),
-        "worker-checks-reachable": ("ssh-reachable", 12),
+        # Workers wait for the control plane, too: the bootstrap machine serves them no configuration.
+        "worker-checks-reachable": ("ssh-reachable", 12 + 14),
         "api-answers": ("api-answers", 13),
         "bootstrap-complete": ("bootstrap-complete", 14),
         "nodes-ready": ("nodes-ready", 15),

@@ -1,0 +1,170 @@
+"""The Node object of a machine that is installed again: removed while nothing of the machine's old system runs.
+
+Why it has to go: a machine that comes back with an empty disk has another k8s.ovn.org/node-chassis-id, which
+ovn-kubernetes refuses to write over the old one (go-controller/pkg/ovnwebhook/nodeadmission.go; OCPBUGS-80960). When:
+while the live system runs. Then no kubelet misses its object, and what is bound to the node surely does not run any
+more. What people put on it (`marks`) is kept in a ConfigMap of the cluster, from before the machine goes until it is on
+the new object: a run that follows a killed one finds it there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from provider.backoff import Backoff
+from provider.errors import ProviderError
+from provider.installation.inputs import WORKER, Job
+from provider.installation.marks import Marks, marks_of, missing
+from provider.installation.nodes import CORDONED, Cluster, boot_of
+from provider.status import Status
+
+_LONGEST_PAUSE = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Record:
+    """What is kept of a Node object."""
+
+    machine: str
+    """The platform's id of the machine whose node it was."""
+    uid: str
+    """Of the object: another one of the same name was made after it."""
+    marks: Marks
+
+
+class NodeObject:
+    """One machine's."""
+
+    def __init__(self, cluster: Cluster, job: Job, status: Status) -> None:
+        self._cluster, self._job, self._status = cluster, job, status
+        self._record_name = f"metal-ipi-node-{job.node}"
+        self._nothing_kept = False
+        """Whether it is known that there is no record."""
+
+    async def is_kept(self) -> bool:
+        """Whether an earlier run removed the machine's Node object, or was about to."""
+        record = await self._record()
+        return record is not None and record.machine == self._job.machine_id
+
+    async def save(self) -> Mapping[str, Any] | None:
+        """Keeps what people put on the object that is there now, and answers the object."""
+        node = await self._cluster.node(self._job.node)
+        if node is None:
+            return None
+        record = await self._record()
+        if record is not None and record.machine == self._job.machine_id and record.uid != _uid(node):
+            node = await self._restore(record, node)  # an earlier run did not come to that
+        cordoned_here = CORDONED in (node["metadata"].get("annotations") or {})
+        record = _Record(
+            machine=self._job.machine_id, uid=_uid(node), marks=marks_of(node, cordoned_here=cordoned_here)
+        )
+        await self._cluster.write_config_map(
+            self._record_name,
+            {
+                "purpose": f"what people put on node {self._job.node}, while metal-ipi installs its machine again",
+                "record": json.dumps(asdict(record), sort_keys=True),
+            },
+        )
+        self._nothing_kept = False
+        return node
+
+    async def remove(self) -> None:
+        """Removes the object, as it was saved last. The machine's old system must not run any more."""
+        timeout = self._job.drain_timeout
+        backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
+        while (node := await self.save()) is not None:
+            metadata = node["metadata"]
+            if not metadata.get("deletionTimestamp"):
+                await self._cluster.remove_node(node)
+            elif backoff.over:
+                raise ProviderError(
+                    f"node {self._job.node} is not gone after {timeout:g} s: finalizers "
+                    f"{', '.join(metadata.get('finalizers') or [])} hold it. See to what put them there; the same "
+                    "command goes on"
+                )
+            else:
+                await self._status.live(f"waiting for the Node object {self._job.node} to go, {backoff.elapsed:.0f} s")
+                await backoff.pause()
+
+    async def remove_for_good(self) -> None:
+        """Removes the object of a node that does not come back."""
+        await self.remove()
+        await self._cluster.delete_config_map(self._record_name)
+
+    async def remove_former(self) -> bool:
+        """Removes the object if it is that of the machine's former system. Answers whether it was there."""
+        record, node = await self._record(), await self._cluster.node(self._job.node)
+        if record is None or node is None or record.machine != self._job.machine_id or record.uid != _uid(node):
+            return False
+        await self.remove()
+        return True
+
+    async def put_back(self, boot_id: str) -> bool:
+        """Gives the object that the machine made what people had put on the former one, once.
+
+        Answers whether that is done, and the machine has told of itself in this boot.
+        """
+        node = await self._cluster.node(self._job.node)
+        if node is None or boot_of(node) not in ("", boot_id):
+            return False
+        record = None if self._nothing_kept else await self._record()
+        if record is None:
+            return True
+        if record.uid == _uid(node):
+            return False
+        if record.machine == self._job.machine_id:
+            await self._restore(record, node)
+        else:
+            await self._status.remark(
+                f"what was kept of node {self._job.node} is not put back: it was of another machine, {record.machine}"
+            )
+        await self._cluster.delete_config_map(self._record_name)
+        self._nothing_kept = True
+        return True
+
+    async def _restore(self, record: _Record, node: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The object with what it lacked."""
+        found: Mapping[str, Any] | None = node
+        while found is not None:
+            patch = missing(record.marks, found, worker=self._job.role == WORKER)
+            if patch is None:
+                return found
+            if await self._cluster.patch_node(found, patch):
+                await self._status.remark(f"node {self._job.node} has again what people put on it: {_told(patch)}")
+            found = await self._cluster.node(self._job.node)
+        raise ProviderError(
+            f"node {self._job.node} was removed by somebody while it was given back what people had put on it; that is "
+            f"kept in ConfigMap kube-system/{self._record_name}. The same command goes on"
+        )
+
+    async def _record(self) -> _Record | None:
+        data = await self._cluster.config_map(self._record_name)
+        self._nothing_kept = data is None
+        if data is None:
+            return None
+        try:
+            kept = json.loads(data["record"])
+            return _Record(machine=kept["machine"], uid=kept["uid"], marks=Marks(**kept["marks"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ProviderError(
+                f"ConfigMap kube-system/{self._record_name} cannot be read ({error!r}): it keeps what people put on "
+                f"node {self._job.node}. Put that back by hand and delete the ConfigMap; the same command goes on"
+            ) from None
+
+
+def _uid(node: Mapping[str, Any]) -> str:
+    return str(node["metadata"]["uid"])
+
+
+def _told(patch: Mapping[str, Any]) -> str:
+    """The keys of a patch, without values, which may be long."""
+    metadata, spec = patch.get("metadata") or {}, patch.get("spec") or {}
+    parts = [f"{kind} {', '.join(sorted(metadata[kind]))}" for kind in ("labels", "annotations") if metadata.get(kind)]
+    if "taints" in spec:
+        parts.append("taints " + ", ".join(f"{taint['key']}:{taint['effect']}" for taint in spec["taints"]))
+    if "unschedulable" in spec:
+        parts.append("unschedulable")
+    return "; ".join(parts)

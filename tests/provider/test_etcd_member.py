@@ -1,0 +1,192 @@
+"""The etcd member of a control plane machine that is installed again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from provider.errors import ProviderError, RemoteError
+from provider.installation.etcd_member import Member, healthy_endpoints, parse
+from tests.provider.fake_etcd import FakeEtcd
+from tests.provider.fake_machine import FakeMachine, node_of
+from tests.provider.harness import until
+from tests.provider.installation_world import NEW, OLD, Run, World
+
+FIRST = node_of("control-plane-0")
+
+
+async def control_plane(it: World) -> tuple[list[FakeMachine], FakeEtcd]:
+    machines = [await it.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
+    return machines, FakeEtcd(world=it, machines=machines)
+
+
+def ours(log: list[str], *names: str) -> list[str]:
+    return [entry for entry in log if entry.startswith(names)]
+
+
+def test_the_member_is_taken_out_and_a_new_one_comes(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines, etcd = await control_plane(it)
+        before = {member.name: member.id for member in etcd.members}
+        await it.up(machines[0], **etcd.inputs(machines[0]))
+        steps = ours(it.log, "cordon", "kexec", "install", "member", "remove", "reboot", "register", "check")
+        assert steps == [
+            f"cordon {FIRST}",
+            "kexec control-plane-0",
+            "install control-plane-0",
+            f"member remove {FIRST}",
+            f"remove {FIRST}",
+            "reboot control-plane-0",
+            f"register {FIRST}",
+            "check control-plane-0",
+            f"member add {FIRST}",
+        ]
+        assert {member.name for member in etcd.members} == set(before)
+        changed = {member.name for member in etcd.members if before[member.name] != member.id}
+        assert changed == {FIRST} and all(etcd.healthy(member) for member in etcd.members)
+        assert len(etcd.secrets) == 6 and not any(name.endswith(FIRST) for name in etcd.secrets)
+
+    run(test)
+
+
+def test_all_of_them_one_after_the_other(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines, etcd = await control_plane(it)
+        await asyncio.gather(*(it.up(machine, **etcd.inputs(machine)) for machine in machines))
+        assert [machine.disk for machine in machines] == [NEW] * 3 and len(etcd.members) == 3
+        assert ours(it.log, "member") == [
+            f"member {verb} {node_of(machine.name)}" for machine in machines for verb in ("remove", "add")
+        ]
+
+    run(test)
+
+
+def test_nothing_is_taken_out_while_another_member_ails(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines, etcd = await control_plane(it)
+        install = it.driver.boot_disk
+        waiting = asyncio.ensure_future(it.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=3))
+        await until(lambda: "kexec control-plane-0" in it.log)
+        etcd.data[machines[1].name] = ("another disk", 0)  # its etcd is down; its machine and its node are not
+        with pytest.raises(ProviderError) as caught:
+            await waiting
+        assert (
+            f"could not be taken out within 3 s: other members are not healthy: {node_of('control-plane-1')}."
+            in str(caught.value)
+        )
+        assert len(etcd.members) == 3 and FIRST in it.nodes.nodes and machines[0].running == "live"
+        # It heals, and the same command goes on.
+        etcd.data[machines[1].name] = (machines[1].chassis, etcd.members[1].id)
+        it.another_run()
+        await it.up(machines[0], **etcd.inputs(machines[0]))
+        assert machines[0].installs == 1 and len(etcd.members) == 3 and it.driver.boot_disk == install
+
+    run(test)
+
+
+def test_a_member_that_answers_is_not_taken_out(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines, etcd = await control_plane(it)
+        healthy = etcd.healthy
+        etcd.healthy = lambda member: True  # type: ignore[method-assign]
+        with pytest.raises(ProviderError, match=rf"member \w+ answers, though {FIRST} runs nothing of the kind"):
+            await it.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=2)
+        assert len(etcd.members) == 3
+        etcd.healthy = healthy  # type: ignore[method-assign]
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda etcd: etcd.members.pop(1), "besides it etcd has control-plane-2"),
+        (lambda etcd: setattr(etcd.members[0], "host", "198.51.100.9"), r"which member .* was is not clear: .*198\.51"),
+        (lambda etcd: setattr(etcd.members[0], "name", "stranger"), "which member .* was is not clear: .* stranger"),
+    ],
+)
+def test_a_list_that_is_not_as_expected(run: Run, change: Any, told: str) -> None:
+    async def test(it: World) -> None:
+        machines, etcd = await control_plane(it)
+        waiting = asyncio.ensure_future(it.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=3))
+        await until(lambda: "kexec control-plane-0" in it.log)
+        others = [each.name for each in etcd.members[1:]]
+        etcd.healthy = lambda member: member.name in others  # type: ignore[method-assign]
+        change(etcd)
+        count = len(etcd.members)
+        with pytest.raises(ProviderError, match=told):
+            await waiting
+        assert len(etcd.members) == count and ours(it.log, "member") == []
+
+    run(test)
+
+
+def test_by_hand_where_pods_take_no_commands(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines, etcd = await control_plane(it)
+        stale = etcd.members[0]
+        etcd.broken = "no"
+        waiting = asyncio.ensure_future(it.up(machines[0], **etcd.inputs(machines[0])))
+        await until(lambda: any("By hand" in message for message in it.told.messages))
+        (told,) = (message for message in it.told.messages if "By hand" in message)
+        pod = f"etcd-{node_of('control-plane-1')}"
+        assert told.splitlines()[1:] == [
+            f"  oc rsh --namespace=openshift-etcd --container=etcdctl {pod} etcdctl member list -w table",
+            f"  oc rsh --namespace=openshift-etcd --container=etcdctl {pod} etcdctl member remove {stale.id:x}",
+            f"  oc delete secret --namespace=openshift-etcd --ignore-not-found etcd-peer-{FIRST} etcd-serving-{FIRST} "
+            f"etcd-serving-metrics-{FIRST}",
+        ]
+        assert "HTTP 500" in told and not waiting.done() and machines[0].running == "live"
+        etcd.members.remove(stale)
+        await waiting
+        assert machines[0].disk == NEW and len(etcd.members) == 3
+
+    run(test)
+
+
+def test_killed_after_the_member_went(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines, etcd = await control_plane(it)
+        waiting = asyncio.ensure_future(it.up(machines[0], **etcd.inputs(machines[0])))
+        await until(lambda: f"member remove {FIRST}" in it.log)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        it.another_run()
+        await it.up(machines[0], **etcd.inputs(machines[0]))
+        assert it.log.count(f"member remove {FIRST}") == it.log.count(f"member add {FIRST}") == 1
+        assert machines[0].installs == 1 and not any(name.endswith(FIRST) for name in etcd.secrets)
+
+    run(test)
+
+
+def test_a_cluster_without_an_etcd_operator(run: Run) -> None:
+    async def test(it: World) -> None:
+        machines = [await it.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
+        await it.up(machines[0], role="control-plane", pool="control-plane", consent=True)
+        text = f"this cluster has no etcd operator: no member of etcd is taken out for {FIRST}"
+        assert it.told.messages.count(text) == 1 and it.log.count(f"remove {FIRST}") == 1
+
+    run(test)
+
+
+def test_what_etcdctl_prints() -> None:
+    # etcdctl 3.5 and 3.6: ids are decimal numbers; a member that has not started has neither name nor client URLs.
+    printed = (
+        '{"header":{"cluster_id":1},"members":[{"ID":8033446391283427981,"name":"a","peerURLs":["https://[fd00::1]:2380"],'
+        '"clientURLs":["https://[fd00::1]:2379"]},{"ID":17,"peerURLs":["https://192.0.2.2:2380"],"isLearner":true}]}'
+    )
+    assert parse(printed) == [
+        Member(id="6f7c88ee0a97aa8d", name="a", hosts=frozenset({"fd00::1"}), clients=("https://[fd00::1]:2379",),
+               learner=False),
+        Member(id="11", name="", hosts=frozenset({"192.0.2.2"}), clients=(), learner=True),
+    ]  # fmt: skip
+    for text in ("", "{}", "[]", '{"members": [{}]}', '{"members": null}'):
+        with pytest.raises(RemoteError, match="cannot be read"):
+            parse(text)
+    health = '[{"endpoint":"https://a:2379","health":true,"took":"2ms"},{"endpoint":"https://b:2379","health":false}]'
+    assert healthy_endpoints(health) == {"https://a:2379"}
+    for text in ("", '[{"endpoint": "x"}]'):
+        with pytest.raises(RemoteError, match="cannot be read"):
+            healthy_endpoints(text)
