@@ -9,28 +9,18 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-from tools import engine, stackfile
+from tools import choices, engine, stackfile
+from tools.choices import Asked
 from tools.containment import STOP, RunLock, python_module, run_leashed
 from tools.errors import RunFailed, StackError
-from tools.facility import INSTALLERS, KINDS, Facility
+from tools.facility import Facility
 from tools.files import write_private
 from tools.layout import ROOT, Layout
 from tools.rehearsal import import_from, import_program, load_program, rehearse
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What the command line says of a lab stack."""
-
-    machines: str | None = None
-    """Which kind of machines; None: nothing was said."""
-    installer: str | None = None
-    """Which installer; None: nothing was said."""
 
 
 def say(text: str) -> None:
@@ -44,7 +34,7 @@ def setup(layout: Layout, asked: Asked) -> None:
     wanted = stackfile.lab_machines(document)
     engine.ensure(say)
     if wanted is not None:
-        kind, installer = _machines(layout, wanted, asked, document), _installer(layout, asked, document)
+        kind, installer = choices.machines(layout, wanted, asked, document), choices.installer(layout, asked, document)
         Facility(layout=layout).setup(kind, installer, kube_vip=stackfile.announces(document))
 
 
@@ -200,51 +190,6 @@ def run_engine(operation: str, layout: Layout, found: engine.Engine) -> None:
     session.run(operation)
 
 
-def _installer(layout: Layout, asked: Asked, document: stackfile.Tree) -> str:
-    """Which installer: what made the existing state, else what was asked for, else the stack file's."""
-    chosen = asked.installer or stackfile.lab_installer(document)
-    if chosen not in INSTALLERS:
-        raise StackError(
-            f"there is no installer '{chosen}' in the lab",
-            why="INSTALLER, or metal-ipi:lab.installer in the stack file, names it",
-            remedy=f"use one of {', '.join(INSTALLERS)}",
-        )
-    if not (layout.exists and layout.installer.exists()):
-        return chosen
-    existing = layout.installer.read_text().strip()
-    if asked.installer is not None and asked.installer != existing:
-        raise StackError(
-            f"the stack's cluster was made by the {existing} installer, not by the {asked.installer} one",
-            why="an installed cluster stays what it is",
-            remedy="`make down` first, or leave INSTALLER out",
-        )
-    return existing
-
-
-def _machines(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree) -> str:
-    """Which kind of machines: what the existing state was made of, else what was asked for, else the stack file's."""
-    chosen = asked.machines or wanted
-    if chosen not in KINDS:
-        raise StackError(
-            f"there are no lab machines of kind '{chosen}'",
-            why="MACHINES, or metal-ipi:lab.machines in the stack file, names them",
-            remedy=f"use one of {', '.join(KINDS)}",
-        )
-    cannot = stackfile.needs_emulation if chosen == "simulated" else stackfile.needs_simulation
-    if needed := cannot(document):
-        raise StackError(f"stack '{layout.stack}' cannot have {chosen} machines", why=needed.why, remedy=needed.remedy)
-    if not (layout.exists and layout.machines.exists()):
-        return chosen
-    existing = layout.machines.read_text().strip()
-    if asked.machines is not None and asked.machines != existing:
-        raise StackError(
-            f"the stack's machines are {existing} ones, not {asked.machines}",
-            why="resources cannot move from one kind to the other",
-            remedy="`make down` first, or leave MACHINES out",
-        )
-    return existing
-
-
 def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     """Run an operation, in the lab for a lab stack."""
     document = stackfile.read(layout.stack_file)
@@ -254,13 +199,13 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
             _check_settings(layout, document)
         facts = _facility(layout, wanted, asked, document)
         write_private(layout.machines, facts["machines"])
-        write_private(layout.installer, _installer(layout, asked, document))
+        write_private(layout.installer, choices.installer(layout, asked, document))
     _inner(layout, operation, is_lab=wanted is not None)
 
 
 def _facility(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree) -> dict[str, Any]:
     """Start the lab, or find it running; returns its facts. `wanted`: which machines the stack file says."""
-    kind, installer = _machines(layout, wanted, asked, document), _installer(layout, asked, document)
+    kind, installer = choices.machines(layout, wanted, asked, document), choices.installer(layout, asked, document)
     facility = Facility(layout=layout)
     facility.setup(kind, installer, kube_vip=stackfile.announces(document))
     small = stackfile.wants_small_kubernetes(document)

@@ -130,6 +130,7 @@ def test_another_ca_is_not_trusted(cluster: FakeCluster) -> None:
 
 def test_bootstrap_complete(cluster: FakeCluster) -> None:
     cluster.answers[BOOTSTRAP] = (404, {})
+    cluster.answers[REQUESTS] = (200, {"items": []})
     with pytest.raises(GateFailed, match="kube-system/bootstrap is not there yet"):
         up(gate("bootstrap-complete", cluster.spec(), timeout=1))
     cluster.answers[BOOTSTRAP] = (200, {"data": {"status": "progressing"}})
@@ -137,6 +138,18 @@ def test_bootstrap_complete(cluster: FakeCluster) -> None:
         up(gate("bootstrap-complete", cluster.spec(), timeout=1))
     cluster.answers[BOOTSTRAP] = (200, {"data": {"status": "complete"}})
     assert up(gate("bootstrap-complete", cluster.spec())).state["observed"] == "kube-system/bootstrap says complete"
+
+
+def test_the_control_plane_is_let_in_until_bootstrap_is_complete(cluster: FakeCluster) -> None:
+    cluster.answers[BOOTSTRAP] = (404, {})
+    requests = [csr(name, username=BOOTSTRAPPER, signer=CLIENT) for name in ("a", "worker")]
+    cluster.answers[REQUESTS] = (200, {"items": requests})
+    with pytest.raises(GateFailed, match=r"kube-system/bootstrap is not there yet; left alone: .*csr-worker"):
+        up(gate("bootstrap-complete", cluster.spec(names=["a"]), timeout=1))
+    assert {path for path, _ in cluster.puts} == {f"{REQUESTS}/csr-a/approval"}
+    cluster.answers[REQUESTS] = (403, {})
+    with pytest.raises(GateFailed, match="certificate requests: HTTP 403"):
+        up(gate("bootstrap-complete", cluster.spec(names=["a"]), timeout=1))
 
 
 def conditions(available: str, failing: str, progressing: str) -> tuple[int, dict[str, Any]]:

@@ -32,6 +32,7 @@ FACTS: dict[str, Any] = {
     },
     "boot": {"stream_url": "http://boot.facility.test/streams/lab.json"},
     "installer": "/lab/openshift-install",
+    "release": "4.19.0-lab",
 }
 LAB = yaml.safe_load(
     """
@@ -41,6 +42,7 @@ config:
   metal-ipi:platform: {type: equinix-metal, metro: lb}
   metal-ipi:dns: {type: rfc2136, ttl: 2}
   metal-ipi:boot: {consoles: [ttyS0]}
+  metal-ipi:openshiftVersion: 4.19.0-lab
 """
 )
 
@@ -70,6 +72,24 @@ def test_the_labs_secrets_stand_in_no_document() -> None:
     for secret in config.secrets.values():
         assert secret not in str(config.document)
         assert secret not in repr(config)
+
+
+def test_nodes_of_a_real_release_are_installed_on_a_disk() -> None:
+    config = stackfile.for_lab(LAB, {**FACTS, "release": "4.19.0"}, "simulated").document["config"]
+    assert config["metal-ipi:openshiftVersion"] == "4.19.0"
+    assert config["metal-ipi:boot"]["install"] == {"image": "stream", "device": {"smallest": True}}
+    own = {**LAB, "config": {**LAB["config"], "metal-ipi:openshiftVersion": "4.18.7"}}
+    own["config"]["metal-ipi:boot"] = {"install": {"image": "stream", "device": "/dev/sdb"}}
+    config = stackfile.for_lab(own, {**FACTS, "release": "4.19.0"}, "simulated").document["config"]
+    assert config["metal-ipi:openshiftVersion"] == "4.18.7", "what the file asks for is not changed: the gates tell"
+    assert config["metal-ipi:boot"]["install"]["device"] == "/dev/sdb"
+
+
+def test_a_stack_that_asks_for_a_real_release_gets_the_real_installer() -> None:
+    assert stackfile.lab_installer(LAB) == "stand-in"
+    assert stackfile.lab_installer({"config": {"metal-ipi:openshiftVersion": "4.19.0"}}) == "real"
+    says = {"metal-ipi:openshiftVersion": "4.19.0-lab", "metal-ipi:lab": {"installer": "real"}}
+    assert stackfile.lab_installer({"config": says}) == "real"
 
 
 def test_the_committed_document_is_not_changed() -> None:

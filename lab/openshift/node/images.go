@@ -16,11 +16,10 @@ import (
 	"syscall"
 )
 
-const (
-	imageDirectory = "/var/lib/lab-openshift/images"
-	// registry is where the facility's boot server has images: lab/openshift/real/release.py says how.
-	registry = "http://boot.facility.test/containers/"
-)
+const imageDirectory = "/var/lib/lab-openshift/images"
+
+// registry is where the facility's boot server has images: lab/openshift/real/release.py says how.
+var registry = "http://boot.facility.test/containers/"
 
 // image is a container image on this machine, without the programs that nobody has asked for yet.
 type image struct {
@@ -50,7 +49,8 @@ func pull(ctx context.Context, root, name string) (image, error) {
 	return it, it.once(ctx, ".complete", func(target string) error {
 		archive, err := fetch(ctx, name+"/files.tar")
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it has nothing but programs
+		case errors.Is(err, fs.ErrNotExist):
+			err = nil // it has nothing but programs
 		case err != nil:
 			return err
 		default:

@@ -4,19 +4,74 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"net/url"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
 
-const (
-	shoutImage = "registry.test/shout:v1"
-	program    = "#!/bin/sh\ntrap 'echo bye $WHO; exit 0' TERM\necho hello $WHO $*\ncat \"$CONFIG\"\nwhile :; do sleep 0.05; done\n"
-)
+const shoutImage = "registry.test/shout:v1"
+
+// TestMain is also what the programs of this package's containers are.
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "container":
+		os.Exit(Container())
+	case filepath.Base(os.Args[0]) == "shout":
+		os.Exit(shout())
+	}
+	os.Exit(m.Run())
+}
+
+// shout says hello, what its volume holds, and bye; with EXIT in its environment it ends at once.
+func shout() int {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	fmt.Println("hello", os.Getenv("WHO"), os.Args[1:])
+	config, err := os.ReadFile("/etc/inside")
+	fmt.Printf("config %q %v\n", config, err)
+	if os.Getenv("EXIT") != "" {
+		return 3
+	}
+	<-asked
+	fmt.Println("bye", os.Getenv("WHO"))
+	return 0
+}
+
+// haveRegistry serves the image shout, which has a file beside its program.
+func haveRegistry(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/"+shoutImage+"/bin/shout", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, self) })
+	mux.HandleFunc("/"+shoutImage+"/entrypoint", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "/bin/shout") })
+	server := httptest.NewServer(mux)
+	before := registry
+	registry = server.URL + "/"
+	t.Cleanup(func() { server.Close(); registry = before })
+}
+
+// runPods keeps the pods of a new machine's directory until the test ends, or until it is asked to end.
+func runPods(t *testing.T, root string) (heard *told, end func()) {
+	t.Helper()
+	heard = &told{}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Add(1)
+	go func() { defer group.Done(); (&pods{root: root, log: log.New(heard, "", 0)}).Run(ctx) }()
+	end = sync.OnceFunc(func() { cancel(); group.Wait() })
+	t.Cleanup(end)
+	return heard, end
+}
 
 // told collects what is logged.
 type told struct {
@@ -43,11 +98,11 @@ func (j *told) await(t *testing.T, text string) {
 	t.Fatalf("%q was not logged:\n%s", text, j.text.String())
 }
 
-func manifestOf(who, more string) string {
+func manifestOf(variable, value, config string, privileged bool) string {
 	return fmt.Sprintf(`{"kind": "Pod", "spec": {"hostNetwork": true, "containers": [{"name": "shout", "image": %q,
-		"args": ["a"], "env": [{"name": "WHO", "value": %q}, {"name": "CONFIG", "value": "%s"}],
-		"volumeMounts": [{"name": "config", "mountPath": "/etc/inside"}]}],
-		"volumes": [{"name": "config", "hostPath": {"path": "%s"}}]}}`, shoutImage, who, more, more)
+		"args": ["I am $(%[2]s)"], "env": [{"name": %[2]q, "value": %[3]q}], "securityContext": {"privileged": %[5]t},
+		"volumeMounts": [{"name": "config", "mountPath": "/etc/inside", "readOnly": true}]}],
+		"volumes": [{"name": "config", "hostPath": {"path": %[4]q}}]}}`, shoutImage, variable, value, config, privileged)
 }
 
 func put(t *testing.T, path, text string, mode os.FileMode) {
@@ -64,38 +119,28 @@ func put(t *testing.T, path, text string, mode os.FileMode) {
 }
 
 func TestStaticPodsFollowTheirManifests(t *testing.T) {
+	haveRegistry(t)
 	root := t.TempDir()
-	manifests := filepath.Join(root, manifestDirectory)
-	put(t, filepath.Join(root, imageDirectory, url.PathEscape(shoutImage)), program, 0o755)
-	config := filepath.Join(root, "etc/metal-ipi/config")
-	put(t, config, "the config\n", 0o644)
-	var heard told
-	static := &pods{root: root, log: log.New(&heard, "", 0)}
-	ctx, cancel := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	group.Add(1)
-	go func() { defer group.Done(); static.Run(ctx) }()
+	manifest := filepath.Join(root, manifestDirectory, "shout.json")
+	put(t, filepath.Join(root, "etc/metal-ipi/config"), "the config", 0o644)
+	heard, end := runPods(t, root)
 
-	put(t, filepath.Join(manifests, "shout.json"), manifestOf("one", config), 0o600)
-	heard.await(t, "shout: hello one a")
-	heard.await(t, "shout: the config")
-	if source, err := os.Readlink(filepath.Join(root, "etc/inside")); err != nil || source != config {
-		t.Fatalf("the volume is not there: %q, %v", source, err)
-	}
-	put(t, filepath.Join(manifests, "shout.json"), manifestOf("two", config), 0o600)
+	put(t, manifest, manifestOf("WHO", "one", "/etc/metal-ipi/config", true), 0o600)
+	heard.await(t, "shout: hello one [I am one]")
+	heard.await(t, `shout: config "the config" <nil>`)
+	put(t, manifest, manifestOf("WHO", "two", "/etc/metal-ipi/config", true), 0o600)
 	heard.await(t, "shout: bye one")
-	heard.await(t, "shout: hello two a")
-	put(t, filepath.Join(manifests, ".hidden.json"), "not a manifest", 0o600)
-	put(t, filepath.Join(manifests, "wrong.json"), `{"kind": "Deployment"}`, 0o600)
-	heard.await(t, "static pod wrong.json: the lab's kubelet runs pods of one container")
-	if err := os.Remove(filepath.Join(manifests, "shout.json")); err != nil {
+	heard.await(t, "shout: hello two")
+	put(t, filepath.Join(filepath.Dir(manifest), ".hidden.json"), "not a manifest", 0o600)
+	put(t, filepath.Join(filepath.Dir(manifest), "wrong.json"), `{"kind": "Deployment"}`, 0o600)
+	heard.await(t, "pod wrong.json: the lab's kubelet runs pods with hostNetwork, and this is none")
+	if err := os.Remove(manifest); err != nil {
 		t.Fatal(err)
 	}
 	heard.await(t, "shout: bye two")
-	put(t, filepath.Join(manifests, "shout.json"), manifestOf("three", config), 0o600)
-	heard.await(t, "shout: hello three a")
-	cancel()
-	group.Wait()
+	put(t, manifest, manifestOf("WHO", "three", "/etc/metal-ipi/config", true), 0o600)
+	heard.await(t, "shout: hello three")
+	end()
 	heard.await(t, "shout: bye three")
 	if strings.Contains(heard.text.String(), "hidden") {
 		t.Fatal("a hidden file was taken for a manifest")
@@ -103,17 +148,35 @@ func TestStaticPodsFollowTheirManifests(t *testing.T) {
 }
 
 func TestAPodThatEndsIsStartedAgain(t *testing.T) {
+	haveRegistry(t)
 	root := t.TempDir()
-	put(t, filepath.Join(root, imageDirectory, url.PathEscape(shoutImage)), "#!/bin/sh\necho once more\nexit 3\n", 0o755)
-	config := filepath.Join(root, "config")
-	put(t, config, "", 0o644)
-	put(t, filepath.Join(root, manifestDirectory, "shout.json"), manifestOf("one", config), 0o600)
-	var heard told
-	ctx, cancel := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	group.Add(1)
-	go func() { defer group.Done(); (&pods{root: root, log: log.New(&heard, "", 0)}).Run(ctx) }()
-	heard.await(t, "ended: exit status 3; starting it again")
-	cancel()
-	group.Wait()
+	put(t, filepath.Join(root, "config"), "", 0o644)
+	put(t, filepath.Join(root, manifestDirectory, "shout.json"), manifestOf("EXIT", "yes", "/config", true), 0o600)
+	heard, _ := runPods(t, root)
+	heard.await(t, "pod shout.json ended: shout: exit status 3; starting it again")
+}
+
+// On a node SELinux keeps the machine's files from containers: only privileged ones have the label that may read them.
+func TestTheMachinesFilesAreForPrivilegedContainers(t *testing.T) {
+	haveRegistry(t)
+	root := t.TempDir()
+	put(t, filepath.Join(root, "config"), "", 0o644)
+	put(t, filepath.Join(root, manifestDirectory, "shout.json"), manifestOf("WHO", "one", "/config", false), 0o600)
+	heard, _ := runPods(t, root)
+	heard.await(t, "SELinux keeps /config from container shout, which is not privileged")
+}
+
+func TestAnImageThatTheRegistryDoesNotHaveIsSaidOnce(t *testing.T) {
+	haveRegistry(t)
+	root := t.TempDir()
+	put(t, filepath.Join(root, "config"), "", 0o644)
+	text := strings.ReplaceAll(manifestOf("WHO", "one", "/config", true), shoutImage, "registry.test/other")
+	put(t, filepath.Join(root, manifestDirectory, "other.json"), text, 0o600)
+	heard, end := runPods(t, root)
+	heard.await(t, "pod other.json: ")
+	sleep(context.Background(), 3*podsEvery)
+	end()
+	if count := strings.Count(heard.text.String(), "file does not exist"); count != 1 {
+		t.Fatalf("said %d times:\n%s", count, heard.text.String())
+	}
 }

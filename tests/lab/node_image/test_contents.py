@@ -45,8 +45,8 @@ def debian(tmp_path: Path) -> Path:
         path.write_text("[Unit]\n")
     depends = {"virtio_net": "net_failover,virtio", "net_failover": "failover", "virtio_pci": "virtio"}
     depends |= {"nft_reject_inet": "nf_tables", "virtio_blk": "virtio", "virtio_scsi": "scsi_mod,virtio"}
-    depends |= {"sd_mod": "scsi_mod"}
-    for name in ("virtio", "failover", "nf_tables", "scsi_mod", *depends):
+    depends |= {"sd_mod": "scsi_mod", "bridge": "llc,stp", "stp": "llc"}
+    for name in ("virtio", "failover", "nf_tables", "scsi_mod", "llc", *depends):
         path = tmp_path / "usr/lib/modules/6.1/kernel" / f"{name.replace('_', '-')}.ko"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(f"\0license=GPL\0depends={depends.get(name, '')}\0".encode())
@@ -57,7 +57,7 @@ def test_modules_are_loaded_after_what_they_depend_on(debian: Path) -> None:
     tree = initramfs.build(debian, "12.0.1-0", "0" * 128)
     order = tree["usr/lib/modules/order"].data.decode().split()
     network = ["virtio", "virtio_pci", "failover", "net_failover", "virtio_net"]
-    assert order == [*network, "nf_tables", "nft_reject_inet"]
+    assert order == [*network, "nf_tables", "nft_reject_inet", "llc", "stp", "bridge"]
     disk = tree["usr/lib/modules/disk"].data.decode().split()
     assert disk == ["virtio_blk", "scsi_mod", "virtio_scsi", "sd_mod"]
     assert all(f"usr/lib/modules/{name}" in tree for name in (*order, *disk))

@@ -1,0 +1,55 @@
+"""Which machines and which installer a lab stack gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools import choices
+from tools.choices import Asked
+from tools.errors import StackError
+from tools.layout import Layout
+
+DOCUMENT = {"config": {"metal-ipi:lab": {"machines": "libvirt"}, "metal-ipi:openshiftVersion": "4.19.0-lab"}}
+NOTHING = Asked()
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(root=tmp_path, stack="lab", states=tmp_path / "states")
+
+
+@pytest.fixture
+def made(layout: Layout) -> Layout:
+    """A stack that an `up` has made: of simulated machines, by the real installer."""
+    checkpoint = layout.backend / ".pulumi/stacks/metal-ipi/lab.json"
+    for path, text in ((layout.machines, "simulated\n"), (layout.installer, "real\n"), (checkpoint, "{}")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert layout.exists
+    return layout
+
+
+def test_the_command_line_counts_before_the_stack_file(layout: Layout) -> None:
+    assert choices.machines(layout, "libvirt", NOTHING, DOCUMENT) == "libvirt"
+    assert choices.machines(layout, "libvirt", Asked(machines="simulated"), DOCUMENT) == "simulated"
+    assert choices.installer(layout, NOTHING, DOCUMENT) == "stand-in"
+    assert choices.installer(layout, Asked(installer="real"), DOCUMENT) == "real"
+
+
+def test_what_exists_stays_what_it_is(made: Layout) -> None:
+    assert choices.machines(made, "libvirt", NOTHING, DOCUMENT) == "simulated"
+    assert choices.installer(made, NOTHING, DOCUMENT) == "real"
+    assert choices.installer(made, Asked(installer="real"), DOCUMENT) == "real"
+    with pytest.raises(StackError, match="machines are simulated ones, not libvirt"):
+        choices.machines(made, "libvirt", Asked(machines="libvirt"), DOCUMENT)
+    with pytest.raises(StackError, match="made by the real installer, not by the stand-in one"):
+        choices.installer(made, Asked(installer="stand-in"), DOCUMENT)
+
+
+def test_what_there_is_not_is_refused(layout: Layout) -> None:
+    with pytest.raises(StackError, match="no lab machines of kind 'paper'"):
+        choices.machines(layout, "libvirt", Asked(machines="paper"), DOCUMENT)
+    with pytest.raises(StackError, match="no installer 'agent' in the lab"):
+        choices.installer(layout, Asked(installer="agent"), DOCUMENT)

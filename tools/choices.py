@@ -1,0 +1,67 @@
+"""Which lab a stack gets, machines and installer: from its state, the command line or the stack file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import stackfile
+from tools.errors import StackError
+from tools.facility import INSTALLERS, KINDS
+from tools.layout import Layout
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the command line says of a lab stack."""
+
+    machines: str | None = None
+    """Which kind of machines; None: nothing was said."""
+    installer: str | None = None
+    """Which installer; None: nothing was said."""
+
+
+def machines(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree) -> str:
+    """Which kind of machines: what the existing state was made of, else what was asked for, else the stack file's."""
+    chosen = asked.machines or wanted
+    if chosen not in KINDS:
+        raise StackError(
+            f"there are no lab machines of kind '{chosen}'",
+            why="MACHINES, or metal-ipi:lab.machines in the stack file, names them",
+            remedy=f"use one of {', '.join(KINDS)}",
+        )
+    cannot = stackfile.needs_emulation if chosen == "simulated" else stackfile.needs_simulation
+    if needed := cannot(document):
+        raise StackError(f"stack '{layout.stack}' cannot have {chosen} machines", why=needed.why, remedy=needed.remedy)
+    existing = _existing(layout, layout.machines)
+    if existing and asked.machines not in {None, existing}:
+        raise StackError(
+            f"the stack's machines are {existing} ones, not {asked.machines}",
+            why="resources cannot move from one kind to the other",
+            remedy="`make down` first, or leave MACHINES out",
+        )
+    return existing or chosen
+
+
+def installer(layout: Layout, asked: Asked, document: stackfile.Tree) -> str:
+    """Which installer: what made the existing state, else what was asked for, else the stack file's."""
+    chosen = asked.installer or stackfile.lab_installer(document)
+    if chosen not in INSTALLERS:
+        raise StackError(
+            f"there is no installer '{chosen}' in the lab",
+            why="INSTALLER, or metal-ipi:lab.installer in the stack file, names it",
+            remedy=f"use one of {', '.join(INSTALLERS)}",
+        )
+    existing = _existing(layout, layout.installer)
+    if existing and asked.installer not in {None, existing}:
+        raise StackError(
+            f"the stack's cluster was made by the {existing} installer, not by the {asked.installer} one",
+            why="an installed cluster stays what it is",
+            remedy="`make down` first, or leave INSTALLER out",
+        )
+    return existing or chosen
+
+
+def _existing(layout: Layout, file: Path) -> str | None:
+    """What an earlier `up` of a stack that exists wrote down."""
+    return file.read_text().strip() if layout.exists and file.exists() else None
