@@ -43,6 +43,8 @@ STAND_INS = (
         unit="ovs-configuration.service", runs="br-ex", why="configure-ovs.sh wants NetworkManager and Open vSwitch"
     ),
     StandIn(unit="nodeip-configuration.service", why="it runs a program of the release image"),
+    StandIn(unit="node-image-pull.service", why="it pulls the release's node image"),
+    StandIn(unit="node-image-overlay.service", why="it puts the release's node image over the system"),
     StandIn(unit="crio-configure.service", why="it asks the release image for a name"),
     StandIn(unit="release-image.service", why="it pulls the release image"),
     StandIn(unit="progress.service", why="report-progress.sh wants oc; the stand-in for bootkube reports by itself"),
@@ -50,9 +52,6 @@ STAND_INS = (
 """Units of the real configuration that start something else in the lab."""
 
 MASKED = {
-    "node-image-pull.service": "it pulls the release's node image",
-    "node-image-overlay.service": "it puts the node image over the system",
-    "node-image-finish.service": "it isolates the system's target after that",
     "chown-gatewayd-key.service": "the image has no systemd-journal-gatewayd",
     "systemd-journal-gatewayd.socket": "the image has no systemd-journal-gatewayd",
     "node-valid-hostname.service": "mco-hostname wants hostnamectl; the name is in /etc/hostname",
@@ -63,7 +62,7 @@ MASKED = {
 }
 """Units of the real configuration that do not start in the lab, and why."""
 
-IMAGE_UNITS = ("crio.service", "openvswitch.service")
+IMAGE_UNITS = ("crio.service", "openvswitch.service", "systemd-user-sessions.service", "getty.target")
 """Units that RHCOS's image has, that others require, and that have nothing to do in the lab."""
 
 
@@ -75,14 +74,10 @@ def render(facility: Mapping[str, str] | None) -> str:
         text = f"# The lab's stand-in: {each.why}.\n[Service]\nExecStartPre=\nExecStart=\nExecStart={starts}\n"
         units.append({"name": each.unit, "dropins": [{"name": "50-lab.conf", "contents": text}]})
     units += [{"name": name, "mask": True} for name in MASKED]
-    units += [
-        {
-            "name": name,
-            "contents": f"[Unit]\nDescription={name} (lab: nothing)\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-            "ExecStart=/usr/bin/true\n",
-        }
-        for name in IMAGE_UNITS
-    ]
+    for name in IMAGE_UNITS:
+        service = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n"
+        text = f"[Unit]\nDescription={name} (lab: nothing)\n" + service * name.endswith(".service")
+        units.append({"name": name, "contents": text})
     files = [_file(_FACILITY, json.dumps(dict(facility)))] if facility is not None else []
     document = {"ignition": {"version": "3.2.0"}, "storage": {"files": files}, "systemd": {"units": units}}
     return json.dumps(document, indent=1) + "\n"
