@@ -64,9 +64,9 @@ class ProviderArgs:
     {"service": "cloudflare", "authToken", "zoneId"?, "endpoint"?},
     {"service": "lexicon", "name", "options"}: any other service of dns-lexicon, with its own options."""
     artifacts: pulumi.Input[Mapping[str, Any]] | None = None
-    """{"type": "ssh", "host", "port"?, "user", "hostKey", "privateKey", "directory", "baseUrl", "bootBaseUrl"} or
+    """{"type": "ssh", "host", "port"?, "user", "hostKey", "privateKey", "directory", "baseUrl", "bootBaseUrl", "caBundle"?} or
     {"type": "s3", "bucket", "prefix"?, "region", "endpoint"?, "accessKeyId", "secretAccessKey", "baseUrl",
-    "bootBaseUrl"}."""
+    "bootBaseUrl", "caBundle"?}."""
 
 
 class Provider(pulumi.ProviderResource):
@@ -941,13 +941,16 @@ class LiveSystemArgs:
     initramfs: LiveFileArgs
     """Its initramfs."""
     arguments: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """Its kernel command line. Secret: it names where its Ignition lies."""
+    """Its kernel command line."""
+    config: LiveFileArgs | None = None
+    """The archive with its Ignition, which is unpacked after the initramfs; None: `arguments` name one. Secret."""
 
     def to_wire(self) -> dict[str, Any]:
         return {
             "kernel": self.kernel.to_wire(),
             "initramfs": self.initramfs.to_wire(),
-            "arguments": pulumi.Output.secret(self.arguments),
+            "arguments": self.arguments,
+            **({} if self.config is None else {"config": pulumi.Output.secret(self.config.to_wire())}),
         }
 
 
@@ -967,9 +970,12 @@ class InstalledSystemArgs:
     """The rules that its disk meets: as long as they stay, it stays on its disk."""
     installation: pulumi.Input[int] = 0
     """A number that is raised to have the same installed once more."""
+    network: pulumi.Input[str] = ""
+    """Its static network in words; empty where DHCP tells it."""
 
     def to_wire(self) -> dict[str, Any]:
         return {
+            "network": self.network,
             "release": self.release,
             "kernelArguments": self.kernel_arguments,
             "consoles": self.consoles,

@@ -132,6 +132,7 @@ def _artifacts(settings: Settings) -> dict[str, Any]:
             "secretAccessKey": _secret(artifacts.secret_access_key),
             "baseUrl": artifacts.base_url,
             "bootBaseUrl": artifacts.boot_base_url or artifacts.base_url,
+            "caBundle": artifacts.ca_bundle,
         }
         return {name: value for name, value in section.items() if value is not None}
     base_url = artifacts.base_url or _REHEARSAL_URL
@@ -146,6 +147,7 @@ def _artifacts(settings: Settings) -> dict[str, Any]:
         "matchbox": artifacts.matchbox,
         "baseUrl": base_url,
         "bootBaseUrl": artifacts.boot_base_url or base_url,
+        "caBundle": artifacts.ca_bundle,
     }
     return {name: value for name, value in section.items() if value is not None}
 

@@ -172,7 +172,7 @@ class Installer:
             node = job.installed if isinstance(running, Installed) else job.installing
             await self._status.live(f"sending {job.hostname} into its installer by kexec")
             try:
-                await machine.kexec(job, node)
+                await machine.kexec(job, node, self._context.settings.need_artifacts().ca_bundle)
             except (NotYet, WrongHostKey) as error:
                 await self._not_this_way("kexec", str(error))
             else:

@@ -25,7 +25,7 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 async def _file(subject: Subject, file: BootFile) -> Finding:
-    async with http.opened() as client:
+    async with http.opened(subject) as client:
         try:
             size = await http.size_of(client, file.url, subject)
             is_small = size is not None and size <= subject.plan.hashed_mib * _MIB
