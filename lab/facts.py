@@ -59,7 +59,9 @@ class Artifacts:
     directory: str
     base_url: str
     boot_base_url: str
-    """The same tree by http: iPXE firmware cannot know the lab's CA."""
+    """The same tree by http: iPXE firmware cannot know the facility's authority."""
+    ca_path: str
+    """The facility's own authority (PEM), which signed the certificate of base_url's server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +152,7 @@ def load(layout: Layout) -> Facts | None:
         api=Api(**raw["api"]) if raw.get("api") else None,
         ca_path=raw["ca_path"],
         dns=Dns(server=dns["server"], zone=dns["zone"], tsig=Tsig(**dns["tsig"])),
-        artifacts=Artifacts(**raw["artifacts"]),
+        artifacts=Artifacts(**{"ca_path": str(layout.facility_ca), **raw["artifacts"]}),
         boot=Boot(**raw["boot"]),
         installer=raw["installer"],
         bgp=Bgp(**raw["bgp"]) if raw.get("bgp") else None,
@@ -224,6 +226,7 @@ def ensure(layout: Layout, machines: str, installer: Path, rack: int = 0, *, rea
             directory="/artifacts",
             base_url=f"https://{plan.BOOT_NAME}/artifacts",
             boot_base_url=f"http://{plan.BOOT_NAME}/artifacts",
+            ca_path=str(layout.facility_ca),
         ),
         boot=Boot(stream_url=f"http://{plan.BOOT_NAME}/streams/lab.json"),
         installer=str(installer),
