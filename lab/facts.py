@@ -147,12 +147,13 @@ def load(layout: Layout) -> Facts | None:
     except FileNotFoundError:
         return None
     dns: dict[str, Any] = raw["dns"]
+    artifacts: dict[str, Any] = {"ca_path": str(layout.facility_ca), **raw["artifacts"]}
     return Facts(
         machines=raw["machines"],
         api=Api(**raw["api"]) if raw.get("api") else None,
         ca_path=raw["ca_path"],
         dns=Dns(server=dns["server"], zone=dns["zone"], tsig=Tsig(**dns["tsig"])),
-        artifacts=Artifacts(**{"ca_path": str(layout.facility_ca), **raw["artifacts"]}),
+        artifacts=Artifacts(**artifacts),
         boot=Boot(**raw["boot"]),
         installer=raw["installer"],
         bgp=Bgp(**raw["bgp"]) if raw.get("bgp") else None,

@@ -73,9 +73,7 @@ class Boots:
         """The bootstrap machine's: it runs from memory, wherever it is."""
         uploaded = self.bootstrap_ignition
         if self._live is None:
-            arguments = installer_arguments(
-                self._boot, network=platforms.network(self._settings, self._bootstrap_name)
-            )
+            arguments = installer_arguments(self._boot, network=platforms.network(self._settings, self._bootstrap_name))
             # It stays when the bootstrap machine goes: it names a file that is gone then.
             archive = archive_of(uploaded, BOOTSTRAP_IGNITION, self._settings.artifacts.authorities)
             served = Artifacts(

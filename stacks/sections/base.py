@@ -69,5 +69,5 @@ Pem = Annotated[str, AfterValidator(_pem)]
 """Certificates, as PEM."""
 IPv4 = Annotated[str, AfterValidator(_ipv4)]
 """An IPv4 address, without prefix length."""
-KernelArguments = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_one_word_each)]
-"""What stands on a kernel's command line: one argument per item."""
+Words = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_one_word_each)]
+"""What is put on a kernel's command line: one word per item."""

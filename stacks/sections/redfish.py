@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from stacks.sections.base import IPv4, KernelArguments, Pem, Section, wrong
+from stacks.sections.base import IPv4, Pem, Section, wrong
 from stacks.sections.devices import DeviceRule
+from stacks.sections.kernel_arguments import KernelArguments
 
 BootMethod = Literal["pxe", "uefi-http", "virtual-media"]
 _BOOT_METHODS = (
