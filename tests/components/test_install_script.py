@@ -510,7 +510,7 @@ def test_a_single_node_is_installed_with_what_bootkube_leaves(machine: Machine, 
     seen: list[tuple[dict[str, str], int]] = []
     watcher = threading.Thread(target=finish, daemon=True)
     watcher.start()
-    result = machine.run(ignition=None)
+    result = machine.run(pointer=None)
     watcher.join(10)
 
     assert (result.returncode, machine.status["state"]) == (0, "done"), machine.status
@@ -533,6 +533,6 @@ def test_a_bootkube_that_leaves_nothing_is_told(machine: Machine) -> None:
     bootkube = _single_node(machine)
     (bootkube / ".bootkube.done").touch()
     (bootkube / "master.ign").write_text("")
-    reason, remedy = _failed(machine, ignition=None)
+    reason, remedy = _failed(machine, pointer=None)
     assert reason == "bootkube is done, but left no /opt/openshift/master.ign"
     assert remedy == "look at journalctl -u bootkube on the live system"
