@@ -27,7 +27,7 @@ from tests import golden
 _SEED = base64.b64encode(bytes(range(32))).decode()
 _NODE = "rack-worker-0.rack.facility.test"
 _HASH = "sha512-" + "0123456789abcdef" * 8
-_NETWORK = StaticNetwork(
+NETWORK = StaticNetwork(
     address="192.0.2.97",
     gateway="192.0.2.1",
     prefix=24,
@@ -46,7 +46,7 @@ _PLAN = InstallPlan(
     image=Artifact(url="http://boot.facility.test/rhcos.raw.gz", sha256="0" * 64),
     consoles=("tty0", "ttyS0,115200n8"),
     kernel_arguments=("nosmt", "isolcpus=2-5"),
-    network=_NETWORK,
+    network=NETWORK,
 )
 
 
@@ -189,12 +189,12 @@ def test_a_generation_is_what_it_was() -> None:
 
 def test_a_static_network_counts_as_the_kernel_arguments_that_once_carried_it() -> None:
     """Whoever has machines of version 0.1.0 must not find them installed anew (docs/adr/0030)."""
-    before = dataclasses.replace(_RUNS, kernel_arguments=("nosmt", *_NETWORK.arguments))
-    now = dataclasses.replace(_RUNS, network=_NETWORK)
+    before = dataclasses.replace(_RUNS, kernel_arguments=("nosmt", *NETWORK.arguments))
+    now = dataclasses.replace(_RUNS, network=NETWORK)
     assert before.generation == now.generation == "eed25065b3ee68cb"
     assert now.shown["kernelArguments"] == ["nosmt"]
     assert now.shown["network"] == "192.0.2.97/24 on eno1, gateway 192.0.2.1, resolvers 192.0.2.53"
-    moved = dataclasses.replace(_NETWORK, gateway="192.0.2.2")
+    moved = dataclasses.replace(NETWORK, gateway="192.0.2.2")
     assert dataclasses.replace(_RUNS, network=moved).generation != now.generation
 
 
