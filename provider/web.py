@@ -1,4 +1,4 @@
-"""Fetching from web servers, as the provider does it: trusting this system's authorities and the artifact host's own."""
+"""Fetching from web servers as the provider does it: it trusts what this system trusts, and `artifacts.caBundle`."""
 
 from __future__ import annotations
 

@@ -77,9 +77,7 @@ def _script(spec: BootSpec, arguments: Sequence[str], archives: Mapping[str, str
     )
 
 
-def _arguments(
-    spec: BootSpec, platform_id: str, *further: str, archives: Sequence[str] = ("main",)
-) -> tuple[str, ...]:
+def _arguments(spec: BootSpec, platform_id: str, *further: str, archives: Sequence[str] = ("main",)) -> tuple[str, ...]:
     """UEFI firmware loads only what `initrd=` names, in that order, and panics without any (poseidon/typhoon#1191)."""
     return (
         *(f"initrd={name}" for name in archives),

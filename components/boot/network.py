@@ -6,14 +6,14 @@ moves the address to.
 
 How the profile gets there, and who needs it:
 
-- `coreos-installer --copy-network` puts it on the boot partition. coreos-copy-firstboot-network.sh (fedora-coreos-config,
-  35coreos-network) gives it to the initramfs of the first boot, in which Ignition fetches the node's configuration.
+- `coreos-installer --copy-network` puts it on the boot partition. coreos-copy-firstboot-network.sh (in
+  fedora-coreos-config) gives it to the initramfs of the first boot, in which Ignition fetches the node's configuration.
 - The node's Ignition writes the same file to /etc. coreos-teardown-initramfs.sh would copy it there by itself, but only
   where Ignition brings no profile at all: one MachineConfig with a profile for another interface would take it away.
 
-configure-ovs.sh (machine-config-operator, templates/common/_base/files) clones the active profile of the default route's
-interface for br-ex and replaces its type and interface. So the profile is an ordinary one of type ethernet that is bound
-by its interface's name: bound by a MAC address, its clone would fit no OVS interface.
+configure-ovs.sh (machine-config-operator, templates/common/_base/files) clones the active profile of the interface that
+has the default route, and replaces type and interface for br-ex. So the profile is an ordinary one of type ethernet, and
+bound by its interface's name: bound by a MAC address, its clone would fit no OVS interface.
 
 Sources: dracut.cmdline(7), which nm-initrd-generator(8) reads the same way; nm-settings-keyfile(5).
 """

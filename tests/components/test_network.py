@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes.util
+import dataclasses
 import subprocess
 import sys
 
 import pytest
 
 from components.boot.bond import VlanInterface, bond_files
-from components.boot.network import StaticNetwork
 from lab import setup
 from tests.components.test_installer import NETWORK
 
@@ -78,5 +78,5 @@ def test_only_root_can_read_it() -> None:
 
 
 def test_two_machines_have_profiles_of_their_own() -> None:
-    other = StaticNetwork(**{**vars(NETWORK), "hostname": "rack-worker-1.rack.facility.test"})
+    other = dataclasses.replace(NETWORK, hostname="rack-worker-1.rack.facility.test")
     assert other.profile.text != NETWORK.profile.text, "a UUID is one connection's"

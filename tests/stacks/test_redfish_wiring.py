@@ -129,9 +129,7 @@ def _text(config: dict[str, Any], path: str) -> str:
 
 
 def test_an_installed_machine_has_its_static_network_from_a_profile() -> None:
-    recorder = _run(
-        platform__networkBoot="static", platform__interface="eno1", boot__kernelArguments=["nosmt"]
-    )
+    recorder = _run(platform__networkBoot="static", platform__interface="eno1", boot__kernelArguments=["nosmt"])
     network = ["rd.neednet=1", "ip=192.0.2.14::192.0.2.1:255.255.255.0:rack-worker-4.rack.example.com:eno1:none"]
     network.append("nameserver=192.0.2.53")
     inputs = plain(recorder.one("rack-worker-4-installation").inputs)

@@ -42,7 +42,7 @@ def client(address: str, trust: ssl.SSLContext) -> httpx.AsyncClient:
 
 
 def trust_of(ca: Path, *more: str) -> ssl.SSLContext:
-    """A context that trusts the authorities of a file and further PEM certificates; raises ssl.SSLError for bad ones."""
+    """A context that trusts the authorities of a file and further ones (PEM); raises ssl.SSLError for bad ones."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cafile=str(ca))
     for text in more:

@@ -84,7 +84,9 @@ class Kernel:
                 raise BootError(f"NetworkManager: profile {path.name} and ip= both say what the network is")
             mine = next((entry for entry in addresses if entry.address == str(static.address.ip)), None)
             if mine is None:
-                raise BootError(f"NetworkManager: profile {path.name}: {static.address.ip} is not this machine's address")
+                raise BootError(
+                    f"NetworkManager: profile {path.name}: {static.address.ip} is not this machine's address"
+                )
             if (static.address.network.prefixlen, str(static.gateway)) != (mine.prefix, mine.gateway):
                 raise BootError(
                     f"NetworkManager: profile {path.name}: the network is {mine.address}/{mine.prefix} with gateway"
