@@ -12,7 +12,7 @@ How the profile gets there, and who needs it:
   where Ignition brings no profile at all: one MachineConfig with a profile for another interface would take it away.
 
 configure-ovs.sh (machine-config-operator, templates/common/_base/files) clones the active profile of the interface that
-has the default route, and replaces type and interface for br-ex. So the profile is an ordinary one of type ethernet, and
+has the default route, and replaces type and interface for br-ex. So the profile is an ordinary one of type ethernet,
 bound by its interface's name: bound by a MAC address, its clone would fit no OVS interface.
 
 Sources: dracut.cmdline(7), which nm-initrd-generator(8) reads the same way; nm-settings-keyfile(5).

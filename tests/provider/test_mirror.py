@@ -113,6 +113,10 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "mirror").glob("*") if not path.name.endswith(".claim"))
 
 
+def is_empty(folder: Path) -> bool:
+    return list(folder.iterdir()) == []
+
+
 def claims(folder: Path) -> int:
     return len(list((folder / "mirror").glob("*.claim")))
 
@@ -156,7 +160,7 @@ def test_whole_life(tmp_path: Path) -> None:
         assert names(folder) == [rootfs] and claims(folder) == 1
         await mirror.delete()
         await mirror.delete()
-        assert list(folder.iterdir()) == []
+        assert is_empty(folder)
 
     play(tmp_path, work)
 
@@ -171,7 +175,7 @@ def test_two_stacks_share_a_file_and_the_last_takes_it_away(tmp_path: Path) -> N
         await one.delete()
         assert len(names(folder)) == 2 and claims(folder) == 2
         await other.delete()
-        assert list(folder.iterdir()) == []
+        assert is_empty(folder)
 
     play(tmp_path, work)
 
@@ -189,7 +193,7 @@ def test_a_file_with_another_hash_is_refused_by_name(tmp_path: Path) -> None:
         await mirror.up(wanted)
         assert len(names(folder)) == 2 and it.gets().count("/r/kernel") == 1
         await mirror.delete()
-        assert list(folder.iterdir()) == []
+        assert is_empty(folder)
 
     play(tmp_path, work)
 
@@ -228,7 +232,7 @@ def test_a_run_after_a_kill_finds_the_claim_again(tmp_path: Path) -> None:
         await again.up(both(it))
         assert claims(folder) == 2 and len(it.gets()) == 2
         await again.delete()
-        assert list(folder.iterdir()) == []
+        assert is_empty(folder)
 
     play(tmp_path, work)
 
