@@ -89,7 +89,8 @@ class SshArtifacts(_Host):
     base_url: _HttpsUrl | None = Field(default=None, description="the https URL under which directory is served")
     boot_base_url: _BootUrl | None = Field(
         default=None,
-        description="the URL for iPXE scripts where the firmware does not trust baseUrl's CA; not set: baseUrl",
+        description="the URL for what firmware fetches, where it does not trust baseUrl's authority; over plain http"
+        " nothing proves script, kernel and initramfs; not set: baseUrl",
     )
 
     @field_validator("directory", "matchbox")
@@ -118,4 +119,8 @@ class S3Artifacts(_Host):
     access_key_id: str | None = Field(default=None, description="the id of the access key")
     secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")
     base_url: _HttpsUrl = Field(description="the https URL under which the bucket's objects are served")
-    boot_base_url: _BootUrl | None = Field(default=None, description="the URL for iPXE scripts; not set: baseUrl")
+    boot_base_url: _BootUrl | None = Field(
+        default=None,
+        description="the URL for what firmware fetches; over plain http nothing proves script, kernel and initramfs;"
+        " not set: baseUrl",
+    )

@@ -50,7 +50,10 @@ async def check(subject: Subject) -> list[Finding]:
         return [
             _wrong(f"{url} is not the file that was uploaded there", "correct artifacts.baseUrl or artifacts.directory")
         ]
-    return [Finding(check=NAME, level="ok", what=f"takes files, and gives them at {settings.base_url}")]
+    told = f"takes files, and gives them at {settings.base_url}"
+    if not settings.boot_base_url.startswith("https:"):
+        told += "; firmware fetches what it boots over http, where nothing proves it (docs/boot-server.md)"
+    return [Finding(check=NAME, level="ok", what=told)]
 
 
 def _wrong(what: str, remedy: str) -> Finding:
