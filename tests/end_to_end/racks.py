@@ -14,7 +14,6 @@ LOCAL_VM = {
     "address": "192.0.2.126",
     "mac": "52:54:00:72:61:ff",
     "bridge": "facility0",
-    "interface": "eth0",
     "memory": 2048,
     "cpus": 1,
 }

@@ -35,8 +35,9 @@ do, 600 were seen on slower ones."""
 
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
-    """A copy whose rack is installed, shared by this module's tests."""
-    for project in copies(tmp_path_factory.mktemp("rack"), stack=RACK):
+    """A copy whose rack is installed, shared by this module's tests. DHCP leads its firmware on, and no further."""
+    static = {"platform": {"networkBoot": "static", "interface": "eth0"}}
+    for project in copies(tmp_path_factory.mktemp("rack"), stack=RACK, variant=static):
         project.make("up")
         yield project
 
@@ -90,7 +91,7 @@ def _assert_rebooted_from_disk(rack: Project) -> None:
 
 
 def _with(*names: str, **changes: Any) -> dict[str, Any]:
-    """The stack's platform, its named servers with one more kernel argument."""
+    """The platform's servers, the named ones with one more kernel argument."""
     servers = [{**server, "kernelArguments": [_KARG]} if server["name"] in names else server for server in _servers()]
     return {"platform": {"servers": servers}, **changes}
 
@@ -104,7 +105,7 @@ def test_a_rack_is_installed_to_its_disks(rack: Project) -> None:
 
 
 def test_its_nodes_have_their_network_from_a_profile(rack: Project) -> None:
-    """The stack says `networkBoot: static`; tests/components/test_network.py reads the profile with NetworkManager."""
+    """tests/components/test_network.py reads the same profile with NetworkManager's own library."""
     said = _said(rack, "cat /proc/cmdline; sudo cat /etc/NetworkManager/system-connections/*; ls /boot")
     for server in _servers():
         command_line, _, rest = said[f"{RACK}-{server['name']}"].partition("\n")
