@@ -58,7 +58,7 @@ class Prepared:
     system: System
     """What it will run."""
     places: Sequence[ArtifactsPlace]
-    """The uploaded files of this machine, which hold secrets."""
+    """The uploaded files of this machine."""
     config: LiveFileArgs
     """The archive with the Ignition of the live system that installs it; secret is where it is."""
     arguments: Sequence[str]
@@ -123,19 +123,12 @@ class Installers:
         )
 
     def prepare(self, pool: str, systems: Mapping[str, System]) -> dict[str, Prepared]:
-        """Upload what installs the machines of a pool; what of it is secret is deleted once they are installed."""
-        seed = self._keys.host_key_seed
+        """Upload what installs the machines of a pool; all of it is deleted again once they are installed."""
         lives = {_file(name): self._live_config(name, system) for name, system in systems.items()}
-        uploaded = Artifacts(
-            f"{pool}-installers", ArtifactsArgs(files=lives, path_seed=seed, ephemeral=True), self._opts
-        )
+        uploaded = self._artifacts(f"{pool}-installers", lives)
         authorities = self._settings.artifacts.authorities
         archives = {name: archive_of(uploaded, _file(name), authorities) for name in systems}
-        served = Artifacts(
-            f"{pool}-initrds",
-            ArtifactsArgs(files={_archive(name): text for name, text in archives.items()}, path_seed=seed),
-            self._opts,
-        )
+        served = self._artifacts(f"{pool}-initrds", {_archive(name): text for name, text in archives.items()})
         return {
             name: self._prepared(name, system, uploaded, served, archives[name]) for name, system in systems.items()
         }
@@ -223,6 +216,10 @@ class Installers:
             after=after,
         )
 
+    def _artifacts(self, name: str, files: Mapping[str, pulumi.Output[str]]) -> Artifacts:
+        seed = self._keys.host_key_seed
+        return Artifacts(name, ArtifactsArgs(files=files, path_seed=seed, ephemeral=True), self._opts)
+
     def _live_config(self, hostname: str, system: System) -> pulumi.Output[str]:
         """The Ignition of the live system that installs a machine."""
         node, machine = self._settings.full(hostname), self._machine(hostname)
@@ -269,7 +266,7 @@ class Installers:
         arguments = installer_arguments(self._boot, network=platforms.network(self._settings, hostname))
         url = served.boot_urls.apply(lambda urls: urls[_archive(hostname)])
         digest = archive.apply(lambda text: hashlib.sha256(text.encode()).hexdigest())
-        places = [_place(uploaded, _file(hostname))]
+        places = [_place(uploaded, _file(hostname)), _place(served, _archive(hostname))]
         if self._bootstrap is not None:
             places.append(_place(self._bootstrap, BOOTSTRAP_IGNITION))
         return Prepared(

@@ -181,5 +181,5 @@ def test_what_kexec_starts_is_what_ipxe_starts() -> None:
     assert config["sha256"] == hashlib.sha256(archive.encode()).hexdigest()
     assert f"\ninitrd --name config {config['url']}\n" in inputs["script"]
     assert " initrd=main initrd=config " in inputs["script"]
-    # What is deleted once the machine is installed is what is secret: the archive names it and is no more than that.
-    assert [place["files"] for place in inputs["artifacts"]] == [["rack-worker-4.ign"]]
+    # Both are deleted once the machine is installed.
+    assert [place["files"] for place in inputs["artifacts"]] == [["rack-worker-4.ign"], ["rack-worker-4.img"]]
