@@ -196,8 +196,8 @@ def _trust(authorities: str | None) -> str:
     """What has curl trust these authorities too: it takes one file, which then stands for all."""
     if authorities is None:
         return "trust=()"
-    lines = f"cat {_AUTHORITIES} - >ca.pem <<'END'\n{authorities.strip()}\nEND"
-    return f"{lines}\ntrust=(--cacert ca.pem)"
+    system = f"if [ -e {_AUTHORITIES} ]; then cat {_AUTHORITIES}; fi >ca.pem"
+    return f"{system}\ncat >>ca.pem <<'END'\n{authorities.strip()}\nEND\ntrust=(--cacert ca.pem)"
 
 
 def _later(command: str) -> str:
