@@ -1,9 +1,9 @@
 """Machines that are installed to their disks by coreos-installer, in the namespaces this process was started in.
 
 PXE, live system, installation, reboot from disk, and once more from disk; the first one is then installed again, by
-kexec from the system that runs. Live systems have their Ignition from an archive beside the initramfs, and the installed
-system that has no DHCP has its network from a profile. Prints what was seen on the way, and how long it took, as JSON. Run by test_install;
-`python -m tests.lab.libvirt.installs STATE bios bios bios bios` measures.
+kexec from the system that runs. Live systems have their Ignition from an archive beside the initramfs; the installed
+system that has no DHCP has its network from a profile. Prints what was seen on the way, and how long it took, as JSON.
+Run by test_install; `python -m tests.lab.libvirt.installs STATE bios bios bios bios` measures.
 """
 
 from __future__ import annotations
