@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import http.server
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from components.boot.installer import marker
 from components.boot.stream import Artifact
@@ -477,6 +479,29 @@ def test_a_disk_image_is_fetched_with_retries_and_checked(machine: Machine, imag
     _Server.failures = 1
     assert machine.run(image=image).returncode == 0, machine.status
     assert machine.arguments[-4:] == ["--image-file", "/var/tmp/metal-ipi-image", "--insecure", "/disks/sda"]
+
+
+def test_a_disk_image_from_a_server_of_the_sites_own_authority(machine: Machine) -> None:
+    authority = trustme.CA()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    found = Artifact(
+        url=f"https://127.0.0.1:{server.server_address[1]}/image", sha256=hashlib.sha256(_Server.image).hexdigest()
+    )
+    _Server.failures = 0
+    try:
+        reason, _ = _failed(machine, image=found, environment={"DOWNLOAD_RETRIES": "0"})
+        assert "certificate" in reason
+        machine.write("etc/metal-ipi/ca.pem", authority.cert_pem.bytes().decode())
+        assert machine.run(image=found).returncode == 0, machine.status
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def test_a_disk_image_with_another_hash_is_not_installed(machine: Machine, image: Artifact) -> None:
