@@ -59,7 +59,9 @@ class Artifacts:
     directory: str
     base_url: str
     boot_base_url: str
-    """The same tree by http: iPXE firmware cannot know the lab's CA."""
+    """The same tree by http: iPXE firmware cannot know the facility's authority."""
+    ca_path: str
+    """The facility's own authority (PEM), which signed the certificate of base_url's server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,12 +151,13 @@ def load(layout: Layout) -> Facts | None:
     except FileNotFoundError:
         return None
     dns: dict[str, Any] = raw["dns"]
+    artifacts: dict[str, Any] = {"ca_path": str(layout.facility_ca), **raw["artifacts"]}
     return Facts(
         machines=raw["machines"],
         api=Api(**raw["api"]) if raw.get("api") else None,
         ca_path=raw["ca_path"],
         dns=Dns(server=dns["server"], zone=dns["zone"], tsig=Tsig(**dns["tsig"])),
-        artifacts=Artifacts(**raw["artifacts"]),
+        artifacts=Artifacts(**artifacts),
         boot=Boot(**raw["boot"]),
         installer=raw["installer"],
         release=raw["release"],
@@ -237,6 +240,7 @@ def ensure(
             directory="/artifacts",
             base_url=f"https://{plan.BOOT_NAME}/artifacts",
             boot_base_url=f"http://{plan.BOOT_NAME}/artifacts",
+            ca_path=str(layout.facility_ca),
         ),
         boot=Boot(stream_url=f"http://{plan.BOOT_NAME}/streams/lab.json"),
         **programs,

@@ -36,8 +36,13 @@ class Layout:
 
     @property
     def ca(self) -> Path:
-        """The lab CA's certificate, PEM."""
+        """The certificate, PEM, of the authority that stands for those that every system trusts."""
         return self.state / "ca.pem"
+
+    @property
+    def facility_ca(self) -> Path:
+        """The certificate, PEM, of the facility's own authority, which no machine trusts by itself."""
+        return self.state / "facility-ca.pem"
 
     @property
     def tls(self) -> Path:

@@ -129,7 +129,8 @@ def _dns_answers(_layout: Layout) -> None:
 
 def _tls(layout: Layout, name: str, request: str, headers: dict[str, str]) -> http.client.HTTPResponse:
     """GET `request` by https from the name's fixed address, verified; the DNS may not be up yet."""
-    context = ssl.create_default_context(cafile=str(layout.ca))
+    authority = layout.facility_ca if name == plan.BOOT_NAME else layout.ca
+    context = ssl.create_default_context(cafile=str(authority))
     connection = http.client.HTTPSConnection(name, timeout=_PROBE_SECONDS, context=context)
     plain = socket.create_connection((plan.TLS_NAMES[name], 443), timeout=_PROBE_SECONDS)
     connection.sock = context.wrap_socket(plain, server_hostname=name)

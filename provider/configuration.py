@@ -46,6 +46,8 @@ class SshArtifactSettings:
     boot_base_url: str
     matchbox: str | None = None
     """The data directory of a matchbox that boots machines there, in place of the boot tree."""
+    ca_bundle: str | None = None
+    """The authority (PEM) of its web server's certificate; None: one that every system trusts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,8 @@ class S3ArtifactSettings:
     secret_access_key: str
     base_url: str
     boot_base_url: str
+    ca_bundle: str | None = None
+    """As above."""
 
 
 ArtifactSettings = SshArtifactSettings | S3ArtifactSettings
@@ -174,6 +178,7 @@ def _artifacts(reader: Reader) -> ArtifactSettings | None:
     kind = reader.text("type")
     base_url = reader.text("baseUrl", pattern=URL, what="a URL").rstrip("/")
     boot_base_url = reader.text("bootBaseUrl", pattern=URL, what="a URL").rstrip("/")
+    ca_bundle = reader.optional_text("caBundle", pattern=PEM, what="in PEM")
     if kind == "s3":
         reader.only("type", "bucket", "prefix", "region", "endpoint", "accessKeyId", "secretAccessKey", *_URLS)
         return S3ArtifactSettings(
@@ -185,6 +190,7 @@ def _artifacts(reader: Reader) -> ArtifactSettings | None:
             secret_access_key=reader.text("secretAccessKey"),
             base_url=base_url,
             boot_base_url=boot_base_url,
+            ca_bundle=ca_bundle,
         )
     if kind in ("ssh", PLACEHOLDER):
         reader.only("type", "host", "port", "user", "hostKey", "privateKey", "directory", "matchbox", *_URLS)
@@ -198,10 +204,11 @@ def _artifacts(reader: Reader) -> ArtifactSettings | None:
             matchbox=reader.optional_text("matchbox", pattern=r"/.*", what="an absolute path"),
             base_url=base_url,
             boot_base_url=boot_base_url,
+            ca_bundle=ca_bundle,
         )
     if kind:
         reader.fail("type", "must be `ssh` or `s3`")
     return None
 
 
-_URLS = ("baseUrl", "bootBaseUrl")
+_URLS = ("baseUrl", "bootBaseUrl", "caBundle")

@@ -24,6 +24,7 @@ from provider.fields import Problem
 from provider.gate import Gate
 from provider.installation import Installation
 from provider.lifetime import Lifetime
+from provider.mirror import Mirror
 from provider.preflight.resource import Preflight
 from provider.redfish_machine import RedfishMachine
 from provider.removal import Removal
@@ -55,6 +56,7 @@ class MetalIpiProvider(sdk.Provider):
             ClusterKeys(),
             DnsRecords(),
             Artifacts(),
+            Mirror(),
             Lifetime(),
             EphemeralMachine(),
             SpotMachine(),

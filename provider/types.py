@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 import pulumi
 
+from provider import mirror_files as _mirror_files
 from provider import orders as _orders
 from provider.preflight import plan as _plan
 
@@ -64,9 +65,10 @@ class ProviderArgs:
     {"service": "cloudflare", "authToken", "zoneId"?, "endpoint"?},
     {"service": "lexicon", "name", "options"}: any other service of dns-lexicon, with its own options."""
     artifacts: pulumi.Input[Mapping[str, Any]] | None = None
-    """{"type": "ssh", "host", "port"?, "user", "hostKey", "privateKey", "directory", "baseUrl", "bootBaseUrl"} or
+    """{"type": "ssh", "host", "port"?, "user", "hostKey", "privateKey", "directory", "baseUrl", "bootBaseUrl",
+    "caBundle"?} or
     {"type": "s3", "bucket", "prefix"?, "region", "endpoint"?, "accessKeyId", "secretAccessKey", "baseUrl",
-    "bootBaseUrl"}."""
+    "bootBaseUrl", "caBundle"?}."""
 
 
 class Provider(pulumi.ProviderResource):
@@ -245,6 +247,43 @@ class Artifacts(_Resource):
     def directory(self) -> pulumi.Output[str]:
         """The unguessable directory's name, relative to the artifact host's root. Secret."""
         return self._output("directory")
+
+
+# --- the mirror -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirrorArgs:
+    """Arguments of `Mirror`."""
+
+    files: Mapping[str, LiveFileArgs]
+    """The files, by what people call them. Each is copied once, and its hash checked before it gets its name."""
+    path_seed: pulumi.Input[str]
+    """What the claim is derived from, 16 random characters or more. Secret. A change replaces."""
+
+
+class Mirror(_Resource):
+    """Files of a release that are kept on the artifact host, for machines that cannot fetch them where they are
+    published. Stacks with one artifact directory share them: a file goes with the last that uses it."""
+
+    _outputs = ("files", "pathSeed", "urls", "sizes")
+
+    def __init__(self, name: str, args: MirrorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "files": {title: file.to_wire() for title, file in args.files.items()},
+            "pathSeed": pulumi.Output.secret(args.path_seed),
+        }
+        super().__init__(name, inputs, opts)
+
+    @property
+    def urls(self) -> pulumi.Output[dict[str, str]]:
+        """Where each is served, below `bootBaseUrl`."""
+        return self._output("urls")
+
+    @property
+    def sizes(self) -> pulumi.Output[dict[str, int]]:
+        """The size in bytes of each, by its name in the mirror."""
+        return self._output("sizes")
 
 
 # --- the ephemeral machine ------------------------------------------------------------------------------------------
@@ -508,6 +547,7 @@ AddressOrder = _orders.AddressOrder
 NetworkOrder = _orders.NetworkOrder
 Orders = _orders.Orders
 BootFile = _plan.BootFile
+MirroredFile = _mirror_files.MirroredFile
 Plan = _plan.Plan
 
 
@@ -949,13 +989,16 @@ class LiveSystemArgs:
     initramfs: LiveFileArgs
     """Its initramfs."""
     arguments: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """Its kernel command line. Secret: it names where its Ignition lies."""
+    """Its kernel command line. Secret: it may name where its Ignition lies."""
+    config: LiveFileArgs | None = None
+    """The archive with its Ignition, which is unpacked after the initramfs; None: `arguments` name one. Secret."""
 
     def to_wire(self) -> dict[str, Any]:
         return {
             "kernel": self.kernel.to_wire(),
             "initramfs": self.initramfs.to_wire(),
             "arguments": pulumi.Output.secret(self.arguments),
+            **({} if self.config is None else {"config": pulumi.Output.secret(self.config.to_wire())}),
         }
 
 
@@ -975,9 +1018,12 @@ class InstalledSystemArgs:
     """The rules that its disk meets: as long as they stay, it stays on its disk."""
     installation: pulumi.Input[int] = 0
     """A number that is raised to have the same installed once more."""
+    network: pulumi.Input[str] = ""
+    """Its static network in words; empty where DHCP tells it."""
 
     def to_wire(self) -> dict[str, Any]:
         return {
+            "network": self.network,
             "release": self.release,
             "kernelArguments": self.kernel_arguments,
             "consoles": self.consoles,

@@ -8,20 +8,21 @@ from dataclasses import dataclass, field, replace
 import pulumi
 
 from components.boot import ignition, installer
-from components.boot.ipxe import BootSpec, installer_arguments, script
+from components.boot.ipxe import BootSpec, installer_arguments, installer_script, script
 from components.cluster.pool import Access
 from components.install import bootstrap
 from components.install.assets import InstallAssets
 from components.machines.contract import Boot, Platform, Role
 from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
 from stacks import platforms
-from stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared
+from stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared, archive_of
 from stacks.names import Names
 from stacks.service_addresses import announcing_role
 from stacks.settings import Settings
 from stacks.user_data import UserData
 
 _LIVE = "node.ipxe"
+_BOOTSTRAP_ARCHIVE = "bootstrap.img"
 _CONFIGS: Mapping[Role, str] = {"control-plane": "master", "worker": "worker"}
 """What the machine config server calls a role."""
 
@@ -73,11 +74,16 @@ class Boots:
         """The bootstrap machine's: it runs from memory, wherever it is."""
         uploaded = self.bootstrap_ignition
         if self._live is None:
-            network = platforms.network(self._settings, self._bootstrap_name)
-            text = uploaded.urls.apply(
-                lambda urls: script(
-                    self._boot, installer_arguments(self._boot, config_url=urls[BOOTSTRAP_IGNITION], network=network)
-                )
+            arguments = installer_arguments(self._boot, network=platforms.network(self._settings, self._bootstrap_name))
+            # It stays when the bootstrap machine goes: it names a file that is gone then.
+            archive = archive_of(uploaded, BOOTSTRAP_IGNITION, self._settings.artifacts.authorities)
+            served = Artifacts(
+                "bootstrap-initrd",
+                ArtifactsArgs(files={_BOOTSTRAP_ARCHIVE: archive}, path_seed=self._keys.host_key_seed),
+                self._opts,
+            )
+            text = served.boot_urls.apply(
+                lambda urls: installer_script(self._boot, arguments, urls[_BOOTSTRAP_ARCHIVE])
             )
             return Boot(script=text, always_pxe=True)
         source = pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(

@@ -119,6 +119,12 @@ def _dns_service(dns: Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate) -> di
     }
 
 
+def boot_base_url(settings: Settings) -> str:
+    """The URL below which firmware finds what is uploaded."""
+    artifacts = settings.artifacts
+    return artifacts.boot_base_url or artifacts.base_url or _REHEARSAL_URL
+
+
 def _artifacts(settings: Settings) -> dict[str, Any]:
     artifacts = settings.artifacts
     if isinstance(artifacts, S3Artifacts):
@@ -131,7 +137,8 @@ def _artifacts(settings: Settings) -> dict[str, Any]:
             "accessKeyId": artifacts.access_key_id or REHEARSAL,
             "secretAccessKey": _secret(artifacts.secret_access_key),
             "baseUrl": artifacts.base_url,
-            "bootBaseUrl": artifacts.boot_base_url or artifacts.base_url,
+            "bootBaseUrl": boot_base_url(settings),
+            "caBundle": artifacts.ca_bundle,
         }
         return {name: value for name, value in section.items() if value is not None}
     base_url = artifacts.base_url or _REHEARSAL_URL
@@ -145,7 +152,8 @@ def _artifacts(settings: Settings) -> dict[str, Any]:
         "directory": artifacts.directory,
         "matchbox": artifacts.matchbox,
         "baseUrl": base_url,
-        "bootBaseUrl": artifacts.boot_base_url or base_url,
+        "bootBaseUrl": boot_base_url(settings),
+        "caBundle": artifacts.ca_bundle,
     }
     return {name: value for name, value in section.items() if value is not None}
 

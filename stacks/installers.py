@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pulumi
 
-from components.boot import ignition, installer, site
+from components.boot import ignition, initrd, installer, site
 from components.boot.host_keys import host_key
-from components.boot.ipxe import BootSpec, consoles, installer_arguments, script
+from components.boot.ipxe import BootSpec, consoles, installer_arguments, installer_script
 from components.cluster.installation import (
     MachineInstallation,
     PoolInstallation,
@@ -59,8 +60,10 @@ class Prepared:
     """What it will run."""
     places: Sequence[ArtifactsPlace]
     """The uploaded files of this machine."""
-    arguments: pulumi.Output[list[str]]
-    """The kernel arguments of the live system that installs it; secret."""
+    config: LiveFileArgs
+    """The archive with the Ignition of the live system that installs it; secret is where it is."""
+    arguments: Sequence[str]
+    """The kernel arguments of that live system."""
     script: pulumi.Output[str]
     """The iPXE script that boots that; secret."""
     script_url: pulumi.Output[str] | None = None
@@ -84,11 +87,13 @@ class Installers:
         assert settings.boot.install is not None
         self._settings, self._boot, self._keys, self._access, self._opts = settings, boot, keys, access, opts
         self._install, self._bootstrap = settings.boot.install, bootstrap
+        self._hands_over = not isinstance(settings.platform, Redfish)
+        """Whether the platform gives a machine its Ignition (userdata) at its first boot."""
 
     def system(self, hostname: str, pointer: pulumi.Output[str]) -> System:
         """What a machine is to run, from its Ignition without a marker."""
         node, machine = self._settings.full(hostname), self._machine(hostname)
-        server = self._settings.server(machine)
+        server, network = self._settings.server(machine), platforms.network(self._settings, hostname)
 
         def render(text: str) -> dict[str, Any]:
             runs = installer.Runs(
@@ -98,11 +103,14 @@ class Installers:
                 platform_id=self._boot.platform_id,
                 pointer=text,
                 install_device=self._settings.install_device(machine).rules,
+                network=network,
+                authorities=self._settings.artifacts.authorities,
                 installation=server.installation if server else 0,
             )
             marker = installer.marker_file(cluster=self._settings.domain, machine=node, generation=runs.generation)
+            profiles = [network.profile] if network is not None else []
             return {
-                "pointer": ignition.with_file(text, marker),
+                "pointer": ignition.with_files(text, [marker, *profiles]),
                 "generation": runs.generation,
                 "shown": runs.shown,
             }
@@ -117,20 +125,14 @@ class Installers:
 
     def prepare(self, pool: str, systems: Mapping[str, System]) -> dict[str, Prepared]:
         """Upload what installs the machines of a pool; all of it is deleted again once they are installed."""
-        # Userdata is asked of the platform at the first boot; who has no platform is given it by the installer. Who
-        # bootstraps itself has it in the live system, which puts more to it.
-        nodes = None
-        if isinstance(self._settings.platform, Redfish) and self._bootstrap is None:
-            nodes = self._artifacts(
-                f"{pool}-ignition", {_file(name): system.pointer for name, system in systems.items()}
-            )
-        pointers = None if nodes is None else sources(nodes)
-        lives = {
-            _file(name): self._live_config(name, system, None if pointers is None else of_one(pointers, _file(name)))
-            for name, system in systems.items()
-        }
+        lives = {_file(name): self._live_config(name, system) for name, system in systems.items()}
         uploaded = self._artifacts(f"{pool}-installers", lives)
-        return {name: self._prepared(name, system, nodes, uploaded) for name, system in systems.items()}
+        authorities = self._settings.artifacts.authorities
+        archives = {name: archive_of(uploaded, _file(name), authorities) for name in systems}
+        served = self._artifacts(f"{pool}-initrds", {_archive(name): text for name, text in archives.items()})
+        return {
+            name: self._prepared(name, system, uploaded, served, archives[name]) for name, system in systems.items()
+        }
 
     def install(
         self,
@@ -195,10 +197,12 @@ class Installers:
                 ignition=system.shown.apply(lambda shown: str(shown["ignition"])),
                 install_device=self._settings.install_device(self._machine(hostname)).rules,
                 installation=server.installation if server else 0,
+                network=system.shown.apply(lambda shown: str(shown["network"])),
             ),
             live=LiveSystemArgs(
                 kernel=LiveFileArgs(url=artifacts.kernel.url, sha256=artifacts.kernel.sha256),
                 initramfs=LiveFileArgs(url=artifacts.initramfs.url, sha256=artifacts.initramfs.sha256),
+                config=prepared.config,
                 arguments=prepared.arguments,
             ),
             live_host_key=self._access.public_host_key(installer.live_name(self._settings.full(hostname))),
@@ -217,14 +221,12 @@ class Installers:
         seed = self._keys.host_key_seed
         return Artifacts(name, ArtifactsArgs(files=files, path_seed=seed, ephemeral=True), self._opts)
 
-    def _live_config(
-        self, hostname: str, system: System, uploaded: pulumi.Output[ignition.Source] | None
-    ) -> pulumi.Output[str]:
-        """The Ignition of the live system that installs a machine; `uploaded` is its node's where it is handed over."""
+    def _live_config(self, hostname: str, system: System) -> pulumi.Output[str]:
+        """The Ignition of the live system that installs a machine."""
         node, machine = self._settings.full(hostname), self._machine(hostname)
 
         def render(found: list[Any]) -> str:
-            source, generation, key, seed, bootstrap, pointer = found
+            generation, key, seed, bootstrap, pointer = found
             server = self._settings.server(machine)
             plan = installer.InstallPlan(
                 cluster=self._settings.domain,
@@ -232,13 +234,15 @@ class Installers:
                 generation=generation,
                 platform_id=self._boot.platform_id,
                 device=self._settings.install_device(machine).rules,
-                ignition=source,
+                pointer=pointer if bootstrap is None else None,
                 in_place=None if bootstrap is None else _in_place(bootstrap, pointer),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
                 accept="new" if server is None else _accept(server),
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
                 kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
+                network=platforms.network(self._settings, hostname),
+                authorities=self._settings.artifacts.authorities,
             )
             return installer.live_config(
                 plan,
@@ -247,35 +251,44 @@ class Installers:
             )
 
         keys = self._keys
-        in_place = (None, None)
-        if self._bootstrap is not None:
-            in_place = (of_one(sources(self._bootstrap), BOOTSTRAP_IGNITION), system.pointer)
-        found = pulumi.Output.all(uploaded, system.generation, keys.public_key, keys.host_key_seed, *in_place)
+        bootstrap = None if self._bootstrap is None else of_one(sources(self._bootstrap), BOOTSTRAP_IGNITION)
+        found = pulumi.Output.all(
+            system.generation,
+            keys.public_key,
+            keys.host_key_seed,
+            bootstrap,
+            None if self._hands_over else system.pointer,
+        )
         return pulumi.Output.secret(found).apply(render)
 
-    def _prepared(self, hostname: str, system: System, nodes: Artifacts | None, uploaded: Artifacts) -> Prepared:
-        network = platforms.network(self._settings, hostname)
-        arguments = uploaded.urls.apply(
-            lambda urls: list(installer_arguments(self._boot, config_url=urls[_file(hostname)], network=network))
-        )
+    def _prepared(
+        self, hostname: str, system: System, uploaded: Artifacts, served: Artifacts, archive: pulumi.Output[str]
+    ) -> Prepared:
+        arguments = installer_arguments(self._boot, network=platforms.network(self._settings, hostname))
+        url = served.boot_urls.apply(lambda urls: urls[_archive(hostname)])
+        digest = archive.apply(lambda text: hashlib.sha256(text.encode()).hexdigest())
+        places = [_place(uploaded, _file(hostname)), _place(served, _archive(hostname))]
+        if self._bootstrap is not None:
+            places.append(_place(self._bootstrap, BOOTSTRAP_IGNITION))
         return Prepared(
             system=system,
-            places=[
-                _place(artifacts, file)
-                for artifacts, file in (
-                    (nodes, _file(hostname)),
-                    (uploaded, _file(hostname)),
-                    (self._bootstrap, BOOTSTRAP_IGNITION),
-                )
-                if artifacts is not None
-            ],
+            places=places,
+            config=LiveFileArgs(url=url, sha256=pulumi.Output.unsecret(digest)),
             arguments=arguments,
-            script=arguments.apply(lambda found: script(self._boot, found)),
+            script=url.apply(lambda where: installer_script(self._boot, arguments, where)),
         )
 
     def _machine(self, hostname: str) -> str:
         """`worker-0` of `rack7-worker-0`: what settings call a machine."""
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
+
+
+def archive_of(uploaded: Artifacts, file: str, authorities: Sequence[str]) -> pulumi.Output[str]:
+    """The archive that has a live system take an uploaded config, from a server of these authorities (PEM)."""
+    trusted = [ignition.data_url(each) for each in authorities]
+    return of_one(sources(uploaded), file).apply(
+        lambda source: initrd.archive(ignition.embedded(source, certificate_authorities=trusted))
+    )
 
 
 def _in_place(bootstrap: ignition.Source, pointer: str) -> installer.InPlace:
@@ -301,3 +314,7 @@ def _accept(server: Server | None) -> Literal["empty", "wipe"]:
 
 def _file(hostname: str) -> str:
     return f"{hostname}.ign"
+
+
+def _archive(hostname: str) -> str:
+    return f"{hostname}.img"

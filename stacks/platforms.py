@@ -87,7 +87,7 @@ def in_place(settings: Settings) -> bool:
 
 
 def network(settings: Settings, hostname: str) -> StaticNetwork | None:
-    """What kernel arguments say of a machine's network (the bootstrap machine included); None where DHCP tells it."""
+    """A machine's network (the bootstrap machine's too); None where DHCP tells it."""
     section = settings.platform
     if not isinstance(section, RedfishSettings) or section.network_boot == "dhcp":
         return None
@@ -108,10 +108,8 @@ def network(settings: Settings, hostname: str) -> StaticNetwork | None:
 
 
 def kernel_arguments(settings: Settings, hostname: str) -> tuple[str, ...]:
-    """What an installed machine has on its kernel's command line besides consoles, its network included."""
-    static = network(settings, hostname)
-    own = settings.kernel_arguments(hostname.removeprefix(f"{settings.cluster_name}-"))
-    return (*own, *(static.arguments if static else ()))
+    """What an installed machine has on its kernel's command line besides consoles."""
+    return settings.kernel_arguments(hostname.removeprefix(f"{settings.cluster_name}-"))
 
 
 def _servers(settings: Settings, section: RedfishSettings) -> dict[str, RedfishServer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.boot.stream import PxeArtifacts
 from components.install.install_config import CLUSTER_NETWORK, SERVICE_NETWORK
 from provider.types import BootFile, Plan
-from stacks import connections
+from stacks import connections, mirror
 from stacks.orders import orders
 from stacks.sections.api_address import KubeVip
 from stacks.sections.base import REHEARSAL
@@ -61,8 +61,7 @@ def _pools(settings: Settings) -> dict[str, str]:
 
 
 def _boot(settings: Settings, boot: PxeArtifacts) -> tuple[BootFile, ...]:
-    install = settings.boot.install
-    files = {"kernel": boot.kernel, "initramfs": boot.initramfs, "rootfs": boot.rootfs}
-    if install is not None and install.image == "stream" and boot.disk is not None:
-        files["disk"] = boot.disk
-    return tuple(BootFile(name=name, url=file.url, sha256=file.sha256) for name, file in files.items())
+    return tuple(
+        BootFile(name=name, url=file.url, sha256=file.sha256, mirrored=mirror.place(settings, file))
+        for name, file in mirror.files(settings, boot).items()
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ from provider.types import (
     Gate,
     GateArgs,
     InstallComplete,
+    Mirror,
+    MirrorArgs,
     NodesReady,
     Preflight,
     Provider,
     ProviderArgs,
 )
-from stacks import connections, platforms
+from stacks import connections, mirror, platforms
 from stacks.boots import Boots
 from stacks.cost import cost
 from stacks.installers import BOOTSTRAP_IGNITION, Prepared
@@ -81,7 +84,8 @@ class Cluster:
 
     def __init__(self, settings: Settings, boot: BootSpec, parent: pulumi.Resource | None = None) -> None:
         """`parent` is what all of it belongs to; None: the stack itself."""
-        self.settings, self.boot, self.names = settings, boot, Names.of(settings)
+        self.settings, self.names = settings, Names.of(settings)
+        self.boot = replace(boot, artifacts=mirror.served(settings, boot.artifacts))
         protected = [protection(frozenset(self.names.control_plane))] if settings.protect else None
         child = pulumi.ResourceOptions(parent=parent, transformations=protected)
         provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings)), child)
@@ -97,7 +101,8 @@ class Cluster:
         self.assets = self._assets()
         planned = plan(settings, boot.artifacts, pulumi.get_stack())
         checked = Preflight("preflight", planned, run=self.keys.id, opts=self.ours)
-        self.platform: Platform = platforms.platform(settings, self.keys, [checked], self.components)
+        copied = self._mirror(boot, checked) if settings.artifacts.mirror else []
+        self.platform: Platform = platforms.platform(settings, self.keys, [checked, *copied], self.components)
         self.api_address = self._api_address()
         self.user_data = UserData(
             settings,
@@ -109,7 +114,7 @@ class Cluster:
         )
         self.boots = Boots(
             settings,
-            boot,
+            self.boot,
             platform=self.platform,
             keys=self.keys,
             access=self.access,
@@ -125,6 +130,12 @@ class Cluster:
             pulumi.InvokeOptions(provider=provider),
         )
         self._gates()
+
+    def _mirror(self, boot: BootSpec, after: pulumi.Resource) -> list[pulumi.Resource]:
+        """Has the artifact host keep what machines boot, before there is any."""
+        files = mirror.arguments(mirror.files(self.settings, boot.artifacts))
+        opts = pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[after]))
+        return [Mirror("mirror", MirrorArgs(files=files, path_seed=self.keys.host_key_seed), opts)]
 
     def _assets(self) -> InstallAssets:
         settings = self.settings

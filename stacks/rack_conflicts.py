@@ -6,6 +6,7 @@ import ipaddress
 from typing import TYPE_CHECKING
 
 from stacks.problems import Found
+from stacks.sections import kernel_arguments
 from stacks.sections.api_address import KubeVip
 from stacks.sections.redfish import Lend, LocalVm, NoBootstrap, Redfish
 from stacks.sections.service_addresses import CloudController, MetalLbBgp
@@ -24,6 +25,7 @@ def of_rack(settings: Settings) -> Found:
         yield from _counts(settings, platform)
         yield from _unique(settings, platform)
         yield from _network(platform)
+        yield from _network_arguments(settings, platform)
         yield from _boot_methods(platform)
         yield from _bootstrap(settings, platform)
         yield from _in_place(settings, platform)
@@ -77,6 +79,29 @@ def _unique(settings: Settings, platform: Redfish) -> Found:
         if value in seen:
             yield path, value.strip(), f"{seen[value]} is the same", "give each its own"
         seen.setdefault(value, path)
+
+
+def _network_arguments(settings: Settings, platform: Redfish) -> Found:
+    """Where the settings say what the network is, kernel arguments may not say it as well."""
+    if platform.network_boot != "static":
+        return
+    given = {
+        "boot.kernelArguments": settings.boot.kernel_arguments,
+        "controlPlane.kernelArguments": settings.control_plane.kernel_arguments,
+        "workers.kernelArguments": settings.workers.kernel_arguments,
+        **{f"platform.servers[{i}].kernelArguments": each.kernel_arguments for i, each in enumerate(platform.servers)},
+    }
+    for path, arguments in given.items():
+        for index, argument in enumerate(arguments):
+            if kernel_arguments.name(argument) in kernel_arguments.NETWORK:
+                yield (
+                    f"{path}[{index}]",
+                    argument,
+                    "platform.networkBoot is static: the machine's network comes from the settings, and this"
+                    " contradicts it",
+                    "remove it, and set platform.gateway, prefix, nameservers and interface, and the server's address;"
+                    " or set platform.networkBoot to dhcp",
+                )
 
 
 def _network(platform: Redfish) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from components.boot.stream import Artifact, PxeArtifacts, StreamError, pxe_artifacts
@@ -24,16 +25,22 @@ def boot_artifacts(settings: Settings) -> PxeArtifacts:
             raise StreamError(f"boot.streamFile '{boot.stream_file}' cannot be read: {error.strerror}") from None
         return _parse(text, f"boot.streamFile '{boot.stream_file}'", settings)
     if boot.stream_url is not None:
-        return _parse(_fetch(boot.stream_url), f"boot.streamUrl {boot.stream_url}", settings)
+        return _parse(
+            _fetch(boot.stream_url, settings.artifacts.authorities), f"boot.streamUrl {boot.stream_url}", settings
+        )
     unknown = Artifact(url=_REHEARSAL_URL, sha256="0" * 64)
     return PxeArtifacts(release=REHEARSAL, kernel=unknown, initramfs=unknown, rootfs=unknown, disk=unknown)
 
 
-def _fetch(url: str) -> str:
+def _fetch(url: str, authorities: Sequence[str]) -> str:
+    """The document; its server may be the boot server, with a certificate of an authority of its own."""
     import httpx
 
+    trust = httpx.create_ssl_context()
+    for each in authorities:
+        trust.load_verify_locations(cadata=each)
     try:
-        response = httpx.get(url, timeout=_TIMEOUT, follow_redirects=True)
+        response = httpx.get(url, timeout=_TIMEOUT, follow_redirects=True, verify=trust)
         response.raise_for_status()
     except httpx.HTTPError as error:
         raise StreamError(f"boot.streamUrl {url} cannot be fetched: {error}") from None

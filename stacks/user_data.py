@@ -75,11 +75,14 @@ class UserData:
                 assert isinstance(credentials, Credentials)
                 vip = self._kube_vip(str(api_address), [credentials.ca_pem, *map(ignition.data_of, authorities)])
                 files, units = [*files, *kube_vip.files(vip)], [*units, kube_vip.unit()]
+            # Whom to trust is said where something is fetched from the boot server: the machine config server is none.
+            served = [source for source in merge if source.hash is not None and source.url.startswith("https:")]
+            private = [ignition.data_url(each) for each in self._settings.artifacts.authorities] if served else []
             return ignition.pointer(
                 hostname=self._settings.full(hostname),
                 platform_id=self._platform.ignition_platform,
                 merge=merge,
-                certificate_authorities=authorities,
+                certificate_authorities=[*authorities, *private],
                 authorized_keys=[str(key), *self._settings.ssh.authorized_keys],
                 files=[*files, *(bgp_routes.files(self._platform.metadata_url or "") if routes else ())],
                 units=[*units, *([bgp_routes.unit()] if routes else ())],

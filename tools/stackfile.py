@@ -170,6 +170,7 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
             "directory": artifacts["directory"],
             "baseUrl": artifacts["base_url"],
             "bootBaseUrl": artifacts["boot_base_url"],
+            "caBundle": Path(artifacts["ca_path"]).read_text(),
         },
         "boot": {"streamUrl": facts["boot"]["stream_url"]},
         "install": {"installer": facts["installer"]},

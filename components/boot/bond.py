@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from components.boot.ignition import NodeFile
+from components.boot.network import PROFILES
 
-_DIRECTORY = "/etc/NetworkManager/system-connections"
 _BOND = """\
 [connection]
 id=bond0
@@ -87,4 +87,4 @@ def bond_files(vlans: Sequence[VlanInterface], interfaces: Sequence[str]) -> lis
         **{f"vlan-{vlan.name}": _VLAN.format(name=vlan.name, vlan=vlan.vlan, address=vlan.address) for vlan in vlans},
     }
     # NetworkManager leaves a profile alone that others than root can read.
-    return [NodeFile(path=f"{_DIRECTORY}/{name}.nmconnection", text=text, mode=0o600) for name, text in texts.items()]
+    return [NodeFile(path=f"{PROFILES}/{name}.nmconnection", text=text, mode=0o600) for name, text in texts.items()]

@@ -112,15 +112,7 @@ def pointer(
         {
             "ignition": {
                 "config": {"merge": [_resource(source) for source in merge]},
-                **(
-                    {
-                        "security": {
-                            "tls": {"certificateAuthorities": [{"source": ca} for ca in certificate_authorities]}
-                        }
-                    }
-                    if certificate_authorities
-                    else {}
-                ),
+                **_security(certificate_authorities),
             },
             "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": list(authorized_keys)}]},
             "storage": {
@@ -143,10 +135,10 @@ def pointer(
     return document
 
 
-def with_file(document: str, file: NodeFile) -> str:
-    """A config that we rendered, with one more file."""
+def with_files(document: str, files: Sequence[NodeFile]) -> str:
+    """A config that we rendered, with more files."""
     tree = json.loads(document)
-    tree["storage"]["files"].append(_file(file.path, file.text, file.mode))
+    tree["storage"]["files"] += [_file(file.path, file.text, file.mode) for file in files]
     return _document(tree)
 
 
@@ -159,16 +151,21 @@ def config(
     units: Sequence[NodeUnit],
     merge: Sequence[Source] = (),
     masked: Sequence[str] = (),
+    certificate_authorities: Sequence[str] = (),
 ) -> str:
     """A whole config of a live system; secret, because it has a host key.
 
     Args:
+        certificate_authorities: `source` URLs of whom to trust while `merge` is fetched.
         merge: what else it has, which wins over this config where both say something.
         masked: units of that which must never start. Whether they are enabled there does not matter.
     """
     return _document(
         {
-            "ignition": {"config": {"merge": [_resource(source) for source in merge]}} if merge else {},
+            "ignition": {
+                **({"config": {"merge": [_resource(source) for source in merge]}} if merge else {}),
+                **_security(certificate_authorities),
+            },
             "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": list(authorized_keys)}]},
             "storage": {
                 "files": [_file(file.path, file.text, file.mode) for file in (*host_key_files(host_key), *files)],
@@ -176,6 +173,17 @@ def config(
             },
             "systemd": {"units": [*_units(units), *_masked(masked)]},
         }
+    )
+
+
+def embedded(source: Source, *, certificate_authorities: Sequence[str]) -> str:
+    """What a live system finds in its initramfs: where its config is, the config's hash, and whom to trust there.
+
+    Nothing of it is secret but the place. Ignition takes the authorities from here before it fetches `source`
+    (internal/exec/engine.go, fetchProviderConfig); in what it fetches they would come too late.
+    """
+    return _document(
+        {"ignition": {"config": {"merge": [_resource(source)]}, **_security(certificate_authorities)}},
     )
 
 
@@ -223,6 +231,13 @@ def data_of(url: str) -> str:
     if not (comma and head.startswith("data:")):
         raise IgnitionError("an authority is given by a URL that is no data URL: it cannot be read here")
     return base64.b64decode(data).decode() if head.endswith(";base64") else unquote(data)
+
+
+def _security(certificate_authorities: Sequence[str]) -> dict[str, Any]:
+    """A part of the `ignition` section; nothing where nobody else is trusted than by the system."""
+    if not certificate_authorities:
+        return {}
+    return {"security": {"tls": {"certificateAuthorities": [{"source": ca} for ca in certificate_authorities]}}}
 
 
 def _resource(source: Source) -> dict[str, Any]:

@@ -17,6 +17,7 @@ umask 022
 . /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256
 rules=/etc/metal-ipi/install-rules.json
 pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0019
+authorities=/etc/metal-ipi/ca.pem # there only if the boot server's authority is none that this system trusts
 state=/run/metal-ipi
 mib=1048576
 device='' stable='' step='looking at the disks' recorded='' before=''
@@ -318,11 +319,18 @@ fetch_image() {
         image=(--offline) # the image that the live system carries, and never one from elsewhere
         return
     fi
-    local file=/var/tmp/metal-ipi-image actual
+    local file=/var/tmp/metal-ipi-image actual trust=() system
+    if [ -e "$authorities" ]; then # curl takes one file, which then stands for all
+        for system in /etc/pki/tls/certs/ca-bundle.crt "$authorities"; do
+            if [ -e "$system" ]; then cat "$system"; fi
+        done >"$state/ca.pem"
+        trust=(--cacert "$state/ca.pem")
+    fi
     step="downloading $IMAGE_URL"
     status installing
     curl --fail --silent --show-error --location --connect-timeout 20 --speed-limit 1000 --speed-time 60 \
-        --retry "${DOWNLOAD_RETRIES:-8}" --retry-all-errors --output "$file" "$IMAGE_URL" 2>"$state/curl.err" ||
+        "${trust[@]}" --retry "${DOWNLOAD_RETRIES:-8}" --retry-all-errors --output "$file" "$IMAGE_URL" \
+        2>"$state/curl.err" ||
         fail "the disk image cannot be downloaded from $IMAGE_URL: $(tail -n 1 "$state/curl.err")" \
             "see that the machine reaches the server, and that the stream names what is there"
     read -r actual _ < <(sha256sum "$file")

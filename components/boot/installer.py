@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from components.boot.host_keys import HostKey
-from components.boot.ignition import IgnitionError, NodeFile, NodeLink, NodeUnit, Source, config
+from components.boot.ignition import IgnitionError, NodeFile, NodeLink, NodeUnit, Source, config, data_url
+from components.boot.network import StaticNetwork
 from components.boot.stream import Artifact
 
 Rules = Mapping[str, str | int | bool]
@@ -36,6 +37,11 @@ _RULES = "/etc/metal-ipi/install-rules.json"
 # emergency mode (coreos-installer, systemd/coreos-installer-generator).
 _GENERATOR = "/etc/systemd/system-generators/coreos-installer-generator"
 _POINTER = "/etc/metal-ipi/pointer.ign"
+_DISK = "/etc/metal-ipi/disk.ign"
+"""The disk's Ignition, part of the live system's own: coreos-installer fetches nothing, whomever the system trusts."""
+_PROFILES = "/etc/metal-ipi/network"
+_AUTHORITIES = "/etc/metal-ipi/ca.pem"
+"""Whom curl trusts besides those whom the system trusts."""
 _INSTALL_TO_DISK = "install-to-disk.service"
 # coreos-installer 0.24.0, src/cmdline/console.rs.
 _SERIAL = re.compile(r"(ttyS|ttyAMA)([0-9]+)(?:,([0-9]+)(?:([noe])([5-8])?)?)?")
@@ -56,16 +62,21 @@ class Runs:
     platform_id: str
     """Ignition's platform id of the installed system."""
     pointer: str
-    """Its Ignition pointer, without the marker."""
+    """Its Ignition pointer, without the marker and without the network's profile."""
     install_device: Rules
     """Which disk it is on."""
+    network: StaticNetwork | None = None
+    """Its network, where no DHCP server tells it."""
+    authorities: tuple[str, ...] = ()
+    """Certificates (PEM) of the boot server's authority. They say how something is fetched, not what: they do not
+    count."""
     installation: int = 0
     """Raised to have the same installed once more."""
 
     @property
     def ignition(self) -> str:
         """The digest of the pointer. Where something with a hash is fetched from does not count, the hash does."""
-        tree: Any = json.loads(self.pointer)
+        tree: Any = _without(json.loads(self.pointer), [data_url(each) for each in self.authorities])
         for source in tree.get("ignition", {}).get("config", {}).get("merge", ()):
             pinned = source.get("verification", {}).get("hash")
             if pinned is not None:
@@ -74,10 +85,21 @@ class Runs:
 
     @property
     def generation(self) -> str:
-        """16 hexadecimal digits."""
-        once_more = {"installation": self.installation} if self.installation else {}
-        rest = {"platformId": self.platform_id, "installDevice": dict(self.install_device), **once_more}
-        return _digest({**self.shown, **rest})
+        """16 hexadecimal digits.
+
+        The network counts as the kernel arguments that once carried it: a machine that was installed with those is not
+        installed anew for having the same network by a profile (docs/adr/0030).
+        """
+        network = self.network.arguments if self.network is not None else ()
+        parts = {
+            "release": self.release,
+            "kernelArguments": [*self.kernel_arguments, *network],
+            "consoles": list(self.consoles),
+            "ignition": self.ignition,
+            "platformId": self.platform_id,
+            "installDevice": dict(self.install_device),
+        }
+        return _digest({**parts, "installation": self.installation} if self.installation else parts)
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -87,7 +109,20 @@ class Runs:
             "kernelArguments": list(self.kernel_arguments),
             "consoles": list(self.consoles),
             "ignition": self.ignition,
+            "network": self.network.told if self.network is not None else "",
         }
+
+
+def _without(tree: Any, sources: Sequence[str]) -> Any:
+    """A pointer's tree without these certificate authorities, as it is where nobody ever named them."""
+    section = tree.get("ignition", {})
+    listed = section.get("security", {}).get("tls", {}).get("certificateAuthorities", ())
+    others = [each for each in listed if each["source"] not in sources]
+    if len(others) < len(listed):
+        section["security"]["tls"]["certificateAuthorities"] = others
+        if not others:
+            del section["security"]
+    return tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +155,8 @@ class InstallPlan:
     """Ignition's platform id of the installed system."""
     device: Rules
     """Which disk to install to; exactly one must match."""
-    ignition: Source | None
-    """The pointer to embed, with its hash; None where the platform's metadata gives it (userdata), or `in_place`."""
+    pointer: str | None
+    """The Ignition to embed; None where the platform's metadata gives it (userdata), or `in_place`."""
     in_place: InPlace | None = None
     """The cluster that the live system bootstraps first."""
     wipe_disks: tuple[Rules, ...] = ()
@@ -135,6 +170,10 @@ class InstallPlan:
     """Consoles of the installed system, as the kernel takes them."""
     kernel_arguments: tuple[str, ...] = ()
     """Further kernel arguments of the installed system."""
+    network: StaticNetwork | None = None
+    """The installed system's network, where no DHCP server tells it."""
+    authorities: tuple[str, ...] = ()
+    """Certificates (PEM) of the boot server's authority, where that is none that every system trusts."""
 
 
 def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: HostKey) -> str:
@@ -151,15 +190,20 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
             NodeFile(path=_POINTER, text=plan.in_place.pointer, mode=0o600),
             *plan.in_place.files,
         ]
-        units, merge, masked = (
-            list(plan.in_place.units),
-            [plan.in_place.bootstrap],
-            [_INSTALL_TO_DISK, *plan.in_place.masked],
-        )
+        units, merge = list(plan.in_place.units), [plan.in_place.bootstrap]
+        masked = [_INSTALL_TO_DISK, *plan.in_place.masked]
+    elif plan.pointer is not None:
+        files.append(NodeFile(path=_DISK, text=plan.pointer, mode=0o600))
+    if plan.network is not None:
+        name = plan.network.profile.path.rpartition("/")[2]
+        files.append(NodeFile(path=f"{_PROFILES}/{name}", text=plan.network.profile.text, mode=0o600))
+    if plan.authorities:
+        files.append(NodeFile(path=_AUTHORITIES, text="".join(plan.authorities), mode=0o644))
     return config(
         authorized_keys=authorized_keys,
         host_key=host_key,
         merge=merge,
+        certificate_authorities=[data_url(each) for each in plan.authorities] if merge else [],
         masked=masked,
         files=[
             *files,
@@ -223,9 +267,10 @@ def installer_options(plan: InstallPlan) -> str:
     Keys are those of `coreos-installer install --config-file` (docs/cmd/install.md of 0.24.0).
     """
     options: dict[str, Any] = {"platform": plan.platform_id, "fetch-retries": 10}
-    if plan.ignition is not None:
-        options["ignition-url"] = plan.ignition.url
-        options["ignition-hash"] = plan.ignition.hash
+    if plan.pointer is not None:
+        options["ignition-file"] = _DISK
+    if plan.network is not None:
+        options |= {"copy-network": True, "network-dir": _PROFILES}
     if plan.consoles:
         options["console"] = list(plan.consoles)
     if plan.kernel_arguments:

@@ -1,14 +1,18 @@
 """Kernel arguments and the iPXE scripts that boot CoreOS from the network: to stay in memory, or to install itself.
 
+The system that installs finds its Ignition in a second archive beside the initramfs (`components.boot.initrd`). With
+`ignition.config.url` Ignition would know neither the hash of what it fetches nor a boot server's own authority.
+
 Sources: fedora-coreos-docs live-booting-ipxe; coreos/fedora-coreos-config platforms.yaml (consoles of platform
 `packet`). Arguments `coreos.inst.*` are not used: they want a device by name, and ours is chosen by rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from components.boot.initrd import NAME
 from components.boot.network import StaticNetwork
 from components.boot.stream import PxeArtifacts
 
@@ -45,34 +49,38 @@ def kernel_arguments(spec: BootSpec) -> tuple[str, ...]:
     return _arguments(spec, spec.platform_id)
 
 
-def installer_arguments(spec: BootSpec, *, config_url: str, network: StaticNetwork | None = None) -> tuple[str, ...]:
-    """All kernel arguments of the live system that installs, in order.
+def installer_arguments(spec: BootSpec, *, network: StaticNetwork | None = None) -> tuple[str, ...]:
+    """All kernel arguments of a live system whose Ignition is in an archive of its own, in order.
 
-    Args:
-        config_url: where its Ignition is (`installer.live_config`).
-        network: the machine's network where there is no DHCP.
-    Its platform id is always `metal`: it has no userdata, only what `config_url` gives.
+    `network` is the machine's where there is no DHCP. The platform id is always `metal`: there is no userdata.
     """
-    return _arguments(
-        spec, "metal", f"ignition.config.url={config_url}", *(network.arguments if network is not None else ())
-    )
+    return _arguments(spec, "metal", *(network.arguments if network is not None else ()), archives=("main", NAME))
 
 
-def script(spec: BootSpec, arguments: Sequence[str] | None = None) -> str:
-    """The iPXE script of a machine; `arguments` are those of the live system that stays, or the given ones."""
+def script(spec: BootSpec) -> str:
+    """The iPXE script of a live system that stays, and is given userdata by its platform."""
+    return _script(spec, kernel_arguments(spec), {"main": spec.artifacts.initramfs.url})
+
+
+def installer_script(spec: BootSpec, arguments: Sequence[str], config_url: str) -> str:
+    """The iPXE script of a live system with these arguments; `config_url` has the archive with its Ignition."""
+    return _script(spec, arguments, {"main": spec.artifacts.initramfs.url, NAME: config_url})
+
+
+def _script(spec: BootSpec, arguments: Sequence[str], archives: Mapping[str, str]) -> str:
     return (
         "#!ipxe\n"
         f"# {spec.artifacts.release}, platform {spec.platform_id}\n"
-        f"kernel {spec.artifacts.kernel.url} {' '.join(kernel_arguments(spec) if arguments is None else arguments)}\n"
-        f"initrd --name main {spec.artifacts.initramfs.url}\n"
-        "boot\n"
+        f"kernel {spec.artifacts.kernel.url} {' '.join(arguments)}\n"
+        + "".join(f"initrd --name {name} {url}\n" for name, url in archives.items())
+        + "boot\n"
     )
 
 
-def _arguments(spec: BootSpec, platform_id: str, *further: str) -> tuple[str, ...]:
-    """`initrd=main` is needed by UEFI firmware, which panics without it (poseidon/typhoon#1191)."""
+def _arguments(spec: BootSpec, platform_id: str, *further: str, archives: Sequence[str] = ("main",)) -> tuple[str, ...]:
+    """UEFI firmware loads only what `initrd=` names, in that order, and panics without any (poseidon/typhoon#1191)."""
     return (
-        "initrd=main",
+        *(f"initrd={name}" for name in archives),
         f"coreos.live.rootfs_url={spec.artifacts.rootfs.url}",
         "ignition.firstboot",
         f"ignition.platform.id={platform_id}",

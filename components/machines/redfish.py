@@ -99,7 +99,7 @@ class Redfish(pulumi.ComponentResource):
         return BorrowedMachine(name, args, self, opts)
 
     def network_files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
-        """Kernel arguments say it, where DHCP does not."""
+        """Where DHCP does not tell it, the installer does: the first boot needs it before userdata is read."""
         return None
 
     def reserve_address(self, name: str) -> pulumi.Output[str]:

@@ -1,4 +1,8 @@
-"""The lab's certificate authority and the certificate of its servers."""
+"""The lab's two certificate authorities and the certificates of its servers.
+
+One stands for the authorities that every system trusts: names of the outside world have certificates of it. The other
+is the facility's own: it signed the boot server's certificate, and no machine trusts it unless it is told to.
+"""
 
 from __future__ import annotations
 
@@ -88,31 +92,45 @@ def _bmc(layout: Layout, name: str, address: str, issuer: x509.Name, authority_k
 
 
 def ensure(layout: Layout, bmcs: Mapping[str, str] | None = None) -> None:
-    """Make the CA and the servers' certificate, unless they are there: a CA must outlive a power failure.
+    """Make the authorities and the servers' certificates, unless they are there: they must outlive a power failure.
 
     `bmcs` are names and addresses of a rack's BMCs. Each gets a certificate of its own, `<name>`, and wrong ones for
     rehearsals: `<name>.expired`, `<name>.early` (not valid yet), `<name>.other-name` and `<name>.other-ca`.
     """
     last = layout.tls / f"{tuple(plan.TLS_NAMES)[-1]}.crt"
-    if layout.ca.exists() and last.exists():
+    if layout.ca.exists() and layout.facility_ca.exists() and last.exists():
         return
-    authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority = (
-        _builder("metal-ipi lab CA", None, authority_key.public_key())
+    public, authority_key = _authority("metal-ipi lab CA")
+    for name, address in (bmcs or {}).items():
+        _bmc(layout, name, address, public.subject, authority_key)
+    outside = {name: address for name, address in plan.TLS_NAMES.items() if name != plan.BOOT_NAME}
+    _servers(layout, outside, public, authority_key)
+    facility, facility_key = _authority("metal-ipi lab facility CA")
+    _servers(layout, {plan.BOOT_NAME: plan.BOOT}, facility, facility_key)
+    # Their keys are not kept: nothing else will ever be signed by them.
+    write_private(layout.ca, public.public_bytes(serialization.Encoding.PEM))
+    write_private(layout.facility_ca, facility.public_bytes(serialization.Encoding.PEM))
+
+
+def _authority(name: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = (
+        _builder(name, None, key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(authority=True), critical=True)
-        .sign(authority_key, hashes.SHA256())
+        .sign(key, hashes.SHA256())
     )
-    for name, address in (bmcs or {}).items():
-        _bmc(layout, name, address, authority.subject, authority_key)
+    return made, key
+
+
+def _servers(
+    layout: Layout, addresses: Mapping[str, str], authority: x509.Certificate, key: ec.EllipticCurvePrivateKey
+) -> None:
+    """One certificate for these names and addresses, a file for each name."""
     server_key = ec.generate_private_key(ec.SECP256R1())
-    names = [x509.DNSName(name) for name in plan.TLS_NAMES]
-    addresses = [x509.IPAddress(ipaddress.ip_address(a)) for a in sorted(set(plan.TLS_NAMES.values()))]
-    server = _server(
-        _builder("metal-ipi lab", authority.subject, server_key.public_key()), [*names, *addresses], authority_key
-    )
-    # The CA's key is not kept: nothing else will ever be signed by it.
-    write_private(layout.ca, authority.public_bytes(serialization.Encoding.PEM))
-    for name in plan.TLS_NAMES:
+    names = [x509.DNSName(name) for name in addresses]
+    ips = [x509.IPAddress(ipaddress.ip_address(each)) for each in sorted(set(addresses.values()))]
+    server = _server(_builder("metal-ipi lab", authority.subject, server_key.public_key()), [*names, *ips], key)
+    for name in addresses:
         write_private(layout.tls / f"{name}.key", _pem(server_key))
         write_private(layout.tls / f"{name}.crt", server.public_bytes(serialization.Encoding.PEM))

@@ -46,7 +46,7 @@ DISK_MODULES = ("virtio_blk", "virtio_scsi", "sd_mod")
 
 INITRAMFS_APPLETS = (
     *("cat", "chgrp", "chmod", "chroot", "cp", "grep", "hostname", "insmod", "ip", "ln", "mkdir", "mount", "readlink"),
-    *("rm", "sh", "sha512sum", "sleep", "switch_root", "tar", "udhcpc", "umount", "wget"),
+    *("rm", "sh", "sha512sum", "sleep", "stat", "switch_root", "tar", "udhcpc", "umount", "wget"),
 )
 
 SETUID = ("usr/bin/sudo",)

@@ -116,6 +116,7 @@ def resources(types: Types) -> dict[str, dict[str, Any]]:
         ours.ClusterKeys: (),
         ours.DnsRecords: (ours.DnsRecordsArgs,),
         ours.Artifacts: (ours.ArtifactsArgs,),
+        ours.Mirror: (ours.MirrorArgs,),
         ours.EphemeralMachine: (ours.EphemeralMachineArgs, ours.LentServerArgs, ours.LocalVmArgs),
         ours.Lifetime: (),
         ours.SpotMachine: (ours.SpotMachineArgs,),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from provider.backoff import Backoff
@@ -20,6 +20,16 @@ class ArtifactStore(Protocol):
     async def put(self, directory: str, files: Mapping[str, bytes], *, listed: bool = False) -> None:
         """Writes files, each one atomically: a reader sees the old or the new content. Makes the directory, which
         nobody else may list unless it is `listed`."""
+        ...
+
+    async def receive(self, directory: str, name: str, parts: AsyncIterator[bytes], *, writer: str) -> None:
+        """Writes a large file from its parts, which are never all in memory. An error that `parts` raises is raised,
+        and nothing of the file is there then, or what was there before. Two that write the same file at once are
+        told apart by `writer`, a file name of their own: what is half written goes when that file is deleted."""
+        ...
+
+    async def sizes(self, directory: str, names: Sequence[str]) -> dict[str, int]:
+        """How many bytes the files have that are there."""
         ...
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:

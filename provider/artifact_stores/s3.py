@@ -4,11 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from provider.configuration import S3ArtifactSettings
 from provider.errors import RemoteError
+
+
+class _Source:
+    """Parts of an event loop's, as a file that another thread reads."""
+
+    def __init__(self, parts: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> None:
+        self._parts, self._loop = parts, loop
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """`size` bytes, fewer only at the end."""
+        found = [self._rest]
+        length = len(self._rest)
+        while size < 0 or length < size:
+            part = asyncio.run_coroutine_threadsafe(anext(self._parts, b""), self._loop).result()
+            if not part:
+                break
+            found.append(part)
+            length += len(part)
+        whole = b"".join(found)
+        wanted = len(whole) if size < 0 else size
+        self._rest = whole[wanted:]
+        return whole[:wanted]
 
 
 class S3Store:
@@ -23,6 +46,29 @@ class S3Store:
                 client.put_object(Bucket=self._settings.bucket, Key=self._key(directory, name), Body=content)
 
         await asyncio.to_thread(self._with_client, work)
+
+    async def receive(self, directory: str, name: str, parts: AsyncIterator[bytes], *, writer: str) -> None:
+        """An object is there when its last part was taken: who reads an error out of `parts` never gets so far."""
+        source, key = _Source(parts, asyncio.get_running_loop()), self._key(directory, name)
+
+        def work(client: Any) -> None:
+            client.upload_fileobj(source, self._settings.bucket, key)
+
+        await asyncio.to_thread(self._with_client, work)
+
+    async def sizes(self, directory: str, names: Sequence[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+
+        def work(client: Any) -> None:
+            for name in names:
+                key = self._key(directory, name)
+                page = client.list_objects_v2(Bucket=self._settings.bucket, Prefix=key)
+                for each in page.get("Contents", []):
+                    if each["Key"] == key:
+                        found[name] = int(each["Size"])
+
+        await asyncio.to_thread(self._with_client, work)
+        return found
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:
         found: dict[str, str] = {}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from provider.configuration import SshArtifactSettings
-from provider.errors import RemoteError
+from provider.errors import ProviderError, RemoteError
 
 _DIRECTORY_MODE = 0o711
 """The web server may open files it knows the name of, and list nothing."""
@@ -36,6 +36,32 @@ class SshStore:
                     await file.write(content)
                 await sftp.chmod(temporary, _FILE_MODE)
                 await sftp.posix_rename(temporary, f"{path}/{name}")
+
+    async def receive(self, directory: str, name: str, parts: AsyncIterator[bytes], *, writer: str) -> None:
+        path = self._path(directory)
+        temporary = f"{path}/.{writer}.part"
+        async with self._open() as sftp:
+            await sftp.makedirs(path, exist_ok=True)
+            await sftp.chmod(path, _DIRECTORY_MODE)
+            try:
+                async with sftp.open(temporary, "wb") as file:
+                    async for part in parts:
+                        await file.write(part)
+                await sftp.chmod(temporary, _FILE_MODE)
+                await sftp.posix_rename(temporary, f"{path}/{name}")
+            except ProviderError:
+                await sftp.remove(temporary)
+                raise
+
+    async def sizes(self, directory: str, names: Sequence[str]) -> dict[str, int]:
+        import asyncssh
+
+        found: dict[str, int] = {}
+        async with self._open() as sftp:
+            for name in names:
+                with contextlib.suppress(asyncssh.SFTPNoSuchFile):
+                    found[name] = int((await sftp.stat(f"{self._path(directory)}/{name}")).size)
+        return found
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:
         import asyncssh

@@ -35,6 +35,8 @@ class Live:
     kernel: LiveFile
     initramfs: LiveFile
     arguments: tuple[str, ...]
+    config: LiveFile | None = None
+    """The archive with its Ignition. A state of an earlier version has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
                 "maxUnavailable", "members", "credentials", "drainTimeoutSeconds", "preRebootCommands", "pxeCommands",
                 "check", "logDirectory", "timeoutSeconds", "validHours")  # fmt: skip
     runs = reader.section("runs")
-    runs.only("release", "kernelArguments", "consoles", "ignition", "installation", "installDevice")
+    runs.only("release", "kernelArguments", "consoles", "ignition", "installation", "installDevice", "network")
     address = reader.text("address", pattern=r"[\d.]+", what="an IPv4 address")
     job = Job(
         platform=reader.text("platform", pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS)),
@@ -194,8 +196,13 @@ def _live(reader: Reader) -> Live:
     if reader.unknown("live"):
         return Live(kernel=_NO_FILE, initramfs=_NO_FILE, arguments=())
     live = reader.section("live")
-    live.only("kernel", "initramfs", "arguments")
-    return Live(kernel=_file(live, "kernel"), initramfs=_file(live, "initramfs"), arguments=live.texts("arguments"))
+    live.only("kernel", "initramfs", "config", "arguments")
+    return Live(
+        kernel=_file(live, "kernel"),
+        initramfs=_file(live, "initramfs"),
+        arguments=live.texts("arguments"),
+        config=None if live.values.get("config") is None else _file(live, "config"),
+    )
 
 
 def _file(live: Reader, key: str) -> LiveFile:

@@ -164,7 +164,7 @@ class Installer:
                 "is not on the artifact host any more, as if it had been installed. If it is starting just now, run "
                 "the same command again once it has; else have it installed anew as a whole: raise its `installation` "
                 "in metal-ipi:platform.servers, or have the files uploaded again (pulumi up --replace with the URN of "
-                "the Artifacts that end in `-installers`, and in `-ignition` where there is one)"
+                "the Artifacts that end in `-installers` and in `-initrds`)"
             )
         await self._remote.prepare()
         running = None if isinstance(seen, Silent) else seen
@@ -172,7 +172,7 @@ class Installer:
             node = job.installed if isinstance(running, Installed) else job.installing
             await self._status.live(f"sending {job.hostname} into its installer by kexec")
             try:
-                await machine.kexec(job, node)
+                await machine.kexec(job, node, self._context.settings.need_artifacts().ca_bundle)
             except (NotYet, WrongHostKey) as error:
                 await self._not_this_way("kexec", str(error))
             else:

@@ -28,6 +28,8 @@ _MEMBERSHIP = f"{_JOINED}; {_FIRST_BOOT}"
 _SERVICE = "metal-ipi-install.service"
 _FAILED = f"sudo -n systemctl is-failed --quiet {_SERVICE} 2>/dev/null && echo yes || echo no"
 _JOURNAL = f"sudo -n journalctl --boot --unit={_SERVICE} --lines=5 --output=cat --no-pager"
+_AUTHORITIES = "/etc/pki/tls/certs/ca-bundle.crt"
+"""Those that RHCOS trusts."""
 _KEY_TIMEOUT = 10.0
 _ENDS = ("done", "failed", "expired")
 """States after which the installer has nothing more to say."""
@@ -153,9 +155,9 @@ async def host_key(job: Job) -> str:
     return key.get_fingerprint() if key else "(it does not answer any more)"
 
 
-async def kexec(job: Job, node: Node) -> None:
+async def kexec(job: Job, node: Node, authorities: str | None) -> None:
     """Sends a running system over into the live system; returns before it goes. Raises NotYet."""
-    await run(node, job.access(), "sudo -n bash -s", kexec_script(job), timeout=_KEXEC_TIMEOUT)
+    await run(node, job.access(), "sudo -n bash -s", kexec_script(job, authorities), timeout=_KEXEC_TIMEOUT)
 
 
 async def reboot(job: Job, node: Node) -> None:
@@ -167,20 +169,27 @@ _KEXEC_TIMEOUT = 900.0
 """The live kernel and initramfs are 100 MB."""
 
 
-def kexec_script(job: Job) -> str:
-    """What a running node does to become its own installer: given to bash as input, for it names secret places."""
-    files = "\n".join(
-        f"fetch {name} {shlex.quote(file.url)} {file.sha256}"
-        for name, file in (("kernel", job.live.kernel), ("initramfs", job.live.initramfs))
-    )
+def kexec_script(job: Job, authorities: str | None = None) -> str:
+    """What a running node does to become its own installer: given to bash as input, for it names secret places.
+
+    `authorities` (PEM) are those of the artifact host that not every system trusts. The kernel takes one archive, so
+    the one with the live system's Ignition is put behind the initramfs, where the kernel expects a further one: at a
+    multiple of four bytes (Linux, init/initramfs.c).
+    """
+    live = job.live
+    named = {"kernel": live.kernel, "initramfs": live.initramfs, **({"config": live.config} if live.config else {})}
+    files = "\n".join(f"fetch {name} {shlex.quote(file.url)} {file.sha256}" for name, file in named.items())
+    if live.config is not None:
+        files += "\ntruncate --size=%4 initramfs\ncat config >>initramfs"
     arguments = shlex.quote(f"--command-line={' '.join((*job.live.arguments, *occasion.arguments(job)))}")
     return f"""set -euo pipefail
 command -v kexec >/dev/null || {{ echo "the node has no kexec" >&2; exit 1; }}
 directory=$(TMPDIR=${{TMPDIR:-/var/tmp}} mktemp -d -t metal-ipi-kexec.XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 cd "$directory"
+{_trust(authorities)}
 fetch() {{
-    curl --fail --silent --show-error --location --retry 3 --output "$1" "$2"
+    curl --fail --silent --show-error --location --retry 3 "${{trust[@]}}" --output "$1" "$2"
     printf '%s  %s\\n' "$3" "$1" | sha256sum -c >/dev/null
 }}
 {files}
@@ -188,6 +197,14 @@ fetch() {{
 kexec -s -l kernel --initrd=initramfs {arguments} 2>/dev/null || kexec -l kernel --initrd=initramfs {arguments}
 sync
 {_later("systemctl kexec || kexec -e")}"""
+
+
+def _trust(authorities: str | None) -> str:
+    """What has curl trust these authorities too: it takes one file, which then stands for all."""
+    if authorities is None:
+        return "trust=()"
+    system = f"if [ -e {_AUTHORITIES} ]; then cat {_AUTHORITIES}; fi >ca.pem"
+    return f"{system}\ncat >>ca.pem <<'END'\n{authorities.strip()}\nEND\ntrust=(--cacert ca.pem)"
 
 
 def _later(command: str) -> str:

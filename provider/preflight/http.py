@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from provider import web
 from provider.errors import RemoteError
 from provider.preflight.subject import Subject
 
@@ -20,11 +21,9 @@ _TIMEOUT = 20
 
 
 @asynccontextmanager
-async def opened() -> AsyncGenerator[httpx.AsyncClient]:
-    """A client that trusts what this system trusts."""
-    import httpx
-
-    async with httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=True) as client:
+async def opened(subject: Subject) -> AsyncGenerator[httpx.AsyncClient]:
+    """A client that trusts what this system trusts, and the artifact host's authority."""
+    async with web.client(subject.settings, timeout=_TIMEOUT) as client:
         yield client
 
 

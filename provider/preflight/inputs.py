@@ -54,11 +54,12 @@ def read(values: Mapping[str, Any]) -> tuple[Plan, Reader]:
 
 
 def _boot_file(reader: Reader) -> BootFile:
-    reader.only("name", "url", "sha256")
+    reader.only("name", "url", "sha256", "mirrored")
     return BootFile(
         name=reader.text("name"),
         url=reader.text("url", pattern=URL, what="a URL"),
         sha256=reader.text("sha256", pattern=_SHA256, what="a SHA-256 in hexadecimal digits"),
+        mirrored=reader.optional_text("mirrored", pattern=URL, what="a URL"),
     )
 
 

@@ -20,6 +20,8 @@ class BootFile:
     """`kernel`, `initramfs`, `rootfs` or `disk`."""
     url: str
     sha256: str
+    mirrored: str | None = None
+    """Where the artifact host serves it once it was copied there; None: machines fetch it from `url`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
-from stacks.sections.base import Section, is_public_key, wrong
+from stacks.sections.base import Pem, Section, certificates, is_public_key, wrong
 
 
 def _https(value: str | None) -> str | None:
@@ -23,11 +25,53 @@ def _boot_url(value: str | None) -> str | None:
     return value
 
 
+def _authorities(value: str | None) -> str | None:
+    """What is given to every machine, so a key must not be in it; and what it is for, so it must be authorities."""
+    if value is None:
+        return None
+    if "PRIVATE KEY" in value:
+        raise wrong("it holds a private key, and every machine would be given it", "leave only the certificates in it")
+    for certificate in certificates(value):
+        name = certificate.subject.rfc4514_string()
+        try:
+            is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        except x509.ExtensionNotFound:
+            is_authority = certificate.issuer == certificate.subject  # as authorities of X.509 version 1 are
+        if not is_authority:
+            raise wrong(
+                f"the certificate of {name} is no authority's: nothing that it signed would be trusted",
+                "give the certificate of the authority that signed the boot server's own",
+            )
+    return value
+
+
+_Authorities = Annotated[Pem, AfterValidator(_authorities)]
 _HttpsUrl = Annotated[str, AfterValidator(_https)]
 _BootUrl = Annotated[str, AfterValidator(_boot_url)]
 
 
-class SshArtifacts(Section):
+class _Host(Section):
+    """What every artifact host has."""
+
+    ca_bundle: _Authorities | None = Field(
+        default=None,
+        description="the authority (PEM, one or more certificates) that signed the certificate of baseUrl's server;"
+        " not set: one that every system trusts",
+    )
+    mirror: bool = Field(
+        default=False,
+        description="kernel, initramfs, root file system and disk image of the stream are kept on the artifact host,"
+        " checked by hash, and fetched from bootBaseUrl",
+    )
+
+    @property
+    def authorities(self) -> tuple[str, ...]:
+        """The certificates of caBundle, one PEM text each."""
+        found = certificates(self.ca_bundle) if self.ca_bundle is not None else []
+        return tuple(each.public_bytes(Encoding.PEM).decode() for each in found)
+
+
+class SshArtifacts(_Host):
     """A web server whose files are uploaded over SSH (SFTP)."""
 
     type: Literal["ssh"] = "ssh"
@@ -45,7 +89,8 @@ class SshArtifacts(Section):
     base_url: _HttpsUrl | None = Field(default=None, description="the https URL under which directory is served")
     boot_base_url: _BootUrl | None = Field(
         default=None,
-        description="the URL for iPXE scripts where the firmware does not trust baseUrl's CA; not set: baseUrl",
+        description="the URL for what firmware fetches, where it does not trust baseUrl's authority; over plain http"
+        " nothing proves script, kernel and initramfs; not set: baseUrl",
     )
 
     @field_validator("directory", "matchbox")
@@ -63,7 +108,7 @@ class SshArtifacts(Section):
         return value
 
 
-class S3Artifacts(Section):
+class S3Artifacts(_Host):
     """A bucket that is readable over https by whoever knows the key of an object."""
 
     type: Literal["s3"] = "s3"
@@ -74,4 +119,8 @@ class S3Artifacts(Section):
     access_key_id: str | None = Field(default=None, description="the id of the access key")
     secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")
     base_url: _HttpsUrl = Field(description="the https URL under which the bucket's objects are served")
-    boot_base_url: _BootUrl | None = Field(default=None, description="the URL for iPXE scripts; not set: baseUrl")
+    boot_base_url: _BootUrl | None = Field(
+        default=None,
+        description="the URL for what firmware fetches; over plain http nothing proves script, kernel and initramfs;"
+        " not set: baseUrl",
+    )

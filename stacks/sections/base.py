@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated
 
+from cryptography import x509
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
@@ -49,7 +50,24 @@ def _one_word_each(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
+def certificates(pem: str) -> list[x509.Certificate]:
+    """The certificates of a PEM text; raises ValueError where it has none, or none that can be read."""
+    return x509.load_pem_x509_certificates(pem.encode())
+
+
+def _pem(value: str) -> str:
+    try:
+        certificates(value)
+    except ValueError:
+        raise wrong(
+            "it holds no certificate", "give the PEM text of the authority's certificate(s), BEGIN CERTIFICATE and all"
+        ) from None
+    return value
+
+
+Pem = Annotated[str, AfterValidator(_pem)]
+"""Certificates, as PEM."""
 IPv4 = Annotated[str, AfterValidator(_ipv4)]
 """An IPv4 address, without prefix length."""
-KernelArguments = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_one_word_each)]
-"""What stands on a kernel's command line: one argument per item."""
+Words = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_one_word_each)]
+"""What is put on a kernel's command line: one word per item."""

@@ -8,8 +8,9 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from components.boot.installer import takes_console
-from stacks.sections.base import KernelArguments, Section, wrong
+from stacks.sections.base import Section, Words, wrong
 from stacks.sections.devices import InstallToDisk
+from stacks.sections.kernel_arguments import KernelArguments
 
 
 class Boot(Section):
@@ -28,7 +29,7 @@ class Boot(Section):
         default=None, description="how machines are installed to disk; not set: the live system runs from memory"
     )
     kernel_arguments: KernelArguments = Field(default=(), description="more kernel arguments, one per item")
-    consoles: KernelArguments = Field(
+    consoles: Words = Field(
         default=(),
         description="consoles as the kernel takes them, e.g. ttyS1,115200n8; empty: the platform's own",
     )

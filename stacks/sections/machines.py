@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from stacks.sections.base import KernelArguments, Section
+from stacks.sections.base import Section
+from stacks.sections.kernel_arguments import KernelArguments
 
 
 class ControlPlane(Section):

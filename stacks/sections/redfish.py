@@ -7,11 +7,11 @@ import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from cryptography import x509
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from stacks.sections.base import IPv4, KernelArguments, Section, wrong
+from stacks.sections.base import IPv4, Pem, Section, wrong
 from stacks.sections.devices import DeviceRule
+from stacks.sections.kernel_arguments import KernelArguments
 
 BootMethod = Literal["pxe", "uefi-http", "virtual-media"]
 _BOOT_METHODS = (
@@ -19,16 +19,6 @@ _BOOT_METHODS = (
     " virtual-media: the BMC attaches bootImage as a CD"
 )
 MACHINE_NAME = re.compile(r"(control-plane|worker)-(0|[1-9]\d{0,3})")
-
-
-def _pem(value: str) -> str:
-    try:
-        x509.load_pem_x509_certificates(value.encode())
-    except ValueError:
-        raise wrong(
-            "it holds no certificate", "give the PEM text of the authority's certificate(s), BEGIN CERTIFICATE and all"
-        ) from None
-    return value
 
 
 def _fingerprint(value: str) -> str:
@@ -88,7 +78,6 @@ def _connection(value: str) -> str:
 
 
 Mac = Annotated[str, AfterValidator(_mac)]
-_Ca = Annotated[str, AfterValidator(_pem)]
 _Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
 _Url = Annotated[str, AfterValidator(_url)]
 
@@ -98,7 +87,7 @@ class Bmc(Section):
 
     username: str | None = Field(default=None, min_length=1, description="the account, one made for this purpose")
     password: SecretStr | None = Field(default=None, description="its password, as a secret")
-    ca: _Ca | None = Field(
+    ca: Pem | None = Field(
         default=None, description="the authority (PEM) of the BMC's certificate; not set: the system's authorities"
     )
     fingerprint: _Fingerprint | None = Field(
@@ -218,7 +207,9 @@ class Redfish(Section):
         default=None, description="with networkBoot static: the machines' interface, as `ip link` shows it"
     )
     network_boot: Literal["dhcp", "static"] = Field(
-        default="dhcp", description="dhcp, or static: kernel arguments carry address, gateway and resolvers"
+        default="dhcp",
+        description="dhcp, or static: live systems are told address, gateway and resolvers by kernel arguments,"
+        " installed ones by a profile of NetworkManager",
     )
     bmc: Bmc = Field(default_factory=Bmc, description="what all BMCs have in common")
     bootstrap: Annotated[Lend | LocalVm | NoBootstrap, Field(discriminator="type")] = Field(

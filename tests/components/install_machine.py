@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from components.boot.ignition import Source
 from components.boot.installer import InstallPlan, install_rules, install_values, installer_options
 
 GIB = 1 << 30
@@ -35,7 +34,7 @@ PLAN = InstallPlan(
     generation="0123456789abcdef",
     platform_id="metal",
     device={"smallest": True},
-    ignition=Source(url="https://boot.facility.test/x/rack-worker-0.ign", hash="sha512-" + "0" * 128),
+    pointer='{"ignition":{"version":"3.3.0"}}',
     consoles=("ttyS0,115200n8",),
     kernel_arguments=("nosmt",),
 )

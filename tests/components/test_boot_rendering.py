@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.boot.ipxe import BootSpec, consoles, installer_arguments, kernel_arguments, script
+from components.boot.ipxe import (
+    BootSpec,
+    consoles,
+    installer_arguments,
+    installer_script,
+    kernel_arguments,
+    script,
+)
 from components.boot.network import StaticNetwork
 from components.boot.stream import PxeArtifacts, StreamError, pxe_artifacts
 from tests import golden
@@ -21,7 +28,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _COMMITTED = _ROOT / "stacks" / "rhcos-4.21.json"
 _WHOLE = _ROOT.parent / "shared" / "data" / "rhcos-4.21-stream.json"
 """The document as Red Hat publishes it; the committed one is the part that is needed."""
-_CONFIG = "http://boot.facility.test/artifacts/x/lab-worker-0.ign"
+_CONFIG = "http://boot.facility.test/artifacts/x/lab-worker-0.img"
 _NETWORK = StaticNetwork(
     address="192.0.2.97",
     gateway="192.0.2.1",
@@ -48,7 +55,7 @@ def test_ipxe_script_of_a_live_system(architecture: str) -> None:
 def test_ipxe_script_of_an_installer(architecture: str, network: StaticNetwork | None) -> None:
     spec = _spec(architecture, installs=True)
     name = f"ipxe-install-{'static' if network else 'dhcp'}-{architecture}.ipxe"
-    golden.check(name, script(spec, installer_arguments(spec, config_url=_CONFIG, network=network)))
+    golden.check(name, installer_script(spec, installer_arguments(spec, network=network), _CONFIG))
 
 
 @pytest.mark.skipif(not _WHOLE.is_file(), reason="the whole stream document is not at hand")
@@ -64,10 +71,13 @@ def test_live_mode_configures_the_live_system_only() -> None:
     assert {"ignition.firstboot", "ignition.platform.id=packet"} < set(arguments)
 
 
-def test_an_installer_is_configured_by_its_url_alone() -> None:
+def test_an_installer_is_configured_by_its_archive_alone() -> None:
+    """`ignition.config.url` would win over it, and know neither hash nor authority."""
     spec = _spec(installs=True)
-    arguments = installer_arguments(spec, config_url=_CONFIG)
-    assert {"ignition.firstboot", "ignition.platform.id=metal", f"ignition.config.url={_CONFIG}"} < set(arguments)
+    arguments = installer_arguments(spec)
+    assert arguments[:2] == ("initrd=main", "initrd=config")
+    assert {"ignition.firstboot", "ignition.platform.id=metal"} < set(arguments)
+    assert not [argument for argument in arguments if argument.startswith("ignition.config.")]
     assert "ignition.platform.id=packet" not in arguments
     assert not [argument for argument in arguments if argument.startswith(("ip=", "coreos.inst."))]
 

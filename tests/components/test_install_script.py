@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import http.server
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from components.boot.installer import marker
 from components.boot.stream import Artifact
@@ -479,6 +481,29 @@ def test_a_disk_image_is_fetched_with_retries_and_checked(machine: Machine, imag
     assert machine.arguments[-4:] == ["--image-file", "/var/tmp/metal-ipi-image", "--insecure", "/disks/sda"]
 
 
+def test_a_disk_image_from_a_server_of_the_sites_own_authority(machine: Machine) -> None:
+    authority = trustme.CA()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    found = Artifact(
+        url=f"https://127.0.0.1:{server.server_address[1]}/image", sha256=hashlib.sha256(_Server.image).hexdigest()
+    )
+    _Server.failures = 0
+    try:
+        reason, _ = _failed(machine, image=found, environment={"DOWNLOAD_RETRIES": "0"})
+        assert "certificate" in reason
+        machine.write("etc/metal-ipi/ca.pem", authority.cert_pem.bytes().decode())
+        assert machine.run(image=found).returncode == 0, machine.status
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 def test_a_disk_image_with_another_hash_is_not_installed(machine: Machine, image: Artifact) -> None:
     reason, remedy = _failed(machine, image=Artifact(url=image.url, sha256="0" * 64))
     assert reason.endswith(f"has SHA-256 {image.sha256}, and the stream says {'0' * 64}")
@@ -510,7 +535,7 @@ def test_a_single_node_is_installed_with_what_bootkube_leaves(machine: Machine, 
     seen: list[tuple[dict[str, str], int]] = []
     watcher = threading.Thread(target=finish, daemon=True)
     watcher.start()
-    result = machine.run(ignition=None)
+    result = machine.run(pointer=None)
     watcher.join(10)
 
     assert (result.returncode, machine.status["state"]) == (0, "done"), machine.status
@@ -533,6 +558,6 @@ def test_a_bootkube_that_leaves_nothing_is_told(machine: Machine) -> None:
     bootkube = _single_node(machine)
     (bootkube / ".bootkube.done").touch()
     (bootkube / "master.ign").write_text("")
-    reason, remedy = _failed(machine, ignition=None)
+    reason, remedy = _failed(machine, pointer=None)
     assert reason == "bootkube is done, but left no /opt/openshift/master.ign"
     assert remedy == "look at journalctl -u bootkube on the live system"

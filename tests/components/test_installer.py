@@ -18,25 +18,35 @@ import yaml
 
 from components.boot import installer
 from components.boot.host_keys import host_key
-from components.boot.ignition import IgnitionError, NodeUnit, Source, pointer
+from components.boot.ignition import IgnitionError, NodeUnit, Source, data_url, pointer
 from components.boot.installer import InPlace, InstallPlan, Runs, live_config
+from components.boot.network import StaticNetwork
 from components.boot.stream import Artifact
 from tests import golden
 
 _SEED = base64.b64encode(bytes(range(32))).decode()
 _NODE = "rack-worker-0.rack.facility.test"
 _HASH = "sha512-" + "0123456789abcdef" * 8
+NETWORK = StaticNetwork(
+    address="192.0.2.97",
+    gateway="192.0.2.1",
+    prefix=24,
+    hostname=_NODE,
+    interface="eno1",
+    nameservers=("192.0.2.53",),
+)
 _PLAN = InstallPlan(
     cluster="rack.facility.test",
     machine=_NODE,
     generation="0123456789abcdef",
     platform_id="metal",
     device={"minSize": 100, "rotational": False, "smallest": True},
-    ignition=Source(url="https://boot.facility.test/x/rack-worker-0.ign", hash=_HASH),
+    pointer='{"ignition":{"version":"3.3.0"}}',
     wipe_disks=({"rotational": True}, {"byId": "ata-Old_Disk_1"}),
     image=Artifact(url="http://boot.facility.test/rhcos.raw.gz", sha256="0" * 64),
     consoles=("tty0", "ttyS0,115200n8"),
-    kernel_arguments=("nosmt", "isolcpus=2-5", "ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eno1:none"),
+    kernel_arguments=("nosmt", "isolcpus=2-5"),
+    network=NETWORK,
 )
 
 
@@ -83,12 +93,13 @@ def test_a_single_nodes_live_system_bootstraps_and_does_not_install_by_itself() 
     source = Source(url="https://boot.facility.test/x/bootstrap.ign", hash=_HASH)
     guard = NodeUnit(name="guard.service", text="[Unit]\n")
     in_place = InPlace(bootstrap=source, pointer=_POINTER, units=(guard,))
-    config = _live(dataclasses.replace(_PLAN, ignition=None, in_place=in_place))
+    config = _live(dataclasses.replace(_PLAN, pointer=None, in_place=in_place))
     assert config["ignition"]["config"] == {"merge": [{"source": source.url, "verification": {"hash": _HASH}}]}
     files = _files(config)
     assert files["/etc/hostname"] == (0o644, f"{_NODE}\n")
     assert files["/etc/metal-ipi/pointer.ign"] == (0o600, _POINTER)
-    assert "ignition-url" not in files["/etc/coreos/installer.d/10-metal-ipi.yaml"][1]
+    assert "ignition-file" not in files["/etc/coreos/installer.d/10-metal-ipi.yaml"][1]
+    assert "/etc/metal-ipi/disk.ign" not in files and "security" not in config["ignition"]
     own = {unit["name"]: unit for unit in config["systemd"]["units"]}
     assert own.pop("install-to-disk.service") == {"name": "install-to-disk.service", "mask": True}
     assert list(own) == ["guard.service", "metal-ipi-install.service"]
@@ -118,23 +129,24 @@ def test_nothing_is_said_that_was_not_asked_for() -> None:
         generation="0" * 16,
         platform_id="packet",
         device={"smallest": True},
-        ignition=None,
+        pointer=None,
     )
     assert yaml.safe_load(installer.installer_options(plan)) == {"platform": "packet", "fetch-retries": 10}
     assert "IMAGE_URL=''\n" in installer.install_values(plan)
 
 
-def _coreos_installer() -> str | None:
+def coreos_installer() -> str | None:
+    """The real one, where there is one."""
     built = Path.home() / ".cache/metal-ipi/coreos-installer"
     return shutil.which("coreos-installer") or next((str(path) for path in built.glob("*/bin/coreos-installer")), None)
 
 
 def test_the_real_coreos_installer_takes_the_options(tmp_path: Path) -> None:
-    program = _coreos_installer()
+    program = coreos_installer()
     if program is None:
         pytest.skip("coreos-installer is not installed, and was not built")
     options, image, device = (tmp_path / name for name in ("options.yaml", "image", "device"))
-    options.write_text(installer.installer_options(dataclasses.replace(_PLAN, ignition=None)))
+    options.write_text(installer.installer_options(dataclasses.replace(_PLAN, pointer=None, network=None)))
     image.touch()
     command = [program, "install", "--config-file", str(options), "--image-file", str(image), "--insecure"]
     command += [str(device)]
@@ -171,7 +183,36 @@ def test_a_generation_is_what_it_was() -> None:
         "kernelArguments": ["nosmt"],
         "consoles": ["ttyS0"],
         "ignition": _RUNS.ignition,
+        "network": "",
     }
+
+
+def test_a_static_network_counts_as_the_kernel_arguments_that_once_carried_it() -> None:
+    """Whoever has machines of version 0.1.0 must not find them installed anew (docs/adr/0030)."""
+    before = dataclasses.replace(_RUNS, kernel_arguments=("nosmt", *NETWORK.arguments))
+    now = dataclasses.replace(_RUNS, network=NETWORK)
+    assert before.generation == now.generation == "eed25065b3ee68cb"
+    assert now.shown["kernelArguments"] == ["nosmt"]
+    assert now.shown["network"] == "192.0.2.97/24 on eno1, gateway 192.0.2.1, resolvers 192.0.2.53"
+    moved = dataclasses.replace(NETWORK, gateway="192.0.2.2")
+    assert dataclasses.replace(_RUNS, network=moved).generation != now.generation
+
+
+def test_the_boot_servers_authority_does_not_count() -> None:
+    """It says how something is fetched, and may be renewed: no machine is installed anew for it."""
+    url = data_url("-----BEGIN CERTIFICATE-----\nprivate\n")
+    cluster = data_url("-----BEGIN CERTIFICATE-----\ncluster\n")
+
+    def runs(trusted: list[str], authorities: tuple[str, ...]) -> Runs:
+        tree = json.loads(_POINTER)
+        if trusted:
+            tree["ignition"]["security"] = {"tls": {"certificateAuthorities": [{"source": each} for each in trusted]}}
+        return dataclasses.replace(_RUNS, pointer=json.dumps(tree), authorities=authorities)
+
+    private = ("-----BEGIN CERTIFICATE-----\nprivate\n",)
+    assert runs([url], private).generation == runs([], private).generation == _RUNS.generation
+    assert runs([cluster, url], private).generation == runs([cluster], ()).generation != _RUNS.generation
+    assert runs([url], ()).generation != _RUNS.generation, "an authority of somebody else's counts"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +271,7 @@ def test_consoles_are_expected_as_coreos_installer_writes_them(given: str, persi
 def test_consoles_that_coreos_installer_does_not_know(tmp_path: Path, console: str) -> None:
     taken = console == "ttyS1,115200n"  # without bits there are 8
     assert installer.takes_console(console) == taken
-    if (program := _coreos_installer()) is not None:
+    if (program := coreos_installer()) is not None:
         command = [program, "install", "--offline", "--console", console, str(tmp_path / "none")]
         result = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
         assert ("invalid value" in result.stderr or "parsing" in result.stderr) != taken, result.stderr

@@ -160,9 +160,10 @@ def _facility(project: Project, environment: dict[str, str]) -> Scene:
         "TSIG secret": facts["dns"]["tsig"]["secret"],
         "upload key": facts["artifacts"]["private_key"],
         "pull secret": '{"auths":{"fake":{"auth":"aWQ6cGFzcwo="}}}',
+        "authority": Path(facts["artifacts"]["ca_path"]).read_text(),
     }
     made.givens["what stack ci left"] = lambda: _leave(project, facts["api"]["project_id"])
-    made.givens["an upload key and a pull secret"] = lambda: _given_files(project.root, made.values)
+    made.givens["an upload key, a pull secret and an authority"] = lambda: _given_files(project.root, made.values)
     _fill_in(project.root / "stacks" / "Pulumi.da11.yaml", facts)
     return made
 
@@ -170,6 +171,7 @@ def _facility(project: Project, environment: dict[str, str]) -> Scene:
 def _given_files(root: Path, values: Mapping[str, str]) -> None:
     (root / "upload-key").write_text(values["upload key"])
     (root / "pull-secret.json").write_text(values["pull secret"])
+    (root / "boot-server-ca.pem").write_text(values["authority"])
 
 
 def _leave(project: Project, project_id: str) -> None:
@@ -204,6 +206,7 @@ def _fill_in(file: Path, facts: Tree) -> None:
         "artifacts": {
             "hostKey": artifacts["host_key"], "privateKey": artifacts["private_key"],
             "user": artifacts["user"], "bootBaseUrl": artifacts["boot_base_url"],
+            "caBundle": Path(artifacts["ca_path"]).read_text(),
         },
         "install": {"pullSecret": '{"auths":{}}'},
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import re
 import time
@@ -34,8 +35,9 @@ do, 600 were seen on slower ones."""
 
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
-    """A copy whose rack is installed, shared by this module's tests."""
-    for project in copies(tmp_path_factory.mktemp("rack"), stack=RACK):
+    """A copy whose rack is installed, shared by this module's tests. DHCP leads its firmware on, and no further."""
+    static = {"platform": {"networkBoot": "static", "interface": "eth0"}}
+    for project in copies(tmp_path_factory.mktemp("rack"), stack=RACK, variant=static):
         project.make("up")
         yield project
 
@@ -60,12 +62,17 @@ def _markers(rack: Project) -> dict[str, str]:
     }
 
 
-def _running(rack: Project) -> dict[str, dict[str, str]]:
-    """What each node says of itself over SSH, when it has booted: what it was installed as, and which boot this is."""
+def _said(rack: Project, command: str) -> dict[str, str]:
+    """What a command prints on each node, by host name, once it can be reached."""
     addresses = {server["address"]: f"{RACK}-{server['name']}" for server in _servers()}
     key = secrets.private_key(rack, str(ensure(print).path))
-    said = json.loads(rack.inside("ssh", _WHAT_RUNS, *addresses, stdin=key, seconds=_LONGEST))
-    found = {addresses[address]: text.split("\n", 1) for address, text in said.items()}
+    said = json.loads(rack.inside("ssh", command, *addresses, stdin=key, seconds=_LONGEST))
+    return {addresses[address]: text for address, text in said.items()}
+
+
+def _running(rack: Project) -> dict[str, dict[str, str]]:
+    """What each node says of itself over SSH, when it has booted: what it was installed as, and which boot this is."""
+    found = {name: text.split("\n", 1) for name, text in _said(rack, _WHAT_RUNS).items()}
     return {name: {"boot": boot, **json.loads(marker)} for name, (boot, marker) in found.items()}
 
 
@@ -84,7 +91,7 @@ def _assert_rebooted_from_disk(rack: Project) -> None:
 
 
 def _with(*names: str, **changes: Any) -> dict[str, Any]:
-    """The stack's platform, its named servers with one more kernel argument."""
+    """The platform's servers, the named ones with one more kernel argument."""
     servers = [{**server, "kernelArguments": [_KARG]} if server["name"] in names else server for server in _servers()]
     return {"platform": {"servers": servers}, **changes}
 
@@ -95,6 +102,26 @@ def test_a_rack_is_installed_to_its_disks(rack: Project) -> None:
     # The worker's server was lent to the bootstrap machine before.
     assert boots.pop(f"{RACK}-worker-0") == ["network", "network", "disk"]
     assert set(map(tuple, boots.values())) == {("network", "disk")}
+
+
+def test_its_nodes_have_their_network_from_a_profile(rack: Project) -> None:
+    """tests/components/test_network.py reads the same profile with NetworkManager's own library."""
+    said = _said(rack, "cat /proc/cmdline; sudo cat /etc/NetworkManager/system-connections/*; ls /boot")
+    for server in _servers():
+        command_line, _, rest = said[f"{RACK}-{server['name']}"].partition("\n")
+        assert " ip=" not in command_line and "rd.neednet" not in command_line
+        assert f"\naddress1={server['address']}/24\ngateway=192.0.2.1\n" in rest
+        assert "coreos-firstboot-network" not in rest, "what the first boot was given is gone"
+
+
+def test_it_boots_what_the_site_keeps(rack: Project) -> None:
+    """The stack says `artifacts.mirror`: every file lies under its own hash, and one stack claims it."""
+    kept = sorted((rack.layout.boot / "artifacts/mirror").iterdir())
+    files = [path for path in kept if path.suffix != ".claim"]
+    assert [path.name.partition("-")[0] for path in files] == [
+        hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    ]
+    assert len(files) == 4 and len(kept) == 8
 
 
 def test_a_second_up_and_one_after_refresh_change_nothing(rack: Project) -> None:

@@ -18,8 +18,10 @@ from tests.provider.installation_world import Run, World
 
 KERNEL = b"a kernel"
 PROGRAMS = {
-    "curl": 'while [ $# -gt 2 ]; do shift; done; printf "a kernel" >"$1"; echo "curl $2" >>"$NOTES"',
+    "curl": """for one in "$@"; do [ "$one" != --cacert ] || echo "trusting $(tr '\\n' ' ' <ca.pem)" >>"$NOTES"; done
+        while [ $# -gt 2 ]; do shift; done; printf "a kernel" >"$1"; echo "curl $2" >>"$NOTES\"""",
     "kexec": """case "$1" in -s) [ -z "${REFUSES:-}" ] || exit 1;; esac
+        [ ! -e config ] || { echo "initramfs: $(tr '\\0' . <initramfs)" >>"$NOTES"; }
         cat kernel initramfs >/dev/null; for one in "$@"; do printf '[%s]' "$one"; done >>"$NOTES"; echo >>"$NOTES\"""",
     "systemctl": 'echo "systemctl $*" >>"$NOTES"; [ -z "${OLD:-}" ]',
     "sleep": ":",
@@ -62,6 +64,48 @@ def script(run: Run) -> str:
 
     run(make)
     return found[0]
+
+
+@pytest.fixture
+def with_config(run: Run) -> str:
+    """As it is now: with an archive of the live system's Ignition, from a server of an authority of its own."""
+    found: list[str] = []
+
+    async def make(it: World) -> None:
+        digest = hashlib.sha256(KERNEL).hexdigest()
+        kernel, config = ({"url": f"https://boot.test/{name}", "sha256": digest} for name in ("kernel", "config"))
+        live = {"kernel": kernel, "initramfs": kernel, "config": config, "arguments": ["ignition.firstboot"]}
+        inputs = {**it.inputs(await it.machine("worker-0")), "live": live}
+        authority = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+        found.append(kexec_script(job_of(inputs), authority))
+        await asyncio.sleep(0)
+
+    run(make)
+    return found[0]
+
+
+def test_the_archive_comes_behind_the_initramfs_where_the_kernel_looks_for_one(
+    tmp_path: Path, with_config: str
+) -> None:
+    status, said, notes = run_script(
+        tmp_path, with_config.replace("/etc/pki/tls/certs/ca-bundle.crt", "/no/such/bundle")
+    )
+    assert status == 0, said
+    trust = "trusting -----BEGIN CERTIFICATE----- AAAA -----END CERTIFICATE----- "
+    files = ("kernel", "kernel", "config")
+    assert notes[:6] == [line for name in files for line in (trust, f"curl https://boot.test/{name}")]
+    # «a kernel» has eight characters; the next test has an initramfs that does not end at such a place.
+    assert notes[6] == "initramfs: a kernela kernel"
+
+
+def test_an_initramfs_of_any_length_is_filled_up(tmp_path: Path, with_config: str) -> None:
+    script = with_config.replace("/etc/pki/tls/certs/ca-bundle.crt", "/no/such/bundle")
+    head, _, rest = script.partition("fetch initramfs")
+    line, _, rest = rest.partition("\n")
+    url, _, digest = line.strip().rpartition(" ")
+    grown = f"{head}fetch initramfs {url} {digest}\nprintf '!' >>initramfs\n{rest}"
+    _, _, notes = run_script(tmp_path, grown)
+    assert "initramfs: a kernel!...a kernel" in notes
 
 
 LINE = "[--initrd=initramfs][--command-line=ignition.firstboot console='x y' metal-ipi.not-after=<then>]"

@@ -122,6 +122,7 @@ ANSWERS = {
     "metal-ipi:index:Preflight": lambda args: {},
     "metal-ipi:index:cost": lambda args: {"hourly": 1.5, "unknown": [], "source": "a list", "lines": []},
     "metal-ipi:index:Artifacts": _artifacts,
+    "metal-ipi:index:Mirror": lambda _: {"urls": {}, "sizes": {}},
     "metal-ipi:index:EphemeralMachine": lambda args: {
         "machineId": "bootstrap-machine",
         "publicIpv4": "198.51.100.250",

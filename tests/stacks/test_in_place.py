@@ -107,7 +107,8 @@ def test_what_it_boots_and_what_its_disk_gets() -> None:
     (merged,) = live["ignition"]["config"]["merge"]
     assert merged["source"] == "https://boot.test/x/bootstrap.ign" and merged["verification"]["hash"]
     places = plain(recorder.one(f"{_NODE}-installation").inputs["artifacts"])
-    assert [place["files"] for place in places] == [[f"{_NODE}.ign"], ["bootstrap.ign"]], "deleted when it is done"
+    files = [[f"{_NODE}.ign"], [f"{_NODE}.img"], ["bootstrap.ign"]]
+    assert [place["files"] for place in places] == files, "deleted when it is done"
     masked = [unit["name"] for unit in live["systemd"]["units"] if unit.get("mask")]
     assert masked == ["install-to-disk.service"]
     running = {unit["name"] for unit in live["systemd"]["units"]} - set(masked)

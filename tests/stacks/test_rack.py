@@ -51,7 +51,10 @@ def test_the_bootstrap_machine_is_a_virtual_one() -> None:
         "chain": site.chain_script(),
         "timeoutSeconds": 300,
     }
-    assert is_secret(machine.inputs["script"]) and "ignition.config.url=https://boot.test/x/bootstrap.ign" in script
+    assert is_secret(machine.inputs["script"])
+    assert "\ninitrd --name config http://boot.test/x/bootstrap.img\n" in script and "ignition.config" not in script
+    archive = plain(recorder.one("bootstrap-initrd").inputs["files"])["bootstrap.img"]
+    assert '"source":"https://boot.test/x/bootstrap.ign","verification":{"hash":"sha512-' in archive
     libvirt = recorder.one("metal-ipi").inputs["libvirt"]
     assert is_secret(libvirt) and plain(libvirt) == f'{{"uri": "{_VM["uri"]}"}}'
     assert plain(recorder.one("bootstrap-removal-removed").inputs)["platform"] == "local-vm"

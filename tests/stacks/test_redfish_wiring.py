@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import itertools
 import json
 from typing import Any
@@ -10,7 +11,9 @@ from urllib.parse import unquote
 
 import pulumi
 import pytest
+import trustme
 
+from components.boot.ignition import data_url
 from stacks.problems import SettingsError
 from stacks.program import main
 from stacks.settings import parse
@@ -112,17 +115,71 @@ def test_an_address_that_nobody_could_reserve_is_asked_for() -> None:
         parse(rack_text(apiAddress={"type": "kube-vip"}), "rack")
 
 
-def test_a_static_network_is_kept_at_every_boot() -> None:
-    recorder = _run(platform__networkBoot="static", platform__interface="eno1")
+@pytest.fixture
+def authority() -> str:
+    """The boot server's own."""
+    return trustme.CA().cert_pem.bytes().decode()
+
+
+def _text(config: dict[str, Any], path: str) -> str:
+    """A file of a rendered Ignition config."""
+    file = next(file for file in config["storage"]["files"] if file["path"] == path)
+    head, _, data = file["contents"]["source"].partition(",")
+    return base64.b64decode(data).decode() if head.endswith(";base64") else unquote(data)
+
+
+def test_an_installed_machine_has_its_static_network_from_a_profile() -> None:
+    recorder = _run(platform__networkBoot="static", platform__interface="eno1", boot__kernelArguments=["nosmt"])
     network = ["rd.neednet=1", "ip=192.0.2.14::192.0.2.1:255.255.255.0:rack-worker-4.rack.example.com:eno1:none"]
     network.append("nameserver=192.0.2.53")
     inputs = plain(recorder.one("rack-worker-4-installation").inputs)
-    assert inputs["runs"]["kernelArguments"] == network
+    assert inputs["runs"]["kernelArguments"] == ["nosmt"]
+    assert inputs["runs"]["network"] == "192.0.2.14/24 on eno1, gateway 192.0.2.1, resolvers 192.0.2.53"
+    # The live system has kernel arguments, the installed one has none.
     assert " ".join(network) in inputs["script"] and set(network) <= set(inputs["live"]["arguments"])
     live = json.loads(plain(recorder.one("workers-installers").inputs["files"])["rack-worker-4.ign"])
-    options = next(file for file in live["storage"]["files"] if file["path"].startswith("/etc/coreos/installer.d"))
-    head, _, data = options["contents"]["source"].partition(",")
-    text = base64.b64decode(data).decode() if head.endswith(";base64") else unquote(data)
-    assert f"append-karg: {json.dumps(network)}\n" in text
+    options = _text(live, "/etc/coreos/installer.d/10-metal-ipi.yaml")
+    assert 'append-karg: ["nosmt"]\n' in options and "ip=" not in options
+    assert 'copy-network: true\nnetwork-dir: "/etc/metal-ipi/network"\n' in options
     check = plain(recorder.one("rack-worker-4-check").inputs["create"])
-    assert f"EXPECTED_KERNEL_ARGUMENTS='{' '.join(network)}'\n" in check
+    assert "EXPECTED_KERNEL_ARGUMENTS=nosmt\n" in check
+    # The first boot's initramfs and the node itself have the same profile.
+    first = _text(live, "/etc/metal-ipi/network/metal-ipi-eno1.nmconnection")
+    node = json.loads(_text(live, "/etc/metal-ipi/disk.ign"))
+    assert first == _text(node, "/etc/NetworkManager/system-connections/metal-ipi-eno1.nmconnection")
+    assert "\naddress1=192.0.2.14/24\ngateway=192.0.2.1\n" in first
+
+
+def test_a_private_authority_is_with_all_that_is_fetched_and_counts_for_nothing(authority: str) -> None:
+    recorder, before = _run(artifacts__caBundle=authority), _run()
+    assert _generations(recorder) == _generations(before)
+    archive = plain(recorder.one("workers-initrds").inputs["files"])["rack-worker-4.img"]
+    embedded = json.loads(archive[archive.index("{") : archive.rindex("}") + 1])
+    trusted = {"security": {"tls": {"certificateAuthorities": [{"source": data_url(authority)}]}}}
+    assert embedded["ignition"].items() >= trusted.items()
+    (merged,) = embedded["ignition"]["config"]["merge"]
+    assert merged["source"].startswith("https://") and merged["verification"]["hash"].startswith("sha512-")
+    live = json.loads(plain(recorder.one("workers-installers").inputs["files"])["rack-worker-4.ign"])
+    assert _text(live, "/etc/metal-ipi/ca.pem") == authority
+    # The node itself fetches from the machine config server only, whose authority is the cluster's own.
+    assert data_url(authority) not in _text(live, "/etc/metal-ipi/disk.ign")
+
+
+def test_no_machine_is_told_of_an_authority_that_nobody_named() -> None:
+    recorder = _run()
+    archive = plain(recorder.one("workers-initrds").inputs["files"])["rack-worker-4.img"]
+    assert "config.ign" in archive and "security" not in archive
+    live = json.loads(plain(recorder.one("workers-installers").inputs["files"])["rack-worker-4.ign"])
+    assert "/etc/metal-ipi/ca.pem" not in [file["path"] for file in live["storage"]["files"]]
+
+
+def test_what_kexec_starts_is_what_ipxe_starts() -> None:
+    recorder = _run()
+    inputs = plain(recorder.one("rack-worker-4-installation").inputs)
+    archive = plain(recorder.one("workers-initrds").inputs["files"])["rack-worker-4.img"]
+    config = inputs["live"]["config"]
+    assert config["sha256"] == hashlib.sha256(archive.encode()).hexdigest()
+    assert f"\ninitrd --name config {config['url']}\n" in inputs["script"]
+    assert " initrd=main initrd=config " in inputs["script"]
+    # Both are deleted once the machine is installed.
+    assert [place["files"] for place in inputs["artifacts"]] == [["rack-worker-4.ign"], ["rack-worker-4.img"]]

@@ -11,6 +11,8 @@ import yaml
 from tools import stackfile
 from tools.errors import StackError
 
+_AUTHORITY = Path(__file__).parents[1] / "golden" / "boot.ipxe"
+"""Any file will do."""
 FACTS: dict[str, Any] = {
     "machines": "simulated",
     "api": {"token": "api-token", "project_id": "project", "metro": "lb"},
@@ -29,6 +31,7 @@ FACTS: dict[str, Any] = {
         "directory": "/artifacts",
         "base_url": "https://boot.facility.test/artifacts",
         "boot_base_url": "http://boot.facility.test/artifacts",
+        "ca_path": str(_AUTHORITY),
     },
     "boot": {"stream_url": "http://boot.facility.test/streams/lab.json"},
     "installer": "/lab/openshift-install",
@@ -59,6 +62,7 @@ def test_the_lab_fills_in_what_it_knows_and_keeps_what_the_file_says() -> None:
     assert tree["metal-ipi:boot"] == {"consoles": ["ttyS0"], "streamUrl": FACTS["boot"]["stream_url"]}
     assert tree["metal-ipi:install"] == {"installer": "/lab/openshift-install"}
     assert tree["metal-ipi:artifacts"]["hostKey"] == "ssh-ed25519 AAAA"
+    assert tree["metal-ipi:artifacts"]["caBundle"] == _AUTHORITY.read_text()
 
 
 def test_the_labs_secrets_stand_in_no_document() -> None:

@@ -190,7 +190,9 @@ def _boot(plain: list[str], progress: _Progress) -> Boot:
     missing = [name for name in named if name not in names]
     if missing:
         raise IpxeError(f"kernel panic - not syncing: VFS: Unable to mount root fs (no image named {missing[0]})")
-    return Boot(kernel=progress.kernel, arguments=progress.arguments, initrds=tuple(progress.initrds))
+    # UEFI firmware loads what is named, in that order, and nothing else.
+    loaded = tuple((name, dict(progress.initrds)[name]) for name in named)
+    return Boot(kernel=progress.kernel, arguments=progress.arguments, initrds=loaded)
 
 
 _VALUED = ("--name", "-n", "--timeout", "-t")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 from lab.machines.base import Address
+from lab.machines.simulated import archives, keyfile
 
 
 class BootError(Exception):
@@ -29,7 +28,7 @@ class Kernel:
 
     arguments: tuple[str, ...]
     initrds: tuple[bytes, ...] = ()
-    """The beginnings of the initramfs images that it was given."""
+    """The beginnings of the initramfs images that it was given, in order."""
     installed: Installed | None = None
     """Its root file system; None for a live system, which fetches one."""
 
@@ -42,17 +41,58 @@ class Kernel:
         return (self.values(name) or [None])[-1]
 
     def rootfs_hash(self) -> str:
-        """The hash of the root file system that the initramfs insists on.
-
-        A simulated initramfs is a JSON object {"kind": "simulated-initramfs", "rootfs_sha256": ...}.
-        """
-        found = [digest for image in self.initrds if (digest := _embedded_hash(image)) is not None]
-        if not found:
+        """The hash of the root file system that the initramfs insists on."""
+        wanted, _ = self._unpacked()
+        if wanted is None:
             raise BootError("Kernel panic - not syncing: no initramfs made for simulated machines among the initrds")
-        return found[-1]
+        return wanted
 
-    def check_network(self, addresses: tuple[Address, ...]) -> None:
-        """What `ip=` and `nameserver=` say must be what the network knows this machine by."""
+    def config(self) -> bytes | None:
+        """The Ignition that a live system was given in an archive; an installed one looks on its boot partition."""
+        return self._unpacked()[1].get("config.ign") if self.installed is None else None
+
+    def _unpacked(self) -> tuple[str | None, dict[str, bytes]]:
+        try:
+            return archives.unpacked(self.initrds)
+        except archives.ArchiveError as error:
+            raise BootError(str(error)) from error
+
+    def profiles(self) -> list[Path]:
+        """NetworkManager's profiles that hold for this boot: of the first one, those on the boot partition."""
+        if self.installed is None:
+            return []
+        first = sorted((self.installed.boot / "coreos-firstboot-network").glob("*"))
+        if "ignition.firstboot" in self.arguments:
+            return first
+        return sorted((self.installed.root / "etc/NetworkManager/system-connections").glob("*.nmconnection"))
+
+    def check_network(self, addresses: tuple[Address, ...]) -> list[str]:
+        """What `ip=`, `nameserver=` and profiles say must be what the network knows this machine by.
+
+        What it answers is for the console.
+        """
+        told: list[str] = []
+        for path in self.profiles():
+            try:
+                static = keyfile.read(path)
+            except keyfile.KeyfileError as error:
+                raise BootError(f"NetworkManager: profile {error}") from error
+            if static is None:
+                told.append(f"NetworkManager: profile {path.name} is left alone: it is of a bond, and there is none")
+                continue
+            if self.values("ip"):
+                raise BootError(f"NetworkManager: profile {path.name} and ip= both say what the network is")
+            mine = next((entry for entry in addresses if entry.address == str(static.address.ip)), None)
+            if mine is None:
+                raise BootError(
+                    f"NetworkManager: profile {path.name}: {static.address.ip} is not this machine's address"
+                )
+            if (static.address.network.prefixlen, str(static.gateway)) != (mine.prefix, mine.gateway):
+                raise BootError(
+                    f"NetworkManager: profile {path.name}: the network is {mine.address}/{mine.prefix} with gateway"
+                    f" {mine.gateway}"
+                )
+            told.append(f"NetworkManager: {static.interface}: {static.address} via {static.gateway}")
         for value in self.values("ip"):
             if ":" not in value:
                 continue  # dhcp, off and their like
@@ -68,15 +108,4 @@ class Kernel:
                 ipaddress.ip_address(value)
             except ValueError as error:
                 raise BootError(f"dracut: nameserver={value}: not an address") from error
-
-
-def _embedded_hash(initramfs: bytes) -> str | None:
-    """What a simulated initramfs says; None for any other image."""
-    try:
-        document = json.loads(initramfs)
-    except ValueError:
-        return None
-    if not isinstance(document, dict):
-        return None
-    fields = cast("dict[str, Any]", document)
-    return str(fields.get("rootfs_sha256")) if fields.get("kind") == "simulated-initramfs" else None
+        return told

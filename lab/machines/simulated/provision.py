@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,7 +15,7 @@ from lab.machines.simulated.ignition.merge import merge
 from lab.machines.simulated.ignition.render import render
 from lab.machines.simulated.ignition.resource import Fetcher
 from lab.machines.simulated.ignition.schema import parse
-from lab.machines.simulated.kernel import BootError, Kernel
+from lab.machines.simulated.kernel import BootError, Installed, Kernel
 from lab.machines.simulated.surroundings import Surroundings
 
 _PLATFORMS = ("metal", "packet")
@@ -68,13 +69,21 @@ class Provision:
             raise
         self._log("Ignition finished successfully")
         if self._kernel.installed is not None:
+            _propagate(self._kernel.installed)
             _complete(self._kernel.installed.boot)
 
     async def _provided(self) -> bytes:
-        """The configuration, from the first of its sources that has one: kernel argument, boot partition, platform."""
+        """The configuration, from the first of its sources that has one: kernel argument, file, platform.
+
+        The file of a live system is in an archive beside its initramfs, that of an installed one on its boot partition.
+        """
         url = self._kernel.value("ignition.config.url")
         if url is not None:
             return await self._fetcher.get(url)
+        embedded = self._kernel.config()
+        if embedded is not None:
+            self._log("reading system config file /usr/lib/ignition/user.ign")
+            return embedded
         if self._kernel.installed is not None:
             path = self._kernel.installed.boot / "ignition/config.ign"
             if path.exists():
@@ -121,7 +130,18 @@ class Provision:
         self._line(f"ignition[612]: {text}")
 
 
+def _propagate(installed: Installed) -> None:
+    """The first boot's network stays, unless Ignition brought profiles (coreos-teardown-initramfs.sh)."""
+    profiles = installed.root / "etc/NetworkManager/system-connections"
+    given = sorted((installed.boot / "coreos-firstboot-network").glob("*"))
+    if given and not (profiles.is_dir() and any(profiles.iterdir())):
+        profiles.mkdir(parents=True, exist_ok=True)
+        for path in given:
+            shutil.copy(path, profiles)
+
+
 def _complete(boot: Path) -> None:
-    """The next boot is not the first one, and does not need the configuration (coreos-ignition-firstboot-complete)."""
+    """The next boot is not the first one, and does not need what the first one was given (coreos-boot-edit.sh)."""
     (boot / "ignition/config.ign").unlink(missing_ok=True)
+    shutil.rmtree(boot / "coreos-firstboot-network", ignore_errors=True)
     (boot / "ignition.firstboot").unlink()

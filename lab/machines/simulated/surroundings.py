@@ -24,7 +24,7 @@ class Surroundings:
     """The same for all machines of a facility."""
 
     ca: Path
-    """The lab CA, which the image trusts."""
+    """The authority of publicly trusted names, which the image trusts; of the facility's own it knows nothing."""
     boot_server: str
     """Where the firmware asks for /ipxe/<id>, unless DHCP tells the machine something else to boot."""
     tools: Mapping[str, Path] = field(default_factory=dict[str, Path])

@@ -32,13 +32,17 @@ async def check(subject: Subject) -> list[Finding]:
         await persistently(lambda: store.put(directory, {_FILE: content}), timeout=_PATIENCE)
         try:
             found = await store.hashes(directory, [_FILE])
-            async with http.opened() as client:
+            async with http.opened(subject) as client:
                 fetched = await http.content_of(client, url, subject)
         finally:
             await persistently(lambda: store.delete(directory, [_FILE]), timeout=_PATIENCE)
     except RemoteError as error:
         return [
-            _wrong(str(error), "correct artifacts.*, or what the host allows; its web server must give files by name")
+            _wrong(
+                str(error),
+                "correct artifacts.*, or what the host allows; its web server must give files by name, and show a"
+                " certificate that is trusted everywhere or signed by artifacts.caBundle",
+            )
         ]
     if found.get(_FILE) != f"sha512-{hashlib.sha512(content).hexdigest()}":
         return [_wrong("what was uploaded is not what is there", "see who else writes there")]
@@ -46,7 +50,10 @@ async def check(subject: Subject) -> list[Finding]:
         return [
             _wrong(f"{url} is not the file that was uploaded there", "correct artifacts.baseUrl or artifacts.directory")
         ]
-    return [Finding(check=NAME, level="ok", what=f"takes files, and gives them at {settings.base_url}")]
+    told = f"takes files, and gives them at {settings.base_url}"
+    if not settings.boot_base_url.startswith("https:"):
+        told += "; firmware fetches what it boots over http, where nothing proves it (docs/boot-server.md)"
+    return [Finding(check=NAME, level="ok", what=told)]
 
 
 def _wrong(what: str, remedy: str) -> Finding:

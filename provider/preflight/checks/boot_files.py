@@ -3,17 +3,24 @@
 Of small files the hash is computed, so they are fetched once; a rootfs has a gigabyte, and fetching it would take
 longer than all else: of larger files (preflight.hashedMib) only the size is asked for. The machines check the rootfs's
 hash in any case.
+
+What is to be kept on the artifact host must be there, under the name that has its hash; else it must be had from where
+the stream says, to be copied.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from provider.errors import RemoteError
 from provider.preflight import http
 from provider.preflight.findings import Finding
 from provider.preflight.plan import BootFile
 from provider.preflight.subject import Subject
+
+if TYPE_CHECKING:
+    import httpx
 
 NAME = "boot-files"
 _MIB = 1024 * 1024
@@ -25,7 +32,9 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 async def _file(subject: Subject, file: BootFile) -> Finding:
-    async with http.opened() as client:
+    async with http.opened(subject) as client:
+        if file.mirrored is not None and await _is_mirrored(client, file.mirrored, subject):
+            return Finding(check=NAME, level="ok", what=f"{file.name} is on the artifact host, under its hash")
         try:
             size = await http.size_of(client, file.url, subject)
             is_small = size is not None and size <= subject.plan.hashed_mib * _MIB
@@ -35,8 +44,7 @@ async def _file(subject: Subject, file: BootFile) -> Finding:
                 check=NAME,
                 level="error",
                 what=f"{file.name}: {error}",
-                remedy="correct boot.streamUrl (boot.streamFile), or have that server answer; where only the machines"
-                f" reach it, add {NAME} to preflight.excused",
+                remedy="correct boot.streamUrl (boot.streamFile), or have that server answer; " + _who(file),
             )
     if hashed not in (None, file.sha256):
         return Finding(
@@ -51,3 +59,17 @@ async def _file(subject: Subject, file: BootFile) -> Finding:
         level="ok",
         what=f"{file.name} is there, {told}, {'with the right hash' if hashed else 'not hashed'}",
     )
+
+
+async def _is_mirrored(client: httpx.AsyncClient, url: str, subject: Subject) -> bool:
+    try:
+        await http.size_of(client, url, subject)
+    except RemoteError:
+        return False
+    return True
+
+
+def _who(file: BootFile) -> str:
+    if file.mirrored is not None:
+        return "it must be reached from here (artifacts.mirror): it is copied to the artifact host"
+    return f"where only the machines reach it, add {NAME} to preflight.excused"

@@ -1,8 +1,9 @@
 """Machines that are installed to their disks by coreos-installer, in the namespaces this process was started in.
 
 PXE, live system, installation, reboot from disk, and once more from disk; the first one is then installed again, by
-kexec from the system that runs. Prints what was seen on the way, and how long it took, as JSON. Run by test_install;
-`python -m tests.lab.libvirt.installs STATE bios bios bios bios` measures.
+kexec from the system that runs. Live systems have their Ignition from an archive beside the initramfs; the installed
+system that has no DHCP has its network from a profile. Prints what was seen on the way, and how long it took, as JSON.
+Run by test_install; `python -m tests.lab.libvirt.installs STATE bios bios bios bios` measures.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from lab.machines.boot_world import Answer, BootWorld
 from lab.machines.libvirt import LibvirtBackend
 from lab.network import certificates, link, plan
 from lab.node_image import ensure
+from lab.node_image.tree import Tree
 from lab.openshift import base_config
 
 PATIENCE = 420.0
@@ -58,15 +60,33 @@ OBSERVE = {
     "console": "sed -n '/^# CONSOLE-SETTINGS-START/,/^# CONSOLE-SETTINGS-END/p' /boot/grub2/grub.cfg",
     "authority": "cat /etc/ssl/certs/ca-certificates.crt",
     "resolver": "cat /etc/resolv.conf",
+    "profiles": "sudo -n sh -c 'cat /etc/NetworkManager/system-connections/*' 2>/dev/null",
     "system": "sudo -n systemctl is-system-running --wait",
     "labels": "ls /dev/disk/by-label",
     "afterburn": (
         "sudo -n systemctl start afterburn.service; sed -n s/^AFTERBURN_PACKET_HOSTNAME=//p /run/metadata/afterburn"
     ),
 }
+PROFILES = "/etc/test-network"
+PROFILE = """[connection]
+id=test
+type=ethernet
+interface-name=eth0
+
+[ipv4]
+method=manual
+address1={address}/{prefix}
+gateway={gateway}
+dns={resolver};
+may-fail=false
+
+[ipv6]
+method=disabled
+"""
 KEXEC = """
 cd /var/tmp
-curl -sSf -o kernel {kernel} && curl -sSf -o initramfs {initramfs}
+curl -sSf -o kernel {kernel} && curl -sSf -o initramfs {initramfs} && curl -sSf -o config {config}
+truncate --size=%4 initramfs && cat config >>initramfs
 sudo -n kexec --load kernel --initrd=initramfs --command-line='{arguments}'
 sudo -n systemctl --no-block kexec
 """
@@ -111,7 +131,7 @@ class Installs:
         return "packet" if machine.spec.firmware == "uefi" else "metal"
 
     def network(self, machine: Machine) -> list[str]:
-        """What the kernel is told of the network."""
+        """What the live system's kernel is told of the network."""
         address = machine.spec.addresses[0]
         named = f"{address.address}::{address.gateway}:255.255.255.254:{machine.spec.hostname}:eth0:none"
         return [f"ip={named}", f"nameserver={plan.DNS}"] if self.static(machine) else []
@@ -120,12 +140,16 @@ class Installs:
         """The kernel arguments of its live system."""
         return " ".join(
             (
-                *("initrd=main", f"coreos.live.rootfs_url={self._formats['pxe']['rootfs']['location']}"),
+                *("initrd=main", "initrd=config"),
+                f"coreos.live.rootfs_url={self._formats['pxe']['rootfs']['location']}",
                 *("ignition.firstboot", "ignition.platform.id=metal", "console=ttyS0,115200n8"),
-                f"ignition.config.url=http://{plan.BOOT}/{machine.spec.id}.live.ign",
                 *(*self.network(machine), *LEAN),
             )
         )
+
+    def archive(self, machine: Machine) -> str:
+        """Where the archive with the Ignition of its live system is."""
+        return f"http://{plan.BOOT}/{machine.spec.id}.img"
 
     def publish(self, machine: Machine, generation: str) -> None:
         """Serve what installs the machine as `generation`."""
@@ -134,8 +158,16 @@ class Installs:
         installer = {
             "dest-device": f"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_{spec.disks[0].serial}",
             **{"platform": self.platform(machine), "console": ["ttyS1,115200n8"]},
-            "append-karg": ["test.appended", *self.network(machine), *LEAN],
+            "append-karg": ["test.appended", *LEAN],
         }
+        profiles: dict[str, tuple[str, int]] = {}
+        if self.static(machine):
+            installer |= {"copy-network": True, "network-dir": PROFILES}
+            address = spec.addresses[0]
+            text = PROFILE.format(
+                address=address.address, prefix=address.prefix, gateway=address.gateway, resolver=plan.DNS
+            )
+            profiles = {f"{PROFILES}/test.nmconnection": (text, 0o600)}
         node = self._ignition(machine, machine.installed, {"/etc/generation": (generation, 0o644)})
         del node["systemd"]
         if self.platform(machine) == "metal":
@@ -144,13 +176,21 @@ class Installs:
         files = {
             "/usr/local/bin/install": (script.replace(boot_bench.BASE_URL, f"http://{plan.BOOT}"), 0o755),
             "/etc/coreos/installer.d/10-test.yaml": (json.dumps(installer), 0o644),
+            **profiles,
         }
         live = self._ignition(machine, machine.live, files)
         live["systemd"]["units"] = [{"name": "install.service", "enabled": True, "contents": UNIT}]
         boot = (
             f"#!ipxe\nkernel {pxe['kernel']['location']} {self.arguments(machine)}\n"
-            f"initrd --name main {pxe['initramfs']['location']}\nboot\n"
+            f"initrd --name main {pxe['initramfs']['location']}\n"
+            f"initrd --name config {self.archive(machine)}\nboot\n"
         ).replace(boot_bench.BASE_URL, f"http://{plan.BOOT}")
+        merge = [{"source": f"{own}.live.ign"}]
+        archive = Tree()
+        archive.file(
+            "config.ign", json.dumps({"ignition": {"version": "3.3.0", "config": {"merge": merge}}}).encode(), 0o600
+        )
+        self.pages[f"{plan.BOOT}/{spec.id}.img"] = Answer(archive.cpio())
         address = spec.addresses[0].address
         documents = {f"{plan.BOOT}/{spec.id}.ign": node, f"{plan.BOOT}/{spec.id}.live.ign": live}
         documents |= {f"{plan.METADATA}/userdata@{address}": node}
@@ -208,6 +248,7 @@ class Installs:
         machine.live, machine.installed = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
         self.publish(machine, "second")
         urls = {name: artifact["location"] for name, artifact in self._formats["pxe"].items()}
+        urls["config"] = self.archive(machine)
         await self.run(machine, before, KEXEC.format_map({**urls, "arguments": self.arguments(machine)}))
         return {"live": await self.installed(machine), "first": await self.observe(machine)}
 

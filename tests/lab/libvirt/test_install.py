@@ -66,6 +66,15 @@ def test_console_and_kernel_arguments_are_what_the_installer_was_told(seen: dict
         ]
 
 
+def test_without_dhcp_a_profile_says_what_the_network_is(results: dict[str, Any]) -> None:
+    """From the boot partition at the first boot, and from then on where the initramfs put it."""
+    for boot in ("first", "second"):
+        with_dhcp, without = (results["seen"][number][boot] for number in (BIOS, UEFI))
+        assert with_dhcp["profiles"] == ""
+        assert "\nmethod=manual\n" in without["profiles"] and "[ipv6]\nmethod=disabled" in without["profiles"]
+        assert not [word for word in without["cmdline"].split() if word.startswith(("ip=", "nameserver="))]
+
+
 def test_nothing_fails_at_boot_and_names_are_resolved(seen: dict[str, Any]) -> None:
     for boot in ("first", "second"):
         assert seen[boot]["system"] == "running"

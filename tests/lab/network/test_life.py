@@ -74,7 +74,7 @@ def test_facts_have_the_agreed_shape(lab: Lab) -> None:
         "ca_path": str,
         "dns": ["server", "tsig", "zone"],
         "artifacts": sorted(
-            ("host", "port", "user", "host_key", "private_key", "directory", "base_url", "boot_base_url")
+            ("host", "port", "user", "host_key", "private_key", "directory", "base_url", "boot_base_url", "ca_path")
         ),
         "boot": ["stream_url"],
         "installer": str,
@@ -88,7 +88,7 @@ def test_facts_have_the_agreed_shape(lab: Lab) -> None:
 def test_a_power_cut_leaves_nothing_running_and_loses_nothing(lab: Lab) -> None:
     lab.up()
     assert update(lab, "add", "kept", "A", "198.51.100.7") == "NOERROR"
-    facts, authority = lab.facts, lab.layout.ca.read_text()
+    facts, authority, own = lab.facts, lab.layout.ca.read_text(), lab.layout.facility_ca.read_text()
     with leftovers.watched_namespaces(lab.layout) as spaces:
         assert set(spaces) == {"pid", "net", "mnt"}
         lab.cut_power()
@@ -96,7 +96,7 @@ def test_a_power_cut_leaves_nothing_running_and_loses_nothing(lab: Lab) -> None:
     assert left == [f"directory {lab.layout.state}"]
     assert control.status(lab.layout)["state"] == "stopped"
     lab.up()
-    assert (lab.facts, lab.layout.ca.read_text()) == (facts, authority)
+    assert (lab.facts, lab.layout.ca.read_text(), lab.layout.facility_ca.read_text()) == (facts, authority, own)
     assert look_up(lab, "kept.facility.test", "A") == "198.51.100.7"
 
 
@@ -181,6 +181,7 @@ def test_a_service_that_cannot_start_is_named_with_its_log(lab: Lab) -> None:
     for name in ("metadata.platformequinix.com", "kubernetes.facility.test"):
         (lab.layout.tls / f"{name}.crt").touch()
     lab.layout.ca.touch()
+    lab.layout.facility_ca.touch()
     with pytest.raises(ServiceFailed, match=r"(?s)boot dead.*boot\.log.*SSL"):
         lab.up()
 

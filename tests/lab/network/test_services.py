@@ -65,6 +65,8 @@ try:
 except urllib.error.HTTPError as error:
     print(error.code)
     error.close()
+except urllib.error.URLError as error:
+    print(error.reason.reason)
 """
 
 
@@ -85,7 +87,7 @@ def upload(lab: Lab, path: str, content: str, **other: str) -> str:
 
 
 def fetch(lab: Lab, url: str, byte_range: str = "") -> str:
-    return lab.python(FETCH, url, lab.facts.ca_path, byte_range).strip()
+    return lab.python(FETCH, url, lab.facts.artifacts.ca_path, byte_range).strip()
 
 
 def test_real_names_are_the_labs(running: Lab) -> None:
@@ -127,6 +129,12 @@ def test_what_is_uploaded_is_served(running: Lab) -> None:
     assert fetch(running, f"{base.boot_base_url}/bootstrap.ign", "bytes=2-4") == "206 nit"
     requests = running.layout.log("boot").read_text()
     assert "GET https /artifacts/bootstrap.ign 200 8 bytes" in requests
+
+
+def test_whoever_trusts_the_outside_world_does_not_trust_the_boot_server(running: Lab) -> None:
+    """As a machine's image does, which has no authority of a facility's own."""
+    url = f"{running.facts.artifacts.base_url}/bootstrap.ign"
+    assert running.python(FETCH, url, running.facts.ca_path, "").strip() == "CERTIFICATE_VERIFY_FAILED"
 
 
 def test_only_files_are_served(running: Lab) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import asyncssh
 
 from components.boot.host_keys import host_key
-from components.boot.ignition import Source, config
+from components.boot.ignition import config
 from components.boot.installer import InstallPlan, live_config, live_name, marker_file
 from components.boot.site import chain_script
 from components.boot.stream import Artifact
@@ -158,12 +158,11 @@ class Rack:
             generation=generation,
             platform_id="metal",
             device={"serial": "first"},
-            ignition=Source(url=f"{BOOT}/installed.ign", hash=f"sha512-{hashlib.sha512(pointer.encode()).hexdigest()}"),
+            pointer=pointer,
             image=Artifact(url=f"{BOOT}/disk", sha256=hashlib.sha256(image).hexdigest()) if image else None,
             consoles=("ttyS0,115200n8",),
             kernel_arguments=("quiet", "rd.neednet=1"),
         )
-        self.put("installed.ign", pointer.encode())
         live = live_config(plan, authorized_keys=keys, host_key=host_key(SEED, live_name("server")))
         self.put("live.ign", live.encode())
         self.put("disk", image or b"")

@@ -106,3 +106,10 @@ def test_a_script_goes_on_after_one_that_it_chained_to_without_replacing_itself(
 def test_what_a_real_machine_would_not_boot(script: str, message: str) -> None:
     with pytest.raises(IpxeError, match=message):
         walk(script)
+
+
+def test_only_what_is_named_is_loaded_and_in_that_order() -> None:
+    """UEFI firmware goes by `initrd=`; what was fetched and is not named is not there."""
+    fetched = "initrd --name config http://b/c\ninitrd --name main http://b/i\ninitrd --name more http://b/m\nboot\n"
+    boot, _ = walk(f"#!ipxe\nkernel http://b/k initrd=main initrd=config\n{fetched}")
+    assert boot is not None and boot.initrds == (("main", "http://b/i"), ("config", "http://b/c"))

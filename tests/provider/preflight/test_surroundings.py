@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import ssl
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any
 import dns.message
 import dns.query
 import pytest
+import trustme
 
 from provider import configuration
 from provider.preflight import inputs as plans
@@ -55,13 +57,19 @@ class WithoutHead(Quiet):
 
 
 @contextmanager
-def serving(folder: Path, handler: type[Quiet] = Quiet) -> Generator[str, None, None]:
-    """A web server's URL, for the files of a folder."""
+def serving(
+    folder: Path, handler: type[Quiet] = Quiet, authority: trustme.CA | None = None
+) -> Generator[str, None, None]:
+    """A web server's URL, for the files of a folder; with an `authority`, https by a certificate of it."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+    if authority is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"http{'s' if authority else ''}://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()
@@ -132,6 +140,22 @@ def test_boot_files(tmp_path: Path, handler: type[Quiet]) -> None:
     assert level == "error" and "cannot be fetched" in what
 
 
+def test_a_file_that_is_kept_on_the_artifact_host_is_looked_for_there(tmp_path: Path) -> None:
+    (tmp_path / "mirror").mkdir()
+    with serving(tmp_path) as url:
+
+        def told() -> tuple[str, str, str]:
+            boot = {"name": "kernel", "url": f"{url}/kernel", "sha256": "0" * 64, "mirrored": f"{url}/mirror/0-kernel"}
+            (found,) = of(report(boot=[boot]), "boot-files")
+            return found.level, found.what, found.remedy
+
+        level, what, remedy = told()
+        assert (level, what) == ("error", f"kernel: {url}/kernel is answered with HTTP 404")
+        assert "it must be reached from here (artifacts.mirror)" in remedy and "excused" not in remedy
+        (tmp_path / "mirror" / "0-kernel").write_bytes(b"k")
+        assert told() == ("ok", "kernel is on the artifact host, under its hash", "")
+
+
 def test_the_clock_of_whoever_serves_the_files_is_known_where_nothing_is_ordered(tmp_path: Path) -> None:
     (tmp_path / "kernel").write_bytes(b"k")
     with serving(tmp_path) as url:
@@ -159,6 +183,22 @@ def test_an_artifact_host_that_takes_files_and_gives_them(tmp_path: Path) -> Non
 
     asyncio.run(run())
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_an_artifact_host_with_a_certificate_of_its_own_authority(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    bundle = authority.cert_pem.bytes().decode()
+
+    async def run() -> None:
+        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
+            with serving(tmp_path, authority=authority) as url:
+                served = {**settings, "baseUrl": f"{url}/artifacts"}
+                known = {"artifacts": {**served, "caBundle": bundle}}
+                assert "takes files, and gives them" in the(await asked(known), "artifact-host", "ok")
+                text = the(await asked({"artifacts": served}), "artifact-host", "error")
+                assert "certificate verify failed" in text and "artifacts.caBundle" in text
+
+    asyncio.run(run())
 
 
 # --- installer

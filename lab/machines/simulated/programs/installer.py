@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from lab.machines.simulated.ignition import IgnitionError
 from lab.machines.simulated.ignition.resource import Fetcher
 from lab.machines.simulated.programs import Answer, Call, Host, Refused
 
-_FLAGS = ("insecure", "insecure-ignition", "offline", "preserve-on-error")
+_FLAGS = ("copy-network", "insecure", "insecure-ignition", "offline", "preserve-on-error")
 _LISTS = ("append-karg", "delete-karg", "console")
 _VALUES = (
     "image-file",
@@ -26,6 +27,7 @@ _VALUES = (
     "platform",
     "firstboot-args",
     "fetch-retries",
+    "network-dir",
 )
 _ENTRY = "loader/entries/ostree-1.conf"
 _ARGUMENTS = ("$ignition_firstboot", "rw", "root=LABEL=root")
@@ -88,6 +90,7 @@ async def coreos_installer(call: Call, host: Host) -> Answer:
     boot = disk.labelled("boot")
     assert boot is not None
     _configure(boot.directory, options, ignition)
+    _copy_network(call, host, boot.directory, options)
     host.line(f"coreos-installer[901]: {disk.serial}: Install complete.")
     await host.around.progress(host.spec.id, "installed")
     return Answer(stderr="Install complete.\n")
@@ -101,6 +104,7 @@ def _read(call: Call, host: Host) -> _Options:
         "-f": "--image-file",
         "-i": "--ignition-file",
         "-I": "--ignition-url",
+        "-n": "--copy-network",
         "-p": "--platform",
     }
     words = list(call.arguments[1:])
@@ -208,6 +212,19 @@ def _configure(boot: Path, options: _Options, ignition: bytes | None) -> None:
     arguments += [f"console={_console(console)}" for console in options.lists["console"]]
     arguments = [entry for entry in arguments if entry not in options.lists["delete-karg"]]
     (boot / _ENTRY).write_text(_entry([*arguments, *options.lists["append-karg"]]))
+
+
+def _copy_network(call: Call, host: Host, boot: Path, options: _Options) -> None:
+    """Profiles for the first boot's initramfs (coreos-installer, src/install.rs, copy_network_config)."""
+    if "copy-network" not in options.flags:
+        return
+    source = host.path(call, options.values.get("network-dir", "/etc/NetworkManager/system-connections/"))
+    if not source.is_dir():
+        raise Refused(f"reading directory {source.name}: No such file or directory")
+    (boot / "coreos-firstboot-network").mkdir()
+    for path in sorted(source.iterdir()):
+        if path.is_file():
+            shutil.copy(path, boot / "coreos-firstboot-network")
 
 
 def _console(given: str) -> str:

@@ -1,0 +1,42 @@
+"""The archive that gives a live system its Ignition: unpacked after the initramfs, into the same tree.
+
+Format and place are those of `coreos-installer pxe ignition wrap`: a newc archive with the file /config.ign (its
+src/live/embed.rs, src/io/initrd.rs). coreos-ignition-setup-user.sh in the live initramfs (fedora-coreos-config,
+35coreos-ignition) hands that file to Ignition. `ignition.config.url` on the kernel command line would win over it
+(Ignition, fetchProviderConfig), so the two never stand together.
+
+iPXE cannot verify what it fetches by http, so the archive holds no secret: it says where the live system's config is,
+and pins it by hash.
+"""
+
+from __future__ import annotations
+
+NAME = "config"
+"""What the archive is called on iPXE's command line, and in `initrd=`."""
+_PATH = "config.ign"
+_REGULAR_FILE = 0o100600
+_BOUNDARY = 4
+_END = "TRAILER!!!"
+
+
+def archive(config: str) -> str:
+    """A newc archive (cpio(5)) with a config at the place where CoreOS's live initramfs looks for one.
+
+    It is not compressed and the config is ASCII, so the archive is text, NUL characters included: it is uploaded like
+    any other file. Raises ValueError for a config that is not ASCII.
+    """
+    if not config.isascii():
+        raise ValueError("a config in an archive must be ASCII")
+    return _member(1, _PATH, _REGULAR_FILE, config) + _member(0, _END, 0, "")
+
+
+def _member(number: int, path: str, mode: int, content: str) -> str:
+    name = f"{path}\0"
+    owner, links, time, device = (0, 0), 1, 0, (0, 0, 0, 0)
+    fields = (number, mode, *owner, links, time, len(content), *device, len(name), 0)
+    head = "070701" + "".join(f"{field:08X}" for field in fields) + name
+    return _padded(head) + _padded(content)
+
+
+def _padded(text: str) -> str:
+    return text + "\0" * (-len(text) % _BOUNDARY)

@@ -1,0 +1,83 @@
+"""A large file from a web server, in parts: taken up where a connection broke, and checked at its end."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from provider.backoff import Backoff
+from provider.errors import RemoteError
+from provider.status import Say
+
+if TYPE_CHECKING:
+    import httpx
+
+_PART = 1 << 20
+_PATIENCE = 120.0
+"""Seconds for which a server may give nothing at all."""
+_OK, _PARTIAL = 200, 206
+
+
+class WrongHash(RemoteError):
+    """The file is another one than was asked for."""
+
+
+async def checked(client: httpx.AsyncClient, url: str, sha256: str, tell: Say) -> AsyncGenerator[bytes]:
+    """The file's parts. Raises WrongHash after the last one when the whole has another hash, and RemoteError."""
+    digest = hashlib.sha256()
+    async with aclosing(_parts(client, url, tell)) as parts:
+        async for part in parts:
+            digest.update(part)
+            yield part
+    if digest.hexdigest() != sha256:
+        raise WrongHash(f"{url} has the SHA-256 {digest.hexdigest()}, and the stream says {sha256}")
+
+
+async def _parts(client: httpx.AsyncClient, url: str, tell: Say) -> AsyncGenerator[bytes]:
+    import httpx
+
+    done, whole = 0, False
+    backoff = Backoff(timeout=_PATIENCE)
+    while not whole:
+        begun = done
+        try:
+            async with aclosing(_from(client, url, done)) as parts:
+                async for part, told in parts:
+                    done += len(part)
+                    await tell(f"copying {url}: {done >> 20} MiB{told}")
+                    yield part
+            whole = True
+        except (httpx.HTTPError, RemoteError) as error:
+            if isinstance(error, RemoteError) and not error.passing:
+                raise
+            if done > begun:
+                backoff = Backoff(timeout=_PATIENCE)
+            if backoff.over:
+                why = str(error) or type(error).__name__
+                raise RemoteError(f"{url} cannot be fetched whole, {done} bytes came: {why}") from None
+            await tell(f"{url}: the connection broke after {done} bytes; trying again")
+            await backoff.pause()
+
+
+async def _from(client: httpx.AsyncClient, url: str, start: int) -> AsyncGenerator[tuple[bytes, str]]:
+    """The parts from a byte on, each with how large all of it is, in words."""
+    # What is compressed on the way would have other bytes, and other ranges.
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
+    async with client.stream("GET", url, headers=headers) as answer:
+        if answer.status_code not in (_OK, _PARTIAL):
+            passing = answer.status_code >= 500 or answer.status_code == 429
+            raise RemoteError(f"{url} is answered with HTTP {answer.status_code}", passing=passing)
+        known = 0 if answer.status_code == _OK else start
+        behind = start - known  # a server without ranges gives all of it again
+        told = _mib(answer.headers.get("Content-Length"), known)
+        async for part in answer.aiter_raw(_PART):
+            fresh = part[behind:]
+            behind = max(0, behind - len(part))
+            if fresh:
+                yield fresh, told
+
+
+def _mib(length: str | None, known: int) -> str:
+    return f" of {(known + int(length)) >> 20}" if length is not None and length.isdigit() else ""

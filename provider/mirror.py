@@ -1,0 +1,221 @@
+"""Mirror: the files of a release on the artifact host, for machines that cannot fetch them where they are published.
+
+iPXE as network cards have it speaks no HTTPS, and cannot check a hash. So the files are fetched here, over HTTPS where
+the stream says so, and served by the site. A file gets its name, which has its SHA-256, only when its hash was found
+right: whatever has that name is whole, and is neither read nor fetched again.
+
+Life cycle: create claims and copies what is not there; update the same, and gives up what is no longer named; read
+looks at names and sizes, so that the next up repairs; delete gives up everything. A file goes with its last claim.
+Killed at any moment: the claim has a name that the next run finds again, and a file is there whole or not at all.
+Two stacks at once: who claims looks for the file afterwards, and who removed one looks for claims afterwards, and puts
+it back for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any
+
+from provider import download, web
+from provider.artifact_stores import ArtifactStore, open_store, persistently
+from provider.errors import InitFailed, ProviderError, RemoteError
+from provider.fields import URL, Problem, Reader
+from provider.mirror_files import DIRECTORY, MirroredFile, claim_of, is_claim_of
+from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from provider.values import UNKNOWN, has_unknown
+
+_SHA256 = r"[0-9a-f]{64}"
+_TIMEOUT = 60.0
+
+
+class Mirror(ResourceType):
+    """Files of a release, kept on the artifact host."""
+
+    token = "metal-ipi:index:Mirror"  # noqa: S105 - a type token
+
+    def check(self, inputs: Values) -> list[Problem]:
+        reader = Reader(inputs)
+        reader.only("files", "pathSeed")
+        reader.text("pathSeed", pattern=r".{16,}", what="at least 16 random characters")
+        files = reader.section("files")
+        for name in files.values:
+            if not files.unknown(name):
+                file = files.section(name)
+                file.only("url", "sha256")
+                file.text("url", pattern=URL, what="a URL")
+                file.text("sha256", pattern=_SHA256, what="a SHA-256 in hexadecimal digits")
+        return reader.problems
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        changes: dict[str, Kind] = {}
+        if old.get("pathSeed") != new.get("pathSeed"):
+            changes["pathSeed"] = "update"
+        if has_unknown(new.get("files")) or old.get("files") != new.get("files") or self._drifted(context, old, new):
+            changes["files"] = "update"
+        return Changes(changes=changes, replaces=frozenset({"pathSeed"}) & changes.keys())
+
+    @staticmethod
+    def _drifted(context: Context, old: Values, new: Values) -> bool:
+        """Whether files went, or are served elsewhere now."""
+        return _urls(context, new) != old.get("urls") or _names(new["files"]) != {*(old.get("sizes") or {})}
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        return {"urls": _urls(context, new), "sizes": UNKNOWN}
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        identity = _claim(inputs, context.urn)
+        return Made(id=identity, outputs=await self._fill(context, identity, inputs, {}))
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        before: Mapping[str, Any] = old.get("files") or {}
+        sizes: dict[str, int] = dict(old.get("sizes") or {})
+        outputs = await self._fill(context, resource_id, new, sizes, lost=_names(before) - sizes.keys())
+        for name in sorted(_names(before) - _names(new["files"])):
+            await _Place(context, resource_id).give_up(_by_name(before)[name])
+        return outputs
+
+    async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
+        known: Mapping[str, int] = old.get("sizes") or {}
+        store = open_store(context.settings.need_artifacts())
+        there = await persistently(lambda: store.sizes(DIRECTORY, sorted(known)), context.status.live)
+        kept = {name: size for name, size in known.items() if there.get(name) == size}
+        return {} if kept == known else {"sizes": kept}
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        place = _Place(context, resource_id or _claim(old, context.urn))
+        for file in _by_name(old.get("files") or {}).values():
+            await place.give_up(file)
+
+    async def _fill(
+        self,
+        context: Context,
+        claim: str,
+        inputs: Values,
+        sizes: Mapping[str, int],
+        *,
+        lost: frozenset[str] | set[str] = frozenset(),
+    ) -> Values:
+        """Has all files there. Those that are `lost` are copied again, whatever has their name.
+
+        What was claimed is in the state whatever happens: a destroy after a failure is to give it up.
+        """
+        place, found = _Place(context, claim), dict[str, int]()
+        files: Mapping[str, Any] = inputs["files"]
+        try:
+            for title in sorted(files):
+                file = _file(files[title])
+                found[file.name] = await place.have(title, file, again=file.name in lost)
+                await place.check_served(title, file, found[file.name])
+        except ProviderError as error:
+            outputs = {"urls": _urls(context, inputs), "sizes": found}
+            raise InitFailed(str(error), claim, outputs) from error
+        return {"urls": _urls(context, inputs), "sizes": found}
+
+
+class _Place:
+    """The mirror's directory, as one `Mirror` uses it."""
+
+    def __init__(self, context: Context, claim: str) -> None:
+        self._context, self._claim, self._tell = context, claim, context.status.live
+        self._store: ArtifactStore = open_store(context.settings.need_artifacts())
+
+    async def have(self, title: str, file: MirroredFile, *, again: bool) -> int:
+        """Claims a file, and copies it where it is not there; its size."""
+        claimed = {claim_of(file.name, self._claim): b""}
+        await persistently(lambda: self._store.put(DIRECTORY, claimed), self._tell)
+        size = None if again else await self._size(file.name)
+        if size is None:
+            await self._copy(title, file)
+            size = await self._size(file.name)
+        if size is None:
+            raise RemoteError(f"{title}: {file.name} was put into the mirror, and is not there: who else writes there?")
+        return size
+
+    async def give_up(self, file: MirroredFile) -> None:
+        """Withdraws the claim, and the file with the last one."""
+        ours = [claim_of(file.name, self._claim)]
+        await persistently(lambda: self._store.delete(DIRECTORY, ours), self._tell)
+        if await self._is_claimed(file.name):
+            return
+        await persistently(lambda: self._store.delete(DIRECTORY, [file.name]), self._tell)
+        if await self._is_claimed(file.name) and await self._size(file.name) is None:
+            # Somebody claimed it after we looked, and may have seen it before it went.
+            await self._copy(file.name, file)
+
+    async def _is_claimed(self, name: str) -> bool:
+        names = await persistently(lambda: self._store.names(DIRECTORY), self._tell)
+        return any(is_claim_of(name, other) for other in names)
+
+    async def _size(self, name: str) -> int | None:
+        found = await persistently(lambda: self._store.sizes(DIRECTORY, [name]), self._tell)
+        return found.get(name)
+
+    async def _copy(self, title: str, file: MirroredFile) -> None:
+        async with web.client(self._context.settings, timeout=_TIMEOUT) as client:
+
+            async def once() -> None:
+                parts = download.checked(client, file.url, file.sha256, self._tell)
+                async with aclosing(parts):
+                    await self._store.receive(DIRECTORY, file.name, parts, writer=claim_of(file.name, self._claim))
+
+            try:
+                await persistently(once, self._tell)
+            except download.WrongHash as error:
+                raise RemoteError(
+                    f"{title}: {error}: it is not put into the mirror. Correct the stream (boot.streamUrl or"
+                    " boot.streamFile), or what that server has"
+                ) from None
+            except RemoteError as error:
+                raise RemoteError(
+                    f"{title} cannot be copied to the artifact host: {error}. The same command goes on"
+                ) from None
+
+    async def check_served(self, title: str, file: MirroredFile, size: int) -> None:
+        """Whether its web server gives it, as far as that can be told from here."""
+        import httpx
+
+        url = file.url_below(self._context.settings.need_artifacts().boot_base_url)
+        try:
+            async with web.client(self._context.settings, timeout=_TIMEOUT) as client:
+                answer = await client.head(url, headers={"Accept-Encoding": "identity"})
+        except httpx.HTTPError as error:
+            await self._context.status.warn(
+                f"{title}: whether {url} is served cannot be seen from here ({str(error) or type(error).__name__}):"
+                " see that the machines reach it"
+            )
+            return
+        length = answer.headers.get("Content-Length", str(size))
+        if answer.is_error or length != str(size):
+            told = f"HTTP {answer.status_code}" if answer.is_error else f"{length} bytes"
+            raise RemoteError(
+                f"{title} is in the mirror with {size} bytes, and {url} is answered with {told}: correct"
+                " artifacts.bootBaseUrl or artifacts.directory, or what that web server may serve"
+            )
+
+
+def _claim(inputs: Values, urn: str) -> str:
+    """32 hexadecimal digits that a run after a killed one finds again, and that no other stack has."""
+    return hmac.new(str(inputs["pathSeed"]).encode(), urn.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def _file(values: Mapping[str, Any]) -> MirroredFile:
+    return MirroredFile(url=str(values["url"]), sha256=str(values["sha256"]))
+
+
+def _by_name(files: Mapping[str, Any]) -> dict[str, MirroredFile]:
+    found = [_file(values) for values in files.values()]
+    return {file.name: file for file in found}
+
+
+def _names(files: Mapping[str, Any]) -> set[str]:
+    return {*_by_name(files)}
+
+
+def _urls(context: Context, inputs: Values) -> Any:
+    settings, files = context.settings.artifacts, inputs.get("files")
+    if settings is None or not isinstance(files, Mapping) or has_unknown(files):
+        return UNKNOWN
+    return {title: _file(files[title]).url_below(settings.boot_base_url) for title in files}

@@ -1,0 +1,33 @@
+"""Fetching from web servers as the provider does it: it trusts what this system trusts, and `artifacts.caBundle`."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+from provider.configuration import Settings
+from provider.errors import InvalidInputs
+
+if TYPE_CHECKING:
+    import httpx
+
+
+def client(settings: Settings, *, timeout: float) -> httpx.AsyncClient:
+    """A client that follows redirects."""
+    import httpx
+
+    return httpx.AsyncClient(timeout=timeout, follow_redirects=True, verify=trust(settings))
+
+
+def trust(settings: Settings) -> ssl.SSLContext:
+    """What this system trusts, and `artifacts.caBundle`."""
+    import httpx
+
+    context = httpx.create_ssl_context()
+    bundle = settings.artifacts.ca_bundle if settings.artifacts is not None else None
+    if bundle is not None:
+        try:
+            context.load_verify_locations(cadata=bundle)
+        except ssl.SSLError as error:
+            raise InvalidInputs(f"`artifacts.caBundle` holds no certificate that can be read: {error}") from None
+    return context

@@ -1,0 +1,71 @@
+"""Kernel arguments that a stack may not give, because a setting says the same, or because this program does.
+
+Each is read by somebody: Ignition (`ignition.*`), coreos-installer's own service (`coreos.inst.*`), the live initramfs
+(`coreos.live.*`), the boot loader (`initrd`), ostree and dracut (`root`, `ostree`), systemd (`systemd.unit` and the
+words that stand for it: systemd(1), kernel-command-line(7)). The last of several values wins, or the first: given once
+more they contradict ours without a word.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from components.boot.installer import takes_console
+from stacks.sections.base import wrong
+
+_STREAM = "remove it: boot.streamUrl (boot.streamFile) says what is booted"
+_ROOT = "remove it: boot.install.device says which disk is installed to, and that system knows its own root"
+_TARGET = "remove it: with another target a machine never gets as far as its cluster"
+_FAMILIES = {
+    "ignition.": ("Ignition is told by this program where its config is", "remove it; what nodes need more of is a"
+                  " MachineConfig's business"),
+    "coreos.inst.": ("it starts coreos-installer beside the one that boot.install describes",
+                     "remove it, and set boot.install.device, boot.install.image or boot.consoles"),
+    "coreos.live.": ("this program says where the live system has its root file system from", _STREAM),
+    "metal-ipi.": ("this program passes such arguments to its own installer", "remove it"),
+}  # fmt: skip
+_NAMES = {
+    "initrd": ("this program says which archives are loaded", _STREAM),
+    "root": ("the image says what the root file system is", _ROOT),
+    "ostree": ("the boot loader's entry says which deployment is started", _ROOT),
+    "init": ("the system's own init reads everything else", _TARGET),
+    "rdinit": ("the initramfs's own init reads everything else", _TARGET),
+    "rd.break": ("it stops the boot in the initramfs, where nobody is", _TARGET),
+    "systemd.unit": ("it starts another target than the system's own", _TARGET),
+    "rd.systemd.unit": ("it starts another target than the initramfs's own", _TARGET),
+    "systemd.hostname": ("a machine's name is made of clusterName and its role", "remove it"),
+    **dict.fromkeys(
+        ("single", "s", "S", "1", "2", "3", "4", "5", "emergency", "rescue", "-b", "rd.emergency"),
+        ("systemd takes it for another target than the system's own", _TARGET),
+    ),
+}
+NETWORK = ("ip", "nameserver", "rd.neednet", "rd.route", "bond", "bridge", "ifname", "team", "vlan")
+"""What dracut and NetworkManager take for the network's configuration (dracut.cmdline(7))."""
+
+
+def name(argument: str) -> str:
+    """What an argument is called, with or without a value."""
+    return argument.strip('"').partition("=")[0]
+
+
+def _allowed(value: tuple[str, ...]) -> tuple[str, ...]:
+    for argument in value:
+        if not argument or any(character.isspace() for character in argument):
+            raise wrong(f"'{argument}' is not one argument", "write one argument per list item, without spaces")
+        called = name(argument)
+        found = _NAMES.get(called) or next(
+            (text for family, text in _FAMILIES.items() if called.startswith(family)), None
+        )
+        if called == "console" and takes_console(argument.strip('"').partition("=")[2]):
+            found = ("consoles have a setting of their own, and a boot loader that is to use them as well",
+                     f"set boot.consoles to [{argument.partition('=')[2]}]")  # fmt: skip
+        if found is not None:
+            why, remedy = found
+            raise wrong(f"'{argument}' contradicts this program: {why}", remedy)
+    return value
+
+
+KernelArguments = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_allowed)]
+"""What stands on a kernel's command line besides what this program puts there: one argument per item."""
