@@ -27,12 +27,28 @@ def conflicts(settings: Settings) -> list[Problem]:
         Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
         for path, value, why, remedy in (
             *_service_addresses(settings),
+            *_installation(settings),
             *_consent(settings),
             *_matchbox(settings),
             *of_rack(settings),
             *of_metal(settings),
         )
     ]
+
+
+def _installation(settings: Settings) -> Found:
+    """Nodes want a disk: machine-config-daemon-firstboot.service writes the release's operating system to it, and
+    restarts into that (openshift/machine-config-operator). Only the lab's stand-in for OpenShift does without."""
+    if settings.boot.install is not None:
+        return
+    if isinstance(settings.platform, Redfish):
+        why = "servers with a BMC are installed to disk, and no rule says to which"
+    elif settings.lab is None:
+        why = "a node of OpenShift puts the release's operating system on its disk at the first boot, and no rule says"
+        why += " which disk that is"
+    else:
+        return
+    yield "boot.install", "(not set)", why, "set boot.install.device, for instance to {smallest: true}"
 
 
 def _consent(settings: Settings) -> Found:

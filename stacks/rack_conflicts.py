@@ -33,13 +33,6 @@ def of_rack(settings: Settings) -> Found:
 
 
 def _counts(settings: Settings, platform: Redfish) -> Found:
-    if settings.boot.install is None:
-        yield (
-            "boot.install",
-            "(not set)",
-            "servers with a BMC are installed to disk, and no rule says to which",
-            "set boot.install.device, for instance to {smallest: true}",
-        )
     for path, count, role in (
         ("controlPlane.count", settings.control_plane.count, "control-plane"),
         ("workers.count", settings.workers.count, "worker"),

@@ -22,12 +22,13 @@ from tests.stacks.answers import rehearsed
 _ROOT = Path(__file__).resolve().parents[2]
 _UUID = "52000fb2-ee46-4673-93a8-de2c2bdba33b"
 _ABSENT = object()
+_INSTALL = {"device": {"smallest": True}}
 _COMPLETE: dict[str, Any] = {
     "clusterName": "lab",
     "baseDomain": "example.com",
     "openshiftVersion": "4.21.3",
     "platform": {"type": "equinix-metal", "authToken": "t0ken", "projectId": _UUID, "metro": "da"},
-    "boot": {"streamUrl": "https://boot.example.com/stream.json"},
+    "boot": {"streamUrl": "https://boot.example.com/stream.json", "install": _INSTALL},
     "dns": {"type": "rfc2136", "server": "192.0.2.53", "tsig": {"name": "key.", "secret": "c2VjcmV0"}},
     "artifacts": {
         "type": "ssh",
@@ -481,9 +482,17 @@ def test_only_a_rehearsal_does_without(path: str, changes: dict[str, Any]) -> No
 
 
 def test_a_stream_is_needed_one_way_or_the_other() -> None:
-    (problem,) = _problems({"boot": {}})
+    (problem,) = _problems({"boot": {"install": _INSTALL}})
     assert problem.path == "metal-ipi:boot.streamFile"
-    assert _settings({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}).boot.stream_file == "stacks/rhcos-4.21.json"
+    boot = {"streamFile": "stacks/rhcos-4.21.json", "install": _INSTALL}
+    assert _settings({"boot": boot}).boot.stream_file == "stacks/rhcos-4.21.json"
+
+
+def test_nodes_are_installed_to_a_disk_but_for_the_labs() -> None:
+    (problem,) = _problems({"boot.install": _ABSENT})
+    assert problem.path == "metal-ipi:boot.install"
+    assert "puts the release's operating system on its disk at the first boot" in problem.why
+    assert _settings({"boot.install": _ABSENT, "lab": {}}).boot.install is None
 
 
 @pytest.mark.parametrize(
