@@ -24,7 +24,7 @@ def of_rack(settings: Settings) -> Found:
     if isinstance(platform, Redfish):
         yield from _counts(settings, platform)
         yield from _unique(settings, platform)
-        yield from _network(platform)
+        yield from _network(settings, platform)
         yield from _network_arguments(settings, platform)
         yield from _boot_methods(platform)
         yield from _bootstrap(settings, platform)
@@ -97,7 +97,7 @@ def _network_arguments(settings: Settings, platform: Redfish) -> Found:
                 )
 
 
-def _network(platform: Redfish) -> Found:
+def _network(settings: Settings, platform: Redfish) -> Found:
     """Addresses lie in one network with the gateway, and a static network is told whole."""
     if platform.network_boot == "static":
         for name, value in (
@@ -126,9 +126,18 @@ def _network(platform: Redfish) -> Found:
     places = [(f"platform.servers[{index}].address", server.address) for index, server in enumerate(platform.servers)]
     if isinstance(platform.bootstrap, LocalVm):
         places.append(("platform.bootstrap.address", platform.bootstrap.address))
+    ends = (network[0], network[-1]) if network.prefixlen < _SMALLEST_WITH_ENDS else ()
+    api = settings.api_address
+    if isinstance(api, KubeVip) and api.address is not None and ipaddress.IPv4Address(api.address) in ends:
+        yield (
+            "apiAddress.address",
+            api.address,
+            f"it is the network or the broadcast address of {network} (platform.gateway, platform.prefix)",
+            "give an address that a single host can have",
+        )
     for path, address in [("platform.gateway", str(platform.gateway)), *places]:
         parsed = ipaddress.IPv4Address(address)
-        if parsed not in network or (network.prefixlen < _SMALLEST_WITH_ENDS and parsed in (network[0], network[-1])):
+        if parsed not in network or parsed in ends:
             yield (
                 path,
                 address,

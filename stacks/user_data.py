@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
 import pulumi
@@ -10,7 +10,7 @@ import pulumi
 from components.boot import ignition
 from components.boot.host_keys import host_key, unguessable
 from components.endpoints import bgp_routes, kube_vip, machine_config_access
-from components.install.assets import Credentials, InstallAssets
+from components.install.assets import InstallAssets
 from components.machines.contract import Platform
 from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
 from stacks.names import Names
@@ -51,14 +51,16 @@ class UserData:
         Args:
             source: where the rest of its configuration is; None where that is on the machine already.
             serves: it has an API server and a machine config server.
-            routes: it announces service addresses.
+            routes: it announces service addresses over BGP.
             network: what its system is told of the platform's networks.
             masked: units of `source` that must never start.
         """
-        announces = serves and isinstance(self._settings.api_address, KubeVip)
+        api = self._settings.api_address
+        announces = serves and isinstance(api, KubeVip)
+        routes = routes or (announces and isinstance(api, KubeVip) and api.mode == "bgp")
 
         def render(found: list[object]) -> str:
-            pointer_source, identity, worker_pointer, key, seed, api_address, credentials, of_network = found
+            pointer_source, identity, worker_pointer, key, seed, api_address, of_network = found
             assert pointer_source is None or isinstance(pointer_source, ignition.Source)
             authorities = ignition.certificate_authorities(str(worker_pointer))
             merge = [] if pointer_source is None else [pointer_source]
@@ -72,8 +74,7 @@ class UserData:
             files += cast("list[ignition.NodeFile]", of_network or [])
             units = [machine_config_access.unit()] if serves else []
             if announces:
-                assert isinstance(credentials, Credentials)
-                vip = self._kube_vip(str(api_address), [credentials.ca_pem, *map(ignition.data_of, authorities)])
+                vip = self._kube_vip(str(api_address))
                 files, units = [*files, *kube_vip.files(vip)], [*units, kube_vip.unit()]
             # Whom to trust is said where something is fetched from the boot server: the machine config server is none.
             served = [source for source in merge if source.hash is not None and source.url.startswith("https:")]
@@ -97,7 +98,6 @@ class UserData:
             self._keys.public_key,
             self._keys.host_key_seed,
             self._api_address if announces else None,
-            self._assets.credentials if announces else None,
             network,
         ).apply(render)
 
@@ -122,7 +122,7 @@ class UserData:
             lambda found: {hostname: found[0][_identity_file(found[1], hostname)] for hostname in hostnames}
         )
 
-    def _kube_vip(self, address: str, authorities: Sequence[str]) -> kube_vip.KubeVip:
+    def _kube_vip(self, address: str) -> kube_vip.KubeVip:
         api = self._settings.api_address
         assert isinstance(api, KubeVip)
         return kube_vip.KubeVip(
@@ -131,8 +131,6 @@ class UserData:
             hold_seconds=api.hold_seconds,
             keepalive_seconds=api.keepalive_seconds,
             domain=self._settings.domain,
-            ca_pem="".join(f"{authority.strip()}\n" for authority in authorities),
-            metadata_url=self._platform.metadata_url or "",
             mode=api.mode,
             interface=api.interface,
         )

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -65,8 +65,15 @@ class NodeUnit:
     text: str
 
 
-def network_service(name: str, *, description: str, program: str) -> NodeUnit:
-    """A unit that keeps a bash script running from when there is a network on, whatever becomes of it."""
+def network_service(
+    name: str, *, description: str, program: str, before: str | None = None, removes: str | None = None
+) -> NodeUnit:
+    """A unit that keeps a bash script running from when there is a network on, whatever becomes of it.
+
+    Args:
+        before: a unit that starts only after this one has.
+        removes: a file that an earlier run may have left; it is removed before the script starts.
+    """
     return NodeUnit(
         name=name,
         text=(
@@ -74,8 +81,10 @@ def network_service(name: str, *, description: str, program: str) -> NodeUnit:
             f"Description={description}\n"
             "Wants=network-online.target\n"
             "After=network-online.target\n"
-            "[Service]\n"
-            f"ExecStart=/bin/bash {program}\n"
+            + (f"Before={before}\n" if before else "")
+            + "[Service]\n"
+            + (f"ExecStartPre=/bin/rm -f {removes}\n" if removes else "")
+            + f"ExecStart=/bin/bash {program}\n"
             "Restart=always\n"
             "RestartSec=5\n"
             "[Install]\n"

@@ -1,10 +1,11 @@
-"""The way from a machine to its BGP peers, for whatever announces service addresses from there.
+"""A machine's BGP sessions and the routes to its peers, for what announces addresses from there: kube-vip, MetalLB.
 
 Peers take a session only from the machine's private address and over its network; the default route leads out over the
-public one. All machines are given the same: a script, its settings and a unit; see `bgp_routes.sh`. A machine that runs
-kube-vip has the same done by kube-vip's own script. Pure functions.
+public one. All machines are given the same: a script, its settings and a unit; see `bgp_routes.sh`. The routes follow
+the default route to the OVS bridge br-ex. Pure functions.
 
-Source: cloud-provider-equinix-metal, issue 178 and README; Metal's metadata (`bgp_neighbors`, `network.addresses`).
+Sources: cloud-provider-equinix-metal, issue 178 and README; Metal's metadata (`bgp_neighbors`, `network.addresses`);
+machine-config-operator, configure-ovs.sh (the bridge gets the default interface's addresses, at every boot).
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def files(metadata_url: str) -> list[NodeFile]:
 
 def unit() -> NodeUnit:
     """The service that runs the script."""
-    return network_service(UNIT, description="The way to this machine's BGP peers", program=_SCRIPT)
+    return network_service(
+        UNIT, description="This machine's BGP sessions, and the routes to its peers", program=_SCRIPT
+    )
 
 
 @cache

@@ -4,6 +4,9 @@ First every node must be able to: with BGP it has the address and a session that
 address at a time) its kube-vip runs. Only then those that are to go are told to let go, while they can still say so to
 their routers, or give back the lease: whoever waits for the others to notice waits for seconds. With ARP, one node must
 have taken over in the end.
+
+OpenShift's bootstrap machine ends its API server by itself, long before the machine is removed (bootkube.sh).
+It has withdrawn the address by then; its program answers `stop` all the same, and says if it could not let go.
 """
 
 from __future__ import annotations

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from stacks.sections.base import IPv4, Section, wrong
 
 KUBE_VIP_IMAGE = "ghcr.io/kube-vip/kube-vip:v0.9.2"
+_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
+
+
+def _of_one_host(value: str) -> str:
+    address = ipaddress.IPv4Address(value)
+    kinds = {
+        "the unspecified address": address.is_unspecified,
+        "a loopback address": address.is_loopback,
+        "a link-local address": address.is_link_local,
+        "a multicast address": address.is_multicast,
+        "the broadcast address": address == _BROADCAST,
+    }
+    kind = next((kind for kind, so in kinds.items() if so), None)
+    if kind is not None:
+        raise wrong(f"it is {kind}: the API cannot be reached there", "give an address that a single host can have")
+    return value
+
+
+HostIPv4 = Annotated[IPv4, AfterValidator(_of_one_host)]
+"""An IPv4 address at which others can reach a host."""
 
 
 class DnsRoundRobin(Section):
@@ -28,12 +48,14 @@ class KubeVip(Section):
         description="bgp: each control plane machine announces it as a route; arp: one at a time answers for it, in a"
         " network that all of them and whoever asks (or a router) share",
     )
-    address: IPv4 | None = Field(
+    address: HostIPv4 | None = Field(
         default=None,
         description="an IPv4 address, routed to whoever announces it; not set: one is reserved from the platform (bgp)",
     )
     interface: str | None = Field(
-        default=None, description="arp: the machines' interface to answer on; not set: that of the default route"
+        default=None,
+        description="arp: the machines' interface to answer on; not set: that of the default route. Where OpenShift has"
+        " made it a port of a bridge such as br-ex, the bridge answers",
     )
     image: str = Field(default=KUBE_VIP_IMAGE, description="kube-vip's image, pinned by tag or, better, by digest")
     hold_seconds: int = Field(
@@ -46,6 +68,8 @@ class KubeVip(Section):
     @field_validator("image")
     @classmethod
     def _pinned(cls, value: str) -> str:
+        if not re.fullmatch(r"[\w./:@-]+", value, re.ASCII):
+            raise wrong("it is no name of an image", f"write it as podman does: {KUBE_VIP_IMAGE}")
         if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64}|[^\s@]+:(?!latest$)[\w.-]+", value):
             raise wrong("it is not pinned", f"name a version or a digest: {KUBE_VIP_IMAGE} or <image>@sha256:<digest>")
         return value
@@ -104,7 +128,7 @@ class ExternalApi(Section):
     """A load balancer of the facility's own."""
 
     type: Literal["external"] = "external"
-    address: IPv4 = Field(
+    address: HostIPv4 = Field(
         description="its IPv4 address; it forwards 6443 and, from within only, 22623 to the bootstrap machine and the"
         " control plane, to whoever answers /readyz and /healthz"
     )

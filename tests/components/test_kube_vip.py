@@ -1,21 +1,21 @@
-"""kube-vip on a machine: what is rendered, and what its script does, against stand-ins for curl and ip."""
+"""kube-vip on a machine: what is rendered, and what its script does on a node with a network of its own."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
-from components.endpoints.kube_vip import UNIT, KubeVip, files, unit
+from components.endpoints import bgp_routes
+from components.endpoints.kube_vip import MANIFEST, UNIT, KubeVip, files, unit
+from tests.components.node import LOCAL_KUBECONFIG, METADATA_URL, Node, eventually
+from tests.components.test_bgp_routes import METADATA, NEIGHBOUR, tell
 from tests.golden import check
 
 VIP = KubeVip(
@@ -24,137 +24,63 @@ VIP = KubeVip(
     hold_seconds=3,
     keepalive_seconds=1,
     domain="lab.facility.test",
-    ca_pem="CA\n",
-    metadata_url="https://metadata.packet.net/metadata",
 )
-_NEIGHBOUR: dict[str, Any] = {
-    "address_family": 4,
-    "customer_as": 65000,
-    "customer_ip": "203.0.113.5",
-    "md5_enabled": True,
-    "md5_password": "swordfish",
-    "multihop": True,
-    "peer_as": 65530,
-    "peer_ips": ["169.254.255.1", "169.254.255.2"],
-}
-METADATA: dict[str, Any] = {
-    "network": {
-        "addresses": [
-            {"address": "198.51.100.5", "cidr": 31, "gateway": "198.51.100.4", "public": True, "address_family": 4},
-            {"address": "203.0.113.5", "cidr": 31, "gateway": "203.0.113.4", "public": False, "address_family": 4},
-        ]
-    },
-    "bgp_neighbors": [_NEIGHBOUR, {**_NEIGHBOUR, "address_family": 6, "customer_ip": "2001:db8::5"}],
-}
-_CURL = """#!/bin/sh
-for last; do :; done
-echo "$*" >>"$STATE/curl.log"
-case $last in
-"https://metadata.packet.net/metadata")
-    while [ "$1" != -o ]; do shift; done
-    cp "$STATE/metadata" "$2" ;;
-*) port=${last#https://api-int.lab.facility.test:}
-   [ ! -e "$STATE/refused" ] || exit 7
-   [ -e "$STATE/${port%%/*}" ] ;;
-esac
-"""
-_IP = """#!/bin/sh
-case $* in
--j*) echo '[{"dst":"default","dev":"enp1s0"}]' && exit ;;
-*" show to "*) echo "1: lo inet 192.0.2.10/32 scope global lo" && exit ;;
-esac
-echo "$*" >>"$STATE/ip.log"
-"""
-_PODMAN = """#!/bin/sh
-echo "$*" >>"$STATE/podman.log"
-exit 1
-"""
-
-
-class Machine:
-    """A directory that stands for a machine, and the script running on it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.state = root / "state"
-        self.manifest = root / "etc/kubernetes/manifests/metal-ipi-kube-vip.json"
-        self.state.mkdir()
-        programs = root / "bin"
-        programs.mkdir()
-        for name, text in (
-            ("curl", _CURL),
-            ("ip", _IP),
-            ("podman", _PODMAN),
-            ("sleep", "#!/bin/sh\nexec /bin/sleep 0.05\n"),
-        ):
-            (programs / name).write_text(text)
-            (programs / name).chmod(0o755)
-        self.give(VIP)
-        self.tell(METADATA)
-        self.process: subprocess.Popen[str] | None = None
-
-    def give(self, vip: KubeVip) -> None:
-        for file in files(vip):
-            path = self.root / file.path.lstrip("/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text)
-
-    def environment(self) -> dict[str, str]:
-        return {
-            "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
-            "STATE": str(self.state),
-            "METAL_IPI_ROOT": str(self.root),
-        }
-
-    def told(self, word: str) -> str:
-        """What the script answers."""
-        script = self.root / "usr/local/bin/metal-ipi-kube-vip"
-        done = subprocess.run(
-            ["bash", script, word], env=self.environment(), capture_output=True, text=True, check=True, timeout=20
-        )
-        return done.stdout
-
-    def tell(self, metadata: dict[str, Any]) -> None:
-        fresh = self.state / "fresh"
-        fresh.write_text(json.dumps(metadata))
-        fresh.rename(self.state / "metadata")
-
-    def start(self) -> subprocess.Popen[str]:
-        script = self.root / "usr/local/bin/metal-ipi-kube-vip"
-        self.process = subprocess.Popen(["bash", script], env=self.environment(), stderr=subprocess.PIPE, text=True)
-        return self.process
-
-    def stop(self) -> str:
-        """What it has said."""
-        assert self.process is not None
-        process, self.process = self.process, None
-        process.terminate()
-        return process.communicate()[1]
-
-    def answer(self, port: int, yes: bool) -> None:
-        (self.state / str(port)).touch() if yes else (self.state / str(port)).unlink()
-
-    def log(self, name: str) -> list[str]:
-        path = self.state / f"{name}.log"
-        return path.read_text().splitlines() if path.exists() else []
+ARP = replace(VIP, mode="arp")
+API, MACHINE_CONFIG = 6443, 22623
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    if not shutil.which("jq"):
-        pytest.skip("jq is not installed (Debian package jq)")
-    machine = Machine(tmp_path)
-    yield machine
-    if machine.process is not None:
-        machine.process.kill()
-        machine.process.communicate()
+def node(tmp_path: Path) -> Iterator[Node]:
+    node = Node(tmp_path)
+    try:
+        node.give([*files(VIP), *bgp_routes.files(METADATA_URL)])
+        node.credentials()
+        node.boot()
+        yield node
+    finally:
+        node.power_cut()
 
 
-def eventually(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+@pytest.fixture
+def speaker(node: Node) -> Node:
+    """A node whose BGP sessions are known."""
+    tell(node, METADATA)
+    node.start(bgp_routes.unit())
+    return node
+
+
+@pytest.fixture
+def answerer(node: Node) -> Node:
+    """A node that is to answer for the address itself."""
+    node.give(files(ARP))
+    return node
+
+
+def pod(node: Node) -> dict[str, Any]:
+    return json.loads(node.manifest.read_text())
+
+
+def container(node: Node) -> dict[str, Any]:
+    (found,) = pod(node)["spec"]["containers"]
+    return found
+
+
+def environment(node: Node) -> dict[str, str]:
+    return {item["name"]: item["value"] for item in container(node)["env"]}
+
+
+def announced(node: Node) -> None:
+    eventually(node.manifest.exists)
+
+
+def withdrawn(node: Node) -> None:
+    eventually(lambda: not node.manifest.exists())
+
+
+def asked_again(node: Node, times: int = 4) -> None:
+    """The API server has been asked some more times."""
+    seen = len(node.asked(API))
+    eventually(lambda: len(node.asked(API)) > seen + times)
 
 
 def test_what_a_machine_is_given() -> None:
@@ -162,156 +88,406 @@ def test_what_a_machine_is_given() -> None:
     check("kube-vip-files.txt", f"{text}--- {UNIT}\n{unit().text}")
 
 
-def test_the_image_is_fetched_before_it_is_needed_and_nothing_waits_for_it(machine: Machine) -> None:
-    keys = machine.root / "var/lib/kubelet/config.json"
-    keys.parent.mkdir(parents=True)
-    keys.write_text("{}")
-    machine.start()
-    eventually(lambda: machine.log("podman") == [f"pull --quiet --authfile {keys} {VIP.image}"])
-    assert not machine.manifest.exists()
-    machine.answer(6443, True)
-    machine.answer(22623, True)
-    eventually(machine.manifest.exists)
+def test_the_address_is_announced_while_the_api_server_answers(speaker: Node) -> None:
+    speaker.start(unit())
+    speaker.serve(API, 500)
+    asked_again(speaker)
+    assert not speaker.manifest.exists()
+    speaker.serve(API)
+    announced(speaker)
+    assert set(speaker.asked(API)) == {"/readyz"}
+    speaker.serve(API, 500)
+    withdrawn(speaker)
+    assert "the API server does not answer: withdrawing 192.0.2.10 from here" in speaker.said(UNIT)
+    speaker.serve(API)
+    announced(speaker)
 
 
-def test_the_address_is_announced_while_both_servers_answer(machine: Machine) -> None:
-    machine.start()
-    eventually(lambda: len(machine.log("curl")) > 3)
-    assert not machine.manifest.exists()
-    machine.answer(6443, True)
-    seen = len(machine.log("curl"))
-    eventually(lambda: len(machine.log("curl")) > seen + 4)
-    assert not machine.manifest.exists(), "the machine config server does not answer yet"
-    machine.answer(22623, True)
-    eventually(machine.manifest.exists)
-    machine.answer(22623, False)
-    eventually(lambda: not machine.manifest.exists())
-    eventually(lambda: "address delete 192.0.2.10/32 dev lo" in machine.log("ip"))
-    machine.answer(22623, True)
-    eventually(machine.manifest.exists)
-    assert machine.process is not None
-    machine.process.send_signal(signal.SIGTERM)
-    assert machine.process.wait(10) == 0
-    assert not machine.manifest.exists()
+def test_an_api_server_that_is_unwell_for_a_moment_costs_nothing(speaker: Node) -> None:
+    """Three failures, one after the other, count; fewer do not."""
+    speaker.start(unit())
+    speaker.serve(API, 200, 500, 500)
+    announced(speaker)
+    asked_again(speaker, 12)
+    assert not any("withdrawing" in line for line in speaker.said(UNIT))
 
 
-def test_servers_are_asked_here_and_have_to_prove_who_they_are(machine: Machine) -> None:
-    machine.answer(6443, True)
-    machine.start()
-    eventually(lambda: any("/healthz" in line for line in machine.log("curl")))
-    ca = f"--cacert {machine.root}/etc/metal-ipi/api-ca.pem"
-    asked = [line for line in machine.log("curl") if "metadata" not in line]
-    assert all(ca in line and ":127.0.0.1 https://api-int.lab.facility.test:" in line for line in asked)
+def test_a_machine_where_nobody_listens_any_more_withdraws_at_once(speaker: Node) -> None:
+    speaker.start(unit())
+    speaker.serve(API)
+    announced(speaker)
+    speaker.end(API)
+    withdrawn(speaker)
+    assert speaker.said(UNIT)[-1] == "nobody listens any more: withdrawing 192.0.2.10 from here"
 
 
-def test_the_pod_speaks_to_the_machines_own_neighbours(machine: Machine) -> None:
-    machine.answer(6443, True)
-    machine.answer(22623, True)
-    machine.start()
-    eventually(machine.manifest.exists)
-    assert machine.manifest.stat().st_mode & 0o077 == 0, "it holds the password"
-    pod = json.loads(machine.manifest.read_text())["spec"]
-    (container,) = pod["containers"]
-    environment = {item["name"]: item["value"] for item in container["env"]}
-    assert container["image"] == VIP.image
-    assert environment["bgp_peers"] == "169.254.255.1:65530:swordfish:true,169.254.255.2:65530:swordfish:true"
-    assert (environment["bgp_as"], environment["bgp_sourceip"], environment["bgp_routerid"]) == (
-        "65000",
-        "203.0.113.5",
-        "203.0.113.5",
-    )
-    assert (environment["address"], environment["bgp_hold_time"], environment["bgp_keepalive_interval"]) == (
-        "192.0.2.10",
-        "3",
-        "1",
-    )
-    assert machine.log("ip")[:4] == [
-        "address replace 203.0.113.5/31 dev enp1s0",
-        "route replace 169.254.255.1/32 via 203.0.113.4 dev enp1s0 src 203.0.113.5",
-        "address replace 203.0.113.5/31 dev enp1s0",
-        "route replace 169.254.255.2/32 via 203.0.113.4 dev enp1s0 src 203.0.113.5",
-    ]
+def test_nobody_on_the_node_has_to_reach_the_machine_config_server(speaker: Node) -> None:
+    speaker.reject_machine_config()
+    speaker.serve(API)
+    speaker.serve(MACHINE_CONFIG)
+    url = "https://127.0.0.1:22623/healthz"
+    refused = speaker.run("curl", "-ksS", "--max-time", "5", url, check=False)
+    assert "Failed to connect" in refused or "Couldn't connect" in refused
+    speaker.start(unit())
+    announced(speaker)
+    asked_again(speaker, 8)
+    assert speaker.manifest.exists() and not speaker.asked(MACHINE_CONFIG)
 
 
-def test_a_machine_waits_for_its_session(machine: Machine) -> None:
-    machine.tell({**METADATA, "bgp_neighbors": []})
-    machine.answer(6443, True)
-    machine.answer(22623, True)
-    machine.start()
-    eventually(lambda: len(machine.log("curl")) > 3)
-    assert not machine.manifest.exists()
-    machine.tell(METADATA)
-    eventually(machine.manifest.exists)
+def test_the_machine_config_server_is_not_asked_where_it_could_be(speaker: Node) -> None:
+    speaker.serve(API)
+    speaker.serve(MACHINE_CONFIG, 500)
+    speaker.start(unit())
+    announced(speaker)
+    asked_again(speaker, 8)
+    assert speaker.manifest.exists() and not speaker.asked(MACHINE_CONFIG)
 
 
-def test_a_session_without_password_has_none(machine: Machine) -> None:
-    machine.tell({**METADATA, "bgp_neighbors": [{**_NEIGHBOUR, "md5_enabled": False, "md5_password": None}]})
-    machine.answer(6443, True)
-    machine.answer(22623, True)
-    machine.start()
-    eventually(machine.manifest.exists)
-    assert '"169.254.255.1:65530::true,169.254.255.2:65530::true"' in machine.manifest.read_text()
+def test_the_api_server_has_to_prove_who_it_is(speaker: Node) -> None:
+    other = trustme.CA()
+    speaker.serve(API, ca=other)
+    speaker.start(unit())
+    time.sleep(1)
+    assert not speaker.manifest.exists() and not speaker.asked(API)
+    speaker.credentials(ca=other)
+    announced(speaker)  # OpenShift has renewed the authority
 
 
-def test_a_password_that_cannot_be_passed_on_is_told(machine: Machine) -> None:
-    machine.tell({**METADATA, "bgp_neighbors": [{**_NEIGHBOUR, "md5_password": "a:b"}]})
-    process = machine.start()
-    _, err = process.communicate(timeout=20)
-    assert process.returncode == 1
-    assert "holds one of ':,/'" in err and "a:b" not in err
+def test_before_the_api_servers_credentials_are_here_nothing_is_announced(speaker: Node) -> None:
+    (speaker.root / LOCAL_KUBECONFIG).unlink()
+    speaker.serve(API)
+    speaker.start(unit())
+    eventually(lambda: any("none of /etc/kubernetes/static-pod-resources/" in line for line in speaker.said(UNIT)))
+    time.sleep(0.5)
+    assert not speaker.manifest.exists() and not speaker.asked(API)
+    speaker.credentials("opt/openshift/auth/kubeconfig")
+    announced(speaker)
 
 
-def test_a_machine_without_a_way_to_its_peers_says_so(machine: Machine) -> None:
-    (machine.root / "bin/ip").write_text("#!/bin/sh\n[ \"$1\" != -j ] || echo '[]'\n")
-    process = machine.start()
-    _, err = process.communicate(timeout=20)
-    assert process.returncode == 1 and "there is no default route" in err
+def test_the_image_is_fetched_before_it_is_needed_and_nothing_waits_for_it(speaker: Node) -> None:
+    keys = speaker.write("var/lib/kubelet/config.json", "{}")
+    speaker.start(unit())
+    pulled = f"pull --quiet --authfile {keys} {VIP.image}"
+    eventually(lambda: speaker.log("podman") == [f"image exists {VIP.image}", pulled])
+    eventually(lambda: any("is not here yet: the kubelet will try again" in line for line in speaker.said(UNIT)))
+    speaker.serve(API)
+    announced(speaker)
 
 
-def test_what_an_earlier_run_left_is_withdrawn_first(machine: Machine) -> None:
-    machine.manifest.parent.mkdir(parents=True)
-    machine.manifest.write_text("{}")
-    machine.tell({**METADATA, "bgp_neighbors": []})
-    machine.start()
-    eventually(lambda: not machine.manifest.exists())
+def test_an_image_that_is_there_is_not_asked_for(speaker: Node) -> None:
+    (speaker.state / "image").touch()
+    speaker.serve(API)
+    speaker.start(unit())
+    announced(speaker)
+    assert speaker.log("podman") == [f"image exists {VIP.image}"]
+    assert container(speaker)["imagePullPolicy"] == "IfNotPresent"
 
 
-def test_a_machine_where_nobody_listens_any_more_withdraws_at_once(machine: Machine) -> None:
-    machine.answer(6443, True)
-    machine.answer(22623, True)
-    machine.start()
-    eventually(machine.manifest.exists)
-    assert machine.told("status").splitlines()[:2] == ["kube-vip runs", "1: lo inet 192.0.2.10/32 scope global lo"]
-    (machine.state / "refused").touch()
-    eventually(lambda: not machine.manifest.exists())
-    assert "kube-vip runs" not in machine.told("status")
-    assert "nobody listens any more: withdrawing 192.0.2.10" in machine.stop()
+def test_the_pod_runs_as_the_platforms_own_do(speaker: Node) -> None:
+    speaker.serve(API)
+    speaker.start(unit())
+    announced(speaker)
+    told = pod(speaker)
+    told["metadata"]["annotations"].pop("metal-ipi/made-from")
+    told["spec"]["containers"][0].pop("env")
+    check("kube-vip-pod.json", json.dumps(told, indent=2) + "\n")
+    assert speaker.manifest == speaker.root / MANIFEST.lstrip("/")
+    assert speaker.manifest.stat().st_mode & 0o077 == 0, "it holds the password"
 
 
-def test_with_arp_the_lease_is_asked_for_with_the_machines_own_credentials(machine: Machine) -> None:
-    machine.give(replace(VIP, mode="arp"))
-    (machine.state / "metadata").unlink()
-    machine.answer(6443, True)
-    machine.answer(22623, True)
-    machine.start()
-    eventually(lambda: len(machine.log("curl")) > 6)
-    assert not machine.manifest.exists(), "there are no credentials yet"
-    kubeconfig = machine.root / "opt/openshift/auth/kubeconfig"
-    kubeconfig.parent.mkdir(parents=True)
-    kubeconfig.touch()
-    eventually(machine.manifest.exists)
-    pod = json.loads(machine.manifest.read_text())["spec"]
-    told = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
+def test_the_pod_speaks_to_the_machines_own_neighbours(speaker: Node) -> None:
+    speaker.serve(API)
+    speaker.start(unit())
+    announced(speaker)
+    assert environment(speaker) == {
+        "address": "192.0.2.10",
+        "port": "6443",
+        "vip_subnet": "32",
+        "cp_enable": "true",
+        "cp_namespace": "kube-system",
+        "svc_enable": "false",
+        "vip_arp": "false",
+        "vip_interface": "lo",
+        "vip_leaderelection": "false",
+        "bgp_enable": "true",
+        "bgp_routerid": "203.0.113.5",
+        "bgp_sourceip": "203.0.113.5",
+        "bgp_as": "65000",
+        "bgp_peers": "169.254.255.1:65530:swordfish:true,169.254.255.2:65530:swordfish:true",
+        "bgp_hold_time": "3",
+        "bgp_keepalive_interval": "1",
+    }
+
+
+def test_a_machine_waits_for_its_session(node: Node) -> None:
+    tell(node, {**METADATA, "bgp_neighbors": []})
+    node.start(bgp_routes.unit())
+    node.serve(API)
+    node.start(unit())
+    asked_again(node)
+    assert not node.manifest.exists()
+    assert "cannot announce 192.0.2.10: metal-ipi-bgp-routes.service has not laid the routes" in node.said(UNIT)[-1]
+    tell(node, METADATA)
+    announced(node)
+
+
+def test_a_session_without_password_has_none(node: Node) -> None:
+    tell(node, {**METADATA, "bgp_neighbors": [{**NEIGHBOUR, "md5_enabled": False, "md5_password": None}]})
+    node.start(bgp_routes.unit())
+    node.serve(API)
+    node.start(unit())
+    announced(node)
+    assert environment(node)["bgp_peers"] == "169.254.255.1:65530::true,169.254.255.2:65530::true"
+
+
+def test_a_password_that_cannot_be_passed_on_is_told(node: Node) -> None:
+    tell(node, {**METADATA, "bgp_neighbors": [{**NEIGHBOUR, "md5_password": "a:b"}]})
+    node.start(bgp_routes.unit())
+    node.serve(API)
+    node.start(unit())
+    eventually(lambda: any("holds one of ':,/'" in line for line in node.said(UNIT)))
+    assert not node.manifest.exists() and "a:b" not in "".join(node.said(UNIT))
+
+
+def test_sessions_that_change_make_the_pod_anew(speaker: Node) -> None:
+    speaker.serve(API)
+    speaker.start(unit())
+    announced(speaker)
+    tell(speaker, {**METADATA, "bgp_neighbors": [{**NEIGHBOUR, "md5_password": "trout"}]})
+    eventually(lambda: ":trout:" in environment(speaker)["bgp_peers"], 60)
+    before = speaker.manifest.read_bytes()
+    speaker.to_bridge()
+    eventually(lambda: speaker.manifest.read_bytes() != before)
+    assert not any("withdrawing" in line for line in speaker.said(UNIT))
+    assert "kube-vip is made anew" in speaker.said(UNIT)[-1]
+
+
+def test_a_manifest_of_before_is_gone_before_the_kubelet_starts(speaker: Node) -> None:
+    speaker.write(MANIFEST, "{}")
+    speaker.start(unit())
+    assert not speaker.manifest.exists()
+    assert "Before=kubelet.service\n" in unit().text
+
+
+def test_what_is_said_of_it(speaker: Node) -> None:
+    script = f"{speaker.root}/usr/local/bin/metal-ipi-kube-vip"
+    speaker.serve(API)
+    speaker.start(unit())
+    announced(speaker)
+    speaker.ip("address add 192.0.2.10/32 dev lo")  # as kube-vip does
+    lines = speaker.run("bash", script, "status").splitlines()
+    assert lines[0] == "kube-vip runs" and " 192.0.2.10/32 " in lines[1] and "local_address" in lines[2]
+    speaker.end(API)
+    withdrawn(speaker)
+    eventually(lambda: "lo 192.0.2.10/32" not in speaker.addresses())
+    assert "local_address" in speaker.run("bash", script, "status").splitlines()[0]
+
+
+def test_asked_to_let_go_it_waits_until_kube_vip_has_said_goodbye(speaker: Node) -> None:
+    """The address is there for whoever still asks at it, as long as routers send them here."""
+    session = speaker.open("python3", "-c", _SESSION)
+    assert session.stdout is not None and session.stdout.readline() == "established\n"
+    speaker.serve(API)
+    process = speaker.start(unit())
+    announced(speaker)
+    speaker.ip("address add 192.0.2.10/32 dev lo")
+    process.terminate()
+    withdrawn(speaker)
+    time.sleep(0.5)
+    assert "lo 192.0.2.10/32" in speaker.addresses() and process.poll() is None
+    session.kill()
+    assert process.wait(10) == 0
+    assert "lo 192.0.2.10/32" not in speaker.addresses()
+
+
+def test_it_does_not_wait_for_ever_and_whoever_asked_is_told(speaker: Node) -> None:
+    session = speaker.open("python3", "-c", _SESSION)
+    assert session.stdout is not None and session.stdout.readline() == "established\n"
+    speaker.serve(API)
+    process = speaker.start(unit())
+    announced(speaker)
+    speaker.ip("address add 192.0.2.10/32 dev lo")
+    said = speaker.run("bash", f"{speaker.root}/usr/local/bin/metal-ipi-kube-vip", "stop", check=False)
+    assert process.wait(10) == 0
+    assert said == "this machine has not let go of 192.0.2.10: its kubelet does not end kube-vip\n"
+    assert "lo 192.0.2.10/32" not in speaker.addresses()
+
+
+def test_a_bootstrap_machine_whose_api_server_has_ended_has_let_go(speaker: Node) -> None:
+    """bootkube.sh takes the bootstrap control plane down, and the machine runs on until `up` removes it."""
+    (speaker.root / LOCAL_KUBECONFIG).unlink()
+    speaker.credentials("opt/openshift/auth/kubeconfig")
+    speaker.serve(API)
+    process = speaker.start(unit())
+    announced(speaker)
+    speaker.ip("address add 192.0.2.10/32 dev lo")
+    speaker.end(API)
+    # What runs on it asks the API at its address from now on: not here.
+    eventually(lambda: "lo 192.0.2.10/32" not in speaker.addresses())
+    speaker.run("bash", f"{speaker.root}/usr/local/bin/metal-ipi-kube-vip", "stop")
+    assert process.wait(10) == 0
+
+
+def test_with_arp_the_lease_is_asked_for_with_the_machines_own_credentials(answerer: Node) -> None:
+    answerer.serve(API)
+    answerer.start(unit())
+    announced(answerer)
+    told = environment(answerer)
     assert told["vip_arp"] == told["vip_leaderelection"] == "true" and told["bgp_enable"] == "false"
-    assert (told["vip_interface"], told["address"]) == ("enp1s0", "192.0.2.10")
+    assert (told["vip_interface"], told["address"], told["vip_leasename"]) == ("eth0", "192.0.2.10", "plndr-cp-lock")
     assert told["kubernetes_addr"] == "https://localhost:6443"
-    assert pod["volumes"][0]["hostPath"]["path"] == "/opt/openshift/auth/kubeconfig"
-    assert machine.stop().count("localhost.kubeconfig /opt/openshift/auth/kubeconfig is here; interface enp1s0") == 1
-    assert "address delete 192.0.2.10/32 dev enp1s0" in machine.log("ip")
+    assert pod(answerer)["spec"]["volumes"][0]["hostPath"]["path"] == f"/{LOCAL_KUBECONFIG}"
 
 
-def test_with_arp_the_interface_may_be_named() -> None:
-    environment = next(
-        file.text for file in files(replace(VIP, mode="arp", interface="bond0.10")) if ".env" in file.path
-    )
-    assert "MODE='arp'\nINTERFACE='bond0.10'\n" in environment
+def test_with_arp_the_address_is_never_taken_for_the_machines_own(answerer: Node) -> None:
+    answerer.serve(API)
+    answerer.start(unit())
+    announced(answerer)
+    for _ in range(2):
+        answerer.ip("address replace 192.0.2.10/32 dev eth0")  # as kube-vip does
+        eventually(lambda: answerer.addresses()["eth0 192.0.2.10/32"] == "deprecated")
+    assert answerer.addresses()["eth0 198.51.100.5/24"] == ""
+    answerer.ip("address add 192.0.2.10/24 dev eth0")  # somebody else's
+    answerer.end(API)
+    eventually(lambda: "eth0 192.0.2.10/32" not in answerer.addresses(), 10)
+    assert "eth0 192.0.2.10/24" in answerer.addresses()
+
+
+def test_what_a_killed_kube_vip_leaves_behind_is_removed(answerer: Node) -> None:
+    answerer.ip("address add 192.0.2.10/32 dev eth0")
+    answerer.start(unit())
+    eventually(lambda: "eth0 192.0.2.10/32" not in answerer.addresses())
+    answerer.ip("address add 192.0.2.10/32 dev eth0")
+    eventually(lambda: "eth0 192.0.2.10/32" not in answerer.addresses())
+
+
+@pytest.mark.parametrize("interface", [None, "eth0"], ids=["default-route", "named"])
+def test_with_arp_the_address_moves_to_the_bridge_with_its_interface(answerer: Node, interface: str | None) -> None:
+    answerer.give(files(replace(ARP, interface=interface)))
+    answerer.serve(API)
+    answerer.start(unit())
+    announced(answerer)
+    assert environment(answerer)["vip_interface"] == "eth0"
+    answerer.ip("address add 192.0.2.10/32 dev eth0")
+    answerer.to_bridge()
+    answerer.ip("address replace 192.0.2.10/32 dev eth0")  # kube-vip, until it is ended
+    eventually(lambda: environment(answerer)["vip_interface"] == "br-ex")
+    eventually(lambda: "eth0 192.0.2.10/32" not in answerer.addresses())
+    answerer.ip("address add 192.0.2.10/32 dev br-ex")
+    asked_again(answerer)
+    assert "br-ex 192.0.2.10/32" in answerer.addresses()
+    assert not any("withdrawing" in line for line in answerer.said(UNIT))
+
+
+@pytest.mark.parametrize("port", ["bond0", "bond0.10"])
+def test_with_arp_a_bond_or_a_vlan_that_is_a_port_of_the_bridge_counts_as_the_bridge(answerer: Node, port: str) -> None:
+    answerer.interface(port)
+    answerer.to_bridge(port)
+    answerer.give(files(replace(ARP, interface=port)))
+    answerer.serve(API)
+    answerer.start(unit())
+    announced(answerer)
+    assert environment(answerer)["vip_interface"] == "br-ex"
+
+
+def test_with_arp_a_vlan_beside_the_bridge_keeps_the_address(answerer: Node) -> None:
+    answerer.interface("bond0.10")
+    answerer.to_bridge("eth0")
+    answerer.give(files(replace(ARP, interface="bond0.10")))
+    answerer.serve(API)
+    answerer.start(unit())
+    announced(answerer)
+    assert environment(answerer)["vip_interface"] == "bond0.10"
+
+
+def test_with_arp_a_bridge_of_the_kernels_own_counts_too(answerer: Node) -> None:
+    answerer.ip("link add br0 type bridge")
+    answerer.ip("link set br0 up")
+    answerer.ip("link set eth0 master br0")
+    answerer.give(files(replace(ARP, interface="eth0")))
+    answerer.serve(API)
+    answerer.start(unit())
+    announced(answerer)
+    assert environment(answerer)["vip_interface"] == "br0"
+
+
+def test_with_arp_an_interface_that_is_made_anew_gets_a_new_pod(answerer: Node) -> None:
+    """kube-vip keeps the number of its interface: it would go on with one that is no more."""
+    answerer.give(files(replace(ARP, interface="bond0")))
+    answerer.interface("bond0")
+    answerer.serve(API)
+    answerer.start(unit())
+    announced(answerer)
+    before = answerer.manifest.read_bytes()
+    answerer.ip("link delete bond0")
+    asked_again(answerer)
+    assert answerer.manifest.read_bytes() == before
+    answerer.interface("bond0")
+    eventually(lambda: answerer.manifest.read_bytes() != before)
+
+
+def test_with_arp_nothing_changes_while_open_vswitch_does_not_answer(answerer: Node) -> None:
+    answerer.give(files(replace(ARP, interface="eth0")))
+    answerer.to_bridge()
+    answerer.serve(API)
+    answerer.start(unit())
+    announced(answerer)
+    before = answerer.manifest.read_bytes()
+    (answerer.state / "bridge-of-eth0").unlink()
+    asked_again(answerer)
+    assert answerer.manifest.read_bytes() == before
+    assert answerer.said(UNIT)[-1] == "cannot announce 192.0.2.10: Open vSwitch does not say which bridge has eth0"
+
+
+def test_with_arp_a_missing_interface_is_told(answerer: Node) -> None:
+    answerer.give(files(replace(ARP, interface="bond0")))
+    answerer.serve(API)
+    answerer.start(unit())
+    said = "cannot announce 192.0.2.10: interface bond0 is not there, or not up"
+    eventually(lambda: said in answerer.said(UNIT))
+    answerer.interface("bond0")
+    announced(answerer)
+
+
+@pytest.mark.parametrize("mode", ["bgp", "arp"])
+def test_a_power_cut_of_the_whole_control_plane_comes_back_by_itself(speaker: Node, mode: str) -> None:
+    """In the order of a real boot, with nothing there but the node: no platform, no registry, no address of the API."""
+    node = speaker
+    node.give(files(ARP if mode == "arp" else VIP))
+    (node.state / "image").touch()
+    node.serve(API)
+    node.start(unit())
+    announced(node)
+    node.power_cut()
+    assert node.manifest.exists(), "it is on the disk"
+
+    node.boot()
+    node.reject_machine_config()
+    node.start(unit())
+    # The kubelet starts from here on: it must not find kube-vip before there is an API server.
+    assert not node.manifest.exists()
+    node.start(bgp_routes.unit())
+    node.to_bridge()
+    node.serve(API, 500)  # it waits for etcd, and for a minute for the aggregated servers
+    asked_again(node)
+    assert not node.manifest.exists()
+    node.serve(API)
+    announced(node)
+    device = {"bgp": "lo", "arp": "br-ex"}[mode]
+    assert environment(node)["vip_interface"] == device
+    assert container(node)["imagePullPolicy"] == "IfNotPresent"
+    assert f"pull --quiet {VIP.image}" not in node.log("podman")
+    if mode == "bgp":
+        eventually(lambda: "dev br-ex src 203.0.113.5" in node.ip("-4 route show 169.254.255.1/32"))
+    else:
+        assert pod(node)["spec"]["volumes"][0]["hostPath"]["path"] == f"/{LOCAL_KUBECONFIG}"
+
+
+_SESSION = """
+import socket, time
+
+server = socket.create_server(("127.0.0.1", 179))
+client = socket.create_connection(("127.0.0.1", 179))
+print("established", flush=True)
+time.sleep(60)
+"""

@@ -219,6 +219,20 @@ def test_who_is_to_go_lets_go_once_the_others_are_able_to(metal: FakeMetal) -> N
     asyncio.run(run())
 
 
+def test_who_cannot_let_go_is_told_with_its_own_words(metal: FakeMetal) -> None:
+    async def run() -> None:
+        machine = metal.add("bootstrap", [])
+        async with (
+            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP + _SESSION) as good,
+            ssh.node(HOST, CLIENT, journal="this machine has not let go of 192.0.2.10: its kubelet", status=1) as stays,
+        ):
+            bootstrap = node("bootstrap", stays, machineId=machine)
+            with pytest.raises(GateFailed, match=re.escape("ended with 1: this machine has not let go of 192.0.2.10")):
+                await (await gate(metal)).up(announced([node("a", good)], leaving=(bootstrap,)))
+
+    asyncio.run(run())
+
+
 def test_a_listening_socket_is_no_session() -> None:
     assert not_announced(_ADDRESS + _TCP + _SESSION.replace(" 01 ", " 06 "), "192.0.2.10") == "no BGP session is up"
     assert not_announced(_ADDRESS + _SESSION, "192.0.2.1") == "it does not have 192.0.2.1"

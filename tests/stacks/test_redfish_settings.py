@@ -251,6 +251,12 @@ _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"platform__servers": _SERVERS[1:4]}, "platform.bootstrap.type", "no worker whose server could be lent", "list a"),
     ({"apiAddress": {"type": "kube-vip"}}, "apiAddress.mode", "no BGP peers", "set it to arp"),
     (
+        {"apiAddress": {"type": "kube-vip", "mode": "arp", "address": "192.0.2.255"}},
+        "apiAddress.address",
+        "the network or the broadcast address of 192.0.2.0/24",
+        "a single host",
+    ),
+    (
         {"apiAddress": {"type": "kube-vip", "mode": "arp", "address": _SERVERS[3]["address"]}},
         "apiAddress.address",
         "platform.servers[3].address is the same",

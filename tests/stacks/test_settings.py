@@ -238,6 +238,30 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("apiAddress", {"type": "external", "address": "lb.test"}, "apiAddress.address", "no IPv4 address", "give one"),
     (
         "apiAddress",
+        {"type": "kube-vip", "address": "224.0.0.18"},
+        "apiAddress.address",
+        "a multicast address",
+        "single",
+    ),
+    ("apiAddress", {"type": "kube-vip", "address": "127.0.0.5"}, "apiAddress.address", "a loopback address", "single"),
+    (
+        "apiAddress",
+        {"type": "kube-vip", "address": "169.254.9.9"},
+        "apiAddress.address",
+        "a link-local",
+        "a single host",
+    ),
+    (
+        "apiAddress",
+        {"type": "kube-vip", "address": "0.0.0.0"},
+        "apiAddress.address",
+        "the unspecified",
+        "a single host",
+    ),
+    ("apiAddress", {"type": "external", "address": "255.255.255.255"}, "apiAddress.address", "the broadcast", "single"),
+    ("apiAddress", {"type": "external", "address": "239.1.1.1"}, "apiAddress.address", "a multicast address", "single"),
+    (
+        "apiAddress",
         {"type": "external"},
         "apiAddress.address",
         "it is required",
@@ -245,6 +269,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ),
     ("apiAddress", {"type": "kube-vip", "image": "kube-vip:latest"}, "apiAddress.image", "not pinned", "@sha256:"),
     ("apiAddress", {"type": "kube-vip", "image": "host:5000/kube-vip"}, "apiAddress.image", "not pinned", "v0.9.2"),
+    ("apiAddress", {"type": "kube-vip", "image": "x'$(reboot)':1"}, "apiAddress.image", "no name of an", "v0.9.2"),
     (
         "apiAddress",
         {"type": "external", "address": "192.0.2.1", "image": "x:1"},

@@ -335,7 +335,7 @@ def test_an_address_of_ones_own_is_not_reserved() -> None:
     assert recorder.of("equinix-metal:index/reservedIpBlock:ReservedIpBlock") == []
     files = json.loads(plain(recorder.one("da11-bootstrap").inputs["userData"]))["storage"]["files"]
     text = next(file for file in files if file["path"] == "/etc/metal-ipi/kube-vip.env")["contents"]["source"]
-    assert "ADDRESS='198.51.100.77'" in base64.b64decode(text.partition(",")[2]).decode()
+    assert "ADDRESS=198.51.100.77\n" in base64.b64decode(text.partition(",")[2]).decode()
 
 
 def test_an_external_load_balancer_is_only_named() -> None:
