@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 import pulumi
 
 from provider import orders as _orders
+from provider import sizes as _sizes
 from provider.preflight import plan as _plan
 
 _PACKAGE = "metal-ipi"
@@ -509,6 +510,8 @@ NetworkOrder = _orders.NetworkOrder
 Orders = _orders.Orders
 BootFile = _plan.BootFile
 Plan = _plan.Plan
+Server = _plan.Server
+LOCAL_VM_MIB = _sizes.LOCAL_VM_MIB
 
 
 class Preflight(_Resource):

@@ -44,7 +44,7 @@ def provider_sections(settings: Settings) -> dict[str, dict[str, Any]]:
     platform = settings.platform
     machines: dict[str, dict[str, Any]]
     if isinstance(platform, Redfish):
-        machines = {"bmcs": {server.name: _bmc(platform.bmc_of(server)) for server in platform.servers}}
+        machines = {"bmcs": {server.name: _bmc(settings, platform.bmc_of(server)) for server in platform.servers}}
         if isinstance(platform.bootstrap, LocalVm):
             machines["libvirt"] = {"uri": platform.bootstrap.uri}
     else:
@@ -53,7 +53,7 @@ def provider_sections(settings: Settings) -> dict[str, dict[str, Any]]:
     return {name: section for name, section in sections.items() if section is not None}
 
 
-def _bmc(bmc: ServerBmc) -> dict[str, Any]:
+def _bmc(settings: Settings, bmc: ServerBmc) -> dict[str, Any]:
     section = {
         "address": bmc.address,
         "username": bmc.username or REHEARSAL,
@@ -65,6 +65,7 @@ def _bmc(bmc: ServerBmc) -> dict[str, Any]:
         "bootMode": bmc.boot_mode,
         "bootImage": bmc.boot_image,
         "bootUrl": bmc.boot_url,
+        "secureBoot": "ignore" if "secure-boot" in settings.preflight.excused else None,
     }
     return {name: value for name, value in section.items() if value is not None}
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pulumi
 
-from components.boot import ignition, installer, site
+from components.boot import ignition, installer, node_image, site
 from components.boot.host_keys import host_key
 from components.boot.ipxe import BootSpec, consoles, installer_arguments, script
 from components.cluster.installation import (
@@ -282,7 +282,7 @@ def _in_place(bootstrap: ignition.Source, pointer: str) -> installer.InPlace:
     return installer.InPlace(
         bootstrap=bootstrap,
         pointer=pointer,
-        files=tuple(machine_config_access.files()),
+        files=(*machine_config_access.files(), *node_image.files()),
         units=(machine_config_access.unit(),),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from provider.backoff import Backoff
@@ -20,6 +21,14 @@ class ArtifactStore(Protocol):
     async def put(self, directory: str, files: Mapping[str, bytes], *, listed: bool = False) -> None:
         """Writes files, each one atomically: a reader sees the old or the new content. Makes the directory, which
         nobody else may list unless it is `listed`."""
+        ...
+
+    async def put_file(self, directory: str, name: str, path: Path) -> None:
+        """Writes one large file, as `put` does, from a file here."""
+        ...
+
+    async def read(self, directory: str, name: str) -> bytes:
+        """A small file. Raises RemoteError where there is none."""
         ...
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:

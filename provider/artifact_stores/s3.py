@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from provider.configuration import S3ArtifactSettings
@@ -23,6 +24,22 @@ class S3Store:
                 client.put_object(Bucket=self._settings.bucket, Key=self._key(directory, name), Body=content)
 
         await asyncio.to_thread(self._with_client, work)
+
+    async def put_file(self, directory: str, name: str, path: Path) -> None:
+        def work(client: Any) -> None:
+            client.upload_file(str(path), self._settings.bucket, self._key(directory, name))
+
+        await asyncio.to_thread(self._with_client, work)
+
+    async def read(self, directory: str, name: str) -> bytes:
+        found: list[bytes] = []
+
+        def work(client: Any) -> None:
+            answer = client.get_object(Bucket=self._settings.bucket, Key=self._key(directory, name))
+            found.append(answer["Body"].read())
+
+        await asyncio.to_thread(self._with_client, work)
+        return found[0]
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -62,6 +79,7 @@ class S3Store:
     def _with_client(self, work: Any) -> None:
         try:
             import boto3
+            from boto3.exceptions import S3UploadFailedError
             from botocore.config import Config
             from botocore.exceptions import BotoCoreError, ClientError
         except ImportError:
@@ -77,7 +95,7 @@ class S3Store:
         )
         try:
             work(client)
-        except (BotoCoreError, ClientError) as error:
+        except (BotoCoreError, ClientError, S3UploadFailedError) as error:
             raise RemoteError(f"bucket {settings.bucket} in {settings.region} cannot be used: {error}") from None
         finally:
             client.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from provider.configuration import SshArtifactSettings
@@ -13,6 +14,8 @@ from provider.errors import RemoteError
 _DIRECTORY_MODE = 0o711
 """The web server may open files it knows the name of, and list nothing."""
 _FILE_MODE = 0o644
+_PART = ".file.part"
+"""A large file that is being written; one at a time in a directory, so that one that was left over is found again."""
 _TIMEOUT = 30
 
 
@@ -36,6 +39,20 @@ class SshStore:
                     await file.write(content)
                 await sftp.chmod(temporary, _FILE_MODE)
                 await sftp.posix_rename(temporary, f"{path}/{name}")
+
+    async def put_file(self, directory: str, name: str, path: Path) -> None:
+        place = self._path(directory)
+        temporary = f"{place}/{_PART}"
+        async with self._open() as sftp:
+            await sftp.makedirs(place, exist_ok=True)
+            await sftp.chmod(place, _DIRECTORY_MODE)
+            await sftp.put(str(path), temporary)
+            await sftp.chmod(temporary, _FILE_MODE)
+            await sftp.posix_rename(temporary, f"{place}/{name}")
+
+    async def read(self, directory: str, name: str) -> bytes:
+        async with self._open() as sftp, sftp.open(f"{self._path(directory)}/{name}", "rb") as file:
+            return await file.read()
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:
         import asyncssh
@@ -64,7 +81,7 @@ class SshStore:
         path = self._path(directory)
         async with self._open() as sftp:
             for name in names:
-                for leftover in (f"{path}/{name}", f"{path}/.{name}.part"):
+                for leftover in (f"{path}/{name}", f"{path}/.{name}.part", f"{path}/{_PART}"):
                     with contextlib.suppress(asyncssh.SFTPNoSuchFile):
                         await sftp.remove(leftover)
             # A directory that still holds files of a later run, or is gone already, is left alone.

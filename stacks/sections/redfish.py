@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
+from provider.types import LOCAL_VM_MIB
 from stacks.sections.base import IPv4, KernelArguments, Section, wrong
 from stacks.sections.devices import DeviceRule
 
@@ -190,7 +191,7 @@ class LocalVm(Section):
     interface: Annotated[str, AfterValidator(_interface)] | None = Field(
         default=None, description="with networkBoot static: its interface, as `ip link` there shows it, e.g. enp1s0"
     )
-    memory: int = Field(default=16384, ge=1024, description="its memory, MiB")
+    memory: int = Field(default=LOCAL_VM_MIB, ge=1024, description="its memory, MiB")
     cpus: int = Field(default=4, ge=1, description="its virtual CPUs")
     boot_image: Annotated[str, AfterValidator(_path)] | None = Field(
         default=None,
