@@ -72,6 +72,8 @@ def _server(reader: Reader) -> BmcSettings:
         reader.fail("liveIso", "is required for live-iso: URL and SHA-256 of CoreOS's live ISO")
     if method == "uefi-http" and mode == "bios":
         reader.fail("bootMode", "must be uefi for uefi-http")
+    words = _one_of(_SECURE_BOOT)
+    secure_boot = reader.text("secureBoot", default=_SECURE_BOOT[0], pattern="|".join(_SECURE_BOOT), what=words)
     fingerprint = reader.optional_text(
         "fingerprint",
         pattern=r"sha256:[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31}",
@@ -91,10 +93,7 @@ def _server(reader: Reader) -> BmcSettings:
         boot_image=reader.optional_text("bootImage", pattern=_URL, what=_URL_WORDS),
         boot_url=reader.optional_text("bootUrl", pattern=_URL, what=_URL_WORDS),
         live_iso=None if reader.values.get("liveIso") is None else _live_iso(reader.section("liveIso")),
-        ignores_secure_boot=reader.text(
-            "secureBoot", default="check", pattern="|".join(_SECURE_BOOT), what=_one_of(_SECURE_BOOT)
-        )
-        == "ignore",  # fmt: skip
+        ignores_secure_boot=secure_boot == "ignore",
     )
 
 

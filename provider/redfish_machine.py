@@ -1,8 +1,9 @@
 """RedfishMachine: a server with a BMC, claimed for the cluster.
 
 Life cycle: create looks at the server and claims it: the BMC is whom it should be and takes the credentials, the server
-has the interface and the memory, its firmware takes what it is to boot, and nothing runs on it. It boots nothing: that comes after the claim, also where the
-server is lent first. So whatever a server runs that is claimed anew is not ours, though a boot script of ours was left.
+has the interface and the memory, its firmware takes what it is to boot, and nothing runs on it. It boots nothing: that
+comes after the claim, also where the server is lent first. So whatever a server runs that is claimed anew is not ours,
+though a boot script of ours was left.
 update looks again. read tells what the server is now; a BMC that does not answer is an error, never a server that is
 gone. delete switches the server off. Another server behind the same address is refused by all of them.
 Killed while claiming: nothing was changed, the next create claims. Killed while deleting: the next delete goes on.

@@ -114,8 +114,8 @@ class _Redfish:
     def remedy(self) -> str:
         if self._bmc.boot_method == LIVE_ISO:
             return (
-                "Does its BMC reach artifacts.bootBaseUrl, and does it boot the disc that it attaches? Its console shows "
-                "where it stopped"
+                "Does its BMC reach artifacts.bootBaseUrl, and does it boot the disc that it attaches? Its console "
+                "shows where it stopped"
             )
         return (
             "Is its one-time boot ignored? Try another `bootMethod`. Does it get the URL of boot/boot.ipxe, by DHCP or "

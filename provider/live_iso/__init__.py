@@ -12,8 +12,8 @@ initramfs of their own; `coreos-installer iso kargs modify` and `iso ignition em
     base        CoreOS's ISO, fetched once, checked, and kept without its root file system
     place       the disc on the artifact host
 
-The root file system is fetched over the network then, as after a boot by iPXE: the initramfs knows its hash. A disc with
-it would have to be read through the BMC, for as long as the live system runs.
+The root file system is fetched over the network then, as after a boot by iPXE: the initramfs knows its hash. A disc
+with it would have to be read through the BMC, for as long as the live system runs.
 
 Sources: coreos/coreos-installer 0.24.0, src/live/embed.rs, src/live/mod.rs, src/miniso.rs, src/io/initrd.rs;
 coreos/coreos-assembler, src/cmd-buildextend-live (before it moved to osbuild), where the disc's boot loader comes from.

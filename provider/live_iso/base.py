@@ -71,8 +71,8 @@ async def _make(iso: LiveIso, path: Path, tell: Tell) -> None:
         found = await _fetch(iso.url, whole, tell)
         if found != iso.sha256:
             raise LiveIsoError(
-                f"{iso.url} has the SHA-256 {found}, and the stream says {iso.sha256}: have that server give the file of "
-                "that release, or correct boot.streamUrl (boot.streamFile)"
+                f"{iso.url} has the SHA-256 {found}, and the stream says {iso.sha256}: have that server give the file "
+                "of that release, or correct boot.streamUrl (boot.streamFile)"
             )
         part = path.with_suffix(".part")
         with part.open("wb") as out:

@@ -86,6 +86,5 @@ async def _ours(settings: Settings, url: str) -> bytes:
     for start in (artifacts.base_url, artifacts.boot_base_url):
         directory, _, name = url.removeprefix(f"{start}/").rpartition("/")
         if url.startswith(f"{start}/") and directory:
-            store = open_store(artifacts)
-            return await persistently(lambda where=directory, what=name: store.read(where, what))
+            return await persistently(lambda where=directory, what=name: open_store(artifacts).read(where, what))
     raise LiveIsoError(f"the boot script has a further initramfs that is not on the artifact host: {url}")

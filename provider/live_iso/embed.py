@@ -43,8 +43,8 @@ def patches(disc: Disc, arguments: Sequence[str], files: Mapping[str, bytes]) ->
     odd = [argument for argument in arguments if not _PLAIN.fullmatch(argument)]
     if odd:
         raise LiveIsoError(
-            f"the kernel argument `{odd[0]}` cannot stand on a live ISO: its boot loaders would change it. Use letters, "
-            "digits and _ . / : = , + @ % ~ - only, or another bootMethod"
+            f"the kernel argument `{odd[0]}` cannot stand on a live ISO: its boot loaders would change it. Use "
+            "letters, digits and _ . / : = , + @ % ~ - only, or another bootMethod"
         )
     info = _json(disc, _KARGS)
     own = [word for word in str(info["default"]).split() if not word.startswith(_ON_DISC) and word not in arguments]

@@ -51,8 +51,8 @@ async def image(settings: Settings, bmc: BmcSettings, mac: str) -> str | None:
     digest = await place.digest_of(settings, mac)
     if not digest:
         raise RemoteError(
-            f"there is no boot disc of the machine with the MAC address {mac} on the artifact host: run the same command "
-            "again, which makes it"
+            f"there is no boot disc of the machine with the MAC address {mac} on the artifact host: run the same "
+            "command again, which makes it"
         )
     return place.url(settings, mac, digest)
 

@@ -3,7 +3,7 @@
 Schema: SecureBoot (DMTF), below the System. Servers without UEFI have none. Differences between BMCs:
 
 - Supermicro's GB300 tells the state of the current boot and leaves SecureBootEnable out (libredfish PR 111).
-- In SetupMode and AuditMode nothing is enforced, whatever else is told (UEFI specification, 32.3; DMTF's SecureBootMode).
+- In SetupMode and AuditMode nothing is enforced, whatever else is told (UEFI specification, 32.3; SecureBootMode).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from provider.errors import RemoteError
 _NOT_ENFORCING = frozenset({"SetupMode", "AuditMode"})
 _REMEDY = (
     f"set `bootMethod: {LIVE_ISO}` in its `bmc`: CoreOS's own boot loader and kernel are signed (docs/redfish.md, "
-    "Secure Boot). Or switch Secure Boot off in its firmware's settings. Where its firmware has keys of yours, and iPXE "
-    "and the kernel are signed with them, list secure-boot in preflight.excused"
+    "Secure Boot). Or switch Secure Boot off in its firmware's settings. Where its firmware has keys of yours, and "
+    "iPXE and the kernel are signed with them, list secure-boot in preflight.excused"
 )
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from provider import sizes
 from provider.errors import ProviderError
 from provider.orders import CONTROL_PLANE
+from provider.preflight.account import Document
 from provider.preflight.findings import Finding, Level
 from provider.preflight.subject import Subject
 from provider.sizes import GIB, Least
@@ -128,7 +128,7 @@ async def _ordered(subject: Subject) -> list[_Machine]:
     ]
 
 
-def _memory_of(plan: dict[str, Any]) -> float | None:
+def _memory_of(plan: Document) -> float | None:
     """MiB, of a plan's specs: `{"memory": {"total": "32GB"}}`, where a GB is a GiB."""
     told = ((plan.get("specs") or {}).get("memory") or {}).get("total")
     found = _PLAN_MEMORY.fullmatch(str(told).strip())
