@@ -85,4 +85,7 @@ def _boot(settings: Settings, boot: PxeArtifacts) -> tuple[BootFile, ...]:
     files = {"kernel": boot.kernel, "initramfs": boot.initramfs, "rootfs": boot.rootfs}
     if install is not None and install.image == "stream" and boot.disk is not None:
         files["disk"] = boot.disk
+    platform = settings.platform
+    if isinstance(platform, Redfish) and platform.by_live_iso and boot.iso is not None:
+        files["live ISO"] = boot.iso
     return tuple(BootFile(name=name, url=file.url, sha256=file.sha256) for name, file in files.items())

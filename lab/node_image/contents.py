@@ -36,6 +36,9 @@ PACKAGES = (
 TOOLS = ("e2fsprogs", "grub-efi-amd64-bin", "grub-pc-bin", "mtools", "zstd")
 """Packages of what builds the disk image; nothing of them but GRUB is in it."""
 
+SIGNED = ("grub-efi-amd64-signed", "shim-signed")
+"""Boot loaders that firmware with Secure Boot starts: shim is signed by Microsoft, GRUB and the kernel by Debian."""
+
 IGNITION = "usr/lib/dracut/modules.d/30ignition/ignition"
 
 MODULES = ("virtio_pci", "virtio_net", "nf_tables", "nft_reject_inet")

@@ -23,9 +23,12 @@ from __future__ import annotations
 
 from provider.errors import ProviderError
 
+PLAIN_ARGUMENT = r"[A-Za-z0-9_./:=,+@%~-]+"
+"""Kernel arguments that GRUB and ISOLINUX hand on as they stand."""
+
 
 class LiveIsoError(ProviderError):
     """A disc cannot be made: the ISO is none of CoreOS's, or what it is to hold does not fit."""
 
 
-__all__ = ["LiveIsoError"]
+__all__ = ["PLAIN_ARGUMENT", "LiveIsoError"]

@@ -14,14 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from provider.live_iso import LiveIsoError, initrd
+from provider.live_iso import PLAIN_ARGUMENT, LiveIsoError, initrd
 from provider.live_iso.iso9660 import Disc, Extent
 
 _KARGS, _IGNINFO = "coreos/kargs.json", "coreos/igninfo.json"
 _ON_DISC = "coreos.liveiso="
 """Says that the root file system is on the disc; it is not on a minimal one."""
-_PLAIN = re.compile(r"[A-Za-z0-9_./:=,+@%~-]+")
-"""What GRUB and ISOLINUX hand to the kernel as it stands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +38,7 @@ def patches(disc: Disc, arguments: Sequence[str], files: Mapping[str, bytes]) ->
         files: files of the initramfs, by path without a leading slash.
     Raises LiveIsoError, also where something does not fit.
     """
-    odd = [argument for argument in arguments if not _PLAIN.fullmatch(argument)]
+    odd = [argument for argument in arguments if not re.fullmatch(PLAIN_ARGUMENT, argument)]
     if odd:
         raise LiveIsoError(
             f"the kernel argument `{odd[0]}` cannot stand on a live ISO: its boot loaders would change it. Use "

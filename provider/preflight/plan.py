@@ -17,7 +17,7 @@ class BootFile:
     """A file that machines boot from."""
 
     name: str
-    """`kernel`, `initramfs`, `rootfs` or `disk`."""
+    """`kernel`, `initramfs`, `rootfs`, `disk` or `live ISO`."""
     url: str
     sha256: str
 

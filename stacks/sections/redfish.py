@@ -14,10 +14,10 @@ from provider.types import LOCAL_VM_MIB
 from stacks.sections.base import IPv4, KernelArguments, Section, wrong
 from stacks.sections.devices import DeviceRule
 
-BootMethod = Literal["pxe", "uefi-http", "virtual-media"]
+BootMethod = Literal["pxe", "uefi-http", "virtual-media", "live-iso"]
 _BOOT_METHODS = (
     "pxe: the firmware's own, by DHCP; uefi-http: the firmware fetches iPXE from bootUrl;"
-    " virtual-media: the BMC attaches bootImage as a CD"
+    " virtual-media: the BMC attaches bootImage as a CD; live-iso: it attaches CoreOS's live ISO, made for the server"
 )
 MACHINE_NAME = re.compile(r"(control-plane|worker)-(0|[1-9]\d{0,3})")
 
@@ -245,6 +245,11 @@ class Redfish(Section):
         if "ca" in own or "fingerprint" in own:
             common = {name: value for name, value in common.items() if name not in ("ca", "fingerprint")}
         return ServerBmc.model_validate({**common, **own})
+
+    @property
+    def by_live_iso(self) -> tuple[Server, ...]:
+        """The servers that boot CoreOS's live ISO."""
+        return tuple(server for server in self.servers if self.bmc_of(server).boot_method == "live-iso")
 
     @property
     def network(self) -> ipaddress.IPv4Network | None:
