@@ -72,7 +72,7 @@ def _build(work: Path, key: str, programs: Programs) -> Path:
     early = initramfs.build(debian, release, hashlib.sha512(root).hexdigest()).cpio()
     contained = {"kernel": kernel, "initramfs": early, "rootfs": root}
     contained |= disk.build(packages.Tools(debian), work / "disk", release, kernel=kernel, initramfs=early, root=tree)
-    contained[efi.EFI_BOOT] = efi.boot_image(packages.Tools(debian), work)
+    contained[efi.EFI_BOOT] = efi.disc_image(packages.Tools(debian), work)
     for name, data in contained.items():
         (result / name).write_bytes(data)
     NodeImage(

@@ -46,10 +46,13 @@ def unpack(data: bytes) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     position = 0
     while data[position : position + len(_MAGIC)] == _MAGIC:
-        fields = [int(data[position + start : position + start + 8], 16) for start in range(6, _HEADER, 8)]
-        mode, size, length = fields[1], fields[6], fields[11]
-        begin = position + _HEADER
-        path = data[begin : begin + length - 1].decode()
+        try:
+            fields = [int(data[position + start : position + start + 8], 16) for start in range(6, _HEADER, 8)]
+            mode, size, length = fields[1], fields[6], fields[11]
+            begin = position + _HEADER
+            path = data[begin : begin + length - 1].decode()
+        except ValueError:
+            break
         if path == _TRAILER:
             return files
         begin = _aligned(begin + length)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from provider import configuration
+from provider.artifact_stores import open_store
 from provider.errors import RemoteError
 from tests.provider.harness import Harness, Resource
 from tests.provider.test_artifacts import inputs
@@ -51,6 +54,27 @@ def test_a_missing_bucket_is_named() -> None:
     async def run() -> None:
         with pytest.raises(RemoteError, match=r"bucket boot-files in us-east-1 cannot be used: .*NoSuchBucket"):
             await (await resource()).up(inputs(a_ign="one"))
+
+    with moto.mock_aws():
+        asyncio.run(run())
+
+
+def test_large_files_and_single_ones(tmp_path: Path) -> None:
+    async def run() -> None:
+        client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="s")
+        client.create_bucket(Bucket=S3["bucket"])
+        found, _ = configuration.parse({"artifacts": S3})
+        store = open_store(found.need_artifacts())
+        (tmp_path / "disc").write_bytes(b"disc" * 1000)
+        await store.put_file("d", "x.iso", tmp_path / "disc")
+        assert await store.read("d", "x.iso") == b"disc" * 1000 and await store.names("d") == ["x.iso"]
+        with pytest.raises(RemoteError, match="NoSuchKey"):
+            await store.read("d", "y.iso")
+        with pytest.raises(RemoteError, match="NoSuchBucket"):
+            broken, _ = configuration.parse({"artifacts": {**S3, "bucket": "another"}})
+            await open_store(broken.need_artifacts()).put_file("d", "x.iso", tmp_path / "disc")
+        await store.delete("d", ["x.iso"])
+        client.close()
 
     with moto.mock_aws():
         asyncio.run(run())
