@@ -45,13 +45,17 @@ if [ -f /ignition.firstboot ]; then
 fi
 
 # Debian's GRUB has no blscfg. A boot loader entry happens to be a script: its keys are defined as functions here.
-# Commands come before functions: in the signed GRUB, which has `linux` and `initrd`, the entry loads them for nothing.
+# Commands come before functions: the signed GRUB has `linux` and `initrd`, which find no file as long as there is no
+# root. (Loading them twice makes it crash.)
 function title {{ set entry_title="$*"; }}
 function version {{ set entry_version="$*"; }}
 function options {{ set entry_options="$*"; }}
 function linux {{ set entry_linux="$*"; }}
 function initrd {{ set entry_initrd="$*"; }}
-source /loader/entries/ostree-1-lab-coreos.conf
+set boot=$root
+set root=nowhere
+source ($boot)/loader/entries/ostree-1-lab-coreos.conf
+set root=$boot
 insmod linux
 linux KERNEL $entry_options
 initrd ARCHIVES
