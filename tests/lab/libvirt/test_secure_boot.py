@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def test_firmware_refuses_an_ipxe_that_nobody_signed(seen: dict[str, Any]) -> No
 
 
 def test_the_live_iso_is_started_by_signed_pieces(seen: dict[str, Any]) -> None:
-    assert "BdsDxe: starting Boot000" in seen["console"] and "Welcome to GRUB!" in seen["console"]
+    assert re.search(r'BdsDxe: starting Boot\d+ "UEFI QEMU DVD-ROM', seen["console"])
     assert seen["seen"]["live"].split() == ["BIOS-BOOT", "EFI-SYSTEM", "boot", "root"]
 
 
