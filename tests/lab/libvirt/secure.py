@@ -32,12 +32,13 @@ KIND = "uefi"
 PATIENCE = 900
 """In seconds, for each of the three steps. On a processor that is free, the longest takes a quarter of it."""
 REFUSED = b"Access Denied"
-LOCKED = "sudo -n dmesg | grep -o 'Kernel is locked down' | head -1"
+LOCKED = "sudo -n dmesg | grep -o 'Kernel is locked down from EFI Secure Boot' | head -1"
 KEXEC = """
 cd /var/tmp
 curl -sSf -o kernel {kernel} && curl -sSf -o initramfs {initramfs}
-echo unsigned >broken
-sudo -n kexec -s --load broken --command-line=x 2>/dev/null && echo 'took an unsigned kernel'
+cp kernel broken
+printf x | dd of=broken bs=1 seek=3000000 conv=notrunc 2>/dev/null
+sudo -n kexec -s --load broken --command-line=x 2>/dev/null && echo 'took a kernel whose signature is wrong'
 sudo -n kexec -s --load kernel --initrd=initramfs --command-line='{arguments}' || exit
 sudo -n systemctl --no-block kexec
 echo sent
