@@ -11,6 +11,9 @@ LIVE_ISO = "live-iso"
 BOOT_METHODS = ("pxe", "uefi-http", "virtual-media", LIVE_ISO)
 BOOT_MODES = ("bios", "uefi")
 _SECURE_BOOT = ("check", "ignore")
+_ADDRESS = r"https://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?/?"
+_ACCOUNT = r"[^\x00-\x1f\x7f:]+"
+_SYSTEM = r"(/redfish/v1/Systems/)?[A-Za-z0-9_][A-Za-z0-9_.:~-]*/?"
 _SHA256 = r"[0-9a-f]{64}"
 _URL = r"https?://[^\s/@]+(/\S*)?"
 _URL_WORDS = "a URL without user name and password: who fetches it would show them"
@@ -80,14 +83,14 @@ def _server(reader: Reader) -> BmcSettings:
         what="`sha256:` and the 64 hex digits of the certificate's digest",
     )
     return BmcSettings(
-        address=reader.text(
-            "address", pattern=r"https://[^\s/@]+/?", what="https:// and a host, without user name and path"
-        ).rstrip("/"),
-        username=reader.text("username"),
+        address=reader.text("address", pattern=_ADDRESS, what="https:// and a host, without user name and path").rstrip(
+            "/"
+        ),
+        username=reader.text("username", pattern=_ACCOUNT, what="the name of an account, without a colon"),
         password=reader.text("password"),
         ca=reader.optional_text("ca", pattern=PEM, what="a certificate in PEM"),
         fingerprint=None if fingerprint is None else fingerprint.removeprefix("sha256:").replace(":", "").lower(),
-        system_id=reader.optional_text("systemId"),
+        system_id=reader.optional_text("systemId", pattern=_SYSTEM, what="the id of a System, or its path"),
         boot_method=method,
         boot_mode=mode,
         boot_image=reader.optional_text("bootImage", pattern=_URL, what=_URL_WORDS),
