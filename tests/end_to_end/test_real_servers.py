@@ -40,7 +40,7 @@ def test_servers_that_cannot_work_are_refused_before_power_is_on(rack: Project) 
     told = rack.make("up", fails=True).text
     assert "has 12.0 GiB of memory: it needs 16 GiB, the least that OpenShift's documentation asks for" in told
     assert "does not tell how much memory it has: it needs 16 GiB" in told
-    assert "has Secure Boot on, and would not start iPXE, which `bootMethod: pxe` leads to" in told
+    assert "has Secure Boot on, and `bootMethod: pxe` leads to iPXE" in told
     assert "has 16.0 GiB of memory: it needs 19 GiB, from 4.19 on" in told and "lend another server" in told
     servers = rack.rack("servers").values()
     assert {server["power"] for server in servers} == {"off"} and [server["boots"] for server in servers] == [[]] * 4
@@ -64,7 +64,7 @@ def test_firmware_refuses_what_was_excused_wrongly(rack: Project) -> None:
     rack.rack("hardware", server="all", secure_boot=True)
     rack.configure(preflight={"excused": ["secure-boot"]}, timeouts={"machinesReachable": 20, "machinesActive": 20})
     told = rack.make("up", fails=True).text
-    assert "has Secure Boot on, and would not start iPXE" in told and "(excused)" in told
+    assert "has Secure Boot on, and `bootMethod: pxe` leads to iPXE" in told and "(excused)" in told
     consoles = [path.read_text() for path in (rack.layout.state / "machines").glob("*/console.log")]
     assert consoles and all(_DENIED in console and "Linux version" not in console for console in consoles)
     rack.rack("power", server="all", to="off")  # no operating system hears that it is to shut down

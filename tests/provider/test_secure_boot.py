@@ -22,7 +22,7 @@ from tests.provider.test_redfish_machine import CLAIM, CLIENT, HOST, LOAN, harne
 
 PATH = f"/redfish/v1/Systems/{UUID}/SecureBoot"
 ON = {"SecureBootEnable": True, "SecureBootCurrentBoot": "Enabled", "SecureBootMode": "DeployedMode"}
-TOLD = "has Secure Boot on, and would not start iPXE, which `bootMethod: pxe` leads to"
+TOLD = "has Secure Boot on, and `bootMethod: pxe` leads to iPXE"
 LIVE_ISO = {"bootMethod": "live-iso", "liveIso": {"url": "https://x.test/live.iso", "sha256": "0" * 64}}
 
 

@@ -1,5 +1,9 @@
 """UEFI Secure Boot: whether a server's firmware starts only what is signed, and what it could not start then.
 
+iPXE as distributions build it is signed by nobody. Its own releases since 2.0 come with a shim that Microsoft signed
+(ipxe.org; rhboot/shim-review issue 319), which knows iPXE's key, and not that of CoreOS's kernel: for that, iPXE would
+have to be told the distribution's shim (its command `shim`), and CoreOS publishes none for network boot.
+
 Schema: SecureBoot (DMTF), below the System. Servers without UEFI have none. Differences between BMCs:
 
 - Supermicro's GB300 tells the state of the current boot and leaves SecureBootEnable out (libredfish PR 111).
@@ -48,7 +52,7 @@ def refusal(where: str, enforced: bool | None, settings: BmcSettings) -> tuple[s
     if not enforced or settings.boot_method == LIVE_ISO:
         return None
     what = (
-        f"{where} has Secure Boot on, and would not start iPXE, which `bootMethod: {settings.boot_method}` leads to: "
-        "it is not signed by anybody whom firmware knows"
+        f"{where} has Secure Boot on, and `bootMethod: {settings.boot_method}` leads to iPXE: firmware does not start "
+        "it unless it is signed, and a signed one does not start CoreOS's kernel"
     )
     return what, _REMEDY
