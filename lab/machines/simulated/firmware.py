@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -114,7 +115,7 @@ class Firmware:
         self._line("Welcome to GRUB!")
         if self._spec.secure_boot:
             self._line("EFI stub: UEFI Secure Boot is enabled.")
-        return Kernel(arguments=found.arguments, initrds=found.initrds)
+        return Kernel(arguments=found.arguments, initrds=tuple(map(_plain, found.initrds)))
 
     def _disk(self) -> Kernel:
         """The first disk with a boot sector, whatever that leads to."""
@@ -123,6 +124,16 @@ class Firmware:
             raise _NothingHere("Boot failed: not a bootable disk")
         self._line(f"Booting from Hard Disk ({disk.serial})...")
         return grub(disk)
+
+
+def _plain(image: bytes) -> bytes:
+    """An initramfs as the kernel decompresses it: xz, or as it is."""
+    if not image.startswith(b"\xfd7zXZ"):
+        return image
+    try:
+        return lzma.LZMADecompressor().decompress(image)
+    except lzma.LZMAError as error:
+        raise BootError(f"Initramfs unpacking failed: XZ-compressed data is corrupt ({error})") from error
 
 
 def _signed(image: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import lzma
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from lab.machines.simulated.console import Console
 from lab.machines.simulated.disk import Disks
 from lab.machines.simulated.fetch import Downloads
 from lab.machines.simulated.firmware import Firmware
-from lab.machines.simulated.kernel import Kernel
+from lab.machines.simulated.kernel import BootError, Kernel
 from lab.machines.simulated.surroundings import Surroundings
 
 SPEC = base.MachineSpec(
@@ -87,6 +88,18 @@ def test_secure_boot_refuses_ipxe_before_it_asks_for_anything(tmp_path: Path) ->
     assert "Access Denied" in console and "iPXE" not in console
     _, console = _boot(SPEC, ("network",), tmp_path)
     assert "iPXE initialising devices" in console
+
+
+def test_what_a_server_is_told_is_in_an_initramfs_of_its_own(tmp_path: Path) -> None:
+    path = Path(_disc(tmp_path / "live.iso"))
+    room, own = bytes(256 * 1024), b"070701 and so on"
+    packed = lzma.compress(own, check=lzma.CHECK_CRC32)
+    path.write_bytes(path.read_bytes().replace(room, packed.ljust(len(room), b"\0")))
+    kernel, _ = _boot(replace(SPEC, medium=str(path)), ("cd",), tmp_path)
+    assert kernel is not None and kernel.initrds == (b"early", own)
+    path.write_bytes(path.read_bytes().replace(packed, packed[:20] + bytes(len(packed) - 20)))
+    with pytest.raises(BootError, match="XZ-compressed data is corrupt"):
+        _boot(replace(SPEC, medium=str(path)), ("cd",), tmp_path)
 
 
 def test_a_disc_for_another_architecture_starts_nothing(tmp_path: Path) -> None:
