@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import lzma
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,8 @@ from lab.machines.simulated.fetch import Downloads
 from lab.machines.simulated.firmware import Firmware
 from lab.machines.simulated.kernel import BootError, Kernel
 from lab.machines.simulated.surroundings import Surroundings
+from provider.live_iso import embed, initrd
+from provider.live_iso.iso9660 import Disc
 
 SPEC = base.MachineSpec(
     id="6ac2a3d0-0000-4000-8000-000000000001",
@@ -91,15 +92,19 @@ def test_secure_boot_refuses_ipxe_before_it_asks_for_anything(tmp_path: Path) ->
 
 
 def test_what_a_server_is_told_is_in_an_initramfs_of_its_own(tmp_path: Path) -> None:
-    path = Path(_disc(tmp_path / "live.iso"))
-    room, own = bytes(256 * 1024), b"070701 and so on"
-    packed = lzma.compress(own, check=lzma.CHECK_CRC32)
-    path.write_bytes(path.read_bytes().replace(room, packed.ljust(len(room), b"\0")))
-    kernel, _ = _boot(replace(SPEC, medium=str(path)), ("cd",), tmp_path)
-    assert kernel is not None and kernel.initrds == (b"early", own)
-    path.write_bytes(path.read_bytes().replace(packed, packed[:20] + bytes(len(packed) - 20)))
+    medium = _disc(tmp_path / "live.iso")
+    with Path(medium).open("r+b") as file:
+        (*_, own) = embed.patches(Disc(file), (), {"config.ign": b"{}"})
+        file.seek(own.offset)
+        file.write(own.data)
+    kernel, _ = _boot(replace(SPEC, medium=medium), ("cd",), tmp_path)
+    assert kernel is not None and kernel.initrds[0] == b"early"
+    assert initrd.unpack(kernel.initrds[1]) == {"config.ign": b"{}"} and kernel.initrds[1].startswith(b"070701")
+    with Path(medium).open("r+b") as file:
+        file.seek(own.offset + 20)
+        file.write(bytes(100))
     with pytest.raises(BootError, match="XZ-compressed data is corrupt"):
-        _boot(replace(SPEC, medium=str(path)), ("cd",), tmp_path)
+        _boot(replace(SPEC, medium=medium), ("cd",), tmp_path)
 
 
 def test_a_disc_for_another_architecture_starts_nothing(tmp_path: Path) -> None:
