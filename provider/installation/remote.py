@@ -77,6 +77,11 @@ class _Redfish:
         return "live ISO" if self._bmc.boot_method == LIVE_ISO else "network boot"
 
     async def prepare(self) -> None:
+        # A disc is large, and nothing finds it by itself: it is made when the BMC is to attach it.
+        if self._bmc.boot_method != LIVE_ISO:
+            await self._publish()
+
+    async def _publish(self) -> None:
         job = self._job
         await published.publish(
             self._settings,
@@ -88,6 +93,8 @@ class _Redfish:
         )
 
     async def enter(self) -> None:
+        if self._bmc.boot_method == LIVE_ISO:
+            await self._publish()
         async with self._driver() as driver:
             await driver.boot_installer(self._job.machine_id, self._job.mac or "")
 
