@@ -77,6 +77,11 @@ def _add_rack(add: Callable[..., argparse.ArgumentParser]) -> None:
     power.add_argument("server", help="its name, or all")
     power.add_argument("to", choices=names.POWERS)
     power.add_argument("--seconds", type=float, help=f"how long a loss lasts (default: {names.LOSS_SECONDS:g})")
+    hardware = add("hardware", _hardware, "what a server's BMC tells of it, and whether Secure Boot is on")
+    hardware.add_argument("server", help="its name, or all")
+    hardware.add_argument("--memory", type=float, metavar="GIB", help="0: the BMC does not tell")
+    hardware.add_argument("--cpus", type=int)
+    hardware.add_argument("--secure-boot", choices=("on", "off"), help="from the next start on; on: in UEFI mode")
     fault = add("fault", _fault, "have a server's BMC misbehave (see lab/bmc/faults.py)")
     fault.add_argument("server", help="its name, or all")
     fault.add_argument("kind", choices=names.FAULTS)
@@ -102,6 +107,18 @@ def _rack(arguments: argparse.Namespace) -> int:
 
 def _power(arguments: argparse.Namespace) -> int:
     return _ask_rack(arguments, do="power", server=arguments.server, to=arguments.to, seconds=arguments.seconds)
+
+
+def _hardware(arguments: argparse.Namespace) -> int:
+    secure_boot = None if arguments.secure_boot is None else arguments.secure_boot == "on"
+    return _ask_rack(
+        arguments,
+        do="hardware",
+        server=arguments.server,
+        memory_gib=arguments.memory,
+        cpus=arguments.cpus,
+        secure_boot=secure_boot,
+    )
 
 
 def _fault(arguments: argparse.Namespace) -> int:

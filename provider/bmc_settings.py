@@ -7,12 +7,26 @@ from dataclasses import dataclass, field
 
 from provider.fields import PEM, Reader
 
-BOOT_METHODS = ("pxe", "uefi-http", "virtual-media")
+LIVE_ISO = "live-iso"
+BOOT_METHODS = ("pxe", "uefi-http", "virtual-media", LIVE_ISO)
 BOOT_MODES = ("bios", "uefi")
+_SECURE_BOOT = ("check", "ignore")
+_ADDRESS = r"https://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?/?"
+_ACCOUNT = r"[^\x00-\x1f\x7f:]+"
+_SYSTEM = r"(/redfish/v1/Systems/)?[A-Za-z0-9_][A-Za-z0-9_.:~-]*/?"
+_SHA256 = r"[0-9a-f]{64}"
 _URL = r"https?://[^\s/@]+(/\S*)?"
 _URL_WORDS = "a URL without user name and password: who fetches it would show them"
 _KEYS = ("address", "username", "password", "ca", "fingerprint", "systemId", "bootMethod", "bootMode", "bootImage",
-         "bootUrl")  # fmt: skip
+         "bootUrl", "liveIso", "secureBoot")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveIso:
+    """CoreOS's live ISO, as the stream has it."""
+
+    url: str
+    sha256: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +51,10 @@ class BmcSettings:
     """URL of an iPXE image, for virtual media."""
     boot_url: str | None = None
     """What UEFI fetches over HTTP; not given: what DHCP says."""
+    live_iso: LiveIso | None = None
+    """What the image of `live-iso` is made of."""
+    ignores_secure_boot: bool = False
+    """Whether the owner knows that the server boots what it is to boot, although Secure Boot is on."""
 
 
 def read(reader: Reader) -> Mapping[str, BmcSettings]:
@@ -53,26 +71,40 @@ def _server(reader: Reader) -> BmcSettings:
     mode = reader.optional_text("bootMode", pattern="|".join(BOOT_MODES), what=_one_of(BOOT_MODES))
     if method == "virtual-media" and reader.values.get("bootImage") is None:
         reader.fail("bootImage", "is required for virtual-media: the URL of an iPXE image")
+    if method == LIVE_ISO and reader.values.get("liveIso") is None:
+        reader.fail("liveIso", "is required for live-iso: URL and SHA-256 of CoreOS's live ISO")
     if method == "uefi-http" and mode == "bios":
         reader.fail("bootMode", "must be uefi for uefi-http")
+    words = _one_of(_SECURE_BOOT)
+    secure_boot = reader.text("secureBoot", default=_SECURE_BOOT[0], pattern="|".join(_SECURE_BOOT), what=words)
     fingerprint = reader.optional_text(
         "fingerprint",
         pattern=r"sha256:[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31}",
         what="`sha256:` and the 64 hex digits of the certificate's digest",
     )
     return BmcSettings(
-        address=reader.text(
-            "address", pattern=r"https://[^\s/@]+/?", what="https:// and a host, without user name and path"
-        ).rstrip("/"),
-        username=reader.text("username"),
+        address=reader.text("address", pattern=_ADDRESS, what="https:// and a host, without user name and path").rstrip(
+            "/"
+        ),
+        username=reader.text("username", pattern=_ACCOUNT, what="the name of an account, without a colon"),
         password=reader.text("password"),
         ca=reader.optional_text("ca", pattern=PEM, what="a certificate in PEM"),
         fingerprint=None if fingerprint is None else fingerprint.removeprefix("sha256:").replace(":", "").lower(),
-        system_id=reader.optional_text("systemId"),
+        system_id=reader.optional_text("systemId", pattern=_SYSTEM, what="the id of a System, or its path"),
         boot_method=method,
         boot_mode=mode,
         boot_image=reader.optional_text("bootImage", pattern=_URL, what=_URL_WORDS),
         boot_url=reader.optional_text("bootUrl", pattern=_URL, what=_URL_WORDS),
+        live_iso=None if reader.values.get("liveIso") is None else _live_iso(reader.section("liveIso")),
+        ignores_secure_boot=secure_boot == "ignore",
+    )
+
+
+def _live_iso(reader: Reader) -> LiveIso:
+    reader.only("url", "sha256")
+    return LiveIso(
+        url=reader.text("url", pattern=_URL, what=_URL_WORDS),
+        sha256=reader.text("sha256", pattern=_SHA256, what="a SHA-256 in hexadecimal digits"),
     )
 
 

@@ -1,8 +1,9 @@
 """RedfishMachine: a server with a BMC, claimed for the cluster.
 
 Life cycle: create looks at the server and claims it: the BMC is whom it should be and takes the credentials, the server
-has the interface and the memory, and nothing runs on it. It boots nothing: that comes after the claim, also where the
-server is lent first. So whatever a server runs that is claimed anew is not ours, though a boot script of ours was left.
+has the interface and the memory, its firmware takes what it is to boot, and nothing runs on it. It boots nothing: that
+comes after the claim, also where the server is lent first. So whatever a server runs that is claimed anew is not ours,
+though a boot script of ours was left.
 update looks again. read tells what the server is now; a BMC that does not answer is an error, never a server that is
 gone. delete switches the server off. Another server behind the same address is refused by all of them.
 Killed while claiming: nothing was changed, the next create claims. Killed while deleting: the next delete goes on.
@@ -15,7 +16,7 @@ from typing import Any
 from provider import boot_tree
 from provider.errors import InvalidInputs
 from provider.fields import IPV4, SHORT_NAME, Problem, Reader
-from provider.platforms.redfish import Inventory, Redfish
+from provider.platforms.redfish import Inventory, Redfish, secure_boot
 from provider.platforms.redfish.ids import MachineId
 from provider.platforms.redfish.lending import read_accept
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
@@ -66,6 +67,7 @@ class RedfishMachine(ResourceType):
             found = await driver.inventory(inputs["server"])
         await self._check(context, found, inputs)
         found.check_free(accept=str(inputs.get("accept") or "empty"))
+        secure_boot.refuse(found.where, found.secure_boot, context.settings.need_bmc(str(inputs["server"])))
         machine_id = str(MachineId(server=str(inputs["server"]), identity=found.identity))
         return Made(id=machine_id, outputs=_outputs(machine_id, found, inputs))
 

@@ -15,8 +15,10 @@ from typing import Any, ClassVar, Protocol
 
 import pulumi
 
+from provider import live_iso as _live_iso
 from provider import mirror_files as _mirror_files
 from provider import orders as _orders
+from provider import sizes as _sizes
 from provider.preflight import plan as _plan
 
 _PACKAGE = "metal-ipi"
@@ -52,8 +54,9 @@ class ProviderArgs:
     bmcs: pulumi.Input[Mapping[str, Any]] | None = None
     """Server name to {"address" (https), "username", "password", "ca" (PEM) or "fingerprint" (`sha256:<hex>` of the
     certificate) unless the system trusts it, "systemId"? (where there are several), "bootMethod"? (`pxe`, `uefi-http`
-    or `virtual-media`), "bootMode"? (`bios` or `uefi`), "bootImage"? (URL of an iPXE image, for virtual-media),
-    "bootUrl"? (for uefi-http; else what DHCP says)}."""
+    `virtual-media` or `live-iso`), "bootMode"? (`bios` or `uefi`), "bootImage"? (URL of an iPXE image, for
+    virtual-media), "bootUrl"? (for uefi-http; else what DHCP says), "liveIso"? ({"url", "sha256"} of CoreOS's live ISO,
+    for live-iso), "secureBoot"? (`check`, or `ignore`: what boots is signed for its firmware)}."""
     libvirt: pulumi.Input[Mapping[str, Any]] | None = None
     """{"uri"?}: the libvirt that runs virtual machines, `qemu:///system` unless it says otherwise."""
     dns: pulumi.Input[Mapping[str, Any]] | None = None
@@ -549,6 +552,9 @@ Orders = _orders.Orders
 BootFile = _plan.BootFile
 MirroredFile = _mirror_files.MirroredFile
 Plan = _plan.Plan
+Server = _plan.Server
+LOCAL_VM_MIB = _sizes.LOCAL_VM_MIB
+LIVE_ISO_ARGUMENT = _live_iso.PLAIN_ARGUMENT
 
 
 class Preflight(_Resource):

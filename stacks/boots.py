@@ -89,7 +89,9 @@ class Boots:
         source = pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(
             lambda found: ignition.Source(url=found[0][BOOTSTRAP_IGNITION], hash=found[1][BOOTSTRAP_IGNITION])
         )
-        user_data = self._user_data.of(self._bootstrap_name, source, serves=True, masked=bootstrap.MASKED)
+        user_data = self._user_data.of(
+            self._bootstrap_name, source, serves=True, bootstraps=True, masked=bootstrap.MASKED
+        )
         return Boot(ipxe_script_url=self._live[_LIVE], user_data=user_data, always_pxe=True)
 
     def pool(self, role: Role, name: str, hostnames: tuple[str, ...]) -> PoolBoots:
@@ -148,4 +150,4 @@ class Boots:
         if self._hands_over:
             return self._assets.bootstrap
         source = self._assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
-        return self._user_data.of(self._bootstrap_name, source, serves=True, masked=bootstrap.MASKED)
+        return self._user_data.of(self._bootstrap_name, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)

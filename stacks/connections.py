@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from components.boot.stream import Artifact
 from stacks.sections.artifacts import S3Artifacts
 from stacks.sections.base import REHEARSAL
 from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
@@ -39,12 +40,15 @@ def organization_id(settings: Settings, metal: EquinixMetal) -> str | None:
     return metal.organization_id
 
 
-def provider_sections(settings: Settings) -> dict[str, dict[str, Any]]:
-    """The configuration of our own provider: `metal` or `bmcs`, `libvirt`, `dns` and `artifacts`; secret as a whole."""
+def provider_sections(settings: Settings, iso: Artifact | None = None) -> dict[str, dict[str, Any]]:
+    """The configuration of our own provider: `metal` or `bmcs`, `libvirt`, `dns` and `artifacts`; secret as a whole.
+
+    `iso` is CoreOS's live ISO, where a server boots that.
+    """
     platform = settings.platform
     machines: dict[str, dict[str, Any]]
     if isinstance(platform, Redfish):
-        machines = {"bmcs": {server.name: _bmc(platform.bmc_of(server)) for server in platform.servers}}
+        machines = {"bmcs": {server.name: _bmc(settings, platform.bmc_of(server), iso) for server in platform.servers}}
         if isinstance(platform.bootstrap, LocalVm):
             machines["libvirt"] = {"uri": platform.bootstrap.uri}
     else:
@@ -53,7 +57,7 @@ def provider_sections(settings: Settings) -> dict[str, dict[str, Any]]:
     return {name: section for name, section in sections.items() if section is not None}
 
 
-def _bmc(bmc: ServerBmc) -> dict[str, Any]:
+def _bmc(settings: Settings, bmc: ServerBmc, iso: Artifact | None) -> dict[str, Any]:
     section = {
         "address": bmc.address,
         "username": bmc.username or REHEARSAL,
@@ -65,6 +69,8 @@ def _bmc(bmc: ServerBmc) -> dict[str, Any]:
         "bootMode": bmc.boot_mode,
         "bootImage": bmc.boot_image,
         "bootUrl": bmc.boot_url,
+        "liveIso": {"url": iso.url, "sha256": iso.sha256} if iso and bmc.boot_method == "live-iso" else None,
+        "secureBoot": "ignore" if "secure-boot" in settings.preflight.excused else None,
     }
     return {name: value for name, value in section.items() if value is not None}
 

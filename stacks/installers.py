@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pulumi
 
-from components.boot import ignition, initrd, installer, site
+from components.boot import ignition, initrd, installer, node_image, site
 from components.boot.host_keys import host_key
 from components.boot.ipxe import BootSpec, consoles, installer_arguments, installer_script
 from components.cluster.installation import (
@@ -296,7 +296,7 @@ def _in_place(bootstrap: ignition.Source, pointer: str) -> installer.InPlace:
     return installer.InPlace(
         bootstrap=bootstrap,
         pointer=pointer,
-        files=tuple(machine_config_access.files()),
+        files=(*machine_config_access.files(), *node_image.files()),
         units=(machine_config_access.unit(),),
         masked=MASKED,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from components.boot.stream import PxeArtifacts
 from components.install.install_config import CLUSTER_NETWORK, SERVICE_NETWORK
-from provider.types import BootFile, Plan
+from provider.types import BootFile, Plan, Server
 from stacks import connections, mirror
 from stacks.orders import orders
 from stacks.sections.api_address import KubeVip
 from stacks.sections.base import REHEARSAL
 from stacks.sections.equinix_metal import EquinixMetal
+from stacks.sections.redfish import Lend, LocalVm, NoBootstrap, Redfish
 from stacks.sections.service_addresses import MetalLbBgp, MetalLbL2
 from stacks.settings import Settings
 
@@ -31,6 +32,7 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
         organization_id=connections.organization_id(settings, metal) if metal else None,
         lifetime_hours=metal.lifetime_hours if metal else None,
         orders=orders(settings),
+        servers=_servers(settings),
         networks={
             "the pods' network": CLUSTER_NETWORK,
             "the services' network": SERVICE_NETWORK,
@@ -48,6 +50,24 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
     )
 
 
+def _servers(settings: Settings) -> tuple[Server, ...]:
+    """The machines that are there already, and the virtual one."""
+    platform = settings.platform
+    if not isinstance(platform, Redfish):
+        return ()
+    bootstrap = platform.bootstrap
+    lent = bootstrap.server if isinstance(bootstrap, Lend) else None
+    in_place = isinstance(bootstrap, NoBootstrap)
+    servers = tuple(
+        Server(name=each.name, role=each.role, live=in_place or each.name == lent, bmc=each.name)
+        for each in platform.servers
+    )
+    if not isinstance(bootstrap, LocalVm):
+        return servers
+    virtual = Server(name="bootstrap", role="bootstrap", live=True, memory_mib=bootstrap.memory, cpus=bootstrap.cpus)
+    return (*servers, virtual)
+
+
 def _pools(settings: Settings) -> dict[str, str]:
     """The networks that service addresses are of. Ranges from address to address are settings' own to compare."""
     section = settings.service_addresses
@@ -61,7 +81,11 @@ def _pools(settings: Settings) -> dict[str, str]:
 
 
 def _boot(settings: Settings, boot: PxeArtifacts) -> tuple[BootFile, ...]:
-    return tuple(
+    files = [
         BootFile(name=name, url=file.url, sha256=file.sha256, mirrored=mirror.place(settings, file))
         for name, file in mirror.files(settings, boot).items()
-    )
+    ]
+    platform = settings.platform
+    if isinstance(platform, Redfish) and platform.by_live_iso and boot.iso is not None:
+        files.append(BootFile(name="live ISO", url=boot.iso.url, sha256=boot.iso.sha256))
+    return tuple(files)

@@ -88,7 +88,9 @@ class Cluster:
         self.boot = replace(boot, artifacts=mirror.served(settings, boot.artifacts))
         protected = [protection(frozenset(self.names.control_plane))] if settings.protect else None
         child = pulumi.ResourceOptions(parent=parent, transformations=protected)
-        provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings)), child)
+        provider = Provider(
+            "metal-ipi", ProviderArgs(**connections.provider_sections(settings, boot.artifacts.iso)), child
+        )
         # Components hand the provider on to their children; other resources take it from `self.ours`.
         self.ours = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(provider=provider))
         self.components = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(providers=[provider]))

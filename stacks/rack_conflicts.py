@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import TYPE_CHECKING
 
+from provider.types import LIVE_ISO_ARGUMENT
 from stacks.problems import Found
 from stacks.sections import kernel_arguments
 from stacks.sections.api_address import KubeVip
@@ -27,6 +29,7 @@ def of_rack(settings: Settings) -> Found:
         yield from _network(settings, platform)
         yield from _network_arguments(settings, platform)
         yield from _boot_methods(platform)
+        yield from _live_iso(settings, platform)
         yield from _bootstrap(settings, platform)
         yield from _in_place(settings, platform)
         yield from _without_bgp(settings, platform)
@@ -162,6 +165,18 @@ def _boot_methods(platform: Redfish) -> Found:
                 bmc.boot_method,
                 "only UEFI firmware boots over HTTP, and bootMode is bios",
                 "set bootMode to uefi, or bootMethod to pxe or virtual-media",
+            )
+
+
+def _live_iso(settings: Settings, platform: Redfish) -> Found:
+    """What stands in the configuration of a boot loader is read by it."""
+    for argument in settings.boot.kernel_arguments if platform.by_live_iso else ():
+        if not re.fullmatch(LIVE_ISO_ARGUMENT, argument):
+            yield (
+                "boot.kernelArguments",
+                argument,
+                "the boot loaders of CoreOS's live ISO (bootMethod live-iso) would not hand it on as it stands",
+                "use letters, digits and _ . / : = , + @ % ~ - only, or another bootMethod",
             )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from components.boot.stream import Artifact, PxeArtifacts, StreamError, pxe_artifacts
 from stacks.sections.base import REHEARSAL
+from stacks.sections.redfish import Redfish
 from stacks.settings import Settings
 
 _PROJECT = Path(__file__).resolve().parents[1]
@@ -29,7 +30,7 @@ def boot_artifacts(settings: Settings) -> PxeArtifacts:
             _fetch(boot.stream_url, settings.artifacts.authorities), f"boot.streamUrl {boot.stream_url}", settings
         )
     unknown = Artifact(url=_REHEARSAL_URL, sha256="0" * 64)
-    return PxeArtifacts(release=REHEARSAL, kernel=unknown, initramfs=unknown, rootfs=unknown, disk=unknown)
+    return PxeArtifacts(release=REHEARSAL, kernel=unknown, initramfs=unknown, rootfs=unknown, disk=unknown, iso=unknown)
 
 
 def _fetch(url: str, authorities: Sequence[str]) -> str:
@@ -57,5 +58,11 @@ def _parse(text: str, where: str, settings: Settings) -> PxeArtifacts:
         raise StreamError(
             f"{where} names no disk image (artifacts.metal.formats.raw.*), which boot.install.image 'stream' asks for;"
             " set that to 'live' to install the image that the live system carries"
+        )
+    platform = settings.platform
+    if isinstance(platform, Redfish) and platform.by_live_iso and artifacts.iso is None:
+        raise StreamError(
+            f"{where} names no live ISO (artifacts.metal.formats.iso.disk), which bootMethod 'live-iso' of"
+            f" {', '.join(server.name for server in platform.by_live_iso)} is made of; take another bootMethod"
         )
     return artifacts

@@ -7,7 +7,7 @@ from typing import cast
 
 import pulumi
 
-from components.boot import ignition
+from components.boot import ignition, node_image
 from components.boot.host_keys import host_key, unguessable
 from components.endpoints import bgp_routes, kube_vip, machine_config_access
 from components.install.assets import InstallAssets
@@ -42,6 +42,7 @@ class UserData:
         source: pulumi.Input[ignition.Source] | None,
         *,
         serves: bool = False,
+        bootstraps: bool = False,
         routes: bool = False,
         network: pulumi.Output[list[ignition.NodeFile]] | None = None,
         masked: Sequence[str] = (),
@@ -51,6 +52,7 @@ class UserData:
         Args:
             source: where the rest of its configuration is; None where that is on the machine already.
             serves: it has an API server and a machine config server.
+            bootstraps: it forms the cluster, in its live system.
             routes: it announces service addresses over BGP.
             network: what its system is told of the platform's networks.
             masked: units of `source` that must never start.
@@ -71,6 +73,7 @@ class UserData:
                 assert isinstance(identity, ignition.Source)
                 merge.append(identity)
             files += machine_config_access.files() if serves else []
+            files += node_image.files() if bootstraps else []
             files += cast("list[ignition.NodeFile]", of_network or [])
             units = [machine_config_access.unit()] if serves else []
             if announces:

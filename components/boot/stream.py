@@ -42,6 +42,8 @@ class PxeArtifacts:
     """The root file system, fetched by the initramfs."""
     disk: Artifact | None = None
     """The disk image for sectors of 512 bytes, which RHCOS's live system carries as well; None: none is named."""
+    iso: Artifact | None = None
+    """The live ISO: a disc with signed boot loaders that boots the same live system; None: none is named."""
 
 
 def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
@@ -60,6 +62,7 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
         initramfs=_artifact(tree, (*base, "formats", "pxe", "initramfs")),
         rootfs=_artifact(tree, (*base, "formats", "pxe", "rootfs")),
         disk=_disk(tree, (*base, "formats")),
+        iso=_iso(tree, (*base, "formats")),
     )
 
 
@@ -74,6 +77,13 @@ def _disk(tree: Any, base: _Path) -> Artifact | None:
         formats = formats[part]
     found = sorted(name for name in formats if name.startswith("raw."))
     return _artifact(tree, (*base, found[-1], "disk")) if found else None
+
+
+def _iso(tree: Any, base: _Path) -> Artifact | None:
+    formats = tree
+    for part in base:
+        formats = formats[part]
+    return _artifact(tree, (*base, "iso", "disk")) if "iso" in formats else None
 
 
 def _artifact(tree: Any, path: _Path) -> Artifact:

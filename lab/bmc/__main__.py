@@ -8,6 +8,7 @@ import logging
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from lab.bmc.control import Control
@@ -53,6 +54,8 @@ async def _serve(layout: Layout, machines: str) -> None:
     if facts.rack is None:
         raise BackendError(f"the lab in {layout.state} has no rack: take it down, and start one with --rack")
     layout.rack.mkdir(exist_ok=True, mode=0o700)
+    # sushy-tools keeps there what was put into virtual drives: it goes with the lab.
+    tempfile.tempdir = str(layout.rack)
     rack = Rack(facts.rack.servers, _backend(machines, layout, facts), layout.rack, layout.tls)
     control = Control(rack, layout.rack)
     ipmi: asyncio.subprocess.Process | None = None

@@ -3,6 +3,9 @@
     {"do": "servers"}                                          power, boots and faults of every server
     {"do": "power", "server": NAME, "to": TO, "seconds": N}    off, on, cycle, shutdown, loss (N seconds), bmc-reboot
     {"do": "boot", "server": NAME, "target": T, "enabled": E}  the boot source override, in Redfish's words
+    {"do": "hardware", "server": NAME, "memory_gib": N, "cpus": N, "secure_boot": B}
+        what its BMC tells, and whether Secure Boot is on (in UEFI mode then); what is not given stays; 0 GiB: it does
+        not tell
     {"do": "fault", "server": NAME, "fault": {"kind": ...}}    see lab.bmc.faults
     {"do": "clear", "server": NAME}                            no faults any more
 `server` may be `all`.
@@ -109,11 +112,14 @@ class Control:
             wanted = Override(enabled=str(request.get("enabled")), target=str(request.get("target")))
             for bmc in chosen:
                 bmc.server.set_override(wanted)
+        elif kind == "hardware":
+            for bmc in chosen:
+                _set_hardware(bmc, request)
         elif kind == "power":
             seconds = float(request.get("seconds") or LOSS_SECONDS)
             await asyncio.gather(*(_power(bmc, str(request.get("to")), seconds) for bmc in chosen))
         else:
-            raise faults.Refused(f"do: {kind!r} is not one of servers, power, boot, fault, clear")
+            raise faults.Refused(f"do: {kind!r} is not one of servers, power, boot, hardware, fault, clear")
         return {bmc.identity.name: await _shown(bmc) for bmc in chosen}
 
     def _chosen(self, name: str) -> list[Bmc]:
@@ -123,6 +129,19 @@ class Control:
         if name != "all" and name not in bmcs:
             raise Refused(f"there is no {name}; there are {', '.join(bmcs)}, or all")
         return list(bmcs.values()) if name == "all" else [bmcs[name]]
+
+
+def _set_hardware(bmc: Bmc, request: dict[str, Any]) -> None:
+    settings = bmc.server.settings
+    memory, cpus, secure_boot = (request.get(key) for key in ("memory_gib", "cpus", "secure_boot"))
+    bmc.server.set_hardware(
+        memory_gib=settings.memory_gib if memory is None else float(memory) or None,
+        cpus=settings.cpus if cpus is None else int(cpus),
+    )
+    if secure_boot is not None:
+        if secure_boot:
+            bmc.server.set_mode("UEFI")
+        bmc.server.set_secure_boot(bool(secure_boot))
 
 
 async def _power(bmc: Bmc, to: str, seconds: float) -> None:
@@ -150,6 +169,9 @@ async def _shown(bmc: Bmc) -> dict[str, Any]:
         "override": settings.override.target if settings.override.enabled != "Disabled" else "",
         "mode": settings.mode,
         "medium": settings.medium,
+        "memory_gib": settings.memory_gib,
+        "cpus": settings.cpus,
+        "secure_boot": settings.secure_boot,
         "boots": settings.boots,
         "faults": [show(fault) for fault in bmc.server.faults.active],
     }

@@ -89,18 +89,22 @@ class SystemsDriver(AbstractSystemsDriver):
         self._done(self._changing(lambda: self._server.set_mode(boot_mode)))
 
     def get_secure_boot(self, identity: str) -> bool:
-        """There is none."""
+        """Whether it is on at the next start."""
         if self._server.settings.mode != "UEFI":
             raise error.NotSupportedError("Legacy boot mode does not support secure boot")
-        return False
+        return self._server.settings.secure_boot
+
+    def set_secure_boot(self, identity: str, secure: bool) -> None:
+        """On or off from the next start on."""
+        self._done(self._changing(lambda: self._server.set_secure_boot(secure)))
 
     def get_total_memory(self, identity: str) -> float:
-        """GiB."""
-        return self._spec.memory_mib / 1024
+        """What the BMC tells, in GiB."""
+        return self._server.settings.memory_gib or 0
 
     def get_total_cpus(self, identity: str) -> int:
-        """Of them."""
-        return self._spec.cpus
+        """Sockets."""
+        return 1
 
     def get_processors(self, identity: str) -> list[dict[str, Any]]:
         """One entry per CPU."""

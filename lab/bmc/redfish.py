@@ -59,6 +59,7 @@ class Redfish:
             (re.escape(system), self._amend_system),
             (re.escape(manager), self._amend_manager),
             (rf"/redfish/v1/Chassis/{spec.id}", self._amend_chassis),
+            (rf"{re.escape(system)}/SecureBoot", self._amend_secure_boot),
             (rf"{re.escape(system)}/Storage/{STORAGE}/Drives/[^/]+", self._amend_drive),
         ]
 
@@ -133,6 +134,8 @@ class Redfish:
         document["SerialNumber"], document["Manufacturer"], document["Model"] = server.identity.serial, "Lab", "rack1"
         document["SystemType"] = "Physical"
         document["PowerRestorePolicy"] = "LastState"
+        document["ProcessorSummary"] = {"Count": 1, "CoreCount": server.settings.cpus // 2 or 1}
+        document["ProcessorSummary"]["LogicalProcessorCount"] = server.settings.cpus
         document["Boot"] = self._boot()
         document["BootProgress"] = {"LastState": server.progress(power)}
         if server.settings.reset_at:
@@ -167,6 +170,9 @@ class Redfish:
     def _amend_chassis(self, document: Json) -> None:
         document["SerialNumber"], document["Manufacturer"] = self._server.identity.serial, "Lab"
         document["Model"], document["ChassisType"] = "rack1", "RackMount"
+
+    def _amend_secure_boot(self, document: Json) -> None:
+        document["SecureBootCurrentBoot"] = "Enabled" if self._server.settings.secure_boot_now else "Disabled"
 
     def _amend_drive(self, document: Json) -> None:
         (disk,) = (disk for disk in self._spec.disks if disk.serial == document["Id"])
@@ -252,7 +258,9 @@ class Redfish:
 
     def _memory(self, request: Request) -> Response:
         about = {"@odata.type": "#Memory.v1_0_0.Memory", "@odata.id": request.path, "Id": "DIMM0", "Name": "DIMM 0"}
-        return _json({**about, "CapacityMiB": self._spec.memory_mib, "MemoryType": "DRAM"})
+        told = self._server.settings.memory_gib
+        capacity = {} if told is None else {"CapacityMiB": int(told * 1024)}
+        return _json({**about, **capacity, "MemoryType": "DRAM"})
 
 
 def _collection(kind: str, path: str, names: list[str]) -> Response:

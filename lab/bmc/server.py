@@ -17,6 +17,8 @@ from typing import Any
 from lab.bmc.faults import Faults, Refused
 from lab.bmc.identity import Server as Identity
 from lab.layout import write_private
+from lab.live_iso.reader import Reader
+from lab.live_iso.writer import DiscError
 from lab.machines.base import BackendError, BootDevice, BootOrder, MachineSpec, Power, RackBackend, SurvivesRestart
 
 TARGETS = ("None", "Pxe", "Cd", "Hdd", "UefiHttp")
@@ -28,6 +30,8 @@ _BOOT_ORDERS: dict[str, tuple[BootDevice, ...]] = {
     "HardDisk,Network": ("disk", "network"),
     "Network,HardDisk": ("network", "disk"),
 }
+MEMORY_GIB, CPUS = 64, 16
+"""What BMCs tell of their servers, as the Metal API's plans tell 64GB: the lab's are far smaller, so that many fit."""
 _OFF_SECONDS = 120.0
 """How long GracefulRestart waits for an operating system to power off."""
 _SELF_TEST_SECONDS = 2.0
@@ -57,7 +61,15 @@ class Settings:
     pending: dict[str, str] = field(default_factory=dict[str, str])
     """BIOS attributes that the next reset applies."""
     medium: str = ""
-    """The image in the virtual drive."""
+    """The file of the image in the virtual drive."""
+    secure_boot: bool = False
+    """Whether it holds from the next start on."""
+    secure_boot_now: bool = False
+    """Whether it holds since the last start."""
+    memory_gib: float | None = MEMORY_GIB
+    """What the BMC tells, whatever the emulated server has; None: it does not tell."""
+    cpus: int = CPUS
+    """The threads that it tells."""
     reset_at: float = 0.0
     boots: list[str] = field(default_factory=list[str])
     """What was to be booted at each reset, first device first; the last few."""
@@ -155,7 +167,21 @@ class Server:
         """Legacy or UEFI, from the next time that the BMC starts the server; raises Refused."""
         if mode not in MODES:
             raise Refused(f"BootSourceOverrideMode {mode!r} is not one of {', '.join(MODES)}")
+        if mode != "UEFI" and self.settings.secure_boot:
+            raise Refused("BootSourceOverrideMode Legacy: Secure Boot is on, and needs UEFI")
         self.settings.mode = mode
+        self._save()
+
+    def set_secure_boot(self, enabled: bool) -> None:
+        """On or off, from the next time that the BMC starts the server; raises Refused."""
+        if enabled and self.settings.mode != "UEFI":
+            raise Refused("SecureBootEnable needs BootSourceOverrideMode UEFI")
+        self.settings.secure_boot = enabled
+        self._save()
+
+    def set_hardware(self, *, memory_gib: float | None, cpus: int) -> None:
+        """What the BMC tells of the server; no memory: that it does not tell."""
+        self.settings.memory_gib, self.settings.cpus = memory_gib, cpus
         self._save()
 
     def set_bios(self, attributes: dict[str, str]) -> None:
@@ -176,7 +202,7 @@ class Server:
     def order(self, _machine_id: str) -> tuple[BootDevice, ...]:
         """What to boot at the reset that happens now. A one-time override is used up by it.
 
-        A virtual drive with a medium boots the network: the images that servers are given this way are iPXE's.
+        A virtual drive with CoreOS's live ISO boots that. Any other medium boots the network: iPXE is on it.
         """
         settings = self.settings
         settings.bios.update(settings.pending)
@@ -184,7 +210,9 @@ class Server:
         usual = _BOOT_ORDERS[settings.bios["BootOrder"]]
         override = settings.override
         order = usual
-        if override.enabled != "Disabled" and (override.target != "Cd" or settings.medium):
+        if override.enabled != "Disabled" and override.target == "Cd" and _is_live_iso(settings.medium):
+            order = ("cd", "disk")
+        elif override.enabled != "Disabled" and (override.target != "Cd" or settings.medium):
             order = _BOOT_ORDERS["HardDisk,Network" if override.target == "Hdd" else "Network,HardDisk"]
         if override.enabled == "Once":
             if self.faults.strike("boot_not_honoured"):
@@ -210,10 +238,16 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _boot(self) -> None:
-        self.settings.powered = True
+        settings = self.settings
+        settings.powered, settings.secure_boot_now = True, settings.secure_boot
         self._save()
-        override = self.settings.override
-        spec = replace(self._spec, firmware="uefi" if self.settings.mode == "UEFI" else "bios")
+        override = settings.override
+        spec = replace(
+            self._spec,
+            firmware="uefi" if settings.mode == "UEFI" else "bios",
+            secure_boot=settings.secure_boot,
+            medium=settings.medium,
+        )
         if override.target == "UefiHttp" and override.uri:
             spec = replace(spec, boot_url=override.uri)
         order: BootOrder = self.order
@@ -253,6 +287,14 @@ class Server:
 
     def _save(self) -> None:
         write_private(self._path, json.dumps(asdict(self.settings)))
+
+
+def _is_live_iso(medium: str) -> bool:
+    """Whether it is a disc like CoreOS's."""
+    try:
+        return bool(medium) and bool(Reader(Path(medium)).efi_boot())
+    except (DiscError, OSError):
+        return False
 
 
 def _load(path: Path) -> Settings:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-BootDevice = Literal["network", "disk"]
+BootDevice = Literal["network", "disk", "cd"]
 Power = Literal["on", "off"]
 BootOrder = Callable[[str], tuple[BootDevice, ...]]
 """What a machine's firmware tries, in order, at the boot that begins now. Asked at every reset, by the machine's id."""
@@ -57,6 +57,10 @@ class MachineSpec:
     firmware: Literal["bios", "uefi"] = "bios"
     architecture: str = "x86_64"
     """Or `aarch64`, which only simulated machines can be."""
+    secure_boot: bool = False
+    """Whether its firmware, UEFI then, starts nothing that is not signed."""
+    medium: str = ""
+    """The file of the disc in its drive; it is there while `cd` is among what is booted."""
     boot_url: str = ""
     """What DHCP tells it to boot; empty: the metadata service's script for this machine, as on Metal."""
 

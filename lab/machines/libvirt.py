@@ -18,7 +18,15 @@ from pathlib import Path
 from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
 from lab.machines.libvirt_daemon import MACHINES, LibvirtDaemon
 from lab.machines.libvirt_dhcp import IPV6_ROUTER, Dhcp
-from lab.machines.libvirt_domain import ARCHITECTURE, OVMF, disk_file, domain_xml, has_uefi
+from lab.machines.libvirt_domain import (
+    ARCHITECTURE,
+    MEDIUM,
+    OVMF,
+    SECURE_OVMF,
+    disk_file,
+    domain_xml,
+    has_uefi,
+)
 from lab.network import plan
 
 PROGRAMS = ("dnsmasq", "ip", "libvirtd", "nsenter", "qemu-system-x86_64", "setpriv", "unshare", "virsh")
@@ -140,20 +148,23 @@ class LibvirtBackend:
     async def _start(self, spec: MachineSpec) -> None:
         directory = self.machines / spec.id
         directory.mkdir(exist_ok=True)
-        if spec.firmware == "uefi" and not has_uefi():
-            raise BackendError(f"UEFI firmware needs {' and '.join(OVMF)}: install the package ovmf")
+        if spec.firmware == "uefi" and not has_uefi(secure=spec.secure_boot):
+            needed = SECURE_OVMF if spec.secure_boot else OVMF
+            raise BackendError(f"UEFI firmware needs {' and '.join(needed)}: install the package ovmf")
         for disk in spec.disks:
             path = directory / disk_file(disk.serial)
             if not path.exists():
                 with path.open("xb") as file:
                     file.truncate(disk.size_mib << 20)
-        order = self._orders.get(spec.id)
+        asked = self._orders.get(spec.id)
+        order = (asked or network_only)(spec.id)
+        if "cd" in order:
+            try:
+                await asyncio.to_thread(shutil.copyfile, spec.medium, directory / MEDIUM)
+            except OSError as error:
+                raise BackendError(f"{spec.hostname}: the disc in its drive: {error}") from error
         xml = domain_xml(
-            spec,
-            bridge=self._bridge,
-            directory=f"{MACHINES}/{spec.id}",
-            order=(order or network_only)(spec.id),
-            resets=order is None,
+            spec, bridge=self._bridge, directory=f"{MACHINES}/{spec.id}", order=order, resets=asked is None
         )
         await self._daemon.virsh("create", "/proc/self/fd/0", stdin=xml)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab.layout import Layout, write_private
+from lab.live_iso.coreos import Parts, live_iso
 from lab.network import plan
 
 if TYPE_CHECKING:
@@ -55,6 +57,19 @@ def publish(layout: Layout, machines: str, release: Release | None = None) -> No
 
     Container images, too: those of a release, if there is one.
     """
+
+
+def _simulated_iso(contents: Mapping[str, tuple[str, bytes]]) -> bytes:
+    """CoreOS's disc of the same files. What a real one has from Microsoft, it says to have."""
+    kernel, initramfs, rootfs = (contents[name][1] for name in ("kernel", "initramfs", "rootfs"))
+    signed = json.dumps({"kind": "simulated-efi-boot", "signed": True}).encode()
+    return live_iso(
+        Parts(release=SIMULATED_RELEASE, kernel=kernel, initramfs=initramfs, rootfs=rootfs, efi_boot=signed)
+    )
+
+
+def publish(layout: Layout, machines: str) -> None:
+    """Put the images for this kind of machines and their stream document where the boot server finds them."""
     document = _publish_image(layout) if machines == "libvirt" else _publish_simulated(layout.boot)
     _publish_containers(layout.boot / CONTAINERS, release)
     write_private(layout.boot / "streams" / "lab.json", json.dumps(document, indent=2) + "\n")
@@ -99,9 +114,11 @@ def _publish_simulated(boot: Path) -> dict[str, object]:
     document: dict[str, Any] = {}
     for architecture in ARCHITECTURES:
         files: dict[str, Path] = {}
-        for name, (suffix, content) in _simulated_files(architecture).items():
+        contents = {name: (suffix, text.encode()) for name, (suffix, text) in _simulated_files(architecture).items()}
+        contents["iso"] = (f"live-iso.{architecture}.iso", _simulated_iso(contents))
+        for name, (suffix, content) in contents.items():
             files[name] = directory / f"lab-coreos-{SIMULATED_RELEASE}-{suffix}"
-            files[name].write_text(content)
+            files[name].write_bytes(content)
         sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
         one: dict[str, Any] = stream(SIMULATED_RELEASE, f"{BASE_URL}/images/{SIMULATED_RELEASE}", files, sums)
         (artifacts,) = one["architectures"].values()

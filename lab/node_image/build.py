@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.layout import cache_dir
-from lab.node_image import contents, crates, disk, initramfs, packages, rootfs
+from lab.node_image import contents, crates, disk, efi, initramfs, packages, rootfs
 from lab.node_image.image import NodeImage
 
 _SOURCES = Path(__file__).parent
@@ -57,7 +57,7 @@ def ensure(openshift: Path | None = None) -> NodeImage:
 def _build(work: Path, key: str, programs: Programs) -> Path:
     debian, result = work / "debian", work / "image"
     result.mkdir()
-    packages.unpack(packages.fetch((*contents.PACKAGES, *contents.TOOLS), work / "packages"), debian)
+    packages.unpack(packages.fetch((*contents.PACKAGES, *contents.TOOLS, *contents.SIGNED), work / "packages"), debian)
     release = _release(key)
     tree = rootfs.build(
         debian,
@@ -72,6 +72,7 @@ def _build(work: Path, key: str, programs: Programs) -> Path:
     early = initramfs.build(debian, release, hashlib.sha512(root).hexdigest()).cpio()
     contained = {"kernel": kernel, "initramfs": early, "rootfs": root}
     contained |= disk.build(packages.Tools(debian), work / "disk", release, kernel=kernel, initramfs=early, root=tree)
+    contained[efi.EFI_BOOT] = efi.disc_image(packages.Tools(debian), work)
     for name, data in contained.items():
         (result / name).write_bytes(data)
     NodeImage(

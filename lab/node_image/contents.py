@@ -33,8 +33,11 @@ PACKAGES = (
     "util-linux",
 )
 
-TOOLS = ("e2fsprogs", "grub-efi-amd64-bin", "grub-pc-bin", "mtools", "zstd")
+TOOLS = ("e2fsprogs", "grub-pc-bin", "mtools", "zstd")
 """Packages of what builds the disk image; nothing of them but GRUB is in it."""
+
+SIGNED = ("grub-efi-amd64-signed", "shim-signed")
+"""Boot loaders that UEFI firmware starts, also with Secure Boot: shim is signed by Microsoft, GRUB by Debian."""
 
 IGNITION = "usr/lib/dracut/modules.d/30ignition/ignition"
 

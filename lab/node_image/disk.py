@@ -14,7 +14,7 @@ import struct
 from pathlib import Path
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from lab.node_image import ext4, gpt, grub
+from lab.node_image import efi, ext4, gpt, grub
 from lab.node_image.errors import ImageError
 from lab.node_image.initramfs import authority
 from lab.node_image.packages import Tools
@@ -26,7 +26,6 @@ FORMAT = "raw.zst"
 _LEVEL = "-12"
 
 _AUTHORITY_BYTES = 16384
-_EFI_MIB = 4
 _BOOT_FREE_MIB, _ROOT_FREE_MIB = 24, 16
 
 
@@ -34,7 +33,7 @@ def build(tools: Tools, work: Path, release: str, *, kernel: bytes, initramfs: b
     """The image's two halves, by the names of their files; `work` is for files on the way."""
     work.mkdir()
     place = _placeholder(release)
-    core = grub.loader(tools, "i386-pc", work)
+    core = grub.loader(tools, work)
     boot = grub.boot_partition(
         tools.directory, release, {"vmlinuz": kernel, "initramfs.img": initramfs, "authority.img": place}
     )
@@ -43,7 +42,7 @@ def build(tools: Tools, work: Path, release: str, *, kernel: bytes, initramfs: b
         _id(release, "disk"),
         [
             _partition(release, "BIOS-BOOT", gpt.BIOS_BOOT, core),
-            _partition(release, "EFI-SYSTEM", gpt.EFI_SYSTEM, _efi_system(tools, work)),
+            _partition(release, "EFI-SYSTEM", gpt.EFI_SYSTEM, efi.system_partition(tools, work)),
             _partition(
                 release,
                 "boot",
@@ -93,17 +92,6 @@ def _placeholder(release: str) -> bytes:
     """As long as the archive may be, and unlike anything else on the disk."""
     digests = (hashlib.sha512(f"{release} {number}".encode()).digest() for number in range(_AUTHORITY_BYTES // 64))
     return b"".join(digests)
-
-
-def _efi_system(tools: Tools, work: Path) -> bytes:
-    image = work / "efi-system"
-    image.write_bytes(b"\0" * (_EFI_MIB << 20))
-    grub.loader(tools, "x86_64-efi", work)
-    clock = {"SOURCE_DATE_EPOCH": "315532800", "MTOOLS_SKIP_CHECK": "1"}  # FAT's first second
-    tools.run("usr/bin/mformat", "-i", image, "-N", "4c414221", "-v", "EFI-SYSTEM", "::", **clock)
-    tools.run("usr/bin/mmd", "-i", image, "::/EFI", "::/EFI/BOOT", **clock)
-    tools.run("usr/bin/mcopy", "-i", image, work / "x86_64-efi.img", "::/EFI/BOOT/BOOTX64.EFI", **clock)
-    return image.read_bytes()
 
 
 def _compress(tools: Tools, data: bytes | bytearray, work: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""GRUB for the disk image: the boot loaders of both firmwares, and their configuration with CoreOS's markers.
+"""GRUB for the disk image: the boot loader of BIOS firmware, and the configuration of both, with CoreOS's markers.
 
 What coreos-installer edits is where it expects it (its src/install.rs): `ignition.platform.id=metal` in the options of
 the entry in loader/entries, the console settings between markers in grub2/grub.cfg, defaults in coreos/platforms.json.
@@ -15,8 +15,9 @@ from lab.node_image.packages import Tools
 from lab.node_image.tree import Tree
 
 _COMMON = ("boot", "configfile", "echo", "ext2", "normal", "part_gpt", "reboot", "serial", "sleep", "terminal", "test")
-_PLATFORMS = {"i386-pc": ("biosdisk", *_COMMON), "x86_64-efi": _COMMON}
-"""Modules in the loader itself. `linux` must not be among them: see _CONFIGURATION."""
+_PLATFORM = "i386-pc"
+_MODULES = ("biosdisk", *_COMMON)
+"""In the loader itself. `linux` need not be among them."""
 _PREFIX = "(,gpt3)/grub2"
 """Where its files are: on the disk that it was loaded from, whatever other disks there are."""
 
@@ -43,17 +44,21 @@ if [ -f /ignition.firstboot ]; then
     set ignition_firstboot="ignition.firstboot $ignition_network_kcmdline"
 fi
 
-# Debian's GRUB has no blscfg. A boot loader entry happens to be a script: its keys are defined as functions here. That
-# works as long as the module with the commands `linux` and `initrd` is not loaded, for commands come before functions.
+# Debian's GRUB has no blscfg. A boot loader entry happens to be a script: its keys are defined as functions here.
+# Commands come before functions: the signed GRUB has `linux` and `initrd`, which find no file as long as there is no
+# root. (Loading them twice makes it crash.)
 function title {{ set entry_title="$*"; }}
 function version {{ set entry_version="$*"; }}
 function options {{ set entry_options="$*"; }}
 function linux {{ set entry_linux="$*"; }}
 function initrd {{ set entry_initrd="$*"; }}
-source /loader/entries/ostree-1-lab-coreos.conf
+set boot=$root
+set root=nowhere
+source ($boot)/loader/entries/ostree-1-lab-coreos.conf
+set root=$boot
 insmod linux
-linux $entry_linux $entry_options
-initrd $entry_initrd
+linux KERNEL $entry_options
+initrd ARCHIVES
 boot
 """
 
@@ -76,20 +81,20 @@ def boot_partition(debian: Path, release: str, files: dict[str, bytes]) -> Tree:
     )
     tree.file("ignition.firstboot", b"")
     tree.file("coreos/platforms.json", json.dumps(_PLATFORM_DEFAULTS, indent=2).encode() + b"\n")
-    tree.file("grub2/grub.cfg", _CONFIGURATION.encode())
-    for platform in _PLATFORMS:
-        source = debian / "usr/lib/grub" / platform
-        for module in _closure(source, "linux"):
-            tree.file(f"grub2/{platform}/{module}.mod", (source / f"{module}.mod").read_bytes())
+    configuration = _CONFIGURATION.replace("KERNEL", kernel).replace("ARCHIVES", " ".join(archives))
+    tree.file("grub2/grub.cfg", configuration.encode())
+    source = debian / "usr/lib/grub" / _PLATFORM
+    for module in _closure(source, "linux"):
+        tree.file(f"grub2/{_PLATFORM}/{module}.mod", (source / f"{module}.mod").read_bytes())
     return tree
 
 
-def loader(tools: Tools, platform: str, work: Path) -> bytes:
-    """GRUB's core image for a platform: i386-pc or x86_64-efi."""
-    image = work / f"{platform}.img"
+def loader(tools: Tools, work: Path) -> bytes:
+    """GRUB's core image for BIOS firmware."""
+    image = work / f"{_PLATFORM}.img"
     tools.run(
-        *("usr/bin/grub-mkimage", "-O", platform, "-d", tools.directory / "usr/lib/grub" / platform, "-p", _PREFIX),
-        *("-o", image, *_PLATFORMS[platform]),
+        *("usr/bin/grub-mkimage", "-O", _PLATFORM, "-d", tools.directory / "usr/lib/grub" / _PLATFORM, "-p", _PREFIX),
+        *("-o", image, *_MODULES),
     )
     return image.read_bytes()
 

@@ -8,7 +8,9 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lab.live_iso.coreos import Parts, live_iso
 from lab.node_image import disk
+from lab.node_image.efi import EFI_BOOT
 from lab.node_image.initramfs import with_authority
 
 _LIVE = ("kernel", "initramfs", "rootfs")
@@ -17,6 +19,7 @@ _SUFFIX = {
     "initramfs": "live-initramfs.x86_64.img",
     "rootfs": "live-rootfs.x86_64.img",
     "disk": f"metal.x86_64.{disk.FORMAT}",
+    "iso": "live-iso.x86_64.iso",
 }
 
 
@@ -82,7 +85,18 @@ class NodeImage:
         head, tail = ((self.directory / name).read_bytes() for name in (disk.HEAD, disk.TAIL))
         installable = disk.publish(head, tail, ca_pem, base_config)
         served["disk"].write_bytes(installable)
+        disc = live_iso(
+            Parts(
+                release=self.release,
+                kernel=self.kernel.read_bytes(),
+                initramfs=initramfs,
+                rootfs=self.rootfs.read_bytes(),
+                efi_boot=(self.directory / EFI_BOOT).read_bytes(),
+            )
+        )
+        served["iso"].write_bytes(disc)
         sums = {
+            "iso": hashlib.sha256(disc).hexdigest(),
             "kernel": self.kernel_sha256,
             "initramfs": hashlib.sha256(initramfs).hexdigest(),
             "rootfs": self.rootfs_sha256,
@@ -92,7 +106,7 @@ class NodeImage:
 
 
 def stream(release: str, url: str, files: dict[str, Path], sums: dict[str, str]) -> dict[str, object]:
-    """A CoreOS stream metadata document of bare metal's artifacts: PXE, and `disk` if it is among the files.
+    """A CoreOS stream metadata document of bare metal's artifacts: PXE, and `disk` and `iso` where they are files.
 
     coreos/stream-metadata-go has the document's form.
     """
@@ -100,6 +114,8 @@ def stream(release: str, url: str, files: dict[str, Path], sums: dict[str, str])
     formats = {"pxe": {name: artifacts[name] for name in _LIVE}}
     if "disk" in artifacts:
         formats[disk.FORMAT] = {"disk": artifacts["disk"]}
+    if "iso" in artifacts:
+        formats["iso"] = {"disk": artifacts["iso"]}
     metal = {"release": release, "formats": formats}
     return {
         "stream": "lab",

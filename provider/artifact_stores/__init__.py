@@ -28,6 +28,10 @@ class ArtifactStore(Protocol):
         told apart by `writer`, a file name of their own: what is half written goes when that file is deleted."""
         ...
 
+    async def read(self, directory: str, name: str) -> bytes:
+        """A small file. Raises RemoteError where there is none."""
+        ...
+
     async def sizes(self, directory: str, names: Sequence[str]) -> dict[str, int]:
         """How many bytes the files have that are there."""
         ...

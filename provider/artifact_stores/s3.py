@@ -56,6 +56,16 @@ class S3Store:
 
         await asyncio.to_thread(self._with_client, work)
 
+    async def read(self, directory: str, name: str) -> bytes:
+        found: list[bytes] = []
+
+        def work(client: Any) -> None:
+            answer = client.get_object(Bucket=self._settings.bucket, Key=self._key(directory, name))
+            found.append(answer["Body"].read())
+
+        await asyncio.to_thread(self._with_client, work)
+        return found[0]
+
     async def sizes(self, directory: str, names: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
 

@@ -53,6 +53,10 @@ class SshStore:
                 await sftp.remove(temporary)
                 raise
 
+    async def read(self, directory: str, name: str) -> bytes:
+        async with self._open() as sftp, sftp.open(f"{self._path(directory)}/{name}", "rb") as file:
+            return await file.read()
+
     async def sizes(self, directory: str, names: Sequence[str]) -> dict[str, int]:
         import asyncssh
 

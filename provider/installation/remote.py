@@ -6,13 +6,14 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from provider import boot_tree
 from provider.artifact_stores import open_store, persistently
+from provider.bmc_settings import LIVE_ISO, BmcSettings
 from provider.configuration import Settings
 from provider.errors import ProviderError
 from provider.installation import occasion
 from provider.installation.inputs import Job
 from provider.platforms import open_driver
+from provider.platforms.redfish import published
 from provider.resource import Context
 from provider.status import Status
 
@@ -67,21 +68,38 @@ class Remote(Protocol):
 
 
 class _Redfish:
-    via = "network boot"
-
     def __init__(self, context: Context, job: Job, opener: Opener) -> None:
         self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
+        self._server = job.machine_id.partition("/")[0]
+
+    @property
+    def via(self) -> str:
+        return "live ISO" if self._bmc.boot_method == LIVE_ISO else "network boot"
 
     async def prepare(self) -> None:
+        # A disc is large, and nothing finds it by itself: it is made when the BMC is to attach it.
+        if self._bmc.boot_method != LIVE_ISO:
+            await self._publish()
+
+    async def _publish(self) -> None:
         job = self._job
-        await boot_tree.publish(self._settings, job.mac or "", occasion.script(job, job.script or ""), job.chain or "")
+        await published.publish(
+            self._settings,
+            self._server,
+            job.mac or "",
+            script=occasion.script(job, job.script or ""),
+            chain=job.chain or "",
+            say=lambda text: self._status.live(f"{job.hostname}: {text}"),
+        )
 
     async def enter(self) -> None:
+        if self._bmc.boot_method == LIVE_ISO:
+            await self._publish()
         async with self._driver() as driver:
             await driver.boot_installer(self._job.machine_id, self._job.mac or "")
 
     async def withdraw(self) -> None:
-        await boot_tree.withdraw(self._settings, self._job.mac or "")
+        await published.withdraw(self._settings, self._server, self._job.mac or "")
 
     async def boot_disk(self) -> None:
         async with self._driver() as driver:
@@ -101,14 +119,23 @@ class _Redfish:
 
     @property
     def remedy(self) -> str:
+        if self._bmc.boot_method == LIVE_ISO:
+            return (
+                "Does its BMC reach artifacts.bootBaseUrl, and does it boot the disc that it attaches? Its console "
+                "shows where it stopped"
+            )
         return (
             "Is its one-time boot ignored? Try another `bootMethod`. Does it get the URL of boot/boot.ipxe, by DHCP or "
             "as `bootUrl`? Its console shows where it stopped"
         )
 
     def environment(self) -> dict[str, str]:
-        bmc = self._settings.need_bmc(self._job.machine_id.partition("/")[0])
+        bmc = self._bmc
         return {"BMC_ADDRESS": bmc.address, "BMC_USERNAME": bmc.username, "BMC_PASSWORD": bmc.password}
+
+    @property
+    def _bmc(self) -> BmcSettings:
+        return self._settings.need_bmc(self._server)
 
     def _driver(self) -> AbstractAsyncContextManager[Any]:
         return self._opener("redfish", self._settings, self._status)

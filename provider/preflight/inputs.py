@@ -8,13 +8,14 @@ from typing import Any
 
 from provider import order_inputs
 from provider.fields import HOST_NAME, IPV4, URL, Reader
-from provider.preflight.plan import DEFAULT_HASHED_MIB, BootFile, Plan
+from provider.preflight.plan import DEFAULT_HASHED_MIB, BootFile, Plan, Server
 
 _SHA256 = r"[0-9a-f]{64}"
 _ARCHITECTURES = ("x86_64", "aarch64")
+_ROLES = ("bootstrap", "control-plane", "worker")
 KEYS = (
     "stack", "run", "domain", "architecture", "projectId", "projectName", "organizationId", "lifetimeHours", "orders",
-    "networks", "apiAddress", "zones", "release", "boot", "hashedMib", "installer", "version", "excused",
+    "servers", "networks", "apiAddress", "zones", "release", "boot", "hashedMib", "installer", "version", "excused",
 )  # fmt: skip
 
 
@@ -33,6 +34,7 @@ def read(values: Mapping[str, Any]) -> tuple[Plan, Reader]:
         organization_id=reader.optional_text("organizationId"),
         lifetime_hours=_whole(reader, "lifetimeHours"),
         orders=order_inputs.read(reader.section("orders")) if values.get("orders") is not None else None,
+        servers=tuple(map(_server, reader.sections("servers", required=False))),
         networks={name: str(cidr) for name, cidr in networks.items()},
         api_address=reader.optional_text("apiAddress", pattern=IPV4, what="an IPv4 address"),
         zones=reader.texts("zones", required=False, pattern=HOST_NAME, what="a domain"),
@@ -61,6 +63,21 @@ def _boot_file(reader: Reader) -> BootFile:
         sha256=reader.text("sha256", pattern=_SHA256, what="a SHA-256 in hexadecimal digits"),
         mirrored=reader.optional_text("mirrored", pattern=URL, what="a URL"),
     )
+
+
+def _server(reader: Reader) -> Server:
+    reader.only("name", "role", "live", "bmc", "memoryMib", "cpus")
+    server = Server(
+        name=reader.text("name"),
+        role=reader.text("role", pattern="|".join(_ROLES), what=f"one of {', '.join(_ROLES)}"),
+        live=reader.boolean("live"),
+        bmc=reader.optional_text("bmc"),
+        memory_mib=_whole(reader, "memoryMib"),
+        cpus=_whole(reader, "cpus"),
+    )
+    if server.bmc is None and server.memory_mib is None:
+        reader.fail("bmc", "or `memoryMib` must be given: what else tells how much memory it has?")
+    return server
 
 
 def _whole(reader: Reader, key: str) -> int | None:

@@ -17,11 +17,30 @@ class BootFile:
     """A file that machines boot from."""
 
     name: str
-    """`kernel`, `initramfs`, `rootfs` or `disk`."""
+    """`kernel`, `initramfs`, `rootfs`, `disk` or `live ISO`."""
     url: str
     sha256: str
     mirrored: str | None = None
     """Where the artifact host serves it once it was copied there; None: machines fetch it from `url`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """A machine that is not ordered: a server with a BMC, or the virtual machine that bootstraps the cluster."""
+
+    name: str
+    """What the stack calls it: `control-plane-0`, `worker-0`, `bootstrap`."""
+    role: str
+    """`bootstrap`, `control-plane` or `worker`."""
+    live: bool = False
+    """Whether it forms the cluster in its live system: as bootstrap machine, as the server that is lent for it, or as a
+    single node."""
+    bmc: str | None = None
+    """Its name in the provider's section `bmcs`; None: it has none, and `memory_mib` and `cpus` tell what it has."""
+    memory_mib: int | None = None
+    """The memory of a virtual machine."""
+    cpus: int | None = None
+    """The CPUs of a virtual machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +63,8 @@ class Plan:
     """Hours after which the platform deletes all machines; None: never."""
     orders: Orders | None = None
     """None where the machines are there already."""
+    servers: tuple[Server, ...] = ()
+    """The machines that are there already, and the virtual one."""
     networks: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the cluster uses inside, or was told to use: a word for people to CIDR."""
     api_address: str | None = None

@@ -11,25 +11,30 @@ from typing import TYPE_CHECKING, Protocol
 from provider.configuration import Settings, secret_values
 from provider.errors import ProviderError
 from provider.metal_client import MetalClient
+from provider.platforms.redfish import Redfish
 from provider.preflight.account import Account
 from provider.preflight.checks import (
     addresses,
     artifact_host,
+    bmcs,
     boot_files,
     capacity,
     clock,
     dns,
+    hardware,
     installer,
     limits,
     names,
     plans,
     reservations,
     runs,
+    secure_boot,
     spot,
     token,
 )
 from provider.preflight.findings import Finding, Report, excused
 from provider.preflight.plan import Plan
+from provider.preflight.rack import Rack
 from provider.preflight.subject import Subject
 from provider.status import Redactor
 
@@ -46,10 +51,12 @@ class Check(Protocol):
     def check(self) -> Callable[[Subject], Awaitable[list[Finding]]]: ...
 
 
-_OF_METAL: Sequence[Check] = (plans, capacity, reservations, spot, limits, runs, names)
+_OF_METAL: Sequence[Check] = (plans, capacity, reservations, spot, limits, runs, names, hardware)
 """What can only be asked with a token that is good."""
+_OF_RACK: Sequence[Check] = (bmcs, hardware, secure_boot)
+"""What is asked of servers with BMCs."""
 _OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer)
-NAMES = tuple(each.NAME for each in (token, *_OF_METAL, *_OF_ALL, clock))
+NAMES = tuple(dict.fromkeys(each.NAME for each in (token, *_OF_METAL, *_OF_RACK, *_OF_ALL, clock)))
 """The names of all checks."""
 _TIMEOUT, _PATIENCE = 60, 15
 """How long a call that fails is repeated, and one answer waited for, in seconds: people wait for the report."""
@@ -67,12 +74,17 @@ async def run(
         if plan.orders is not None:
             client = MetalClient(settings.need_metal(), timeout=_TIMEOUT, patience=_PATIENCE, transport=transport)
             account = Account(await stack.enter_async_context(client), plan.project_id)
-        subject = Subject(plan=plan, settings=settings, account=account, again=again)
+        servers = tuple(server for server in plan.servers if server.bmc is not None)
+        rack = None
+        if servers:
+            driver = await stack.enter_async_context(Redfish(settings, timeout=_TIMEOUT))
+            rack = Rack(driver, servers)
+        subject = Subject(plan=plan, settings=settings, account=account, servers=rack, again=again)
         findings = await _one(token, subject) if account else []
         is_let_in = account is not None and not any(finding.level == "error" for finding in findings)
         if account is not None and is_let_in and account.project is None:
             account.project = await _made_before(subject)
-        asked = (*(_OF_METAL if is_let_in else ()), *_OF_ALL)
+        asked = (*(_OF_METAL if is_let_in else ()), *(_OF_RACK if rack else ()), *_OF_ALL)
         if account is not None and not is_let_in:
             subject = replace(subject, account=None)
             findings += [_not_asked(each) for each in _OF_METAL]

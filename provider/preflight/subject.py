@@ -11,6 +11,7 @@ from provider.orders import BOOTSTRAP, CONTROL_PLANE, MachineOrder, Orders
 from provider.platforms.metal_documents import marks_of
 from provider.preflight.account import Account, Document
 from provider.preflight.plan import Plan
+from provider.preflight.rack import Rack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,8 @@ class Subject:
     """The provider's configuration, with the credentials. Nothing of it may stand in a finding."""
     account: Account | None
     """None where nothing is ordered."""
+    servers: Rack | None = None
+    """None where no server has a BMC of ours."""
     again: bool = False
     """Whether these checks have passed before: what comes after them may have been done."""
     clocks: dict[str, tuple[datetime, datetime]] = field(default_factory=dict[str, tuple[datetime, datetime]])
@@ -33,6 +36,13 @@ class Subject:
         if self.plan.orders is None:
             raise InvalidInputs("nothing is ordered here")
         return self.plan.orders
+
+    @property
+    def rack(self) -> Rack:
+        """The servers that have BMCs. Only for checks of such."""
+        if self.servers is None:
+            raise InvalidInputs("no server with a BMC is to be looked at here")
+        return self.servers
 
     @property
     def metal(self) -> Account:

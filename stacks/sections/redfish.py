@@ -5,102 +5,54 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from stacks.sections.base import IPv4, Pem, Section, wrong
+from provider.types import LOCAL_VM_MIB
+from stacks.sections.base import Pem, Section, wrong
+from stacks.sections.bmc_forms import (
+    Account,
+    BmcUrl,
+    Connection,
+    FilePath,
+    Fingerprint,
+    Interface,
+    Mac,
+    MachineAddress,
+    Password,
+    SystemId,
+    Url,
+)
 from stacks.sections.devices import DeviceRule
 from stacks.sections.kernel_arguments import KernelArguments
 
-BootMethod = Literal["pxe", "uefi-http", "virtual-media"]
+BootMethod = Literal["pxe", "uefi-http", "virtual-media", "live-iso"]
 _BOOT_METHODS = (
     "pxe: the firmware's own, by DHCP; uefi-http: the firmware fetches iPXE from bootUrl;"
-    " virtual-media: the BMC attaches bootImage as a CD"
+    " virtual-media: the BMC attaches bootImage as a CD; live-iso: it attaches CoreOS's live ISO, made for the server"
 )
 MACHINE_NAME = re.compile(r"(control-plane|worker)-(0|[1-9]\d{0,3})")
-
-
-def _fingerprint(value: str) -> str:
-    if not re.fullmatch(r"sha256:[0-9a-f]{64}", value):
-        raise wrong(
-            "it is not 'sha256:' and 64 hexadecimal digits",
-            "take it from `openssl s_client -connect <bmc>:443 </dev/null | openssl x509 -outform der | sha256sum`,"
-            " over a network that you trust",
-        )
-    return value
-
-
-def _mac(value: str) -> str:
-    if not re.fullmatch(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", value):
-        raise wrong("it is no MAC address in lower case", "write it as 52:54:00:12:34:56")
-    if int(value[:2], 16) & 1:
-        raise wrong("it is a group's address: no network card has it", "copy it from the server's inventory")
-    return value
-
-
-def _bmc_url(value: str) -> str:
-    if not re.fullmatch(r"https://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?/?", value):
-        raise wrong(
-            "it is no https URL of a BMC: credentials are sent to it, so it must prove who it is",
-            "give scheme, host and no path, e.g. https://10.0.0.11",
-        )
-    return value.rstrip("/")
-
-
-def _url(value: str) -> str:
-    if not re.fullmatch(r"https?://[^/\s]+/\S+", value):
-        raise wrong("it is no http(s) URL", "give the URL under which the BMC or the firmware fetches it")
-    if urlsplit(value).username is not None:
-        raise wrong(
-            "it holds a user name: who fetches it would show it",
-            "have it served to whoever is in the machines' network, and take everything up to the @ out",
-        )
-    return value
-
-
-def _interface(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,15}", value):
-        raise wrong("it is no name of an interface", "give it as `ip link` on the machines shows it, e.g. eno1")
-    return value
-
-
-def _path(value: str) -> str:
-    if not value.startswith("/") or value.endswith("/"):
-        raise wrong("it is no absolute path of a file", "give the path on the system where libvirt runs")
-    return value
-
-
-def _connection(value: str) -> str:
-    if not re.fullmatch(r"qemu(\+[a-z0-9]+)?://[^\s/]*/(system|session)(\?\S+)?", value):
-        raise wrong("it is no connection URI of QEMU's", "give it as `virsh uri` prints it, e.g. qemu:///system")
-    return value
-
-
-Mac = Annotated[str, AfterValidator(_mac)]
-_Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
-_Url = Annotated[str, AfterValidator(_url)]
 
 
 class Bmc(Section):
     """How BMCs are reached: what all servers have in common."""
 
-    username: str | None = Field(default=None, min_length=1, description="the account, one made for this purpose")
-    password: SecretStr | None = Field(default=None, description="its password, as a secret")
+    username: Account | None = Field(default=None, description="the account, one made for this purpose")
+    password: Password | None = Field(default=None, description="its password, as a secret")
     ca: Pem | None = Field(
         default=None, description="the authority (PEM) of the BMC's certificate; not set: the system's authorities"
     )
-    fingerprint: _Fingerprint | None = Field(
+    fingerprint: Fingerprint | None = Field(
         default=None, description="sha256:<hex> of the BMC's certificate (DER), to pin it instead of ca"
     )
     boot_method: BootMethod | None = Field(default=None, description=f"{_BOOT_METHODS}; not set: pxe")
     boot_mode: Literal["bios", "uefi"] | None = Field(
         default=None, description="bios or uefi; not set: as the server is set"
     )
-    boot_image: _Url | None = Field(
+    boot_image: Url | None = Field(
         default=None, description="with virtual-media: the URL of an iPXE image (ISO) that the BMC can fetch"
     )
-    boot_url: _Url | None = Field(
+    boot_url: Url | None = Field(
         default=None, description="with uefi-http: the URL of iPXE as an EFI program; not set: DHCP names it"
     )
 
@@ -114,10 +66,8 @@ class Bmc(Section):
 class ServerBmc(Bmc):
     """One server's BMC; what is not set here is as in platform.bmc."""
 
-    address: Annotated[str, AfterValidator(_bmc_url)] = Field(description="its https URL, e.g. https://10.0.0.11")
-    system_id: str | None = Field(
-        default=None, min_length=1, description="the id of the System, where a BMC serves several"
-    )
+    address: BmcUrl = Field(description="its https URL, e.g. https://10.0.0.11")
+    system_id: SystemId | None = Field(default=None, description="the id of the System, where a BMC serves several")
 
 
 class Server(Section):
@@ -126,8 +76,10 @@ class Server(Section):
     name: str = Field(description="control-plane-<n> or worker-<n>; the host name is <cluster>-<name>")
     bmc: ServerBmc = Field(description="how it is reached")
     mac: Mac = Field(description="the MAC address of the network card that it boots from")
-    address: IPv4 = Field(description="its IPv4 address: where it is reached")
-    private_address: IPv4 | None = Field(default=None, description="its IPv4 address within the rack; not set: address")
+    address: MachineAddress = Field(description="its IPv4 address: where it is reached")
+    private_address: MachineAddress | None = Field(
+        default=None, description="its IPv4 address within the rack; not set: address"
+    )
     consent: Literal["wipe"] | None = Field(
         default=None, description="wipe: it may be installed although it runs, or its disk holds, something unknown"
     )
@@ -173,19 +125,19 @@ class LocalVm(Section):
     """A virtual machine where `up` runs, or wherever else a libvirt is that virsh there reaches."""
 
     type: Literal["local-vm"] = "local-vm"
-    address: IPv4 = Field(description="its IPv4 address")
+    address: MachineAddress = Field(description="its IPv4 address")
     mac: Mac = Field(description="its MAC address, 52:54:00:... of your choice; DHCP gives it its address by that")
-    bridge: Annotated[str, AfterValidator(_interface)] = Field(description="the bridge into the machines' network")
-    interface: Annotated[str, AfterValidator(_interface)] | None = Field(
+    bridge: Interface = Field(description="the bridge into the machines' network")
+    interface: Interface | None = Field(
         default=None, description="with networkBoot static: its interface, as `ip link` there shows it, e.g. enp1s0"
     )
-    memory: int = Field(default=16384, ge=1024, description="its memory, MiB")
+    memory: int = Field(default=LOCAL_VM_MIB, ge=1024, description="its memory, MiB")
     cpus: int = Field(default=4, ge=1, description="its virtual CPUs")
-    boot_image: Annotated[str, AfterValidator(_path)] | None = Field(
+    boot_image: FilePath | None = Field(
         default=None,
         description="the path, where libvirt runs, of an iPXE image (ISO) that leads to boot.ipxe; not set: by DHCP",
     )
-    uri: Annotated[str, AfterValidator(_connection)] = Field(
+    uri: Connection = Field(
         default="qemu:///system", description="libvirt's connection URI, as `virsh --connect` takes it"
     )
 
@@ -200,10 +152,10 @@ class Redfish(Section):
     """Servers of your own, each with a BMC that speaks Redfish."""
 
     type: Literal["redfish"] = "redfish"
-    gateway: IPv4 | None = Field(default=None, description="the machines' default gateway")
+    gateway: MachineAddress | None = Field(default=None, description="the machines' default gateway")
     prefix: int | None = Field(default=None, ge=1, le=31, description="the prefix length of the machines' network")
-    nameservers: tuple[IPv4, ...] = Field(default=(), strict=False, description="the machines' DNS resolvers")
-    interface: Annotated[str, AfterValidator(_interface)] | None = Field(
+    nameservers: tuple[MachineAddress, ...] = Field(default=(), strict=False, description="the machines' DNS resolvers")
+    interface: Interface | None = Field(
         default=None, description="with networkBoot static: the machines' interface, as `ip link` shows it"
     )
     network_boot: Literal["dhcp", "static"] = Field(
@@ -235,6 +187,11 @@ class Redfish(Section):
         if "ca" in own or "fingerprint" in own:
             common = {name: value for name, value in common.items() if name not in ("ca", "fingerprint")}
         return ServerBmc.model_validate({**common, **own})
+
+    @property
+    def by_live_iso(self) -> tuple[Server, ...]:
+        """The servers that boot CoreOS's live ISO."""
+        return tuple(server for server in self.servers if self.bmc_of(server).boot_method == "live-iso")
 
     @property
     def network(self) -> ipaddress.IPv4Network | None:

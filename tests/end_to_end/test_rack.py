@@ -285,6 +285,7 @@ def test_servers_that_really_boot_are_bootstrapped_by_a_virtual_machine(emulated
     build_kube_vip()
     emulated_rack.keep(
         platform={"bootstrap": racks.LOCAL_VM},
+        preflight={"excused": ["hardware"]},  # 2 GiB are enough for the lab's bootstrap machine
         apiAddress={"type": "kube-vip", "mode": "arp", "address": _SHARED_ADDRESS},
     )
     emulated_rack.start_lab()

@@ -198,6 +198,8 @@ class FakeBmc:
     """Of PATCH requests."""
     faults: list[Fault] = field(default_factory=list[Fault])
     """Each is asked once, in order; one that answers None is left for a later request."""
+    documents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Further resources by path, in the place of sushy-tools' own."""
     date: str | None = None
     """What its clock shows; not given: the time."""
     address: str = ""
@@ -233,6 +235,8 @@ class FakeBmc:
             return Response(status=204)
         if path == _SYSTEM and request.method == "PATCH":
             return self._patch(request.get_json())
+        if path in self.documents:
+            return _json(self.documents[path])
         if "/BootOptions" in path:
             return self._boot_option(path.rpartition("/")[2])
         answer = Response.from_app(emulator.app, request.environ)

@@ -91,7 +91,12 @@ class FakeMachine:
 
     @property
     def published(self) -> bool:
-        return self.script.exists()
+        return bool(self.told)
+
+    @property
+    def told(self) -> str:
+        """What it finds when it boots from the network."""
+        return self.script.read_text() if self.script.exists() else ""
 
     async def start(self, what: str) -> None:
         """Runs something else: `live`, `disk`, `stranger`, or `off`."""
@@ -102,7 +107,7 @@ class FakeMachine:
         self.running, self.boot_id = what, str(uuid.uuid4())
         self.changed(self)
         if what == "live":
-            told = self._kexeced or (self.published and self.script.read_text()) or ""
+            told = self._kexeced or self.told
             said = re.search(r"metal-ipi\.not-after=(\d+)", told)
             self.not_after, self._kexeced = int(said[1]) if said else None, ""
             said = re.search(r"metal-ipi\.device=([^\s']*)", told)

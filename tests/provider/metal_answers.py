@@ -21,10 +21,11 @@ METROS = {"da": "metro-da", "lb": "metro-lb"}
 FACILITIES = {"da11": "facility-da11", "da6": "facility-da6"}
 
 
-def plan(slug: str, hour: float | None, **more: Any) -> Json:
+def plan(slug: str, hour: float | None, memory: str = "64GB", **more: Any) -> Json:
     return {
         "id": f"plan-{slug}",
         "slug": slug,
+        "specs": {"cpus": [{"count": 1, "type": "a processor"}], "memory": {"total": memory}},
         "pricing": {} if hour is None else {"hour": hour},
         "deployment_types": ["on_demand", "spot_market"],
         "available_in_metros": [{"href": f"/metal/v1/locations/metros/{id}"} for id in METROS.values()],
@@ -33,7 +34,7 @@ def plan(slug: str, hour: float | None, **more: Any) -> Json:
     }
 
 
-PLANS = [plan("c3.small.x86", 0.75), plan("c3.medium.x86", 1.5), plan("c3.large.arm64", 2.5)]
+PLANS = [plan("c3.small.x86", 0.75, "32GB"), plan("c3.medium.x86", 1.5), plan("c3.large.arm64", 2.5)]
 
 
 @dataclass

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from provider import configuration
+from provider.artifact_stores import open_store
 from provider.errors import RemoteError
 from tests.provider.harness import Harness, Resource
 from tests.provider.test_artifacts import inputs
@@ -51,6 +53,22 @@ def test_a_missing_bucket_is_named() -> None:
     async def run() -> None:
         with pytest.raises(RemoteError, match=r"bucket boot-files in us-east-1 cannot be used: .*NoSuchBucket"):
             await (await resource()).up(inputs(a_ign="one"))
+
+    with moto.mock_aws():
+        asyncio.run(run())
+
+
+def test_single_files() -> None:
+    async def run() -> None:
+        client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="s")
+        client.create_bucket(Bucket=S3["bucket"])
+        found, _ = configuration.parse({"artifacts": S3})
+        store = open_store(found.need_artifacts())
+        await store.put("d", {"x.img": b"initrd"})
+        assert await store.read("d", "x.img") == b"initrd"
+        with pytest.raises(RemoteError, match="NoSuchKey"):
+            await store.read("d", "y.img")
+        client.close()
 
     with moto.mock_aws():
         asyncio.run(run())

@@ -104,6 +104,8 @@ def test_bmcs() -> None:
         "f": {**entry, "address": "https://u:secret-of-the-bmc@192.0.2.65"},
         "g": {**entry, "bootImage": "http://u:secret-of-the-web@192.0.2.2/ipxe.iso"},
         "h": {**entry, "bootUrl": "http://u@192.0.2.2/snp.efi"},
+        "i": {**entry, "address": "https://a$(id)", "username": "a:b", "systemId": "../Managers/1"},
+        "j": {**entry, "username": "a\n", "systemId": "a?b"},
     }
     found = problems({"bmcs": wrong})
     assert sorted({problem.split(" ")[0] for problem in found}) == [
@@ -120,6 +122,11 @@ def test_bmcs() -> None:
         "bmcs.f.address",
         "bmcs.g.bootImage",
         "bmcs.h.bootUrl",
+        "bmcs.i.address",
+        "bmcs.i.systemId",
+        "bmcs.i.username",
+        "bmcs.j.systemId",
+        "bmcs.j.username",
     ]
     assert "did you mean `password`?" in "".join(found) and "secret-of" not in "".join(found)
 

@@ -251,6 +251,9 @@ def test_check_and_preview_ask_nobody(virsh: FakeVirsh, tmp_path: Path) -> None:
         problems = await it.check(wrong)
         assert [problem.split(" ")[0] for problem in problems] == ["server", "mac", "memoryMib", "bootImage"]
         assert has_unknown((await it.preview(MACHINE))["machineId"])
+        for bridge, image in (("-b", "/a/../b"), ("br 0", "/a\n")):
+            problems = await it.check({**MACHINE, "bridge": bridge, "bootImage": image})
+            assert [problem.split(" ")[0] for problem in problems] == ["bridge", "bootImage"]
         assert virsh.told("commands") == []
         with pytest.raises(InvalidInputs, match="set `artifacts` of the metal-ipi provider"):
             await it.up(MACHINE)

@@ -260,7 +260,7 @@ def test_a_boot_method_that_is_not_offered(bmc: FakeBmc) -> None:
     bmc.machine.targets_offered = ("None", "Hdd", "UefiHttp", "Cd")
     message = refusal(bmc, install)
     assert "does not offer Pxe, which `bootMethod: pxe` needs, but None, Hdd, UefiHttp, Cd" in message
-    assert message.endswith("set `bootMethod` to uefi-http or virtual-media")
+    assert message.endswith("set `bootMethod` to uefi-http or virtual-media or live-iso")
     assert bmc.machine.resets == []
 
 

@@ -114,6 +114,7 @@ def test_what_it_boots_and_what_its_disk_gets() -> None:
     running = {unit["name"] for unit in live["systemd"]["units"]} - set(masked)
     assert running == {"metal-ipi-machine-config-access.service", "metal-ipi-install.service"}
     files = {file["path"]: _text(file["contents"]["source"]) for file in live["storage"]["files"]}
+    assert "-/usr/bin/rm -rf" in files["/etc/systemd/system/node-image-pull.service.d/10-metal-ipi.conf"]
     pointer = json.loads(files["/etc/metal-ipi/pointer.ign"])
     assert pointer["ignition"]["config"] == {"merge": []}, "what it would fetch is there already"
     paths = {file["path"] for file in pointer["storage"]["files"]}

@@ -46,7 +46,7 @@ def test_the_bootstrap_machine_is_a_virtual_one() -> None:
         "mac": _VM["mac"],
         "publicIpv4": _VM["address"],
         "bridge": "br0",
-        "memoryMib": 16384,
+        "memoryMib": 24576,
         "cpus": 4,
         "chain": site.chain_script(),
         "timeoutSeconds": 300,

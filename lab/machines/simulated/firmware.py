@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import httpx
 
+from lab.live_iso.reader import Reader
+from lab.live_iso.writer import DiscError
 from lab.machines.base import BootDevice, MachineSpec
 from lab.machines.simulated import fetch, ipxe
 from lab.machines.simulated.console import Console
@@ -17,6 +20,8 @@ from lab.machines.simulated.disk import Disk, Disks
 from lab.machines.simulated.kernel import BootError, Installed, Kernel
 from lab.machines.simulated.surroundings import Surroundings
 
+_DENIED = 'BdsDxe: failed to load Boot0001 "{}": Access Denied'
+"""EDK II's words for a boot loader that Secure Boot refuses."""
 _IPXE = {"x86_64": "x86_64", "aarch64": "arm64"}
 """Architectures as iPXE's ${buildarch} has them."""
 
@@ -42,7 +47,9 @@ class Firmware:
         while True:
             for device in order:
                 try:
-                    return await self._network(http) if device == "network" else self._disk()
+                    if device == "network":
+                        return await self._network(http)
+                    return self._disc() if device == "cd" else self._disk()
                 except _NothingHere as nothing:
                     self._line(str(nothing))
             if list(order) != ["network"]:
@@ -52,6 +59,8 @@ class Firmware:
     async def _network(self, http: httpx.AsyncClient) -> Kernel:
         """DHCP and iPXE, until there is a kernel with its arguments."""
         first, mac = self._spec.addresses[0], self._spec.mac
+        if self._spec.secure_boot:  # iPXE is not signed
+            raise _NothingHere(_DENIED.format(f"UEFI PXEv4 (MAC:{mac.replace(':', '').upper()})"))
         line = self._line
         line("iPXE initialising devices...")
         line(f"net0: {mac} using simulated on {self._spec.hostname} (Ethernet)")
@@ -92,6 +101,22 @@ class Firmware:
         self._line(f"{url}... ok ({found.size} bytes)")
         return found
 
+    def _disc(self) -> Kernel:
+        """A live ISO: shim, GRUB and its kernel, which are signed, or not."""
+        try:
+            disc = Reader(Path(self._spec.medium))
+            if self._spec.secure_boot and not _signed(disc.efi_boot()):
+                raise _NothingHere(_DENIED.format("UEFI QEMU DVD-ROM"))
+            found = disc.booted()
+        except (DiscError, OSError) as error:
+            raise _NothingHere(f"Boot failed: {error}") from error
+        if _architecture(found.kernel) not in (None, self._spec.architecture):
+            raise _NothingHere(f"error: the kernel is not {self._spec.architecture}")
+        self._line("Welcome to GRUB!")
+        if self._spec.secure_boot:
+            self._line("EFI stub: UEFI Secure Boot is enabled.")
+        return Kernel(arguments=found.arguments, initrds=tuple(map(_plain, found.initrds)))
+
     def _disk(self) -> Kernel:
         """The first disk with a boot sector, whatever that leads to."""
         disk = next((entry for entry in self._disks.all if entry.has_boot_sector()), None)
@@ -99,6 +124,25 @@ class Firmware:
             raise _NothingHere("Boot failed: not a bootable disk")
         self._line(f"Booting from Hard Disk ({disk.serial})...")
         return grub(disk)
+
+
+def _plain(image: bytes) -> bytes:
+    """An initramfs as the kernel decompresses it: xz, or as it is."""
+    if not image.startswith(b"\xfd7zXZ"):
+        return image
+    try:
+        return lzma.LZMADecompressor().decompress(image)
+    except lzma.LZMAError as error:
+        raise BootError(f"Initramfs unpacking failed: XZ-compressed data is corrupt ({error})") from error
+
+
+def _signed(image: bytes) -> bool:
+    """Whether Secure Boot accepts an image of the lab's simulated stream; nobody signed any other file."""
+    try:
+        document = json.loads(image)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and document.get("signed") is True
 
 
 def _architecture(kernel: bytes) -> str | None:

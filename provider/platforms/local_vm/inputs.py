@@ -10,6 +10,7 @@ from provider.fields import HOST_NAME, IPV4, SHORT_NAME, Reader
 from provider.platforms.local_vm.domain import VmSpec
 
 KEYS = ("hostname", "cluster", "mac", "publicIpv4", "bridge", "memoryMib", "cpus", "bootImage", "script", "chain")
+_FILE = r"(/(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f]+)+"
 PREFIX = "local-vm:"
 """How ids of virtual machines begin."""
 
@@ -21,10 +22,10 @@ def read(reader: Reader) -> VmSpec:
         hostname=reader.text("hostname", pattern=SHORT_NAME, what="a host name"),
         cluster=reader.text("cluster", pattern=HOST_NAME, what="the cluster's domain"),
         mac=boot_tree.read_mac(reader),
-        bridge=reader.text("bridge"),
+        bridge=reader.text("bridge", pattern=r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}", what="the name of a bridge"),
         memory_mib=int(reader.number("memoryMib", minimum=1024)),
         cpus=int(reader.number("cpus", minimum=1)),
-        boot_image=reader.optional_text("bootImage", pattern=r"/.+", what="an absolute path where libvirt runs"),
+        boot_image=reader.optional_text("bootImage", pattern=_FILE, what="an absolute path where libvirt runs"),
         script=reader.text("script"),
         chain=reader.text("chain"),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provider.backoff import Backoff
-from provider.bmc_settings import BmcSettings
+from provider.bmc_settings import LIVE_ISO, BmcSettings
 from provider.errors import RemoteError
 from provider.platforms.redfish import boot_order, quirks
 from provider.platforms.redfish.connection import Connection, Refused
@@ -23,7 +23,7 @@ from provider.platforms.redfish.power import Patience
 from provider.status import Say
 
 ONCE, EVERY_TIME, ORDER = "Once", "Continuous", "boot order"
-_TARGETS = {"pxe": "Pxe", "uefi-http": "UefiHttp", "virtual-media": "Cd"}
+_TARGETS = {"pxe": "Pxe", "uefi-http": "UefiHttp", "virtual-media": "Cd", LIVE_ISO: "Cd"}
 _MODES = {"bios": "Legacy", "uefi": "UEFI"}
 NETWORK = frozenset({"Pxe", "UefiHttp", "Cd", "UsbCd"})
 """Targets of a boot that is not from the disk."""

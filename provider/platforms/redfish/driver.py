@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from provider import boot_tree
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
 from provider.platforms import Event, Machine
-from provider.platforms.redfish import boot, inventory, lending, media, power
+from provider.platforms.redfish import boot, inventory, lending, media, power, published, secure_boot
 from provider.platforms.redfish.connection import Connection
 from provider.platforms.redfish.ids import MachineId
 from provider.platforms.redfish.inventory import Inventory
@@ -58,7 +57,10 @@ class Redfish:
         ours = not await lending.given_back(str(machine_id), self._settings)
         found.check_mac(spec.mac)
         found.check_free(accept=spec.accept, ours=ours)
-        await boot_tree.publish(self._settings, spec.mac, spec.script, spec.chain)
+        secure_boot.refuse(found.where, found.secure_boot, self._settings.need_bmc(spec.server))
+        await published.publish(
+            self._settings, spec.server, spec.mac, script=spec.script, chain=spec.chain, say=self._say
+        )
         return lending.machine(machine_id, found.power, found.console)
 
     async def start(self, machine_id: str) -> None:
@@ -78,7 +80,7 @@ class Redfish:
         await self.boot_disk(machine_id)
         await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=False)
         # At last: as long as its script is there, a run that was killed is known to have more to do.
-        await boot_tree.withdraw(self._settings, mac)
+        await published.withdraw(self._settings, MachineId.parse(machine_id).server, mac)
 
     async def events(self, machine_id: str) -> list[Event]:
         return []
@@ -100,6 +102,8 @@ class Redfish:
 
     async def boot_installer(self, machine_id: str, mac: str) -> None:
         connection = self._of(machine_id)
+        # It may have been switched on since the server was claimed.
+        secure_boot.refuse(connection.where, await inventory.secure_boot_of(connection), connection.settings)
         # A one-time boot that is still listed although the server runs was passed over. One that is not listed, and did
         # not lead to the installer either, nobody sees but who asks again without having come to `boot_disk`.
         found = await boot.read(connection)
@@ -114,8 +118,8 @@ class Redfish:
 
     async def _boot_from_network(self, connection: Connection, mac: str, *, every_time: bool) -> bool:
         """Whether the BMC has nothing to say against that it did."""
-        if connection.settings.boot_method == "virtual-media":
-            await media.insert(connection)
+        if (image := await published.image(self._settings, connection.settings, mac)) is not None:
+            await media.insert(connection, image)
         before = await boot.read(connection)
         kinds: list[str] = []
 
@@ -129,8 +133,8 @@ class Redfish:
         connection = self._of(machine_id)
         await boot.withdraw(connection, self._say)
         _asked.discard((connection.settings.address, machine_id))
-        if connection.settings.boot_method == "virtual-media":
-            await media.eject(connection)
+        if connection.settings.boot_method in published.BY_DISC:
+            await media.eject(connection, published.is_image(self._settings, connection.settings))
 
     async def restart(self, machine_id: str) -> None:
         async def nothing() -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from provider.errors import InvalidInputs, RemoteError
+from provider.platforms.redfish import capacity, secure_boot
 from provider.platforms.redfish.connection import Connection, identities
 
 T = TypeVar("T")
@@ -47,8 +48,12 @@ class Inventory:
     serial: str | None
     bios_version: str | None
     memory_mib: int | None
+    cpus: int | None
+    """Threads, or cores where only those are told."""
     boot_mode: str | None
     """`uefi` or `bios`."""
+    secure_boot: bool | None
+    """Whether its firmware starts only what is signed."""
     nics: Sequence[str]
     """MAC addresses, in lower case."""
     disks: Sequence[Disk]
@@ -77,6 +82,11 @@ async def take(connection: Connection) -> Inventory:
     return await connection.call("for its inventory", lambda system: _take(connection, system))
 
 
+async def secure_boot_of(connection: Connection) -> bool | None:
+    """Whether its firmware starts only what is signed; None where the BMC does not tell."""
+    return await connection.call("whether Secure Boot is on", lambda system: _told(lambda: secure_boot.state(system)))
+
+
 def power(system: Any) -> str:
     """The power state."""
     return str(system.power_state.value) if system.power_state else "Unknown"
@@ -84,7 +94,6 @@ def power(system: Any) -> str:
 
 def _take(connection: Connection, system: Any) -> Inventory:
     boot = system.boot or {}
-    memory = (system.memory_summary or {}).get("size_gib")
     mode = boot.get("mode")
     known = identities(system)
     if not known:
@@ -97,8 +106,10 @@ def _take(connection: Connection, system: Any) -> Inventory:
         model=system.model,
         serial=system.serial_number,
         bios_version=system.bios_version,
-        memory_mib=None if memory is None else memory * 1024,
+        memory_mib=_told(lambda: capacity.memory_mib(system)),
+        cpus=capacity.cpus(system),
         boot_mode=connection.settings.boot_mode or (None if mode is None else _MODES[mode.value]),
+        secure_boot=_told(lambda: secure_boot.state(system)),
         nics=_part(lambda: _nics(system)),
         disks=_part(lambda: _drives(system)) or _part(lambda: _simple(system)),
         console=_console(connection, system),
@@ -106,16 +117,21 @@ def _take(connection: Connection, system: Any) -> Inventory:
 
 
 def _part(read: Callable[[], Sequence[T]]) -> Sequence[T]:
-    """Nothing where the BMC has no such part: it is not linked, or what is linked cannot be had."""
+    """Nothing where the BMC has no such part."""
+    return _told(read) or ()
+
+
+def _told(read: Callable[[], T]) -> T | None:
+    """None where the BMC has no such part: it is not linked, or what is linked cannot be had."""
     from sushy import exceptions
 
     try:
         return read()
     except exceptions.MissingAttributeError:
-        return ()
+        return None
     except exceptions.HTTPError as error:
         if error.status_code in (404, 405, 500, 501):
-            return ()
+            return None
         raise
 
 

@@ -1,4 +1,4 @@
-"""A server that is lent for a while: its script lies in the boot tree as long as it is."""
+"""A server that is lent for a while: its script lies in the boot tree, or its disc beside it, as long as it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from provider import boot_tree
 from provider.configuration import Settings
 from provider.fields import IPV4, SHORT_NAME, Reader
 from provider.platforms import Machine, MachineSpec
+from provider.platforms.redfish import published
 from provider.platforms.redfish.ids import MachineId
 
 ACCEPT = ("empty", "wipe")
@@ -69,4 +70,4 @@ async def given_back(machine_id: str, settings: Settings) -> bool:
     machine = MachineId.parse(machine_id)
     if machine.mac is None or machine.script is None or settings.artifacts is None:
         return False
-    return not await boot_tree.is_published(settings, machine.mac, machine.script)
+    return not await published.is_published(settings, machine.server, machine.mac, machine.script)

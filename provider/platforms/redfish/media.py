@@ -1,8 +1,8 @@
-"""Virtual media: an iPXE image that the BMC shows its server as a disc."""
+"""Virtual media: an image that the BMC shows its server as a disc."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from provider.errors import RemoteError
@@ -10,27 +10,25 @@ from provider.platforms.redfish import quirks
 from provider.platforms.redfish.connection import Connection
 
 
-async def insert(connection: Connection) -> None:
-    """Inserts the image of the settings into the first drive that takes it."""
-    await connection.call("to insert the boot image", lambda system: _insert(connection, system))
+async def insert(connection: Connection, image: str) -> None:
+    """Inserts an image, by its URL, into the first drive that takes it."""
+    await connection.call("to insert the boot image", lambda system: _insert(connection, system, image))
 
 
-async def eject(connection: Connection) -> None:
-    """Takes the image of the settings out of every drive it is in; other images stay."""
-    image = connection.settings.boot_image
+async def eject(connection: Connection, ours: Callable[[str], bool]) -> None:
+    """Takes images of ours out of every drive; others stay. `ours` is asked about the image's URL."""
 
     def take_out(system: Any) -> None:
         for drive in _drives(system):
-            if drive.inserted and drive.image == image:
+            if drive.inserted and ours(str(drive.image or "")):
                 drive.eject_media()
 
     await connection.call("to eject the boot image", take_out)
 
 
-def _insert(connection: Connection, system: Any) -> None:
+def _insert(connection: Connection, system: Any, image: str) -> None:
     from sushy import exceptions
 
-    image = connection.settings.boot_image
     refusals: list[str] = []
     for drive in _drives(system):
         try:
@@ -47,7 +45,7 @@ def _insert(connection: Connection, system: Any) -> None:
             return
     raise RemoteError(
         f"{connection.where} has no virtual drive that takes {image} ({'; '.join(refusals) or 'there is none'}): check "
-        "`bootImage` and the BMC's licence, or set another `bootMethod` in `bmcs`"
+        "that URL and the BMC's licence, or set another `bootMethod` in `bmcs`"
     )
 
 

@@ -242,15 +242,16 @@ class Installs:
         seconds = {"installed": round(installed - started, 1), "up": round(up - installed, 1)}
         return {"live": live, "first": first, "second": second, "seconds": seconds}
 
-    async def again(self, machine: Machine) -> dict[str, Any]:
+    async def again(self, machine: Machine, kexec: str = KEXEC) -> dict[str, Any]:
         """Install a machine that runs once more, from itself."""
         before = machine.installed
         machine.live, machine.installed = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
         self.publish(machine, "second")
         urls = {name: artifact["location"] for name, artifact in self._formats["pxe"].items()}
         urls["config"] = self.archive(machine)
-        await self.run(machine, before, KEXEC.format_map({**urls, "arguments": self.arguments(machine)}))
-        return {"live": await self.installed(machine), "first": await self.observe(machine)}
+        script = kexec.format_map({**urls, "arguments": self.arguments(machine)})
+        (sent,) = await self.run(machine, before, script)
+        return {"sent": sent, "live": await self.installed(machine), "first": await self.observe(machine)}
 
 
 async def main(state: Path, kinds: list[str]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def require(*, programs: Iterable[str] = (), files: Iterable[str] = ()) -> None:
         pytest.skip("libvirt machines need namespaces, which this system refuses")
 
 
-def observed(driver: str, state: Path, *, seconds: float) -> dict[str, Any]:
+def observed(driver: str, state: Path, *arguments: str, seconds: float) -> dict[str, Any]:
     """What a driver of this package prints about what it saw."""
     result = subprocess.run(
         # The shell is init there: QEMU's daemons need somebody to reap them.
@@ -45,6 +45,7 @@ def observed(driver: str, state: Path, *, seconds: float) -> dict[str, Any]:
             "-m",
             f"{__package__}.{driver}",
             str(state),
+            *arguments,
         ],
         cwd=_ROOT,
         capture_output=True,

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from lab.machines import libvirt_dhcp
-from lab.machines.base import Address, Disk, MachineSpec
-from lab.machines.libvirt_domain import domain_xml
+from lab.machines.base import Address, BootDevice, Disk, MachineSpec
+from lab.machines.libvirt_domain import SECURE_OVMF, domain_xml
 
 SPEC = MachineSpec(
     id="6ac2a3d0-0000-4000-8000-000000000001",
@@ -65,6 +65,35 @@ def test_a_machine_of_a_rack_boots_in_the_order_of_the_moment() -> None:
     assert [target.get("rotation_rate") for _, target in disks if target is not None] == ["1", "7200"]
     assert domain.findtext("os/nvram") == "/mnt/x/nvram.fd"
     assert domain.findtext("uuid") == spec.id
+
+
+def test_a_machine_with_secure_boot_has_the_keys_of_servers_and_what_keeps_them() -> None:
+    spec = replace(SPEC, firmware="uefi", secure_boot=True)
+    domain = ET.fromstring(domain_xml(spec, bridge="facility0", directory="/mnt/x"))
+    loader, kept = domain.find("os/loader"), domain.find("os/nvram")
+    assert loader is not None and loader.attrib == {"readonly": "yes", "secure": "yes", "type": "pflash"}
+    assert kept is not None and (kept.get("template"), kept.text) == (SECURE_OVMF[1], "/mnt/x/nvram-secure.fd")
+    machine, smm = domain.find("os/type"), domain.find("features/smm")
+    assert machine is not None and machine.get("machine") == "q35"
+    assert smm is not None and smm.get("state") == "on"
+
+
+def test_a_disc_is_in_the_drive_while_it_is_booted_from() -> None:
+    spec = replace(SPEC, disks=(Disk(serial="A1", size_mib=64),), medium="/elsewhere/live.iso")
+
+    def kinds(*order: BootDevice) -> list[tuple[str | None, str | None]]:
+        domain = ET.fromstring(domain_xml(spec, bridge="facility0", directory="/mnt/x", order=order))
+        drives = domain.findall("devices/disk")
+        ranks = [
+            (drive.get("device"), rank.get("order") if (rank := drive.find("boot")) is not None else None)
+            for drive in drives
+        ]
+        sources = [source.get("file") for drive in drives if (source := drive.find("source")) is not None]
+        assert ("/mnt/x/medium.iso" in sources) is ("cd" in order)
+        return ranks
+
+    assert kinds("cd", "disk") == [("disk", "2"), ("cdrom", "1")]
+    assert kinds("disk", "network") == [("disk", "1")]
 
 
 def test_a_machine_has_the_size_name_and_port_that_were_ordered(domain: ET.Element) -> None:

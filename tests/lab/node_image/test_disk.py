@@ -58,13 +58,12 @@ def test_partitions_are_where_the_table_says() -> None:
 @pytest.fixture
 def debian(tmp_path: Path) -> Path:
     """GRUB's modules, as far as they are looked at."""
-    for platform in ("i386-pc", "x86_64-efi"):
-        directory = tmp_path / "usr/lib/grub" / platform
-        directory.mkdir(parents=True)
-        (directory / "moddep.lst").write_text("linux: boot relocator\nrelocator: mmap\nmmap:\nchain: boot\nboot:\n")
-        for module in ("linux", "boot", "relocator", "mmap", "chain"):
-            (directory / f"{module}.mod").write_text(module)
-        (directory / "boot.img").write_bytes(bytes(range(256)) * 2)
+    directory = tmp_path / "usr/lib/grub/i386-pc"
+    directory.mkdir(parents=True)
+    (directory / "moddep.lst").write_text("linux: boot relocator\nrelocator: mmap\nmmap:\nchain: boot\nboot:\n")
+    for module in ("linux", "boot", "relocator", "mmap", "chain"):
+        (directory / f"{module}.mod").write_text(module)
+    (directory / "boot.img").write_bytes(bytes(range(256)) * 2)
     return tmp_path
 
 

@@ -8,7 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from lab.live_iso.reader import Reader
 from lab.node_image import disk
+from lab.node_image.efi import EFI_BOOT
 from lab.node_image.errors import ImageError
 from lab.node_image.image import NodeImage
 from lab.node_image.tree import Tree
@@ -30,6 +32,7 @@ def image(tmp_path: Path) -> NodeImage:
     sums = {f"{name}_sha256": hashlib.sha256(data).hexdigest() for name, data in contents.items()}
     for half in (disk.HEAD, disk.TAIL):
         (directory / half).write_bytes(half.encode())
+    (directory / EFI_BOOT).write_bytes(b"FAT")
     there = {"afterburn": False, "installer": True}
     image = NodeImage(directory=directory, release="12.0.1-0", **there, **cast("dict[str, Any]", sums))
     image.save()
@@ -46,7 +49,9 @@ def test_the_stream_names_what_is_served_with_its_hash(image: NodeImage, tmp_pat
     assert metal["release"] == "12.0.1-0"
     assert set(metal["formats"]["pxe"]) == {"kernel", "initramfs", "rootfs"}
     assert set(metal["formats"]["raw.zst"]) == {"disk"}
-    for artifact in (*metal["formats"]["pxe"].values(), metal["formats"]["raw.zst"]["disk"]):
+    assert set(metal["formats"]["iso"]) == {"disk"}
+    others = (metal["formats"]["raw.zst"]["disk"], metal["formats"]["iso"]["disk"])
+    for artifact in (*metal["formats"]["pxe"].values(), *others):
         served = tmp_path / "boot" / artifact["location"].removeprefix(f"{BASE}/")
         assert hashlib.sha256(served.read_bytes()).hexdigest() == artifact["sha256"]
 
@@ -58,6 +63,17 @@ def test_the_served_initramfs_has_the_lab_s_ca_and_all_else(image: NodeImage, tm
     assert entries["etc/lab-ca.pem"][4] == b"PEM"
     assert entries["usr/lib/ignition/base.d/50-lab.ign"][4] == CONFIG.encode()
     assert entries["init"][4] == b"#!/bin/busybox sh\n"
+
+
+def test_the_served_disc_boots_the_same_system(image: NodeImage, tmp_path: Path) -> None:
+    image.publish(tmp_path / "boot", b"PEM", BASE)
+    (served,) = (tmp_path / "boot").rglob("*.iso")
+    reader = Reader(served)
+    booted = reader.booted()
+    assert (booted.kernel, reader.efi_boot()) == (b"bzImage", b"FAT")
+    assert read(booted.initrds[0])["etc/lab-ca.pem"][4] == b"PEM"
+    assert "coreos.liveiso=lab-coreos-12.0.1-0" in booted.arguments
+    assert reader.read("images/pxeboot/rootfs.img") == b"tar"
 
 
 def test_damage_to_a_served_file_does_not_reach_the_cache(image: NodeImage, tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ def test_a_good_stack_has_nothing_but_good_news_and_orders_nothing() -> None:
     found = report(api)
     assert [str(finding) for finding in found.findings if finding.level != "ok"] == []
     assert {finding.check for finding in found.findings} == {
-        "token", "plans", "capacity", "limits", "runs", "names", "addresses", "clock",
+        "token", "plans", "capacity", "limits", "runs", "names", "hardware", "addresses", "clock",
     }  # fmt: skip
-    assert str(found).endswith("8 checks, all is well")
+    assert str(found).endswith("9 checks, all is well")
     written = [(asked, body) for asked, body in api.asked if not asked.startswith("GET ")]
     assert written == [
         (f"POST /projects/{PROJECT}/ssh-keys", {}),

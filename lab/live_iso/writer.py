@@ -1,0 +1,208 @@
+"""Writes ISO 9660 discs: short names, no extensions, and an image that UEFI firmware boots (El Torito).
+
+Sources: ECMA-119; Phoenix and IBM, "El Torito" bootable CD-ROM format specification, 1.0; UEFI specification, 13.3.2.1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+SECTOR = 2048
+_SYSTEM_AREA = 16
+_PRIMARY, _BOOT, _TERMINATOR = 1, 0, 255
+_EFI = 0xEF
+"""El Torito's platform id of UEFI."""
+_BOOTABLE = 0x88
+_DIRECTORY = 2
+_DATE = bytes((126, 1, 1, 0, 0, 0, 0))
+"""1 January 2026: the same files make the same disc."""
+_LONG_DATE = b"2026010100000000\0"
+
+
+class DiscError(ValueError):
+    """What cannot stand on a disc."""
+
+
+@dataclass(kw_only=True)
+class _Folder:
+    name: str
+    folders: dict[str, _Folder] = field(default_factory=dict[str, "_Folder"])
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    sector: int = 0
+    number: int = 0
+    """In the path table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disc:
+    """A disc, and where its files are."""
+
+    data: bytes
+    sectors: Mapping[str, int]
+    """The first sector of each file, by path."""
+
+
+def short(path: str) -> str:
+    """A path as it stands on the disc: capitals, endings of three characters."""
+    *folders, name = path.upper().split("/")
+    stem, dot, end = name.partition(".")
+    if len(stem) > 8 or any(len(folder) > 8 for folder in folders):
+        raise DiscError(f"{path}: names on a disc have 8 characters, and 3 after a dot")
+    return "/".join((*folders, f"{stem}{dot}{end[:3]}"))
+
+
+def disc(files: Mapping[str, bytes], *, label: str, efi: str | None = None) -> Disc:
+    """A disc with files, by path; `efi` is the one that UEFI firmware is to boot: a FAT image."""
+    root = _Folder(name="\0")
+    for path, content in files.items():
+        *folders, name = short(path).split("/")
+        here = root
+        for folder in folders:
+            here = here.folders.setdefault(folder, _Folder(name=folder))
+        here.files[name] = content
+    tree = _numbered(root)
+    # descriptors, boot catalogue, two path tables, directories, files
+    sector = _SYSTEM_AREA + (3 if efi else 2)
+    catalogue, sector = (sector, sector + 1) if efi else (0, sector)
+    table = _path_table(tree, little=True)
+    little, big, sector = sector, sector + _sectors(len(table)), sector + 2 * _sectors(len(table))
+    for folder in tree:
+        folder.sector, sector = sector, sector + _sectors(_size(folder))
+    places: dict[str, int] = {}
+    for path, content in files.items():
+        places[path], sector = sector, sector + _sectors(len(content))
+    by_name = {short(path): place for path, place in places.items()}
+    parts = [
+        bytes(_SYSTEM_AREA * SECTOR),
+        _primary(root, label, sectors=sector, table=len(table), tables=(little, big)),
+    ]
+    if efi:
+        parts.append(_boot_record(catalogue))
+    parts.append(_sector(bytes((_TERMINATOR,)) + b"CD001\1"))
+    if efi:
+        parts.append(_sector(_catalogue(places[efi], len(files[efi]))))
+    parts += [_padded(_path_table(tree, little=True)), _padded(_path_table(tree, little=False))]
+    parents = {id(child): folder for folder in tree for child in folder.folders.values()}
+    paths = _paths(root)
+    for folder in tree:
+        parts.append(_padded(_directory(folder, parents.get(id(folder), root), paths[id(folder)], by_name)))
+    parts += [_padded(content) for content in files.values()]
+    return Disc(data=b"".join(parts), sectors=places)
+
+
+def _numbered(root: _Folder) -> list[_Folder]:
+    """All folders, in the order of the path table: level by level."""
+    tree, level = [root], [root]
+    while level:
+        level = [folder.folders[name] for folder in level for name in sorted(folder.folders)]
+        tree += level
+    for number, folder in enumerate(tree, start=1):
+        folder.number = number
+    return tree
+
+
+def _paths(root: _Folder) -> dict[int, str]:
+    """What stands before the names of a folder's files."""
+    found = {id(root): ""}
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        for child in folder.folders.values():
+            found[id(child)] = f"{found[id(folder)]}{child.name}/"
+            waiting.append(child)
+    return found
+
+
+def _path_table(tree: list[_Folder], *, little: bool) -> bytes:
+    parents = {id(child): folder.number for folder in tree for child in folder.folders.values()}
+    order = "<" if little else ">"
+    table = b""
+    for folder in tree:
+        name = folder.name.encode()
+        table += struct.pack(f"{order}BBIH", len(name), 0, folder.sector, parents.get(id(folder), 1)) + name
+        table += b"\0" * (len(name) % 2)
+    return table
+
+
+def _directory(folder: _Folder, parent: _Folder, path: str, places: Mapping[str, int]) -> bytes:
+    records = [_record("\0", folder.sector, _size(folder), _DIRECTORY), _record("\1", parent.sector, _size(parent), 2)]
+    entries: dict[str, bytes] = {
+        name: _record(name, child.sector, _size(child), _DIRECTORY) for name, child in folder.folders.items()
+    }
+    for name, content in folder.files.items():
+        entries[name] = _record(f"{name};1", places[f"{path}{name}"], len(content), 0)
+    return _within_sectors([*records, *(entries[name] for name in sorted(entries))])
+
+
+def _size(folder: _Folder) -> int:
+    """Of its records, in whole sectors; where they are does not change it."""
+    records = [_record("\0", 0, 0, 0), _record("\1", 0, 0, 0)]
+    records += [_record(name, 0, 0, 0) for name in folder.folders]
+    records += [_record(f"{name};1", 0, 0, 0) for name in folder.files]
+    return _sectors(len(_within_sectors(records))) * SECTOR
+
+
+def _within_sectors(records: list[bytes]) -> bytes:
+    """Records one after the other; none of them crosses a sector."""
+    data = b""
+    for record in records:
+        if len(data) % SECTOR + len(record) > SECTOR:
+            data = _padded(data)
+        data += record
+    return data
+
+
+def _record(name: str, sector: int, size: int, flags: int) -> bytes:
+    encoded = name.encode()
+    length = 33 + len(encoded) + (len(encoded) + 1) % 2
+    head = struct.pack("<BB", length, 0) + _both(sector) + _both(size) + _DATE
+    head += struct.pack("<BBB", flags, 0, 0) + _both16(1) + bytes((len(encoded),)) + encoded
+    return head.ljust(length, b"\0")
+
+
+def _primary(root: _Folder, label: str, *, sectors: int, table: int, tables: tuple[int, int]) -> bytes:
+    little, big = tables
+    data = bytes((_PRIMARY,)) + b"CD001\1\0" + b" " * 32 + label.encode().ljust(32) + bytes(8) + _both(sectors)
+    data += bytes(32) + _both16(1) * 2 + _both16(SECTOR) + _both(table)
+    data += struct.pack("<II", little, 0) + struct.pack(">II", big, 0)
+    data += _record("\0", root.sector, _size(root), _DIRECTORY)
+    data += b" " * 128 * 4 + b" " * 37 * 3 + _LONG_DATE * 2 + b"0" * 16 + b"\0" + b"0" * 16 + b"\0" + b"\1\0"
+    return _sector(data)
+
+
+def _boot_record(catalogue: int) -> bytes:
+    name = b"EL TORITO SPECIFICATION".ljust(64, b"\0")
+    return _sector(bytes((_BOOT,)) + b"CD001\1" + name + struct.pack("<I", catalogue))
+
+
+def _catalogue(sector: int, size: int) -> bytes:
+    """One entry: the image, of as many 512-byte blocks as fit in the field; firmware reads on by itself."""
+    check = struct.pack("<BBH24sHBB", 1, _EFI, 0, b"", 0, 0x55, 0xAA)
+    total = sum(struct.unpack("<16H", check)) & 0xFFFF
+    check = struct.pack("<BBH24sHBB", 1, _EFI, 0, b"", (0x10000 - total) & 0xFFFF, 0x55, 0xAA)
+    blocks = min((size + 511) // 512, 0xFFFF)
+    return check + struct.pack("<BBHBBHI", _BOOTABLE, 0, 0, 0, 0, blocks, sector).ljust(32, b"\0")
+
+
+def _both(number: int) -> bytes:
+    return struct.pack("<I", number) + struct.pack(">I", number)
+
+
+def _both16(number: int) -> bytes:
+    return struct.pack("<H", number) + struct.pack(">H", number)
+
+
+def _sectors(size: int) -> int:
+    return max(1, -(-size // SECTOR))
+
+
+def _padded(data: bytes) -> bytes:
+    return data.ljust(_sectors(len(data)) * SECTOR, b"\0")
+
+
+def _sector(data: bytes) -> bytes:
+    if len(data) > SECTOR:
+        raise DiscError(f"a descriptor has {len(data)} bytes")
+    return data.ljust(SECTOR, b"\0")

@@ -1,0 +1,97 @@
+"""What is written into a live ISO for one server: kernel arguments, and an initramfs of its own.
+
+The places are named by two files of the ISO. `coreos/kargs.json` has {"default", "size", "files": [{"path", "offset",
+"pad"?, "end"?}]}: one area of `size` bytes in the configuration of each boot loader, whose rest is filled with `pad`.
+`coreos/igninfo.json` has {"file", "offset"?, "length"?}: an initramfs that is empty. Source: coreos-installer,
+src/live/embed.rs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from provider.live_iso import PLAIN_ARGUMENT, LiveIsoError, initrd
+from provider.live_iso.iso9660 import Disc, Extent
+
+_KARGS, _IGNINFO = "coreos/kargs.json", "coreos/igninfo.json"
+_ON_DISC = "coreos.liveiso="
+"""Says that the root file system is on the disc; it is not on a minimal one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patch:
+    """Bytes that take the place of others."""
+
+    offset: int
+    data: bytes
+
+
+def patches(disc: Disc, arguments: Sequence[str], files: Mapping[str, bytes]) -> list[Patch]:
+    """What makes a minimal ISO one server's.
+
+    Args:
+        arguments: kernel arguments, in order. The ISO's own stay, before them.
+        files: files of the initramfs, by path without a leading slash.
+    Raises LiveIsoError, also where something does not fit.
+    """
+    odd = [argument for argument in arguments if not re.fullmatch(PLAIN_ARGUMENT, argument)]
+    if odd:
+        raise LiveIsoError(
+            f"the kernel argument `{odd[0]}` cannot stand on a live ISO: its boot loaders would change it. Use "
+            "letters, digits and _ . / : = , + @ % ~ - only, or another bootMethod"
+        )
+    info = _json(disc, _KARGS)
+    own = [word for word in str(info["default"]).split() if not word.startswith(_ON_DISC) and word not in arguments]
+    line, size = " ".join((*own, *arguments)), int(info["size"])
+    if len(line) >= size:
+        raise LiveIsoError(
+            f"the kernel arguments have {len(line)} characters, and the live ISO has room for {size - 1}: shorten "
+            "artifacts.baseUrl, boot.kernelArguments or the machine's name, or use another bootMethod"
+        )
+    found = [
+        Patch(offset=_file(disc, str(each["path"])).offset + int(each["offset"]), data=_area(line, size, each))
+        for each in info["files"]
+    ]
+    if not found:
+        raise LiveIsoError(f"{_KARGS} of the ISO names no place for kernel arguments")
+    return [*found, _initramfs(disc, files)] if files else found
+
+
+def _area(line: str, size: int, each: Mapping[str, Any]) -> bytes:
+    text = line + str(each.get("end", "\n"))
+    return text.ljust(size, str(each.get("pad", "#"))).encode()
+
+
+def _initramfs(disc: Disc, files: Mapping[str, bytes]) -> Patch:
+    info = _json(disc, _IGNINFO)
+    place, begin = _file(disc, str(info["file"])), int(info.get("offset") or 0)
+    room = int(info.get("length") or place.length - begin)
+    packed = initrd.pack(files)
+    if len(packed) > room:
+        raise LiveIsoError(
+            f"what the live system is told has {len(packed)} bytes, and the live ISO has room for {room}"
+        )
+    return Patch(offset=place.offset + begin, data=packed.ljust(room, b"\0"))
+
+
+def _file(disc: Disc, path: str) -> Extent:
+    found = disc.find(path)
+    if found is None:
+        raise LiveIsoError(f"the ISO has no {path}: it is none of CoreOS's, or one of before 2023")
+    return found
+
+
+def _json(disc: Disc, path: str) -> dict[str, Any]:
+    # ISO 9660 cuts endings to three characters.
+    stem, _, end = path.rpartition(".")
+    try:
+        found = json.loads(disc.read(disc.find(path) or _file(disc, f"{stem}.{end[:3]}")))
+    except ValueError:
+        raise LiveIsoError(f"{path} of the ISO is no JSON: it is corrupt") from None
+    if not isinstance(found, dict):
+        raise LiveIsoError(f"{path} of the ISO is no JSON object: it is corrupt")
+    return found

@@ -1,0 +1,78 @@
+"""The live ISO without its root file system, as its builders made it: a file of the ISO tells how to put it together.
+
+`coreos/miniso.dat` lists which parts of the whole disc the small one has, in which order, and holds what lies between
+them; and the SHA-256 that has to come out. Format: coreos-installer, src/miniso.rs, version 1: bincode with
+little-endian integers of variable length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import struct
+from typing import IO
+
+from provider.live_iso import LiveIsoError
+from provider.live_iso.iso9660 import SECTOR, Disc, Extent
+
+_DATA = "coreos/miniso.dat"
+_MAGIC = b"MINISO\0\0"
+_VERSION = 1
+_PIECE = 1 << 20
+_WIDE = {251: "<H", 252: "<I", 253: "<Q"}
+"""The first byte of an integer that does not fit in it, and what follows."""
+
+
+def unpack(whole: IO[bytes], out: IO[bytes]) -> str:
+    """Writes the small disc of a whole one; answers its SHA-256 in hexadecimal digits. Raises LiveIsoError."""
+    disc = Disc(whole)
+    place = disc.find(_DATA)
+    if place is None:
+        raise LiveIsoError(f"the ISO has no {_DATA}: it is none of CoreOS's, or one of before 2023")
+    data = _Reader(disc.read(place))
+    if data.take(len(_MAGIC)) != _MAGIC or data.number() != _VERSION:
+        raise LiveIsoError(f"{_DATA} of the ISO is of a format that is not known here")
+    data.take(data.number())  # which program wrote it
+    parts = [(data.number() * SECTOR, data.number() * SECTOR, data.number()) for _ in range(data.number())]
+    wanted = data.take(hashlib.sha256().digest_size).hex()
+    between = lzma.decompress(data.take(data.number()))
+    digest, written, used = hashlib.sha256(), 0, 0
+
+    def write(piece: bytes) -> None:
+        nonlocal written
+        digest.update(piece)
+        out.write(piece)
+        written += len(piece)
+
+    for at, begin, length in parts:
+        if at > written:
+            gap = at - written
+            write(between[used : used + gap])
+            used += gap
+        for offset in range(0, length, _PIECE):
+            write(disc.read(Extent(offset=begin + offset, length=min(_PIECE, length - offset))))
+    write(between[used:])
+    if digest.hexdigest() != wanted:
+        raise LiveIsoError("the ISO does not give the minimal ISO that it promises: it is corrupt")
+    return wanted
+
+
+class _Reader:
+    """bincode, as far as it is used there."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._position = data, 0
+
+    def take(self, length: int) -> bytes:
+        """So many bytes."""
+        piece = self._data[self._position : self._position + length]
+        if len(piece) != length:
+            raise LiveIsoError(f"{_DATA} of the ISO is cut off")
+        self._position += length
+        return piece
+
+    def number(self) -> int:
+        """An unsigned integer."""
+        (first,) = self.take(1)
+        form = _WIDE.get(first)
+        return first if form is None else int(struct.unpack(form, self.take(struct.calcsize(form)))[0])

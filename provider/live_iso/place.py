@@ -1,0 +1,82 @@
+"""A server's disc on the artifact host: `<directory>/<digest>.iso`, there only while the server is to boot it.
+
+The directory's name is an HMAC of the machine's MAC address, by what opens the artifact host: nobody else can compute
+it, and every run finds it again without having written it down. The digest is that of the boot script that the disc
+stands for (`boot_tree.digest`), so a disc tells what it was made of. Who knows the URL (the BMC does) can read what the
+disc holds: kernel arguments that name the live system's Ignition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+from provider.artifact_stores import open_store, persistently
+from provider.configuration import ArtifactSettings, S3ArtifactSettings, Settings
+from provider.live_iso.base import Tell
+
+_WRITER = "boot.iso"
+"""What a disc that is being written is known by (`ArtifactStore.receive`): one at a time in a directory."""
+_PIECE = 1 << 20
+_PLACE, _NAME = r"[A-Za-z0-9_-]{43}", r"[0-9a-f]{16}\.iso"
+
+
+def directory(artifacts: ArtifactSettings, mac: str) -> str:
+    """43 characters, 256 bits."""
+    secret = artifacts.secret_access_key if isinstance(artifacts, S3ArtifactSettings) else artifacts.private_key
+    digest = hmac.new(secret.encode(), f"metal-ipi live-iso {mac.lower()}".encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+async def put(settings: Settings, mac: str, digest: str, disc: Path, tell: Tell) -> None:
+    """Uploads a disc, and removes what was there before."""
+    artifacts = settings.need_artifacts()
+    store, place, name = open_store(artifacts), directory(artifacts, mac), f"{digest}.iso"
+
+    async def write() -> None:
+        async with aclosing(_pieces(disc)) as pieces:
+            await store.receive(place, name, pieces, writer=_WRITER)
+
+    await persistently(write, tell)
+    old = [each for each in await persistently(lambda: store.names(place), tell) if each != name]
+    if old:
+        await persistently(lambda: store.delete(place, old), tell)
+
+
+async def digest_of(settings: Settings, mac: str) -> str:
+    """Which disc is there; empty where none is."""
+    artifacts = settings.need_artifacts()
+    store, place = open_store(artifacts), directory(artifacts, mac)
+    found = [name for name in await persistently(lambda: store.names(place)) if re.fullmatch(_NAME, name)]
+    return found[0].removesuffix(".iso") if found else ""
+
+
+def url(settings: Settings, mac: str, digest: str) -> str:
+    """Where a BMC finds a disc."""
+    artifacts = settings.need_artifacts()
+    return f"{artifacts.boot_base_url}/{directory(artifacts, mac)}/{digest}.iso"
+
+
+def is_url(settings: Settings, url: str) -> bool:
+    """Whether a URL is that of a disc of ours, whosever it is."""
+    return bool(re.fullmatch(rf"{re.escape(settings.need_artifacts().boot_base_url)}/{_PLACE}/{_NAME}", url))
+
+
+async def remove(settings: Settings, mac: str) -> None:
+    """Removes a server's disc. Finding none is fine."""
+    artifacts = settings.need_artifacts()
+    store, place = open_store(artifacts), directory(artifacts, mac)
+    names = await persistently(lambda: store.names(place))
+    await persistently(lambda: store.delete(place, [*names, _WRITER]))  # what was never completed goes as well
+
+
+async def _pieces(disc: Path) -> AsyncGenerator[bytes, None]:
+    with disc.open("rb") as file:
+        while piece := await asyncio.to_thread(file.read, _PIECE):
+            yield piece

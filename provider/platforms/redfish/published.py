@@ -1,0 +1,69 @@
+"""What a server is to boot, where its firmware or its BMC finds it: in the boot tree, or on a disc of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from provider import boot_tree
+from provider.bmc_settings import LIVE_ISO, BmcSettings
+from provider.configuration import Settings
+from provider.errors import InvalidInputs, RemoteError
+from provider.live_iso import disc, place
+from provider.status import Say, silent
+
+_ATTACHED = "virtual-media"
+BY_DISC = (_ATTACHED, LIVE_ISO)
+"""Boot methods for which a BMC attaches an image."""
+
+
+async def publish(settings: Settings, server: str, mac: str, *, script: str, chain: str, say: Say = silent) -> None:
+    """Lets a server boot a script: its iPXE, or the disc that is made of it."""
+    bmc = settings.need_bmc(server)
+    if bmc.boot_method != LIVE_ISO:
+        await boot_tree.publish(settings, mac, script, chain)
+        return
+    if bmc.live_iso is None:
+        raise InvalidInputs(f"server {server} is to boot the live ISO, and `bmcs` does not name it: set `liveIso`")
+    await disc.publish(settings, bmc.live_iso, mac, script, say)
+
+
+async def withdraw(settings: Settings, server: str, mac: str) -> None:
+    """Takes that away. Finding nothing is fine."""
+    if _by_disc(settings, server):
+        await place.remove(settings, mac)
+    else:
+        await boot_tree.withdraw(settings, mac)
+
+
+async def is_published(settings: Settings, server: str, mac: str, digest: str) -> bool:
+    """Whether what the server finds is made of the script of this `boot_tree.digest`."""
+    if _by_disc(settings, server):
+        return await place.digest_of(settings, mac) == digest
+    return await boot_tree.is_published(settings, mac, digest)
+
+
+async def image(settings: Settings, bmc: BmcSettings, mac: str) -> str | None:
+    """The URL of what the BMC is to attach; None where it attaches nothing."""
+    if bmc.boot_method == _ATTACHED:
+        return bmc.boot_image
+    if bmc.boot_method != LIVE_ISO:
+        return None
+    digest = await place.digest_of(settings, mac)
+    if not digest:
+        raise RemoteError(
+            f"there is no boot disc of the machine with the MAC address {mac} on the artifact host: run the same "
+            "command again, which makes it"
+        )
+    return place.url(settings, mac, digest)
+
+
+def is_image(settings: Settings, bmc: BmcSettings) -> Callable[[str], bool]:
+    """Whether a URL is that of something which this program had a BMC attach; the machine does not matter."""
+    if bmc.boot_method == LIVE_ISO:
+        return lambda url: place.is_url(settings, url)
+    return lambda url: url == bmc.boot_image
+
+
+def _by_disc(settings: Settings, server: str) -> bool:
+    bmc = (settings.bmcs or {}).get(server)
+    return bmc is not None and bmc.boot_method == LIVE_ISO

@@ -1,0 +1,168 @@
+"""Have the machines the memory and the processors that they need? `provider.sizes` has the figures and their sources.
+
+Too little memory is an error, also below what OpenShift only documents: machines end in the middle of an installation,
+or later. Too few processors make a cluster slow, and BMCs count them in several ways: that is a warning. Nothing is
+refused because a BMC does not tell. A server that runs already is only warned of: it was installed as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from provider import sizes
+from provider.errors import ProviderError
+from provider.orders import CONTROL_PLANE
+from provider.preflight.account import Document
+from provider.preflight.findings import Finding, Level
+from provider.preflight.subject import Subject
+from provider.sizes import GIB, Least
+
+NAME = "hardware"
+_DECIMAL = 2**30 / 10**9
+"""Some BMCs take the gigabytes of memory modules for powers of ten, and tell 59.6 GiB of 64 (Dell R640 with firmware of
+2020: bb-Ricardo/check_redfish issue 48); firmware also keeps a little for itself."""
+_PLAN_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([GT])i?B", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Machine:
+    """What is known of one machine, or of several that are alike."""
+
+    name: str
+    """For messages."""
+    memory_mib: float | None
+    cpus: int | None
+    least: Least
+    remedy: str
+    """What to do when it has too little."""
+    silent: str
+    """What to do when it is not told how much it has."""
+    runs: bool = False
+    """Whether it was installed already."""
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """A finding for each machine that has too little, or of which it is not known; one for all others together."""
+    machines = [*_virtual(subject), *await _servers(subject), *await _ordered(subject)]
+    problems = [finding for machine in machines for finding in (*_memory(machine), *_processors(machine))]
+    enough = [
+        f"{machine.name} {machine.memory_mib / GIB:g} GiB"
+        for machine in machines
+        if machine.memory_mib is not None and machine.memory_mib >= machine.least.memory_mib
+    ]
+    if not enough:
+        return problems
+    return [*problems, Finding(check=NAME, level="ok", what=f"enough memory: {', '.join(enough)}")]
+
+
+def _least(subject: Subject, role: str, *, live: bool, alone: bool = False) -> Least:
+    return sizes.least(role, subject.plan.version or "", live=live, alone=alone)
+
+
+def _virtual(subject: Subject) -> list[_Machine]:
+    """The virtual machine that is to bootstrap the cluster."""
+    return [
+        _Machine(
+            name="platform.bootstrap (a virtual machine)",
+            memory_mib=server.memory_mib,
+            cpus=server.cpus,
+            least=_least(subject, server.role, live=server.live),
+            remedy=f"raise platform.bootstrap.memory (MiB), to {sizes.LOCAL_VM_MIB} for instance",
+            silent="",
+        )
+        for server in subject.plan.servers
+        if server.bmc is None
+    ]
+
+
+async def _servers(subject: Subject) -> list[_Machine]:
+    """Those whose BMCs answer; `bmcs` tells of the others."""
+    if not any(server.bmc for server in subject.plan.servers):
+        return []
+    alone = len(subject.plan.servers) == 1
+    return [
+        _Machine(
+            name=found.where if server.bmc == server.name else f"{server.name}, {found.where}",
+            memory_mib=found.memory_mib,
+            cpus=found.cpus,
+            least=_least(subject, server.role, live=server.live, alone=alone),
+            remedy=_remedy(server.live, server.role),
+            silent="look at its memory yourself",
+            runs=subject.again and found.power == "On",
+        )
+        for server, found in await subject.rack.inventories()
+    ]
+
+
+def _remedy(live: bool, role: str) -> str:
+    if live and role == CONTROL_PLANE:
+        return "take another server, or put in memory"
+    if live:
+        return (
+            "lend another server (platform.bootstrap.server), put in memory, or take a virtual machine "
+            "(platform.bootstrap.type local-vm)"
+        )
+    return "take another server, or put in memory"
+
+
+async def _ordered(subject: Subject) -> list[_Machine]:
+    """Those that are yet to be ordered."""
+    if subject.account is None:
+        return []
+    try:
+        plans = await subject.account.plans()
+    except ProviderError:
+        return []  # the check `plans` asks the same, and tells it
+    return [
+        _Machine(
+            name=f"{order.role} machines (plan {order.plan})",
+            memory_mib=_memory_of(plans.get(order.plan) or {}),
+            cpus=None,  # plans tell of sockets
+            least=_least(subject, order.role, live=order.role == "bootstrap"),
+            remedy="take a larger plan",
+            silent="look at the plan's memory yourself",
+        )
+        for order, _ in await subject.missing()
+        if order.plan in plans  # else `plans` tells it
+    ]
+
+
+def _memory_of(plan: Document) -> float | None:
+    """MiB, of a plan's specs: `{"memory": {"total": "32GB"}}`, where a GB is a GiB."""
+    told = ((plan.get("specs") or {}).get("memory") or {}).get("total")
+    found = _PLAN_MEMORY.fullmatch(str(told).strip())
+    return None if found is None else float(found[1]) * GIB * (GIB if found[2].upper() == "T" else 1)
+
+
+def _memory(machine: _Machine) -> list[Finding]:
+    least, has = machine.least.memory_mib, machine.memory_mib
+    if has is None:
+        return [
+            _finding(
+                "warning", f"{machine.name} does not tell how much memory it has: {_needs(machine)}", machine.silent
+            )
+        ]
+    if has >= least:
+        return []
+    what = f"{machine.name} has {has / GIB:.1f} GiB of memory: {_needs(machine)}"
+    if has * _DECIMAL >= least:
+        return [_finding("warning", what, "nothing, if that much is built in and told in powers of ten")]
+    if machine.runs:
+        return [_finding("warning", f"{what}, and it runs already", machine.remedy)]
+    return [_finding("error", what, machine.remedy)]
+
+
+def _needs(machine: _Machine) -> str:
+    return f"it needs {machine.least.memory_mib / GIB:g} GiB, {machine.least.memory_source}"
+
+
+def _processors(machine: _Machine) -> list[Finding]:
+    if machine.cpus is None or machine.cpus >= machine.least.cpus:
+        return []
+    what = f"{machine.name} has {machine.cpus} CPUs, and OpenShift's documentation asks for {machine.least.cpus}"
+    return [_finding("warning", what, "expect it to be slow, or take another machine")]
+
+
+def _finding(level: Level, what: str, remedy: str) -> Finding:
+    return Finding(check=NAME, level=level, what=what, remedy=remedy)

@@ -1,0 +1,31 @@
+"""Would the firmware of every server start what it is to boot?
+
+Firmware with Secure Boot on refuses iPXE only after the server was switched on, and tells nobody but its console.
+"""
+
+from __future__ import annotations
+
+from provider.platforms.redfish import secure_boot
+from provider.preflight.findings import Finding
+from provider.preflight.subject import Subject
+
+NAME = "secure-boot"
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """A finding per server that would refuse; one for all others together."""
+    problems: list[Finding] = []
+    fine: list[str] = []
+    for server, found in await subject.rack.inventories():
+        settings = subject.settings.need_bmc(str(server.bmc))
+        refusal = secure_boot.refusal(found.where, found.secure_boot, settings)
+        if refusal is not None:
+            # One that runs already boots its disk, which is signed.
+            level = "warning" if subject.again and found.power == "On" else "error"
+            problems.append(Finding(check=NAME, level=level, what=refusal[0], remedy=refusal[1]))
+        else:
+            told = {True: "on", False: "off", None: "not told"}[found.secure_boot]
+            fine.append(f"{server.name} (Secure Boot {told}, {settings.boot_method})")
+    if not fine:
+        return problems
+    return [*problems, Finding(check=NAME, level="ok", what=f"can boot as they are to: {', '.join(fine)}")]

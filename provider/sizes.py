@@ -1,0 +1,71 @@
+"""How much memory and how many processors machines need, and who says so.
+
+Documented minima: OpenShift, «Minimum resource requirements for cluster installation» (openshift-docs,
+modules/installation-minimum-resource-requirements.adoc) and, for a single node, modules/
+install-sno-requirements-for-installing-on-a-single-node.adoc.
+
+A machine that forms the cluster in a live system needs more from 4.19 on, because all that it writes is in memory:
+
+- /var of a live system is half of the memory (coreos/fedora-coreos-config, live-generator: `size=50%`).
+- From 4.19 on node-image-pull.sh pulls the node image into an OSTree repository below /var and checks it out there
+  (openshift/installer, data/data/bootstrap/files/usr/local/bin/node-image-pull.sh.template).
+- Together with what bootkube pulls later, the peak in /var was measured at 9.4 GiB (openshift/installer PR 10133), with
+  the repository deleted after the checkout. The script deletes it only for live systems from a disc; ours delete it as
+  well (components/boot/node_image.py). Twice 9.4 GiB is 19 GiB.
+- Releases with that change keep the checkout in a tmpfs of its own. That moves the memory, and frees little of it:
+  CI of those releases gives 17658 MiB to machines whose root file system is on a disc (openshift/release PR 80334),
+  and one that was booted from the network holds that in memory too, 1.2 GiB. So the figure is the same for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GIB = 1024
+"""In MiB."""
+_NODE_IMAGE_MINOR = 19
+"""The first 4.x whose bootstrap pulls the node image."""
+LIVE_MIB = 19 * GIB
+"""Memory of a machine that forms a cluster in its live system."""
+LOCAL_VM_MIB = 24 * GIB
+"""The default of a virtual bootstrap machine: as the agent-based installer's CI (openshift-metal3/dev-scripts
+PR 1909)."""
+_DOCUMENTED = "the least that OpenShift's documentation asks for"
+_LIVE = (
+    "from 4.19 on the node image is unpacked in memory (openshift/installer PR 10133: 9.4 GiB in half of the memory)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Least:
+    """What a machine must have."""
+
+    memory_mib: int
+    memory_source: str
+    """Why so much, for people."""
+    cpus: int
+    """As OpenShift's documentation counts them: cores, or threads where there are several to a core."""
+
+
+def least(role: str, release: str, *, live: bool, alone: bool = False) -> Least:
+    """What a machine needs.
+
+    Args:
+        role: `bootstrap`, `control-plane` or `worker`.
+        release: of OpenShift, `4.19.0`.
+        live: whether it forms the cluster in its live system, as a bootstrap machine or as a single node.
+        alone: whether it is the cluster's only machine.
+    """
+    memory, cpus = (8 * GIB, 2) if role == "worker" else (16 * GIB, 8 if alone else 4)
+    source = _DOCUMENTED
+    if live:
+        memory, cpus = max(memory, 16 * GIB), max(cpus, 4)
+        if _minor(release) >= _NODE_IMAGE_MINOR:
+            memory, source = LIVE_MIB, _LIVE
+    return Least(memory_mib=memory, memory_source=source, cpus=cpus)
+
+
+def _minor(release: str) -> int:
+    """The 19 of 4.19.0; a release that is not told counts as a new one."""
+    parts = release.split(".")
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdecimal() else _NODE_IMAGE_MINOR

@@ -1,0 +1,174 @@
+"""The forms of what ends up in requests to BMCs, in libvirt's descriptions, and on kernel command lines.
+
+They are narrower than the standards where a character would mean something on the way.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import AfterValidator, SecretStr
+
+from stacks.sections.base import IPv4, wrong
+
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
+_PATH = re.compile(r"(/[^/]+)+")
+_SYSTEM = re.compile(r"(/redfish/v1/Systems/)?[A-Za-z0-9_][A-Za-z0-9_.:~-]{0,127}/?")
+_TRANSPORTS = ("unix", "ssh", "libssh", "libssh2", "tls", "tcp")
+_PROGRAMS = ("command", "netcat")
+"""Parameters of libvirt's connection URIs that name a program to run."""
+_LONGEST = 1024
+
+
+def _fingerprint(value: str) -> str:
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", value):
+        raise wrong(
+            "it is not 'sha256:' and 64 hexadecimal digits",
+            "take it from `openssl s_client -connect <bmc>:443 </dev/null | openssl x509 -outform der | sha256sum`,"
+            " over a network that you trust",
+        )
+    return value
+
+
+def _mac(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", value):
+        raise wrong("it is no MAC address in lower case", "write it as 52:54:00:12:34:56")
+    if int(value[:2], 16) & 1:
+        raise wrong("it is a group's address: no network card has it", "copy it from the server's inventory")
+    if not value.strip("0:"):
+        raise wrong("it is all zeros: no network card has it", "copy it from the server's inventory")
+    return value
+
+
+def _machine_address(value: str) -> str:
+    address = ipaddress.IPv4Address(value)
+    if address.is_multicast or address.is_unspecified or address.is_loopback or address.is_reserved:
+        raise wrong("no machine of a network can have this address", "give the one that it is reached at")
+    return value
+
+
+def _account(value: str) -> str:
+    if not value.isprintable() or ":" in value or value != value.strip() or not 0 < len(value) <= 128:
+        raise wrong(
+            "it is no name of an account",
+            "use up to 128 printable characters, no ':' (HTTP ends the name there), and no space around them",
+        )
+    return value
+
+
+def _password(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value().isprintable():
+        raise wrong(
+            "it holds a line break, or another character that nobody can type",
+            "set it anew, without the line break at its end",
+        )
+    return value
+
+
+def _is_host(value: str) -> bool:
+    """Whether it is a host's name or an IP address, in brackets if it is IPv6."""
+    try:
+        return ipaddress.ip_address(value.strip("[]")).version == (6 if value.startswith("[") else 4)
+    except ValueError:
+        # A name whose last label is a number would be taken for an address.
+        return bool(_NAME.fullmatch(value)) and not value.rpartition(".")[2].isdigit()
+
+
+def _has_authority(value: str) -> bool:
+    """Whether host and port of a URL are ones; an account may stand before them."""
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError:
+        return False
+    host = parts.netloc.rpartition("@")[2]
+    host = re.sub(r":[0-9]{1,5}$", "", host)
+    return _is_host(host) and port != 0
+
+
+def _is_plain(value: str) -> bool:
+    """Whether nothing in it needs quotes, or is invisible."""
+    return len(value) <= _LONGEST and value.isascii() and not re.search(r"[\x00-\x20\x7f\"'`\\<>{}|^]", value)
+
+
+def _bmc_url(value: str) -> str:
+    if not re.fullmatch(r"https://[A-Za-z0-9.:\[\]-]+/?", value) or not _has_authority(value):
+        raise wrong(
+            "it is no https URL of a BMC: credentials are sent to it, so it must prove who it is",
+            "give scheme, host and no path, e.g. https://10.0.0.11",
+        )
+    return value.rstrip("/")
+
+
+def _url(value: str) -> str:
+    if not re.fullmatch(r"https?://[^/]+/.+", value) or not _is_plain(value) or not _has_authority(value):
+        raise wrong("it is no http(s) URL", "give the URL under which the BMC or the firmware fetches it")
+    if urlsplit(value).username is not None:
+        raise wrong(
+            "it holds a user name: who fetches it would show it",
+            "have it served to whoever is in the machines' network, and take everything up to the @ out",
+        )
+    return value
+
+
+def _system_id(value: str) -> str:
+    if not _SYSTEM.fullmatch(value):
+        raise wrong(
+            "it is no id of a System",
+            "give the last part of its path below /redfish/v1/Systems, e.g. System.Embedded.1",
+        )
+    return value
+
+
+def _interface(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}", value):
+        raise wrong("it is no name of an interface", "give it as `ip link` on the machines shows it, e.g. eno1")
+    return value
+
+
+def _path(value: str) -> str:
+    if not _PATH.fullmatch(value) or value.endswith("/"):
+        raise wrong("it is no absolute path of a file", "give the path on the system where libvirt runs")
+    if not value.isprintable() or {".", ".."} & set(value.split("/")) or len(value) > _LONGEST:
+        raise wrong("it is no plain path", "give printable characters, without '.' and '..' between slashes")
+    return value
+
+
+def _connection(value: str) -> str:
+    form = rf"qemu(\+({'|'.join(_TRANSPORTS)}))?://[^/?#]*/(system|session)(\?[^#]+)?"
+    if not re.fullmatch(form, value) or not _is_plain(value):
+        raise wrong("it is no connection URI of QEMU's", "give it as `virsh uri` prints it, e.g. qemu:///system")
+    parts = urlsplit(value)
+    user = parts.netloc.rpartition("@")[0] if "@" in parts.netloc else None
+    if parts.netloc and (not _has_authority(value) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", user or "root")):
+        raise wrong("it names no host that can be reached, or nobody to log in as", "write qemu+ssh://user@host/system")
+    query = parse_qsl(parts.query.replace(";", "&"), keep_blank_values=True)  # libvirt takes both
+    programs = sorted({name.lower() for name, _ in query} & set(_PROGRAMS))
+    if programs:
+        raise wrong(
+            f"{' and '.join(programs)} would name a program that is run",
+            "leave it out, and set up ssh for that host in ~/.ssh/config",
+        )
+    return value
+
+
+Mac = Annotated[str, AfterValidator(_mac)]
+"""Of a network card, in lower case."""
+MachineAddress = Annotated[IPv4, AfterValidator(_machine_address)]
+"""An IPv4 address that a machine can have."""
+Account = Annotated[str, AfterValidator(_account)]
+Password = Annotated[SecretStr, AfterValidator(_password)]
+Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
+BmcUrl = Annotated[str, AfterValidator(_bmc_url)]
+Url = Annotated[str, AfterValidator(_url)]
+"""What a BMC, or firmware, fetches."""
+SystemId = Annotated[str, AfterValidator(_system_id)]
+Interface = Annotated[str, AfterValidator(_interface)]
+FilePath = Annotated[str, AfterValidator(_path)]
+"""An absolute path where libvirt runs."""
+Connection = Annotated[str, AfterValidator(_connection)]
+"""libvirt's connection URI."""

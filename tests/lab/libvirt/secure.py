@@ -1,0 +1,112 @@
+"""A machine whose firmware has Secure Boot, with the keys that servers come with, in the namespaces this process was
+started in: what it refuses, and what it boots. Run by test_secure_boot; prints what was seen, as JSON.
+
+An iPXE that nobody signed is refused. The live ISO, customized as for a server, is started: shim, GRUB, kernel. It
+installs the machine, which boots its disk then, and is installed once more by kexec, of a signed kernel only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import itertools
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lab.layout import Layout
+from lab.live_iso.writer import disc
+from lab.machines import boot_bench
+from lab.machines.base import MachineSpec
+from lab.machines.libvirt import LibvirtBackend
+from lab.network import certificates, link
+from lab.node_image import ensure
+from provider.live_iso import embed, minimal
+from provider.live_iso.iso9660 import Disc
+from tests.lab.libvirt.installs import Installs, Machine
+
+KIND = "uefi"
+PATIENCE = 900
+"""In seconds, for each of the three steps. On a processor that is free, the longest takes a quarter of it."""
+REFUSED = b"Access Denied"
+LOCKED = "sudo -n dmesg | grep -o 'Kernel is locked down from EFI Secure Boot' | head -1"
+KEXEC = """
+cd /var/tmp
+curl -sSf -o kernel {kernel} && curl -sSf -o initramfs {initramfs}
+cp kernel broken
+printf x | dd of=broken bs=1 seek=3000000 conv=notrunc 2>/dev/null
+sudo -n kexec -s --load broken --command-line=x 2>/dev/null && echo 'took a kernel whose signature is wrong'
+sudo -n kexec -s --load kernel --initrd=initramfs --command-line='{arguments}' || exit
+sudo -n systemctl --no-block kexec
+echo sent
+"""
+
+
+class SecureInstalls(Installs):
+    """Machines with Secure Boot are given a disc."""
+
+    def start_with(self, machine: Machine, whole: bytes) -> None:
+        """Put the live ISO, made for the machine, into its drive."""
+        arguments = [word for word in self.arguments(machine).split() if not word.startswith("initrd=")]
+        out = io.BytesIO()
+        minimal.unpack(io.BytesIO(whole), out)
+        for patch in embed.patches(Disc(out), arguments, {}):
+            out.seek(patch.offset)
+            out.write(patch.data)
+        path = Path(self.backend.machines).parent / "live.iso"
+        path.write_bytes(out.getvalue())
+        machine.spec = replace(machine.spec, secure_boot=True, medium=str(path))
+        machine.order = ("cd", "disk")
+
+
+async def refusal(backend: LibvirtBackend, spec: MachineSpec, medium: Path) -> str:
+    """What the firmware says of an iPXE on a disc."""
+    await backend.power_on(replace(spec, secure_boot=True, medium=str(medium)), lambda _: ("cd",))
+    while True:
+        for line in backend.console(spec.id).splitlines():
+            if REFUSED in line:
+                await backend.power_off(spec.id)
+                return line.decode(errors="replace")
+        await asyncio.sleep(0.5)
+
+
+async def main(state: Path, ipxe: bytes) -> dict[str, Any]:
+    """Refuse, install, observe, clean up."""
+    layout = Layout.of(state)
+    layout.make()
+    certificates.ensure(layout)
+    link.set_up()
+    stream: Any = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL)
+    (whole,) = layout.boot.rglob("*live-iso*.iso")
+    medium = layout.state / "ipxe.iso"
+    medium.write_bytes(disc({"images/efiboot.img": ipxe}, label="ipxe", efi="images/efiboot.img").data)
+    installs = SecureInstalls(layout, stream, [KIND])
+    (machine,) = installs.machines
+    times = [time.monotonic()]
+    try:
+        await installs.world.open()
+        await installs.backend.open()
+        refused = await asyncio.wait_for(refusal(installs.backend, machine.spec, medium), PATIENCE)
+        times.append(time.monotonic())
+        installs.start_with(machine, whole.read_bytes())
+        seen = await asyncio.wait_for(installs.walk(machine), PATIENCE)
+        times.append(time.monotonic())
+        (locked,) = await installs.run(machine, machine.installed, LOCKED)
+        console = installs.backend.console(machine.spec.id).decode(errors="replace")
+        again = await asyncio.wait_for(installs.again(machine, KEXEC), PATIENCE)
+        times.append(time.monotonic())
+    except asyncio.TimeoutError:
+        print(installs.backend.console(machine.spec.id).decode(errors="replace"), file=sys.stderr)
+        raise
+    finally:
+        await installs.backend.close()
+        await installs.world.close()
+    seconds = [round(after - before, 1) for before, after in itertools.pairwise(times)]
+    return {"refused": refused, "seen": seen, "console": console, "locked": locked, "again": again, "seconds": seconds}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]).read_bytes()))))

@@ -1,0 +1,120 @@
+"""What a simulated machine's firmware boots, and what Secure Boot refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lab.live_iso.coreos import Parts, live_iso
+from lab.machines import base
+from lab.machines.simulated.console import Console
+from lab.machines.simulated.disk import Disks
+from lab.machines.simulated.fetch import Downloads
+from lab.machines.simulated.firmware import Firmware
+from lab.machines.simulated.kernel import BootError, Kernel
+from lab.machines.simulated.surroundings import Surroundings
+from provider.live_iso import embed, initrd
+from provider.live_iso.iso9660 import Disc
+
+SPEC = base.MachineSpec(
+    id="6ac2a3d0-0000-4000-8000-000000000001",
+    hostname="server-0",
+    mac="52:54:00:aa:bb:cc",
+    addresses=(base.Address(address="192.0.2.3", prefix=24, gateway="192.0.2.1", public=True),),
+    memory_mib=64,
+    cpus=1,
+    firmware="uefi",
+)
+SIGNED = json.dumps({"signed": True}).encode()
+
+
+class _Enough(Exception):
+    """The firmware begins again."""
+
+
+async def _no_more(_: float) -> None:
+    raise _Enough
+
+
+def _disc(path: Path, *, efi: bytes = SIGNED, kernel: bytes = b"kernel") -> str:
+    path.write_bytes(live_iso(Parts(release="1", kernel=kernel, initramfs=b"early", rootfs=b"r", efi_boot=efi)))
+    return str(path)
+
+
+def _boot(spec: base.MachineSpec, order: Sequence[base.BootDevice], directory: Path) -> tuple[Kernel | None, str]:
+    """What was started, and the console."""
+    console = Console(directory / "console.log")
+    around = Surroundings(ca=directory / "ca.pem", boot_server="http://192.0.2.12", sleep=_no_more)
+    disks = Disks(spec.disks, directory)
+    firmware = Firmware(spec, around, Downloads(), disks, console)
+
+    async def run() -> Kernel | None:
+        # Whatever is asked of the network is not there.
+        transport = httpx.MockTransport(lambda _: httpx.Response(404))
+        async with httpx.AsyncClient(transport=transport) as http:
+            try:
+                return await firmware.boot(http, order)
+            except _Enough:
+                return None
+
+    return asyncio.run(run()), console.printed().decode()
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_a_live_iso_is_booted(tmp_path: Path, secure: bool) -> None:
+    spec = replace(SPEC, secure_boot=secure, medium=_disc(tmp_path / "live.iso"))
+    kernel, console = _boot(spec, ("cd", "disk"), tmp_path)
+    assert kernel is not None and kernel.initrds[0] == b"early"
+    assert "coreos.liveiso=lab-coreos-1" in kernel.arguments
+    assert ("EFI stub: UEFI Secure Boot is enabled." in console) is secure
+
+
+@pytest.mark.parametrize("efi", [b"FAT", b"[]", b'{"signed": false}'])
+def test_secure_boot_refuses_a_disc_that_nobody_signed(tmp_path: Path, efi: bytes) -> None:
+    spec = replace(SPEC, secure_boot=True, medium=_disc(tmp_path / "live.iso", efi=efi))
+    kernel, console = _boot(spec, ("cd",), tmp_path)
+    assert kernel is None
+    assert 'failed to load Boot0001 "UEFI QEMU DVD-ROM": Access Denied' in console
+
+
+def test_secure_boot_refuses_ipxe_before_it_asks_for_anything(tmp_path: Path) -> None:
+    kernel, console = _boot(replace(SPEC, secure_boot=True), ("network",), tmp_path)
+    assert kernel is None
+    assert "Access Denied" in console and "iPXE" not in console
+    _, console = _boot(SPEC, ("network",), tmp_path)
+    assert "iPXE initialising devices" in console
+
+
+def test_what_a_server_is_told_is_in_an_initramfs_of_its_own(tmp_path: Path) -> None:
+    medium = _disc(tmp_path / "live.iso")
+    with Path(medium).open("r+b") as file:
+        (*_, own) = embed.patches(Disc(file), (), {"config.ign": b"{}"})
+        file.seek(own.offset)
+        file.write(own.data)
+    kernel, _ = _boot(replace(SPEC, medium=medium), ("cd",), tmp_path)
+    assert kernel is not None and kernel.initrds[0] == b"early"
+    assert initrd.unpack(kernel.initrds[1]) == {"config.ign": b"{}"} and kernel.initrds[1].startswith(b"070701")
+    with Path(medium).open("r+b") as file:
+        file.seek(own.offset + 20)
+        file.write(bytes(100))
+    with pytest.raises(BootError, match="XZ-compressed data is corrupt"):
+        _boot(replace(SPEC, medium=medium), ("cd",), tmp_path)
+
+
+def test_a_disc_for_another_architecture_starts_nothing(tmp_path: Path) -> None:
+    kernel = json.dumps({"architecture": "aarch64"}).encode()
+    booted, console = _boot(replace(SPEC, medium=_disc(tmp_path / "live.iso", kernel=kernel)), ("cd",), tmp_path)
+    assert booted is None and "error: the kernel is not x86_64" in console
+
+
+def test_a_drive_without_a_disc_starts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "ipxe.img").write_bytes(b"iPXE" * 10000)
+    for medium in ("", str(tmp_path), str(tmp_path / "gone.iso"), str(tmp_path / "ipxe.img")):
+        booted, console = _boot(replace(SPEC, medium=medium), ("cd",), tmp_path)
+        assert booted is None and "Boot failed: " in console
