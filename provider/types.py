@@ -95,6 +95,14 @@ def _section(value: Any) -> str:
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClusterKeysArgs:
+    """Arguments of `ClusterKeys`."""
+
+    key_type: str | None = None
+    """`ed25519`, or `ecdsa` (on the curve P-256), which FIPS takes; not given: `ed25519`. A change is refused."""
+
+
 class ClusterKeys(_Resource):
     """The SSH key of a cluster and the seed its nodes' host keys are derived from. Never silently replaced.
 
@@ -104,8 +112,10 @@ class ClusterKeys(_Resource):
 
     _outputs = ("privateKey", "publicKey", "hostKeySeed")
 
-    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, {}, opts)
+    def __init__(
+        self, name: str, args: ClusterKeysArgs | None = None, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, {"keyType": args.key_type if args else None}, opts)
 
     @property
     def private_key(self) -> pulumi.Output[str]:
@@ -114,7 +124,7 @@ class ClusterKeys(_Resource):
 
     @property
     def public_key(self) -> pulumi.Output[str]:
-        """One authorized_keys line without comment: `ssh-ed25519 AAAA…`."""
+        """One authorized_keys line without comment: `ssh-ed25519 AAAA…`, `ecdsa-sha2-nistp256 AAAA…`."""
         return self._output("publicKey")
 
     @property

@@ -242,7 +242,7 @@ class Installers:
             return installer.live_config(
                 plan,
                 authorized_keys=[key, *self._settings.ssh.authorized_keys],
-                host_key=host_key(seed, installer.live_name(node)),
+                host_key=host_key(seed, installer.live_name(node), self._settings.install.key_type),
             )
 
         keys = self._keys

@@ -29,6 +29,7 @@ from components.machines.contract import Machine, MachineArgs, Platform, Role
 from provider.types import (
     AddressAnnounced,
     ClusterKeys,
+    ClusterKeysArgs,
     Gate,
     GateArgs,
     InstallComplete,
@@ -72,7 +73,9 @@ def boot_spec(settings: Settings) -> BootSpec:
         platform_id=platforms.ignition_platform(settings),
         installs=settings.boot.install is not None,
         consoles=settings.boot.consoles,
-        extra=settings.boot.kernel_arguments,
+        # RHCOS puts an installed system into FIPS mode at its first boot (openshift/os, 40rhcos-fips); a live system is
+        # in it from the start, or not at all (openshift/os#1332).
+        extra=(*settings.boot.kernel_arguments, *(("fips=1",) if settings.install.fips else ())),
     )
 
 
@@ -88,11 +91,15 @@ class Cluster:
         # Components hand the provider on to their children; other resources take it from `self.ours`.
         self.ours = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(provider=provider))
         self.components = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(providers=[provider]))
-        self.keys = ClusterKeys("keys", opts=self.ours)
+        key_type = settings.install.key_type
+        self.keys = ClusterKeys(
+            "keys", ClusterKeysArgs(key_type=key_type if settings.install.fips else None), self.ours
+        )
         self.access = Access(
             private_key=self.keys.private_key,
             host_key_seed=self.keys.host_key_seed,
             log_directory=str(_PROJECT / settings.install.log_directory / pulumi.get_stack()),
+            host_key_type=key_type,
         )
         self.assets = self._assets()
         planned = plan(settings, boot.artifacts, pulumi.get_stack())
@@ -136,6 +143,9 @@ class Cluster:
                 base_domain=settings.base_domain,
                 architecture=settings.boot.architecture,
                 control_plane=settings.control_plane.count,
+                workers=settings.workers.count,
+                machine_networks=platforms.machine_networks(settings),
+                fips=settings.install.fips,
                 pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
                 authorized_keys=[key, *settings.ssh.authorized_keys],
                 in_place=platforms.in_place(settings),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
 from stacks.problems import Found
 from stacks.sections.api_address import KubeVip
 from stacks.sections.redfish import Lend, LocalVm, NoBootstrap, Redfish
@@ -24,6 +26,7 @@ def of_rack(settings: Settings) -> Found:
         yield from _counts(settings, platform)
         yield from _unique(settings, platform)
         yield from _network(platform)
+        yield from _inside_the_cluster(platform)
         yield from _boot_methods(platform)
         yield from _bootstrap(settings, platform)
         yield from _in_place(settings, platform)
@@ -117,6 +120,32 @@ def _network(platform: Redfish) -> Found:
                 f"no machine of the network {network} (platform.gateway, platform.prefix) can have it",
                 "correct it, or gateway and prefix",
             )
+
+
+def _inside_the_cluster(platform: Redfish) -> Found:
+    """No machine can have an address that the cluster uses inside; the installer refuses the networks likewise
+    (openshift/installer, pkg/types/validation/installconfig.go)."""
+    taken = {"the pods' network": CLUSTER_NETWORK, "the services' network": SERVICE_NETWORK, **OVN_NETWORKS}
+    for path, network in _machine_networks(platform):
+        for what, cidr in taken.items():
+            if network.overlaps(ipaddress.IPv4Network(cidr)):
+                yield (
+                    path,
+                    str(network if network.num_addresses > 1 else network.network_address),
+                    f"the cluster uses it inside: {what} is {cidr}",
+                    "use addresses of another network for the machines",
+                )
+
+
+def _machine_networks(platform: Redfish) -> Iterator[tuple[str, ipaddress.IPv4Network]]:
+    """The machines' network; the single addresses where it is not known."""
+    if platform.network is not None:
+        yield "platform.prefix", platform.network
+    for index, server in enumerate(platform.servers):
+        if platform.network is None:
+            yield f"platform.servers[{index}].address", ipaddress.IPv4Network(server.address)
+        if server.private_address is not None:
+            yield f"platform.servers[{index}].privateAddress", ipaddress.IPv4Network(server.private_address)
 
 
 def _boot_methods(platform: Redfish) -> Found:

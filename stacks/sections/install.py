@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr, field_validator
 
+from components.boot.host_keys import KeyType
 from stacks.sections.base import REHEARSAL, Section, is_public_key, wrong
 
 
@@ -20,10 +21,19 @@ class Install(Section):
     pull_secret: SecretStr | None = Field(
         default=None, description="the pull secret (JSON), as a secret; okd needs none"
     )
+    fips: bool = Field(
+        default=False,
+        description="the cluster's machines run in FIPS mode; wants a FIPS-capable installer on a system in FIPS mode",
+    )
     work_directory: str = Field(
         default=".state/install", description="where the installer works for a moment; mode 0700"
     )
     log_directory: str = Field(default=".state/logs", description="where logs of failed gates are gathered")
+
+    @property
+    def key_type(self) -> KeyType:
+        """What SSH keys of ours are: OpenSSH in FIPS mode takes no ed25519, neither of hosts nor of users."""
+        return "ecdsa" if self.fips else "ed25519"
 
     @field_validator("pull_secret")
     @classmethod
