@@ -1,8 +1,8 @@
 """ClusterKeys: the SSH key of a cluster, and the seed of its nodes' host keys.
 
 Life cycle: create makes a key of the type that is asked for, and a seed; there is nothing to update; read and delete
-touch nothing outside the state. Nothing is ever replaced: nodes pin what is made here, so another type of key is refused
-as long as the cluster is there.
+touch nothing outside the state. Nothing is ever replaced: nodes pin what is made here, so another type of key is
+refused as long as the cluster is there.
 Killed at any moment: nothing outside the state exists, so the next run makes new ones that nobody has seen before.
 """
 
@@ -35,9 +35,9 @@ class ClusterKeys(ResourceType):
         before, after = _key_type(old), _key_type(new)
         if before != after:
             raise InvalidInputs(
-                f"this cluster's SSH keys are of the type {before}, and are now to be of the type {after}: its machines "
-                "know no others, so they are not made anew while it is there. Put back what it was installed with "
-                "(metal-ipi:install.fips), or begin anew: `make down` first, then `make up`"
+                f"this cluster's SSH keys are of the type {before}, and are now to be of the type {after}: its "
+                "machines know no others, so they are not made anew while it is there. Put back what it was installed "
+                "with (metal-ipi:install.fips), or begin anew: `make down` first, then `make up`"
             )
         return Changes()
 

@@ -433,3 +433,44 @@ def test_a_stream_without_a_disk_image_cannot_give_one(tmp_path: Path) -> None:
     with pytest.raises(StreamError, match=r"names no disk image .* set that to 'live'"):
         boot_artifacts(_settings(boot__streamFile=str(stream), boot__install__image="stream"))
     assert boot_artifacts(_settings(boot__install__image="stream")).disk is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "what"),
+    [
+        (
+            {
+                "platform__gateway": "10.130.0.1",
+                "platform__prefix": 16,
+                "platform__servers": [
+                    {**server, "address": f"10.130.0.{10 + index}"} for index, server in enumerate(_SERVERS)
+                ],
+            },
+            "platform.prefix",
+            "the pods' network is 10.128.0.0/14",
+        ),
+        (
+            {"platform__gateway": None, "platform__prefix": None, "platform__servers__0__address": "172.30.255.9"},
+            "platform.servers[0].address",
+            "the services' network is 172.30.0.0/16",
+        ),
+        (
+            {"platform__servers__2__privateAddress": "100.88.1.1"},
+            "platform.servers[2].privateAddress",
+            "is 100.88.0.0/16",
+        ),
+    ],
+)
+def test_machines_have_no_address_that_the_cluster_uses_inside(changes: dict[str, Any], path: str, what: str) -> None:
+    """The installer says so too, but later: pkg/types/validation/installconfig.go."""
+    (problem,) = _problems(**changes)
+    assert (problem.path, problem.remedy) == (
+        f"metal-ipi:{path}",
+        "use addresses of another network for the machines",
+    )
+    assert what in problem.why
+
+
+def test_the_installer_is_told_the_machines_network_where_it_is_known() -> None:
+    assert platforms.machine_networks(_settings()) == ("192.0.2.0/24",)
+    assert platforms.machine_networks(_settings(platform__prefix=None)) == ()
