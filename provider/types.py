@@ -262,7 +262,8 @@ class Artifacts(_Resource):
 
 @dataclass(frozen=True, kw_only=True)
 class EphemeralMachineArgs:
-    """Arguments of `EphemeralMachine`. Once the machine was made, changes wait for the next installation."""
+    """Arguments of `EphemeralMachine`. Once the machine was made, changes wait for the next installation, unless it is
+    disposable."""
 
     platform: pulumi.Input[str] = "equinix-metal"
     """Which driver makes it."""
@@ -298,6 +299,9 @@ class EphemeralMachineArgs:
     """The prefix length of its own public IPv4 subnet, 28 to 31; not given: 31."""
     bgp: pulumi.Input[bool] = False
     """Whether it announces IPv4 addresses: it gets a BGP session with its neighbours."""
+    disposable: pulumi.Input[bool] = False
+    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
+    another machine of it."""
     timeout_seconds: pulumi.Input[float] = 1800
     """How long it may take to become active, and as long again to be gone."""
 
@@ -319,6 +323,7 @@ class EphemeralMachineArgs:
             "terminationTime": self.termination_time,
             "customData": self.custom_data,
             "publicSubnet": self.public_subnet,
+            "disposable": self.disposable or None,
             "timeoutSeconds": self.timeout_seconds,
             "bgp": self.bgp or None,
         }
@@ -344,6 +349,9 @@ class LentServerArgs:
     """Text of `boot/boot.ipxe`, which leads there."""
     accept: pulumi.Input[str] = "empty"
     """`empty`: it must be switched off; `wipe`: whatever is on it may be lost."""
+    disposable: pulumi.Input[bool] = False
+    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
+    another machine of it."""
     timeout_seconds: pulumi.Input[float] = 1800
     """How long it may take to become active, and as long again to be gone."""
 
@@ -358,6 +366,7 @@ class LentServerArgs:
             "script": pulumi.Output.secret(self.script),
             "chain": self.chain,
             "accept": self.accept,
+            "disposable": self.disposable or None,
             "timeoutSeconds": self.timeout_seconds,
         }
 
@@ -386,6 +395,9 @@ class LocalVmArgs:
     """The iPXE script it boots, published as `boot/mac-….ipxe`. Secret."""
     chain: pulumi.Input[str]
     """Text of `boot/boot.ipxe`, which leads there."""
+    disposable: pulumi.Input[bool] = False
+    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
+    another machine of it."""
     timeout_seconds: pulumi.Input[float] = 1800
     """How long it may take to be gone."""
 
@@ -402,6 +414,7 @@ class LocalVmArgs:
             "bootImage": self.boot_image,
             "script": pulumi.Output.secret(self.script),
             "chain": self.chain,
+            "disposable": self.disposable or None,
             "timeoutSeconds": self.timeout_seconds,
         }
 
@@ -1048,6 +1061,9 @@ class InstallationArgs:
     """Whether a control plane machine may be installed again."""
     accept: pulumi.Input[str] = "empty"
     """`wipe` where whatever answers at its address may be reset and wiped, also if it is not known."""
+    disposable: pulumi.Input[bool] = False
+    """Whether no cluster was formed yet: nothing is lost with what the machine runs, and nobody is asked before it is
+    installed again."""
     keep: pulumi.Input[bool] = False
     """Whether one that may not goes on with what it runs, with a warning; else it is an error."""
     max_unavailable: pulumi.Input[int] = 1
@@ -1107,6 +1123,7 @@ class Installation(_Resource):
             "ordered": args.ordered,
             "consent": args.consent,
             "accept": args.accept,
+            "disposable": args.disposable or None,
             "keep": args.keep,
             "maxUnavailable": args.max_unavailable,
             "members": args.members,

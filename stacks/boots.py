@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pulumi
 
@@ -73,11 +74,14 @@ class Boots:
         uploaded = self.bootstrap_ignition
         if self._live is None:
             network = platforms.network(self._settings, self._bootstrap_name)
-            text = uploaded.urls.apply(
-                lambda urls: script(
-                    self._boot, installer_arguments(self._boot, config_url=urls[BOOTSTRAP_IGNITION], network=network)
-                )
-            )
+
+            def render(found: list[Any]) -> str:
+                url, digest = (each[BOOTSTRAP_IGNITION] for each in found)
+                arguments = installer_arguments(self._boot, config_url=url, network=network)
+                # So another Ignition is another script: a machine is known by the script it boots.
+                return script(self._boot, (*arguments, f"metal-ipi.ignition={digest.removeprefix('sha512-')[:16]}"))
+
+            text = pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(render)
             return Boot(script=text, always_pxe=True)
         source = pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(
             lambda found: ignition.Source(url=found[0][BOOTSTRAP_IGNITION], hash=found[1][BOOTSTRAP_IGNITION])

@@ -140,6 +140,7 @@ class Installers:
         credentials: ClusterCredentials,
         checks: Mapping[str, pulumi.Input[str]],
         after: Mapping[str, Sequence[pulumi.Resource]],
+        disposable: bool,
         opts: pulumi.ResourceOptions,
     ) -> PoolInstallation:
         """Install the machines of a pool.
@@ -149,6 +150,7 @@ class Installers:
             credentials: the cluster that they belong to.
             checks: the script that checks each of them, by short name.
             after: what must be done before one is installed, by short name.
+            disposable: no cluster was formed yet.
             opts: hand on our own provider.
         """
         settings, rules = self._settings, self._settings.reprovision
@@ -173,6 +175,7 @@ class Installers:
                     pxe_commands=rules.pxe_commands,
                 ),
                 credentials=credentials,
+                disposable=disposable,
                 timeout=settings.timeouts.machines_reachable
                 + (settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0),
                 valid_hours=self._install.valid_hours,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from components.cluster.installation import PoolInstallation
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
 from components.endpoints import kube_vip, machine_config_access
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
-from components.install.assets import InstallAssets, InstallAssetsArgs
+from components.install.asking import is_bootstrapped
+from components.install.assets import InstallAssets, InstallAssetsArgs, request_of
 from components.install.bootstrap import (
     BootstrapGates,
     BootstrapGatesArgs,
@@ -24,7 +26,9 @@ from components.install.bootstrap import (
     BootstrapRemovalArgs,
     cluster_credentials,
 )
+from components.install.earlier import earlier
 from components.install.install_config import install_config
+from components.install.stage import Stage, stage, tell
 from components.machines.contract import Machine, MachineArgs, Platform, Role
 from provider.types import (
     AddressAnnounced,
@@ -56,6 +60,8 @@ from stacks.user_data import UserData
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _STABILITY_SECONDS = 30
+_KEYS, _ASSETS, _BOOTSTRAP = "keys", "install-assets", "bootstrap"
+"""Names by which a run finds what earlier ones left."""
 
 
 def main() -> None:
@@ -85,6 +91,7 @@ class Cluster:
     def __init__(self, settings: Settings, boot: BootSpec, parent: pulumi.Resource | None = None) -> None:
         """`parent` is what all of it belongs to; None: the stack itself."""
         self.settings, self.boot, self.names = settings, boot, Names.of(settings)
+        self.stage = self._stage()
         protected = [protection(frozenset(self.names.control_plane))] if settings.protect else None
         child = pulumi.ResourceOptions(parent=parent, transformations=protected)
         provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings)), child)
@@ -92,9 +99,7 @@ class Cluster:
         self.ours = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(provider=provider))
         self.components = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(providers=[provider]))
         key_type = settings.install.key_type
-        self.keys = ClusterKeys(
-            "keys", ClusterKeysArgs(key_type=key_type if settings.install.fips else None), self.ours
-        )
+        self.keys = ClusterKeys(_KEYS, ClusterKeysArgs(key_type=key_type if settings.install.fips else None), self.ours)
         self.access = Access(
             private_key=self.keys.private_key,
             host_key_seed=self.keys.host_key_seed,
@@ -133,35 +138,47 @@ class Cluster:
         )
         self._gates()
 
-    def _assets(self) -> InstallAssets:
+    def _stage(self) -> Stage:
+        """How far earlier runs came; says what this one makes anew, before anything is declared."""
+        found = earlier(assets=f"{_ASSETS}-create", gate=f"{_BOOTSTRAP}-complete", keys=_KEYS)
+        if self.settings.rehearsal:  # its secrets are stand-ins, and no other ones
+            return Stage(formed=found.bootstrapped)
+        wanted = request_of(self._assets_args(), self._install_config(found.public_key))
+        reached = stage(found, wanted, time=datetime.now(timezone.utc), ask=is_bootstrapped)
+        tell(reached)
+        return reached
+
+    def _install_config(self, key: str) -> str:
         settings = self.settings
         pull_secret = settings.install.pull_secret
         text = pull_secret.get_secret_value() if pull_secret else OKD_PULL_SECRET
-        config = self.keys.public_key.apply(
-            lambda key: install_config(
-                cluster_name=settings.cluster_name,
-                base_domain=settings.base_domain,
-                architecture=settings.boot.architecture,
-                control_plane=settings.control_plane.count,
-                workers=settings.workers.count,
-                machine_networks=platforms.machine_networks(settings),
-                fips=settings.install.fips,
-                pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
-                authorized_keys=[key, *settings.ssh.authorized_keys],
-                in_place=platforms.in_place(settings),
-            )
+        return install_config(
+            cluster_name=settings.cluster_name,
+            base_domain=settings.base_domain,
+            architecture=settings.boot.architecture,
+            control_plane=settings.control_plane.count,
+            workers=settings.workers.count,
+            machine_networks=platforms.machine_networks(settings),
+            fips=settings.install.fips,
+            pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
+            authorized_keys=[key, *settings.ssh.authorized_keys],
+            in_place=platforms.in_place(settings),
         )
-        return InstallAssets(
-            "install-assets",
-            InstallAssetsArgs(
-                installer=settings.install.installer,
-                version=settings.openshift_version,
-                install_config=config,
-                work_directory=str(_PROJECT / settings.install.work_directory / pulumi.get_stack()),
-                in_place=platforms.in_place(settings),
-            ),
-            self.components,
+
+    def _assets_args(self, install_config: pulumi.Input[str] = "", renewal: Sequence[str] = ()) -> InstallAssetsArgs:
+        settings = self.settings
+        return InstallAssetsArgs(
+            installer=settings.install.installer,
+            version=settings.openshift_version,
+            install_config=install_config,
+            work_directory=str(_PROJECT / settings.install.work_directory / pulumi.get_stack()),
+            in_place=platforms.in_place(settings),
+            renewal=renewal,
         )
+
+    def _assets(self) -> InstallAssets:
+        config = self.keys.public_key.apply(self._install_config)
+        return InstallAssets(_ASSETS, self._assets_args(config, self.stage.renewal), self.components)
 
     def _api_address(self) -> pulumi.Output[str] | None:
         """The API's own address; None where its names resolve to the machines that serve it."""
@@ -198,6 +215,7 @@ class Cluster:
                 boot=self.boots.bootstrap(),
                 timeout=settings.timeouts.machines_active,
                 announces=self._speaks_bgp,
+                disposable=not self.stage.formed,
             ),
             pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=claimed)),
         )
@@ -216,6 +234,8 @@ class Cluster:
                 boots=boots.boots,
                 announces=announces,
                 active_timeout=self.settings.timeouts.machines_active,
+                # What is installed to disk follows by being installed again: no machine is given up for that.
+                disposable=not self.stage.formed and self.boots.installers is None,
             ),
             self.components,
         )
@@ -241,6 +261,7 @@ class Cluster:
                 for node, expected in self._expectations(pool).items()
             },
             after=after,
+            disposable=not self.stage.formed,
             opts=self.components,
         )
 
@@ -339,7 +360,7 @@ class Cluster:
         """The gate behind which there is a cluster; `bootstrap` is the bootstrap machine by full name, if any."""
         timeouts, masters = self.settings.timeouts, self.control_plane.machines
         return BootstrapGates(
-            "bootstrap",
+            _BOOTSTRAP,
             BootstrapGatesArgs(
                 bootstrap=bootstrap,
                 control_plane=masters,

@@ -68,6 +68,8 @@ class NodePoolArgs:
     """Seconds until the platform must call a machine active."""
     announces: bool = False
     """Whether they announce addresses over BGP."""
+    disposable: bool = False
+    """Whether nothing is lost with what they run: they are made anew when what they boot changes."""
 
 
 class NodePool(pulumi.ComponentResource):
@@ -85,6 +87,7 @@ class NodePool(pulumi.ComponentResource):
                     boot=args.boots[hostname],
                     timeout=args.active_timeout,
                     announces=args.announces,
+                    disposable=args.disposable,
                 ),
                 pulumi.ResourceOptions(parent=self),
             )

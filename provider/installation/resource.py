@@ -81,7 +81,7 @@ class Installation(ResourceType):
         if old.get("generation") == new.get("generation") or _stays(old, new):
             return {key: old.get(key) for key in _COMPUTED}
         job = replace(job, recorded=_recorded(old, new))
-        if not old.get("generation"):
+        if job.disposable or not old.get("generation"):
             return await self._install(context, resource_id, job, old=old)
         try:
             return await self._reprovision(context, job, open_remote(context, job, self._opener))
@@ -127,7 +127,10 @@ class Installation(ResourceType):
         return outputs
 
     async def _has_node(self, job: Job, seen: Seen, *, installed: bool) -> bool:
-        """Whether the machine may be part of the cluster: it says so, or is silent and the cluster knows it."""
+        """Whether the machine may be part of the cluster: it says so, or is silent and the cluster knows it. One that
+        is disposable may have been part of an attempt to form one, of which nothing is kept."""
+        if job.disposable:
+            return False
         if isinstance(seen, Installed):
             return seen.joined and seen.generation != job.generation
         if isinstance(seen, Installing) or job.credentials is None:
@@ -163,6 +166,7 @@ def _recorded(old: Values, new: Values) -> str | None:
 def _stays(old: Values, new: Values) -> bool:
     """Whether it is a control plane machine that is to go on with what it runs, until somebody consents."""
     wanted = bool(new.get("keep")) and new.get("role") == CONTROL_PLANE and not new.get("consent")
+    wanted = wanted and not new.get("disposable")
     return wanted and bool(old.get("generation")) and old.get("generation") != new.get("generation")
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import yaml
 
+from components.install.earlier import READ_STATE
 from tests.mocks import config_text, plain
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -120,6 +122,7 @@ ANSWERS = {
         "hostKeySeed": SEED,
     },
     "metal-ipi:index:Preflight": lambda args: {},
+    READ_STATE: lambda args: {"name": args.args["stackName"], "outputs": {}},
     "metal-ipi:index:cost": lambda args: {"hourly": 1.5, "unknown": [], "source": "a list", "lines": []},
     "metal-ipi:index:Artifacts": _artifacts,
     "metal-ipi:index:EphemeralMachine": lambda args: {
@@ -168,6 +171,16 @@ ANSWERS = {
         )
     },
 }
+
+
+def left_behind(**resources: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """`ANSWERS` of an engine whose state has these resources: by name (`_` for `-`) the type, with those of the
+    parents, and the outputs."""
+    outputs = {
+        f"urn:pulumi:test::metal-ipi::{types}::{name.replace('_', '-')}": {"type": types, "outputs": dict(outputs)}
+        for name, (types, outputs) in resources.items()
+    }
+    return {**ANSWERS, READ_STATE: lambda args: {"name": args.args["stackName"], "outputs": outputs}}
 
 
 def stack_file(stack: str) -> dict[str, Any]:
