@@ -82,7 +82,9 @@ class Installation(ResourceType):
             return {key: old.get(key) for key in _COMPUTED}
         job = replace(job, recorded=_recorded(old, new))
         if job.disposable or not old.get("generation"):
-            return await self._install(context, resource_id, job, old=old)
+            # What it was installed with is not wanted any more, so nobody waits for it to come up.
+            outdated = bool(old.get("generation"))
+            return await self._install(context, resource_id, job, old=old, outdated=outdated)
         try:
             return await self._reprovision(context, job, open_remote(context, job, self._opener))
         except ProviderError as error:
@@ -99,23 +101,27 @@ class Installation(ResourceType):
         """Leaves the installer's files to their `Artifacts`: a machine made anew may need them at this very moment."""
         await open_remote(context, _job_in_state(old), self._opener).withdraw()
 
-    async def _install(self, context: Context, resource_id: str, job: Job, *, old: Values | None) -> Values:
+    async def _install(
+        self, context: Context, resource_id: str, job: Job, *, old: Values | None, outdated: bool = False
+    ) -> Values:
         """The first installation, begun by an earlier run where there is an `old` state, which tells what it left."""
         partial = {key: (old or {}).get(key) for key in _COMPUTED} | {"generation": "", "device": job.recorded or None}
         try:
-            return await self._install_first(context, job, partial, again=old is not None)
+            return await self._install_first(context, job, partial, again=old is not None, outdated=outdated)
         except BaseException as error:  # after a cancellation too, what was published is to be found again
             message = str(error) or f"interrupted while {job.hostname} was being installed"
             raise InitFailed(message, resource_id, partial) from error
 
-    async def _install_first(self, context: Context, job: Job, partial: dict[str, Any], *, again: bool) -> Values:
+    async def _install_first(
+        self, context: Context, job: Job, partial: dict[str, Any], *, again: bool, outdated: bool
+    ) -> Values:
         """Nothing of a cluster is to be kept, unless the machine turns out to have a node. `partial` is the state of
         one that is not finished: it tells whether the machine was installed, and may have joined since."""
         remote = open_remote(context, job, self._opener)
         installer = Installer(context, job, remote, self._pace)
         underway = job.ordered and not again
         try:
-            seen = await (machine.look(job) if underway else installer.settled())
+            seen = await (machine.look(job) if underway else installer.settled(patient=not outdated))
             if not underway and await self._has_node(job, seen, installed=bool(partial["installedAt"])):
                 return await self._reprovision(context, job, remote)
             outcome = await installer.install(seen, underway=underway, again=again)

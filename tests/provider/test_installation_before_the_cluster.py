@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from provider.errors import InvalidInputs
+from provider.installation import Installation
 from tests.provider.fake_machine import FakeMachine
-from tests.provider.installation_world import NEW, OLD, Run, World
+from tests.provider.installation_world import NEW, OLD, PACE, Run, World
 
 _CONTROL_PLANE: dict[str, Any] = {"role": "control-plane", "pool": "control-plane", "disposable": True}
 
@@ -72,9 +75,12 @@ def test_a_silent_machine_that_the_api_knows_is_installed_again(run: Run) -> Non
 
     async def test(it: World) -> None:
         machine, *_ = await _installed(it)
-        await machine.start("off")
+        await machine.start("silent")
+        it.item = Installation(replace(PACE, patience=60.0), it.opener)
+        begun = time.monotonic()
         state = await it.up(machine, **_CONTROL_PLANE)
         assert (state["generation"], state["via"]) == (NEW, "network boot")
+        assert time.monotonic() - begun < 30, "nobody waits for what is to go"
 
     run(test)
 
