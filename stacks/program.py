@@ -92,7 +92,9 @@ class Cluster:
         """`parent` is what all of it belongs to; None: the stack itself."""
         self.settings, self.boot, self.names = settings, boot, Names.of(settings)
         self.stage = self._stage()
-        protected = [protection(frozenset(self.names.control_plane))] if settings.protect else None
+        ordered_again = self.stage.resumed and not settings.boot.install
+        machines = frozenset[str]() if ordered_again else frozenset(self.names.control_plane)
+        protected = [protection(machines)] if settings.protects else None
         child = pulumi.ResourceOptions(parent=parent, transformations=protected)
         provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings)), child)
         # Components hand the provider on to their children; other resources take it from `self.ours`.

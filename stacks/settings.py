@@ -74,9 +74,10 @@ class Settings(Section):
         default_factory=Preflight, description="how the stack is checked before anything is ordered"
     )
     cost: Cost = Field(default_factory=Cost, description="where prices are from")
-    protect: bool = Field(
-        default=False,
-        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced",
+    protect: bool | None = Field(
+        default=None,
+        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced;"
+        " not set: true, and false in the lab",
     )
     lab: Lab | None = Field(default=None, description="set only for stacks that run in the lab")
     rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
@@ -85,6 +86,11 @@ class Settings(Section):
     def domain(self) -> str:
         """The cluster's domain: every name of the cluster ends in it."""
         return f"{self.cluster_name}.{self.base_domain}"
+
+    @property
+    def protects(self) -> bool:
+        """Whether what cannot be made again is protected: policies want that of every facility."""
+        return self.lab is None if self.protect is None else self.protect
 
     def full(self, hostname: str) -> str:
         """The full name of a machine."""

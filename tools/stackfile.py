@@ -117,6 +117,12 @@ def needs_simulation(document: Tree) -> Needed | None:
     return None
 
 
+def protect(document: Tree) -> bool | None:
+    """What the file says of protection; None where it says nothing, or nothing that is one."""
+    value = _config(document).get(f"{NAMESPACE}:protect")
+    return {"true": True, "false": False}.get(str(value).lower())
+
+
 def rack(document: Tree) -> int:
     """How many servers with a BMC the stack has; 0 when its machines are ordered."""
     return len(_servers(document))

@@ -26,6 +26,8 @@ class Stage:
 
     formed: bool
     """Whether bootstrap was complete: machines and assets stay as they are from there on."""
+    resumed: bool = False
+    """Whether an earlier run has begun with the installation, and the cluster is not formed."""
     renewal: tuple[str, ...] = ()
     """Why the installer's assets are made anew by this run, in words that follow «because»; empty: they are not."""
 
@@ -43,7 +45,8 @@ def stage(found: Earlier, wanted: Mapping[str, Any], *, time: datetime, ask: Ask
         return Stage(formed=found.bootstrapped)
     if ask(found.assets):
         return Stage(formed=True)
-    return Stage(formed=False, renewal=reasons(was=found.request, now=wanted, assets=found.assets, time=time))
+    renewal = reasons(was=found.request, now=wanted, assets=found.assets, time=time)
+    return Stage(formed=False, resumed=True, renewal=renewal)
 
 
 def tell(found: Stage) -> None:

@@ -186,7 +186,7 @@ def test_after_bootstrap_complete_nothing_is_ever_made_anew() -> None:
 
 
 def test_an_interrupted_installation_goes_on_with_good_assets() -> None:
-    assert _stage(_HALF_WAY, _request(), says=False) == Stage(formed=False)
+    assert _stage(_HALF_WAY, _request(), says=False) == Stage(formed=False, resumed=True)
 
 
 def test_an_interrupted_installation_has_bad_assets_made_anew() -> None:

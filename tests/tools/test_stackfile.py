@@ -236,3 +236,11 @@ def test_what_the_lab_is_to_reserve() -> None:
     reserved = {"config": {"metal-ipi:lab": {"reservations": {"id": "c3.small.x86"}}}}
     assert stackfile.reservations(reserved) == {"id": "c3.small.x86"}
     assert stackfile.reservations(LAB) == {} == stackfile.reservations({"config": {}})
+
+
+@pytest.mark.parametrize(
+    ("value", "protect"), [(True, True), (False, False), ("true", True), ("False", False), (None, None), ("no", None)]
+)
+def test_what_the_file_says_of_protection(value: Any, protect: bool | None) -> None:
+    assert stackfile.protect({"config": {"metal-ipi:protect": value}}) is protect
+    assert stackfile.protect({"config": {}}) is None
