@@ -7,7 +7,9 @@ and raises one SettingsError that lists all problems. Keys are camelCase, as is 
 from __future__ import annotations
 
 import json
+import math
 import re
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -16,6 +18,7 @@ import pulumi.runtime.config
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from stacks.conflicts import conflicts
+from stacks.plain import DEEPEST, unfit
 from stacks.problems import NAMESPACE, SECRET_NAMES, Problem, SettingsError, describe
 from stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
 from stacks.sections.artifacts import S3Artifacts, SshArtifacts
@@ -316,13 +319,29 @@ def parse(values: dict[str, str], stack: str) -> Settings:
             tree[key] = value
             continue
         try:
-            tree[key] = json.loads(value)
+            tree[key] = json.loads(value, parse_int=_whole)
         except ValueError:
             tree[key] = value
+        except RecursionError:
+            why = f"it is nested more than {DEEPEST} levels deep"
+            problem = Problem(
+                path=f"{NAMESPACE}:{key}", value="[not shown]", why=why, remedy="no setting is; remove it"
+            )
+            raise SettingsError(stack, [problem]) from None
     return _validate(tree, stack)
 
 
+def _whole(digits: str) -> float:
+    """A whole number; one that Python would not even read is infinite, and refused as that."""
+    return int(digits) if len(digits) < sys.int_info.str_digits_check_threshold else math.inf
+
+
 def _validate(tree: dict[str, Any], stack: str) -> Settings:
+    if found := [
+        Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
+        for path, value, why, remedy in unfit(tree)
+    ]:
+        raise SettingsError(stack, sorted(found, key=lambda problem: problem.path))
     problems = [] if tree.get("rehearsal") is True else _incomplete(tree)
     try:
         settings = Settings.model_validate(tree)

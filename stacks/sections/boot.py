@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from components.boot.installer import takes_console
 from stacks.sections.base import KernelArguments, Section, wrong
 from stacks.sections.devices import InstallToDisk
+from stacks.sections.forms import PathHere
 
 
 class Boot(Section):
@@ -18,7 +19,7 @@ class Boot(Section):
     stream_url: str | None = Field(
         default=None, description="an http(s) URL of CoreOS stream metadata (JSON); else streamFile"
     )
-    stream_file: str | None = Field(
+    stream_file: PathHere | None = Field(
         default=None,
         description="a file of CoreOS stream metadata, relative to the project;"
         " `openshift-install coreos print-stream-json` prints it",

@@ -15,6 +15,7 @@ from components.install.earlier import READ_STATE
 from tests.mocks import config_text, plain
 
 _ROOT = Path(__file__).resolve().parents[2]
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAqesxf+eAriIqhUPuwKKCiWRzC4Kkc/hQ1zZk6At3G6"
 SEED = base64.b64encode(bytes(range(32))).decode()
 _PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n").decode()
 _KUBECONFIG = yaml.safe_dump(
@@ -118,7 +119,7 @@ CALLS = {
 ANSWERS = {
     "metal-ipi:index:ClusterKeys": lambda args: {
         "privateKey": "PRIVATE",
-        "publicKey": "ssh-ed25519 AAAA",
+        "publicKey": PUBLIC_KEY,
         "hostKeySeed": SEED,
     },
     "metal-ipi:index:Preflight": lambda args: {},
@@ -204,11 +205,11 @@ _ADDED: dict[str, Any] = {
     "artifacts": {
         "host": "boot.facility.test",
         "user": "metal-ipi",
-        "hostKey": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5",
+        "hostKey": PUBLIC_KEY,
         "privateKey": "PRIVATE KEY",
         "baseUrl": "https://boot.facility.test/artifacts",
     },
-    "install": {"pullSecret": '{"auths": {}}'},
+    "install": {"pullSecret": '{"auths":{"quay.io":{"auth":"eDp5"}}}'},
 }
 
 

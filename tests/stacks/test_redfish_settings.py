@@ -17,6 +17,7 @@ from stacks.sections.redfish import Redfish
 from stacks.settings import Settings, parse
 from stacks.stream import boot_artifacts
 from tests.mocks import config_text
+from tests.stacks.answers import PUBLIC_KEY
 from tests.stacks.rack import SECRET as _SECRET
 from tests.stacks.rack import SERVERS as _SERVERS
 from tests.stacks.rack import rack as _with
@@ -399,7 +400,7 @@ def test_a_rehearsal_stands_in_for_credentials() -> None:
 
 
 def test_a_matchbox_of_the_site() -> None:
-    upload = {"host": "h", "user": "u", "hostKey": "ssh-ed25519 AAAA", "privateKey": "k", "baseUrl": "https://h"}
+    upload = {"host": "h", "user": "u", "hostKey": PUBLIC_KEY, "privateKey": "k", "baseUrl": "https://h"}
     artifacts = {"type": "ssh", "directory": "/srv", **upload}
     assert "matchbox" not in connections.provider_sections(_settings(artifacts=artifacts))["artifacts"]
     settings = _settings(artifacts={**artifacts, "matchbox": "/var/lib/matchbox"})

@@ -17,7 +17,7 @@ from stacks.sections.dns import Rfc2136
 from stacks.sections.equinix_metal import EquinixMetal
 from stacks.settings import REHEARSAL, Settings, SshArtifacts, parse
 from tests.mocks import config_text
-from tests.stacks.answers import rehearsed
+from tests.stacks.answers import PUBLIC_KEY, rehearsed
 
 _ROOT = Path(__file__).resolve().parents[2]
 _UUID = "52000fb2-ee46-4673-93a8-de2c2bdba33b"
@@ -33,11 +33,11 @@ _COMPLETE: dict[str, Any] = {
         "type": "ssh",
         "host": "boot.example.com",
         "user": "upload",
-        "hostKey": "ssh-ed25519 AAAA",
+        "hostKey": PUBLIC_KEY,
         "privateKey": "-----BEGIN",
         "baseUrl": "https://boot.example.com/artifacts",
     },
-    "install": {"pullSecret": '{"auths":{}}'},
+    "install": {"pullSecret": '{"auths":{"quay.io":{"auth":"eDp5"}}}'},
 }
 
 
@@ -303,7 +303,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
             "type": "ssh",
             "host": "h",
             "user": "u",
-            "hostKey": "ssh-ed25519 AAAA",
+            "hostKey": PUBLIC_KEY,
             "privateKey": "k",
             "baseUrl": "https://h",
             "matchbox": "/var/lib/matchbox",
@@ -320,7 +320,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         "it is",
     ),
     ("artifacts.directory", "srv/www", "artifacts.directory", "it is not absolute", "from / on"),
-    ("artifacts.hostKey", "boot ssh-ed25519 AAAA", "artifacts.hostKey", "it is no SSH public key", "ssh-keyscan"),
+    ("artifacts.hostKey", f"boot {PUBLIC_KEY}", "artifacts.hostKey", "it is no SSH public key", "ssh-keyscan"),
     ("artifacts.baseUrl", "http://boot/artifacts", "artifacts.baseUrl", "it is no https URL", "give the https URL"),
     ("artifacts.bootBaseUrl", "tftp://boot/x", "artifacts.bootBaseUrl", "it is no http(s) URL", "the firmware"),
     ("install.distribution", "rke", "install.distribution", "it should be 'openshift' or 'okd'", "openshift or okd"),

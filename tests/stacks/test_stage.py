@@ -18,12 +18,12 @@ from stacks import program
 from stacks.program import main
 from tests.components.test_renewal import OF_OPENSHIFT
 from tests.mocks import Recorder, is_secret, plain, run
-from tests.stacks.answers import ANSWERS, ASSETS, CALLS, left_behind, settings
+from tests.stacks.answers import ANSWERS, ASSETS, CALLS, PUBLIC_KEY, left_behind, settings
 from tests.stacks.rack import rack_text
 
 _COMMAND = "metal-ipi:install:InstallAssets$command:local:Command"
 _GATE = "metal-ipi:install:BootstrapGates$metal-ipi:index:Gate"
-_KEYS = ("metal-ipi:index:ClusterKeys", {"publicKey": "ssh-ed25519 AAAA"})
+_KEYS = ("metal-ipi:index:ClusterKeys", {"publicKey": PUBLIC_KEY})
 _INSTALLATION, _DEVICE = "metal-ipi:index:Installation", "equinix-metal:index/device:Device"
 _EXPIRED = json.dumps({**json.loads(ASSETS), "bootstrap": json.loads(OF_OPENSHIFT)["bootstrap"]})
 """They were made in 2020."""
