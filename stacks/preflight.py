@@ -37,10 +37,12 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
         api_address=announced if metal else None,
         zones=tuple(zone for zone in (settings.zone, *settings.dns.reverse_zones) if zone is not None),
         release=boot.release if boot.release != REHEARSAL else None,
+        stream=boot.stream if boot.release != REHEARSAL else None,
         boot=_boot(settings, boot),
         hashed_mib=settings.preflight.hashed_mib,
         installer=settings.install.installer,
         version=settings.openshift_version,
+        fips=settings.install.fips,
         excused=settings.preflight.excused,
     )
 

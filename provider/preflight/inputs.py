@@ -14,7 +14,8 @@ _SHA256 = r"[0-9a-f]{64}"
 _ARCHITECTURES = ("x86_64", "aarch64")
 KEYS = (
     "stack", "run", "domain", "architecture", "projectId", "projectName", "organizationId", "lifetimeHours", "orders",
-    "networks", "apiAddress", "zones", "release", "boot", "hashedMib", "installer", "version", "excused",
+    "networks", "apiAddress", "zones", "release", "stream", "boot", "hashedMib", "installer", "version", "fips",
+    "excused",
 )  # fmt: skip
 
 
@@ -37,10 +38,12 @@ def read(values: Mapping[str, Any]) -> tuple[Plan, Reader]:
         api_address=reader.optional_text("apiAddress", pattern=IPV4, what="an IPv4 address"),
         zones=reader.texts("zones", required=False, pattern=HOST_NAME, what="a domain"),
         release=reader.optional_text("release"),
+        stream=reader.optional_text("stream"),
         boot=tuple(map(_boot_file, reader.sections("boot", required=False))),
         hashed_mib=reader.number("hashedMib", default=DEFAULT_HASHED_MIB),
         installer=reader.optional_text("installer"),
         version=reader.optional_text("version"),
+        fips=reader.boolean("fips"),
         excused=reader.texts("excused", required=False),
     )
     for name, cidr in plan.networks.items():

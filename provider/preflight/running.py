@@ -26,6 +26,7 @@ from provider.preflight.checks import (
     reservations,
     runs,
     spot,
+    stream,
     token,
 )
 from provider.preflight.findings import Finding, Report, excused
@@ -48,7 +49,7 @@ class Check(Protocol):
 
 _OF_METAL: Sequence[Check] = (plans, capacity, reservations, spot, limits, runs, names)
 """What can only be asked with a token that is good."""
-_OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer)
+_OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer, stream)
 NAMES = tuple(each.NAME for each in (token, *_OF_METAL, *_OF_ALL, clock))
 """The names of all checks."""
 _TIMEOUT, _PATIENCE = 60, 15

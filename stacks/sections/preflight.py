@@ -22,6 +22,7 @@ Check = Literal[
     "boot-files",
     "artifact-host",
     "installer",
+    "stream",
     "clock",
 ]
 
