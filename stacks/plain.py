@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -15,6 +18,21 @@ MOST = 100_000
 """Values in all. A rack of 500 servers has some thousand."""
 _LARGEST = 1 << 53
 """Whole numbers up to here are exact as JSON has them."""
+
+
+def of_json(text: str) -> Any:
+    """What a configuration value holds; what is no JSON is a text. What Python itself could not hold, `unfit` tells."""
+    try:
+        return json.loads(text, parse_int=_whole)
+    except ValueError:
+        return text
+    except RecursionError:
+        return functools.reduce(lambda inner, _: [inner], range(DEEPEST + 1), cast("list[Any]", []))
+
+
+def _whole(digits: str) -> float:
+    """A whole number; one that Python would not even read is infinite, and refused as that."""
+    return int(digits) if len(digits) < sys.int_info.str_digits_check_threshold else math.inf
 
 
 def unfit(tree: Any, path: str = "") -> Found:

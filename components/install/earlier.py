@@ -16,7 +16,6 @@ from typing import Any, cast
 import pulumi
 
 READ_STATE = "pulumi:pulumi:readStackResourceOutputs"
-COMMAND, GATE, KEYS = "command:local:Command", "metal-ipi:index:Gate", "metal-ipi:index:ClusterKeys"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +44,12 @@ def earlier(*, assets: str, gate: str, keys: str) -> Earlier:
             f" {error}"
         )
         return Earlier(bootstrapped=True)
-    made = found.get((COMMAND, assets), {})
+    made = found.get(("Command", assets), {})
     return Earlier(
-        bootstrapped=(GATE, gate) in found,
+        bootstrapped=("Gate", gate) in found,
         request=_request(made.get("stdin")) if made.get("stdout") else None,
         assets=str(made.get("stdout") or ""),
-        public_key=str(found.get((KEYS, keys), {}).get("publicKey") or ""),
+        public_key=str(found.get(("ClusterKeys", keys), {}).get("publicKey") or ""),
     )
 
 
@@ -59,11 +58,12 @@ def _stack() -> str:
 
 
 def _by_name(resources: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """Outputs by type and name. A URN is `urn:pulumi:<stack>::<project>::<types of parents>$<type>::<name>`."""
+    """Outputs by kind and name. A URN is `urn:pulumi:<stack>::<project>::<types of parents>$<type>::<name>`, and a type
+    `<package>:<module>:<kind>`."""
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for urn, resource in resources.items():
         _, _, types, name = urn.split("::", 3)
-        found[types.rpartition("$")[2], name] = resource.get("outputs") or {}
+        found[types.rpartition(":")[2], name] = resource.get("outputs") or {}
     return found
 
 

@@ -31,6 +31,25 @@ def is_host(value: str) -> bool:
     return "%" not in value
 
 
+def _cluster(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?", value):
+        raise wrong("it is no DNS label", "use up to 54 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9")
+    return value
+
+
+def _domain(value: str) -> str:
+    label = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+    if not re.fullmatch(rf"(?=.{{1,230}}$)({label}\.)+(?![0-9]){label}", value):
+        raise wrong("it is no DNS domain", "use lower-case labels separated by dots, without a dot at the end")
+    return value
+
+
+def _release(value: str) -> str:
+    if not re.fullmatch(r"4\.\d+\.\d+([-.+][0-9A-Za-z.+-]+)?", value):
+        raise wrong("it is no release", "give major, minor and patch, e.g. 4.21.3 or 4.20.0-okd-scos.5")
+    return value
+
+
 def _host(value: str) -> str:
     if not is_host(value):
         raise wrong("it is neither a host's name nor an IP address", "give the name or the address alone")
@@ -136,6 +155,10 @@ def _endpoint(value: str) -> str:
     return value
 
 
+ClusterName = Annotated[str, AfterValidator(_cluster)]
+BaseDomain = Annotated[str, AfterValidator(_domain)]
+Release = Annotated[str, AfterValidator(_release)]
+"""Of OpenShift or OKD."""
 Host = Annotated[str, AfterValidator(_host)]
 """A host's name or an IP address: the target of a connection."""
 User = Annotated[str, AfterValidator(_user)]

@@ -1,9 +1,9 @@
 """Do the machines boot the CoreOS that the installer is made for?
 
 An installer carries the stream that its release was tested with (`coreos print-stream-json`; openshift/installer,
-data/data/coreos). Nodes take the release's own system at their first boot, so a neighbouring stream may do: it only warns.
-The stream's name is compared with the installer's own and not with its version, for they need not be the same: 4.22's
-installer carries a stream called rhcos-4.21 as well.
+data/data/coreos). Nodes take the release's own system at their first boot, so a neighbouring stream may do: this only
+warns. The stream's name is compared with the installer's own and not with its version, for they need not be the same:
+beside rhcos-4.22 (of RHEL 10) an installer carries rhcos-4.21 (of RHEL 9).
 """
 
 from __future__ import annotations

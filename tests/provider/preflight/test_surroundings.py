@@ -217,7 +217,7 @@ def document(stream: str, release: str) -> str:
     return f"echo '{json.dumps(tree)}'"
 
 
-_STREAM = {"stream": "rhcos-4.19", "release": "9.6.20250402-0"}
+_STREAM: dict[str, Any] = {"stream": "rhcos-4.19", "release": "9.6.20250402-0"}
 
 
 @pytest.mark.parametrize(
