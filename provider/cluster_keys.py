@@ -1,7 +1,8 @@
 """ClusterKeys: the SSH key of a cluster, and the seed of its nodes' host keys.
 
-Life cycle: create makes an ed25519 key and a seed; there is nothing to update; read and delete touch nothing outside
-the state. Nothing is ever replaced: nodes pin what is made here.
+Life cycle: create makes a key of the type that is asked for, and a seed; there is nothing to update; read and delete
+touch nothing outside the state. Nothing is ever replaced: nodes pin what is made here, so another type of key is
+refused as long as the cluster is there.
 Killed at any moment: nothing outside the state exists, so the next run makes new ones that nobody has seen before.
 """
 
@@ -10,9 +11,13 @@ from __future__ import annotations
 import base64
 import secrets
 
+from provider.errors import InvalidInputs
 from provider.fields import Problem, Reader
 from provider.resource import Changes, Context, Made, ResourceType, Values
 from provider.values import UNKNOWN, Secret
+
+KEY_TYPES = ("ed25519", "ecdsa")
+"""What SSH keys may be. FIPS takes no ed25519; ECDSA is on the curve P-256."""
 
 
 class ClusterKeys(ResourceType):
@@ -22,10 +27,18 @@ class ClusterKeys(ResourceType):
 
     def check(self, inputs: Values) -> list[Problem]:
         reader = Reader(inputs)
-        reader.only()
+        reader.only("keyType")
+        reader.optional_text("keyType", pattern="|".join(KEY_TYPES), what="one of " + ", ".join(KEY_TYPES))
         return reader.problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        before, after = _key_type(old), _key_type(new)
+        if before != after:
+            raise InvalidInputs(
+                f"this cluster's SSH keys are of the type {before}, and are now to be of the type {after}: its "
+                "machines know no others, so they are not made anew while it is there. Put back what it was installed "
+                "with (metal-ipi:install.fips), or begin anew: `make down` first, then `make up`"
+            )
         return Changes()
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
@@ -35,9 +48,10 @@ class ClusterKeys(ResourceType):
 
     async def create(self, context: Context, inputs: Values) -> Made:
         from cryptography.hazmat.primitives import serialization as form
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-        key = Ed25519PrivateKey.generate()
+        ecdsa = _key_type(inputs) == "ecdsa"
+        key = ec.generate_private_key(ec.SECP256R1()) if ecdsa else ed25519.Ed25519PrivateKey.generate()
         private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption()).decode()
         public = key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH).decode()
         seed = base64.b64encode(secrets.token_bytes(32)).decode()
@@ -49,3 +63,7 @@ class ClusterKeys(ResourceType):
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         return
+
+
+def _key_type(values: Values) -> str:
+    return str(values.get("keyType") or KEY_TYPES[0])

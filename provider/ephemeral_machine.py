@@ -4,7 +4,9 @@ What a machine is, and how it is found again after a crash, is the platform's: o
 server that is lent, and a virtual machine, is known by the script it boots, and giving it back withdraws that.
 
 Life cycle: create looks for a machine of an earlier run and takes it over, else makes one, and waits until it is
-active. Later changes of the inputs change nothing: they take effect on the next installation. read reports a machine
+active. Later changes of the inputs change nothing: they take effect on the next installation. Only as long as it is
+`disposable`, a machine that booted something else than is wanted now is deleted, and another one is made; `update`
+does that, so that the resource stays the same for whoever removes it. read reports a machine
 that is gone as still ours and absent, so a later up has nothing to do. delete is content with a machine that is gone,
 and else waits until it is.
 Killed before the order: nothing is there. Killed between order and state: the next create finds the machine, or does
@@ -21,11 +23,13 @@ from provider.backoff import Backoff
 from provider.errors import InitFailed, ProviderError
 from provider.fields import Problem, Reader
 from provider.platforms import PLATFORMS, Machine, MachineDriver, MachineSpec, open_driver, spec_of
-from provider.resource import Changes, Context, Made, ResourceType, Values
+from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
 from provider.values import UNKNOWN
 
 _COMPUTED = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state", "announces")
 _LONGEST_PAUSE = 5.0
+_BOOTED = ("userData", "script")
+"""The inputs that say what it boots."""
 
 
 class EphemeralMachine(ResourceType):
@@ -37,10 +41,12 @@ class EphemeralMachine(ResourceType):
         return _parse(inputs)[1].problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        return Changes(changes={"state": "update"} if _unfinished(old, new) else {})
+        changes: dict[str, Kind] = {"state": "update"} if _unfinished(old, new) else {}
+        changes.update(dict.fromkeys(_outdated(old, new), "update"))
+        return Changes(changes=changes)
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
-        if old is None:
+        if old is None or _outdated(old, new):
             known = {"present": True, "state": "active", "announces": bool(new.get("bgp"))}
             return {**dict.fromkeys(_COMPUTED, UNKNOWN), **known}
         return {key: old.get(key) for key in _COMPUTED}
@@ -56,13 +62,14 @@ class EphemeralMachine(ResourceType):
             return Made(id=machine.id, outputs=await _finish(context, driver, machine, inputs))
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        if not _unfinished(old, new):
+        outdated = _outdated(old, new)
+        if not outdated and not _unfinished(old, new):
             return {key: old.get(key) for key in _COMPUTED}
         spec, reader = _parse(new)
         reader.raise_problems()
         async with _open(context, new) as driver:
             machine = await driver.get(old["machineId"])
-            if machine is None or machine.leaving or machine.state == "failed":
+            if outdated or machine is None or machine.leaving or machine.state == "failed":
                 if machine is not None:
                     await remove_machine(context, driver, machine.id, timeout=_timeout(new))
                 machine = await _take_over(context, driver, spec, timeout=_timeout(new)) or await driver.create(spec)
@@ -101,10 +108,11 @@ async def remove_machine(context: Context, driver: MachineDriver[Any], machine_i
 async def _take_over(
     context: Context, driver: MachineDriver[Any], spec: MachineSpec, *, timeout: float
 ) -> Machine | None:
-    """A machine that an earlier, killed run ordered. Failed ones are deleted: they will not become anything."""
+    """A machine that an earlier, killed run ordered. Others are deleted: those that failed, and those that booted
+    something else than is wanted now, for instance from assets of the installer that were made anew since."""
     usable: Machine | None = None
     for machine in await driver.find(spec):
-        if machine.state == "failed" or usable is not None:
+        if machine.state == "failed" or machine.outdated or usable is not None:
             await remove_machine(context, driver, machine.id, timeout=timeout)
         else:
             usable = machine
@@ -162,6 +170,13 @@ def _unfinished(old: Values, new: Values) -> bool:
     return old.get("state") in ("queued", "provisioning", "failed") or not old.get("publicIpv4")
 
 
+def _outdated(old: Values, new: Values) -> tuple[str, ...]:
+    """The inputs by which a machine that is there and disposable booted something else than is wanted now."""
+    if not new.get("disposable") or not old.get("present"):
+        return ()
+    return tuple(key for key in _BOOTED if (key in old or key in new) and old.get(key) != new.get(key))
+
+
 def machine_outputs(machine: Machine) -> dict[str, Any]:
     """What every resource of a machine tells of it."""
     return {
@@ -203,4 +218,5 @@ def _parse(inputs: Values) -> tuple[MachineSpec, Reader]:
         "platform", default=PLATFORMS[0], pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS)
     )
     reader.number("timeoutSeconds", default=1800, minimum=1)
+    reader.boolean("disposable")
     return spec_of(platform, reader), reader

@@ -100,6 +100,14 @@ def _section(value: Any) -> str:
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClusterKeysArgs:
+    """Arguments of `ClusterKeys`."""
+
+    key_type: str | None = None
+    """`ed25519`, or `ecdsa` (on the curve P-256), which FIPS takes; not given: `ed25519`. A change is refused."""
+
+
 class ClusterKeys(_Resource):
     """The SSH key of a cluster and the seed its nodes' host keys are derived from. Never silently replaced.
 
@@ -109,8 +117,10 @@ class ClusterKeys(_Resource):
 
     _outputs = ("privateKey", "publicKey", "hostKeySeed")
 
-    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, {}, opts)
+    def __init__(
+        self, name: str, args: ClusterKeysArgs | None = None, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, {"keyType": args.key_type if args else None}, opts)
 
     @property
     def private_key(self) -> pulumi.Output[str]:
@@ -119,7 +129,7 @@ class ClusterKeys(_Resource):
 
     @property
     def public_key(self) -> pulumi.Output[str]:
-        """One authorized_keys line without comment: `ssh-ed25519 AAAA…`."""
+        """One authorized_keys line without comment: `ssh-ed25519 AAAA…`, `ecdsa-sha2-nistp256 AAAA…`."""
         return self._output("publicKey")
 
     @property
@@ -294,7 +304,8 @@ class Mirror(_Resource):
 
 @dataclass(frozen=True, kw_only=True)
 class EphemeralMachineArgs:
-    """Arguments of `EphemeralMachine`. Once the machine was made, changes wait for the next installation."""
+    """Arguments of `EphemeralMachine`. Once the machine was made, changes wait for the next installation, unless it is
+    disposable."""
 
     platform: pulumi.Input[str] = "equinix-metal"
     """Which driver makes it."""
@@ -330,6 +341,9 @@ class EphemeralMachineArgs:
     """The prefix length of its own public IPv4 subnet, 28 to 31; not given: 31."""
     bgp: pulumi.Input[bool] = False
     """Whether it announces IPv4 addresses: it gets a BGP session with its neighbours."""
+    disposable: pulumi.Input[bool] = False
+    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
+    another machine of it."""
     timeout_seconds: pulumi.Input[float] = 1800
     """How long it may take to become active, and as long again to be gone."""
 
@@ -351,6 +365,7 @@ class EphemeralMachineArgs:
             "terminationTime": self.termination_time,
             "customData": self.custom_data,
             "publicSubnet": self.public_subnet,
+            "disposable": self.disposable or None,
             "timeoutSeconds": self.timeout_seconds,
             "bgp": self.bgp or None,
         }
@@ -376,6 +391,9 @@ class LentServerArgs:
     """Text of `boot/boot.ipxe`, which leads there."""
     accept: pulumi.Input[str] = "empty"
     """`empty`: it must be switched off; `wipe`: whatever is on it may be lost."""
+    disposable: pulumi.Input[bool] = False
+    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
+    another machine of it."""
     timeout_seconds: pulumi.Input[float] = 1800
     """How long it may take to become active, and as long again to be gone."""
 
@@ -390,6 +408,7 @@ class LentServerArgs:
             "script": pulumi.Output.secret(self.script),
             "chain": self.chain,
             "accept": self.accept,
+            "disposable": self.disposable or None,
             "timeoutSeconds": self.timeout_seconds,
         }
 
@@ -418,6 +437,9 @@ class LocalVmArgs:
     """The iPXE script it boots, published as `boot/mac-….ipxe`. Secret."""
     chain: pulumi.Input[str]
     """Text of `boot/boot.ipxe`, which leads there."""
+    disposable: pulumi.Input[bool] = False
+    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
+    another machine of it."""
     timeout_seconds: pulumi.Input[float] = 1800
     """How long it may take to be gone."""
 
@@ -434,6 +456,7 @@ class LocalVmArgs:
             "bootImage": self.boot_image,
             "script": pulumi.Output.secret(self.script),
             "chain": self.chain,
+            "disposable": self.disposable or None,
             "timeoutSeconds": self.timeout_seconds,
         }
 
@@ -1098,6 +1121,9 @@ class InstallationArgs:
     """Whether a control plane machine may be installed again."""
     accept: pulumi.Input[str] = "empty"
     """`wipe` where whatever answers at its address may be reset and wiped, also if it is not known."""
+    disposable: pulumi.Input[bool] = False
+    """Whether no cluster was formed yet: nothing is lost with what the machine runs, and nobody is asked before it is
+    installed again."""
     keep: pulumi.Input[bool] = False
     """Whether one that may not goes on with what it runs, with a warning; else it is an error."""
     max_unavailable: pulumi.Input[int] = 1
@@ -1157,6 +1183,7 @@ class Installation(_Resource):
             "ordered": args.ordered,
             "consent": args.consent,
             "accept": args.accept,
+            "disposable": args.disposable or None,
             "keep": args.keep,
             "maxUnavailable": args.max_unavailable,
             "members": args.members,

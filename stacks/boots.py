@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pulumi
 
@@ -74,7 +75,7 @@ class Boots:
         """The bootstrap machine's: it runs from memory, wherever it is."""
         uploaded = self.bootstrap_ignition
         if self._live is None:
-            arguments = installer_arguments(self._boot, network=platforms.network(self._settings, self._bootstrap_name))
+            network = platforms.network(self._settings, self._bootstrap_name)
             # It stays when the bootstrap machine goes: it names a file that is gone then.
             archive = archive_of(uploaded, BOOTSTRAP_IGNITION, self._settings.artifacts.authorities)
             served = Artifacts(
@@ -82,9 +83,15 @@ class Boots:
                 ArtifactsArgs(files={_BOOTSTRAP_ARCHIVE: archive}, path_seed=self._keys.host_key_seed),
                 self._opts,
             )
-            text = served.boot_urls.apply(
-                lambda urls: installer_script(self._boot, arguments, urls[_BOOTSTRAP_ARCHIVE])
-            )
+
+            def render(found: list[Any]) -> str:
+                urls, hashes = found
+                digest = hashes[BOOTSTRAP_IGNITION].removeprefix("sha512-")[:16]
+                # So another Ignition is another script: a machine is known by the script it boots.
+                arguments = (*installer_arguments(self._boot, network=network), f"metal-ipi.ignition={digest}")
+                return installer_script(self._boot, arguments, urls[_BOOTSTRAP_ARCHIVE])
+
+            text = pulumi.Output.all(served.boot_urls, uploaded.hashes).apply(render)
             return Boot(script=text, always_pxe=True)
         source = pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(
             lambda found: ignition.Source(url=found[0][BOOTSTRAP_IGNITION], hash=found[1][BOOTSTRAP_IGNITION])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stacks.metal_conflicts import of_metal
@@ -30,6 +31,7 @@ def conflicts(settings: Settings) -> list[Problem]:
             *_installation(settings),
             *_consent(settings),
             *_matchbox(settings),
+            *_fips(settings),
             *of_rack(settings),
             *of_metal(settings),
         )
@@ -72,6 +74,37 @@ def _matchbox(settings: Settings) -> Found:
             f"platform {settings.platform.type} boots its machines itself",
             "remove it: only servers with a BMC (platform.type redfish) are booted by the site",
         )
+
+
+def _fips(settings: Settings) -> Found:
+    """Source: openshift/installer, pkg/types/validation/installconfig.go; openshift/os, 40rhcos-fips/rhcos-fips.sh."""
+    for index, key in enumerate(settings.ssh.authorized_keys if settings.install.fips else ()):
+        kind = key.split()[0]
+        if not kind.startswith("ecdsa-sha2-nistp") and kind != "ssh-rsa":
+            yield (
+                f"ssh.authorizedKeys[{index}]",
+                kind,
+                "with install.fips the machines take no key of this type",
+                "give an ECDSA key (`ssh-keygen -t ecdsa`) or an RSA key",
+            )
+    for path, arguments in _kernel_arguments(settings):
+        for index, argument in enumerate(arguments):
+            if argument.partition("=")[0] == "fips":
+                yield (
+                    f"{path}[{index}]",
+                    argument,
+                    "an installed CoreOS sets it by itself, with what belongs to it, at its first boot",
+                    "remove it, and set install.fips",
+                )
+
+
+def _kernel_arguments(settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """All that are set, by path."""
+    yield "boot.kernelArguments", settings.boot.kernel_arguments
+    yield "controlPlane.kernelArguments", settings.control_plane.kernel_arguments
+    yield "workers.kernelArguments", settings.workers.kernel_arguments
+    for index, server in enumerate(settings.platform.servers if isinstance(settings.platform, Redfish) else ()):
+        yield f"platform.servers[{index}].kernelArguments", server.kernel_arguments
 
 
 def _service_addresses(settings: Settings) -> Found:

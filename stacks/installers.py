@@ -143,6 +143,7 @@ class Installers:
         credentials: ClusterCredentials,
         checks: Mapping[str, pulumi.Input[str]],
         after: Mapping[str, Sequence[pulumi.Resource]],
+        disposable: bool,
         opts: pulumi.ResourceOptions,
     ) -> PoolInstallation:
         """Install the machines of a pool.
@@ -152,6 +153,7 @@ class Installers:
             credentials: the cluster that they belong to.
             checks: the script that checks each of them, by short name.
             after: what must be done before one is installed, by short name.
+            disposable: no cluster was formed yet.
             opts: hand on our own provider.
         """
         settings, rules = self._settings, self._settings.reprovision
@@ -176,6 +178,7 @@ class Installers:
                     pxe_commands=rules.pxe_commands,
                 ),
                 credentials=credentials,
+                disposable=disposable,
                 timeout=settings.timeouts.machines_reachable
                 + (settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0),
                 valid_hours=self._install.valid_hours,
@@ -247,7 +250,7 @@ class Installers:
             return installer.live_config(
                 plan,
                 authorized_keys=[key, *self._settings.ssh.authorized_keys],
-                host_key=host_key(seed, installer.live_name(node)),
+                host_key=host_key(seed, installer.live_name(node), self._settings.install.key_type),
             )
 
         keys = self._keys

@@ -86,6 +86,13 @@ def in_place(settings: Settings) -> bool:
     return isinstance(section, RedfishSettings) and isinstance(section.bootstrap, NoBootstrap)
 
 
+def machine_networks(settings: Settings) -> tuple[str, ...]:
+    """CIDRs of the machines' networks, as far as they are known before there are machines."""
+    section = settings.platform
+    known = section.network if isinstance(section, RedfishSettings) else None
+    return () if known is None else (str(known),)
+
+
 def network(settings: Settings, hostname: str) -> StaticNetwork | None:
     """A machine's network (the bootstrap machine's too); None where DHCP tells it."""
     section = settings.platform

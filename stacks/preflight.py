@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from components.boot.stream import PxeArtifacts
-from components.install.install_config import CLUSTER_NETWORK, SERVICE_NETWORK
+from components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
 from provider.types import BootFile, Plan, Server
 from stacks import connections, mirror
 from stacks.orders import orders
@@ -13,9 +13,6 @@ from stacks.sections.equinix_metal import EquinixMetal
 from stacks.sections.redfish import Lend, LocalVm, NoBootstrap, Redfish
 from stacks.sections.service_addresses import MetalLbBgp, MetalLbL2
 from stacks.settings import Settings
-
-_OVN_JOIN = "100.64.0.0/16"
-"""What OVN-Kubernetes joins its routers with (ovnKubernetesConfig.v4InternalSubnet)."""
 
 
 def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
@@ -36,16 +33,18 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
         networks={
             "the pods' network": CLUSTER_NETWORK,
             "the services' network": SERVICE_NETWORK,
-            "the network between the pods' routers": _OVN_JOIN,
+            **OVN_NETWORKS,
             **_pools(settings),
         },
         api_address=announced if metal else None,
         zones=tuple(zone for zone in (settings.zone, *settings.dns.reverse_zones) if zone is not None),
         release=boot.release if boot.release != REHEARSAL else None,
+        stream=boot.stream if boot.release != REHEARSAL else None,
         boot=_boot(settings, boot),
         hashed_mib=settings.preflight.hashed_mib,
         installer=settings.install.installer,
         version=settings.openshift_version,
+        fips=settings.install.fips,
         excused=settings.preflight.excused,
     )
 

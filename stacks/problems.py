@@ -27,6 +27,7 @@ Found = Iterator[tuple[str, str, str, str]]
 """Path, value, why and remedy of each problem."""
 _USERINFO = re.compile(r"//[^/\s]*@")
 _LONGEST_VALUE = 60
+_MOST_SHOWN = 100
 _NOT_SET = "(not set)"
 
 
@@ -53,7 +54,9 @@ class SettingsError(ValueError):
     def __init__(self, stack: str, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines = [f"  {number}. {problem}" for number, problem in enumerate(self.problems, start=1)]
+        lines = [f"  {number}. {problem}" for number, problem in enumerate(self.problems[:_MOST_SHOWN], start=1)]
+        if len(self.problems) > _MOST_SHOWN:
+            lines.append(f"  and {len(self.problems) - _MOST_SHOWN} more")
         super().__init__(
             f"the configuration of stack '{stack}' (stacks/Pulumi.{stack}.yaml) has {count}; nothing was changed\n"
             + "\n".join(lines)

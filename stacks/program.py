@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from components.cluster.installation import PoolInstallation
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
 from components.endpoints import kube_vip, machine_config_access
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
-from components.install.assets import InstallAssets, InstallAssetsArgs
+from components.install.asking import is_bootstrapped
+from components.install.assets import InstallAssets, InstallAssetsArgs, request_of
 from components.install.bootstrap import (
     BootstrapGates,
     BootstrapGatesArgs,
@@ -25,11 +27,14 @@ from components.install.bootstrap import (
     BootstrapRemovalArgs,
     cluster_credentials,
 )
+from components.install.earlier import earlier
 from components.install.install_config import install_config
+from components.install.stage import Stage, stage, tell
 from components.machines.contract import Machine, MachineArgs, Platform, Role, node_addresses
 from provider.types import (
     AddressAnnounced,
     ClusterKeys,
+    ClusterKeysArgs,
     Gate,
     GateArgs,
     InstallComplete,
@@ -58,6 +63,8 @@ from stacks.user_data import UserData
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _STABILITY_SECONDS = 30
+_KEYS, _ASSETS, _BOOTSTRAP = "keys", "install-assets", "bootstrap"
+"""Names by which a run finds what earlier ones left."""
 
 
 def main() -> None:
@@ -75,7 +82,9 @@ def boot_spec(settings: Settings) -> BootSpec:
         platform_id=platforms.ignition_platform(settings),
         installs=settings.boot.install is not None,
         consoles=settings.boot.consoles,
-        extra=settings.boot.kernel_arguments,
+        # RHCOS puts an installed system into FIPS mode at its first boot (openshift/os, 40rhcos-fips); a live system is
+        # in it from the start, or not at all (openshift/os#1332).
+        extra=(*settings.boot.kernel_arguments, *(("fips=1",) if settings.install.fips else ())),
     )
 
 
@@ -86,7 +95,10 @@ class Cluster:
         """`parent` is what all of it belongs to; None: the stack itself."""
         self.settings, self.names = settings, Names.of(settings)
         self.boot = replace(boot, artifacts=mirror.served(settings, boot.artifacts))
-        protected = [protection(frozenset(self.names.control_plane))] if settings.protect else None
+        self.stage = self._stage()
+        ordered_again = self.stage.resumed and not settings.boot.install
+        machines = frozenset[str]() if ordered_again else frozenset(self.names.control_plane)
+        protected = [protection(machines)] if settings.protects else None
         child = pulumi.ResourceOptions(parent=parent, transformations=protected)
         provider = Provider(
             "metal-ipi", ProviderArgs(**connections.provider_sections(settings, boot.artifacts.iso)), child
@@ -94,11 +106,13 @@ class Cluster:
         # Components hand the provider on to their children; other resources take it from `self.ours`.
         self.ours = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(provider=provider))
         self.components = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(providers=[provider]))
-        self.keys = ClusterKeys("keys", opts=self.ours)
+        key_type = settings.install.key_type
+        self.keys = ClusterKeys(_KEYS, ClusterKeysArgs(key_type=key_type if settings.install.fips else None), self.ours)
         self.access = Access(
             private_key=self.keys.private_key,
             host_key_seed=self.keys.host_key_seed,
             log_directory=str(_PROJECT / settings.install.log_directory / pulumi.get_stack()),
+            host_key_type=key_type,
         )
         self.assets = self._assets()
         planned = plan(settings, boot.artifacts, pulumi.get_stack())
@@ -139,32 +153,47 @@ class Cluster:
         opts = pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=[after]))
         return [Mirror("mirror", MirrorArgs(files=files, path_seed=self.keys.host_key_seed), opts)]
 
-    def _assets(self) -> InstallAssets:
+    def _stage(self) -> Stage:
+        """How far earlier runs came; says what this one makes anew, before anything is declared."""
+        found = earlier(assets=f"{_ASSETS}-create", gate=f"{_BOOTSTRAP}-complete", keys=_KEYS)
+        if self.settings.rehearsal:  # its secrets are stand-ins, and no other ones
+            return Stage(formed=found.bootstrapped)
+        wanted = request_of(self._assets_args(), self._install_config(found.public_key))
+        reached = stage(found, wanted, time=datetime.now(timezone.utc), ask=is_bootstrapped)
+        tell(reached)
+        return reached
+
+    def _install_config(self, key: str) -> str:
         settings = self.settings
         pull_secret = settings.install.pull_secret
         text = pull_secret.get_secret_value() if pull_secret else OKD_PULL_SECRET
-        config = self.keys.public_key.apply(
-            lambda key: install_config(
-                cluster_name=settings.cluster_name,
-                base_domain=settings.base_domain,
-                architecture=settings.boot.architecture,
-                control_plane=settings.control_plane.count,
-                pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
-                authorized_keys=[key, *settings.ssh.authorized_keys],
-                in_place=platforms.in_place(settings),
-            )
+        return install_config(
+            cluster_name=settings.cluster_name,
+            base_domain=settings.base_domain,
+            architecture=settings.boot.architecture,
+            control_plane=settings.control_plane.count,
+            workers=settings.workers.count,
+            machine_networks=platforms.machine_networks(settings),
+            fips=settings.install.fips,
+            pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
+            authorized_keys=[key, *settings.ssh.authorized_keys],
+            in_place=platforms.in_place(settings),
         )
-        return InstallAssets(
-            "install-assets",
-            InstallAssetsArgs(
-                installer=settings.install.installer,
-                version=settings.openshift_version,
-                install_config=config,
-                work_directory=str(_PROJECT / settings.install.work_directory / pulumi.get_stack()),
-                in_place=platforms.in_place(settings),
-            ),
-            self.components,
+
+    def _assets_args(self, install_config: pulumi.Input[str] = "", renewal: Sequence[str] = ()) -> InstallAssetsArgs:
+        settings = self.settings
+        return InstallAssetsArgs(
+            installer=settings.install.installer,
+            version=settings.openshift_version,
+            install_config=install_config,
+            work_directory=str(_PROJECT / settings.install.work_directory / pulumi.get_stack()),
+            in_place=platforms.in_place(settings),
+            renewal=renewal,
         )
+
+    def _assets(self) -> InstallAssets:
+        config = self.keys.public_key.apply(self._install_config)
+        return InstallAssets(_ASSETS, self._assets_args(config, self.stage.renewal), self.components)
 
     def _api_address(self) -> pulumi.Output[str] | None:
         """The API's own address; None where its names resolve to the machines that serve it."""
@@ -201,6 +230,7 @@ class Cluster:
                 boot=self.boots.bootstrap(),
                 timeout=settings.timeouts.machines_active,
                 announces=self._speaks_bgp,
+                disposable=not self.stage.formed,
             ),
             pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=claimed)),
         )
@@ -219,6 +249,8 @@ class Cluster:
                 boots=boots.boots,
                 announces=announces,
                 active_timeout=self.settings.timeouts.machines_active,
+                # What is installed to disk follows by being installed again: no machine is given up for that.
+                disposable=not self.stage.formed and self.boots.installers is None,
             ),
             self.components,
         )
@@ -244,6 +276,7 @@ class Cluster:
                 for node, expected in self._expectations(pool).items()
             },
             after=after,
+            disposable=not self.stage.formed,
             opts=self.components,
         )
 
@@ -349,7 +382,7 @@ class Cluster:
         """The gate behind which there is a cluster; `bootstrap` is the bootstrap machine by full name, if any."""
         timeouts, masters = self.settings.timeouts, self.control_plane.machines
         return BootstrapGates(
-            "bootstrap",
+            _BOOTSTRAP,
             BootstrapGatesArgs(
                 bootstrap=bootstrap,
                 control_plane=masters,

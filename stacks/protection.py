@@ -1,4 +1,8 @@
-"""What no change may delete or replace, where the setting `protect` says so."""
+"""What no change may delete or replace, unless the setting `protect` is false.
+
+A machine that runs from memory is ordered again as long as there is no cluster (`components.install.stage`): then it is
+not protected from the second run on. The engine takes protection and machine away in one run.
+"""
 
 from __future__ import annotations
 

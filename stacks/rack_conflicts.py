@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
 from provider.types import LIVE_ISO_ARGUMENT
 from stacks.problems import Found
 from stacks.sections import kernel_arguments
@@ -28,6 +30,7 @@ def of_rack(settings: Settings) -> Found:
         yield from _unique(settings, platform)
         yield from _network(settings, platform)
         yield from _network_arguments(settings, platform)
+        yield from _inside_the_cluster(platform)
         yield from _boot_methods(platform)
         yield from _live_iso(settings, platform)
         yield from _bootstrap(settings, platform)
@@ -147,6 +150,32 @@ def _network(settings: Settings, platform: Redfish) -> Found:
                 f"no machine of the network {network} (platform.gateway, platform.prefix) can have it",
                 "correct it, or gateway and prefix",
             )
+
+
+def _inside_the_cluster(platform: Redfish) -> Found:
+    """No machine can have an address that the cluster uses inside; the installer refuses the networks likewise
+    (openshift/installer, pkg/types/validation/installconfig.go)."""
+    taken = {"the pods' network": CLUSTER_NETWORK, "the services' network": SERVICE_NETWORK, **OVN_NETWORKS}
+    for path, network in _machine_networks(platform):
+        for what, cidr in taken.items():
+            if network.overlaps(ipaddress.IPv4Network(cidr)):
+                yield (
+                    path,
+                    str(network if network.num_addresses > 1 else network.network_address),
+                    f"the cluster uses it inside: {what} is {cidr}",
+                    "use addresses of another network for the machines",
+                )
+
+
+def _machine_networks(platform: Redfish) -> Iterator[tuple[str, ipaddress.IPv4Network]]:
+    """The machines' network; the single addresses where it is not known."""
+    if platform.network is not None:
+        yield "platform.prefix", platform.network
+    for index, server in enumerate(platform.servers):
+        if platform.network is None:
+            yield f"platform.servers[{index}].address", ipaddress.IPv4Network(server.address)
+        if server.private_address is not None:
+            yield f"platform.servers[{index}].privateAddress", ipaddress.IPv4Network(server.private_address)
 
 
 def _boot_methods(platform: Redfish) -> Found:

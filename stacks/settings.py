@@ -6,16 +6,15 @@ and raises one SettingsError that lists all problems. Keys are camelCase, as is 
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import pulumi
 import pulumi.runtime.config
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from stacks.conflicts import conflicts
+from stacks.plain import of_json, unfit
 from stacks.problems import NAMESPACE, SECRET_NAMES, Problem, SettingsError, describe
 from stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
 from stacks.sections.artifacts import S3Artifacts, SshArtifacts
@@ -24,14 +23,13 @@ from stacks.sections.boot import Boot
 from stacks.sections.devices import DeviceRule
 from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 from stacks.sections.equinix_metal import EquinixMetal
+from stacks.sections.forms import BaseDomain, ClusterName, Release
 from stacks.sections.install import Install, Lab, Ssh, Timeouts
 from stacks.sections.machines import ControlPlane, Reprovision, Workers
 from stacks.sections.preflight import Cost, Preflight
 from stacks.sections.redfish import MACHINE_NAME, Redfish, Server
 from stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?")
-_DOMAIN = re.compile(r"(?=.{1,230}$)([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 # The publicly known pull secret that OKD's documentation gives: it opens nothing, the installer only wants one.
 OKD_PULL_SECRET = '{"auths":{"fake":{"auth":"aWQ6cGFzcwo="}}}'  # noqa: S105
 
@@ -39,9 +37,9 @@ OKD_PULL_SECRET = '{"auths":{"fake":{"auth":"aWQ6cGFzcwo="}}}'  # noqa: S105
 class Settings(Section):
     """All settings of one stack."""
 
-    cluster_name: str = Field(description="the first label of the cluster's domain")
-    base_domain: str = Field(description="the domain below which the cluster's names stand")
-    openshift_version: str = Field(description="the OpenShift or OKD release to install, e.g. 4.21.3")
+    cluster_name: ClusterName = Field(description="the first label of the cluster's domain")
+    base_domain: BaseDomain = Field(description="the domain below which the cluster's names stand")
+    openshift_version: Release = Field(description="the OpenShift or OKD release to install, e.g. 4.21.3")
     platform: Annotated[EquinixMetal | Redfish, Field(discriminator="type")] = Field(
         description="where the machines come from"
     )
@@ -74,9 +72,10 @@ class Settings(Section):
         default_factory=Preflight, description="how the stack is checked before anything is ordered"
     )
     cost: Cost = Field(default_factory=Cost, description="where prices are from")
-    protect: bool = Field(
-        default=False,
-        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced",
+    protect: bool | None = Field(
+        default=None,
+        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced;"
+        " not set: true, and false in the lab",
     )
     lab: Lab | None = Field(default=None, description="set only for stacks that run in the lab")
     rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
@@ -85,6 +84,11 @@ class Settings(Section):
     def domain(self) -> str:
         """The cluster's domain: every name of the cluster ends in it."""
         return f"{self.cluster_name}.{self.base_domain}"
+
+    @property
+    def protects(self) -> bool:
+        """Whether what cannot be made again is protected: policies want that of every facility."""
+        return self.lab is None if self.protect is None else self.protect
 
     def full(self, hostname: str) -> str:
         """The full name of a machine."""
@@ -149,27 +153,6 @@ class Settings(Section):
                 if isinstance(section, dict)
             },
         }
-
-    @field_validator("cluster_name")
-    @classmethod
-    def _label(cls, value: str) -> str:
-        if not _LABEL.fullmatch(value):
-            raise wrong("it is no DNS label", "use up to 54 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9")
-        return value
-
-    @field_validator("base_domain")
-    @classmethod
-    def _domain(cls, value: str) -> str:
-        if not _DOMAIN.fullmatch(value):
-            raise wrong("it is no DNS domain", "use lower-case labels separated by dots, without a dot at the end")
-        return value
-
-    @field_validator("openshift_version")
-    @classmethod
-    def _release(cls, value: str) -> str:
-        if not re.fullmatch(r"4\.\d+\.\d+([-.+][0-9A-Za-z.+-]+)?", value):
-            raise wrong("it is no release", "give major, minor and patch, e.g. 4.21.3 or 4.20.0-okd-scos.5")
-        return value
 
     @model_validator(mode="after")
     def _zone_holds_cluster(self) -> Settings:
@@ -309,14 +292,16 @@ def parse(values: dict[str, str], stack: str) -> Settings:
         if field is None or field.annotation is str:
             tree[key] = value
             continue
-        try:
-            tree[key] = json.loads(value)
-        except ValueError:
-            tree[key] = value
+        tree[key] = of_json(value)
     return _validate(tree, stack)
 
 
 def _validate(tree: dict[str, Any], stack: str) -> Settings:
+    if found := [
+        Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
+        for path, value, why, remedy in unfit(tree)
+    ]:
+        raise SettingsError(stack, sorted(found, key=lambda problem: problem.path))
     problems = [] if tree.get("rehearsal") is True else _incomplete(tree)
     try:
         settings = Settings.model_validate(tree)

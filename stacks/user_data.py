@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pulumi
 
 from components.boot import ignition, node_image
-from components.boot.host_keys import host_key, unguessable
+from components.boot.host_keys import HostKey, host_key, unguessable
 from components.endpoints import bgp_routes, kube_vip, machine_config_access
 from components.install.assets import InstallAssets
 from components.machines.contract import Platform
@@ -68,7 +68,7 @@ class UserData:
             merge = [] if pointer_source is None else [pointer_source]
             files = list[ignition.NodeFile]()
             if identity is None:
-                files += ignition.host_key_files(host_key(str(seed), self._settings.full(hostname)))
+                files += ignition.host_key_files(self._host_key(str(seed), hostname))
             else:
                 assert isinstance(identity, ignition.Source)
                 merge.append(identity)
@@ -112,18 +112,18 @@ class UserData:
         hostnames, seed = Names.of(self._settings).all, self._keys.host_key_seed
 
         def files(seed: str) -> Mapping[str, str]:
-            keys = {hostname: host_key(seed, self._settings.full(hostname)) for hostname in hostnames}
             return {
-                _identity_file(seed, hostname): ignition.identity(
-                    private_key=key.private_key, public_key=key.public_key
-                )
-                for hostname, key in keys.items()
+                _identity_file(seed, hostname): ignition.identity(self._host_key(seed, hostname))
+                for hostname in hostnames
             }
 
         uploaded = Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), opts)
         return pulumi.Output.all(sources(uploaded), seed).apply(
             lambda found: {hostname: found[0][_identity_file(found[1], hostname)] for hostname in hostnames}
         )
+
+    def _host_key(self, seed: str, hostname: str) -> HostKey:
+        return host_key(seed, self._settings.full(hostname), self._settings.install.key_type)
 
     def _kube_vip(self, address: str) -> kube_vip.KubeVip:
         api = self._settings.api_address

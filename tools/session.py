@@ -72,6 +72,8 @@ class Session:
                 return
             state = export(self._layout, self._command)
             self._know_the_cluster(operation, state)
+            if operation == "down":
+                state = self._unprotected(state)
             state = self._recover(stack, state, destroying=operation == "down")
             replace = self._to_replace(state) if operation == "up" else None
             if operation == "up":
@@ -264,6 +266,25 @@ class Session:
         )
         known = {key.partition(":"): item["value"] for key, item in json.loads(text).items()}
         return {name: value for (namespace, _, name), value in known.items() if namespace == stackfile.NAMESPACE}
+
+    def _unprotected(self, state: Deployment) -> Deployment:
+        """The state before a `down`: what is protected may go where the stack file says so, and where there is no
+        cluster yet. Raises StackError for a cluster that is protected."""
+        protected = state.protected()
+        if not protected:
+            return state
+        allowed = stackfile.protect(stackfile.read(self._layout.stack_file)) is False
+        if state.is_formed() and not allowed:
+            raise StackError(
+                f"the cluster of stack '{self._layout.stack}' is protected, and nothing was deleted",
+                why=f"metal-ipi:protect is not false, so these must stay: {', '.join(protected)}",
+                remedy=f"set metal-ipi:protect to false in stacks/{self._layout.stack_file.name}, and run this again",
+            )
+        why = "metal-ipi:protect is false" if allowed else "there is no cluster yet"
+        self._screen.line(f"{why}: what was protected may go ({', '.join(protected)})")
+        bare = state.without_protection()
+        import_(self._layout, self._command, bare)
+        return Deployment(document=bare)
 
     # --- operations --------------------------------------------------------------------------------------------------
 

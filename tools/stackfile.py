@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import yaml
 
+from stacks.plain import unfit
 from tools.errors import StackError
 
 NAMESPACE = "metal-ipi"
@@ -43,8 +44,14 @@ def read(path: Path) -> Tree:
             why=f"stacks/{path.name} does not exist",
             remedy=f"use one of {', '.join(known) or '(none yet)'}, or write that file",
         ) from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # the latter of numbers and depths beyond all reason
         raise StackError(f"stacks/{path.name} is not YAML", why=str(error), remedy="correct the file") from error
+    for where, _, why, remedy in unfit(document):
+        raise StackError(
+            f"stacks/{path.name} holds what no configuration can hold",
+            why=f"{where or 'the whole of it'}: {why}",
+            remedy=remedy,
+        )
     if not isinstance(document, dict) or not isinstance(cast(Tree, document).get("config", {}), dict):
         raise StackError(
             f"stacks/{path.name} is no stack file",
@@ -129,6 +136,12 @@ def needs_simulation(document: Tree) -> Needed | None:
             remedy="use simulated machines",
         )
     return None
+
+
+def protect(document: Tree) -> bool | None:
+    """What the file says of protection; None where it says nothing, or nothing that is one."""
+    value = _config(document).get(f"{NAMESPACE}:protect")
+    return {"true": True, "false": False}.get(str(value).lower())
 
 
 def rack(document: Tree) -> int:

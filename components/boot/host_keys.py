@@ -10,38 +10,57 @@ import base64
 import hashlib
 import struct
 from dataclasses import dataclass
+from typing import Literal
 
 from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-_TYPE = b"ssh-ed25519"
+KeyType = Literal["ed25519", "ecdsa"]
+"""What SSH keys of ours are: ed25519, or ECDSA on the curve P-256 where FIPS refuses that."""
 _SEED_BYTES = 32
+_CURVE, _P256 = b"nistp256", b"ecdsa-sha2-nistp256"
+_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+# 64 bits more than the order has, so that the remainder is as good as random (FIPS 186-5, A.2.1).
+_P256_BYTES = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostKey:
-    """An ed25519 SSH host key."""
+    """An SSH host key."""
 
+    type: KeyType
+    """Which file of sshd's it is: /etc/ssh/ssh_host_<type>_key."""
     private_key: str
     """OpenSSH PEM; a secret."""
     public_key: str
-    """`ssh-ed25519 AAAA...`, without comment."""
+    """`ssh-ed25519 AAAA...` or `ecdsa-sha2-nistp256 AAAA...`, without comment."""
 
 
-def host_key(seed: str, node: str) -> HostKey:
+def host_key(seed: str, node: str, key_type: KeyType = "ed25519") -> HostKey:
     """The host key of `node` (its full name); `seed` is 32 random bytes, base64. The same input gives the same text.
 
     Raises ValueError for any other seed: keys derived from less could be guessed.
     """
+    return _ed25519(seed, node) if key_type == "ed25519" else _ecdsa(seed, node)
+
+
+def _ed25519(seed: str, node: str) -> HostKey:
     secret = _derive(seed, f"metal-ipi ssh host key {node}")
     private = Ed25519PrivateKey.from_private_bytes(secret)
     public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-    blob = _string(_TYPE) + _string(public)
-    return HostKey(
-        private_key=_openssh_private_key(secret, public, blob),
-        public_key=f"ssh-ed25519 {base64.b64encode(blob).decode()}",
-    )
+    blob = _string(b"ssh-ed25519") + _string(public)
+    return _host_key("ed25519", "ssh-ed25519", blob, secret, _string(secret + public))
+
+
+def _ecdsa(seed: str, node: str) -> HostKey:
+    random = _derive(seed, f"metal-ipi ssh host key {node} {_P256.decode()}", _P256_BYTES)
+    number = int.from_bytes(random, "big") % (_P256_ORDER - 1) + 1
+    point = ec.derive_private_key(number, ec.SECP256R1()).public_key()
+    public = point.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+    blob = _string(_P256) + _string(_CURVE) + _string(public)
+    return _host_key("ecdsa", _P256.decode(), blob, random, _mpint(number))
 
 
 def unguessable(seed: str, name: str) -> str:
@@ -49,17 +68,25 @@ def unguessable(seed: str, name: str) -> str:
     return base64.urlsafe_b64encode(_derive(seed, f"metal-ipi name {name}")).decode().rstrip("=")
 
 
-def _derive(seed: str, purpose: str) -> bytes:
+def _derive(seed: str, purpose: str, length: int = 32) -> bytes:
     random = base64.b64decode(seed, validate=True)
     if len(random) != _SEED_BYTES:
         raise ValueError(f"the seed of host keys has {len(random)} bytes instead of {_SEED_BYTES}")
-    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=purpose.encode()).derive(random)
+    return HKDF(algorithm=hashes.SHA256(), length=length, salt=None, info=purpose.encode()).derive(random)
 
 
-def _openssh_private_key(secret: bytes, public: bytes, blob: bytes) -> str:
+def _host_key(key_type: KeyType, name: str, blob: bytes, secret: bytes, private: bytes) -> HostKey:
+    return HostKey(
+        type=key_type,
+        private_key=_openssh_private_key(secret, private, blob),
+        public_key=f"{name} {base64.b64encode(blob).decode()}",
+    )
+
+
+def _openssh_private_key(secret: bytes, secret_fields: bytes, blob: bytes) -> str:
     """The PEM file (openssh/PROTOCOL.key). The usual writers put a random number in; ours must not change by itself."""
     check = hashlib.sha256(secret).digest()[:4]
-    private = check + check + blob + _string(secret + public) + _string(b"")
+    private = check + check + blob + secret_fields + _string(b"")
     private += bytes(range(1, 8 - len(private) % 8 + 1)) if len(private) % 8 else b""
     none = _string(b"none")
     body = b"openssh-key-v1\0" + none + none + _string(b"") + struct.pack(">I", 1) + _string(blob) + _string(private)
@@ -70,3 +97,8 @@ def _openssh_private_key(secret: bytes, public: bytes, blob: bytes) -> str:
 
 def _string(data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
+
+
+def _mpint(number: int) -> bytes:
+    """A positive number (RFC 4251, section 5): its first bit would be a sign."""
+    return _string(number.to_bytes(number.bit_length() // 8 + 1, "big"))

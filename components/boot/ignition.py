@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pydantic import ValidationError
 
@@ -196,26 +196,18 @@ def embedded(source: Source, *, certificate_authorities: Sequence[str]) -> str:
     )
 
 
-def identity(*, private_key: str, public_key: str) -> str:
+def identity(key: HostKey) -> str:
     """A node's SSH host key, as a config to merge: secret, so never part of userdata."""
-    return _document(
-        {
-            "ignition": {},
-            "storage": {
-                "files": [
-                    _file(file.path, file.text, file.mode)
-                    for file in host_key_files(HostKey(private_key=private_key, public_key=public_key))
-                ]
-            },
-        }
-    )
+    files = [_file(file.path, file.text, file.mode) for file in host_key_files(key)]
+    return _document({"ignition": {}, "storage": {"files": files}})
 
 
 def host_key_files(key: HostKey) -> list[NodeFile]:
-    """A system's SSH host key."""
+    """A system's SSH host key, where sshd looks for one of its type."""
+    path = f"/etc/ssh/ssh_host_{key.type}_key"
     return [
-        NodeFile(path="/etc/ssh/ssh_host_ed25519_key", text=key.private_key, mode=0o600),
-        NodeFile(path="/etc/ssh/ssh_host_ed25519_key.pub", text=f"{key.public_key}\n", mode=0o644),
+        NodeFile(path=path, text=key.private_key, mode=0o600),
+        NodeFile(path=f"{path}.pub", text=f"{key.public_key}\n", mode=0o644),
     ]
 
 

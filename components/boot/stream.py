@@ -40,6 +40,8 @@ class PxeArtifacts:
     """The initramfs; it holds the hash that the rootfs must have."""
     rootfs: Artifact
     """The root file system, fetched by the initramfs."""
+    stream: str | None = None
+    """The document's own name for itself, e.g. `rhcos-4.21`; None: it names none."""
     disk: Artifact | None = None
     """The disk image for sectors of 512 bytes, which RHCOS's live system carries as well; None: none is named."""
     iso: Artifact | None = None
@@ -58,6 +60,7 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
     base = ("architectures", architecture, "artifacts", "metal")
     return PxeArtifacts(
         release=_text(tree, (*base, "release")),
+        stream=_name(tree),
         kernel=_artifact(tree, (*base, "formats", "pxe", "kernel")),
         initramfs=_artifact(tree, (*base, "formats", "pxe", "initramfs")),
         rootfs=_artifact(tree, (*base, "formats", "pxe", "rootfs")),
@@ -68,6 +71,13 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
 
 _Path = tuple[str, ...]
 """Keys from the document's root on; formats have names with dots."""
+
+
+def _name(tree: Any) -> str | None:
+    name = tree.get("stream")
+    if name is None or isinstance(name, str):
+        return name
+    raise StreamError("the stream metadata's stream is no text")
 
 
 def _disk(tree: Any, base: _Path) -> Artifact | None:

@@ -88,6 +88,8 @@ class PoolInstallationArgs:
     """How they are installed again."""
     credentials: ClusterCredentials
     """The cluster: nodes are drained, and join again."""
+    disposable: bool = False
+    """Whether no cluster was formed yet: machines are installed again without asking anybody."""
     timeout: int
     """Seconds for an installation, and again until the node has joined."""
     valid_hours: int = 24
@@ -134,6 +136,7 @@ class PoolInstallation(pulumi.ComponentResource):
                     ordered=args.ordered,
                     consent=hostname in args.reprovisioning.consent,
                     keep=args.reprovisioning.keep,
+                    disposable=args.disposable,
                     accept=plan.accept,
                     max_unavailable=args.reprovisioning.max_unavailable,
                     members=members,

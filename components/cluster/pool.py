@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.boot.host_keys import host_key
+from components.boot.host_keys import KeyType, host_key
 from components.checks.node_check import Expectation, NodeCheck, NodeCheckArgs
 from components.machines.contract import Boot, LastingMachine, Machine, MachineArgs, Platform, Role
 from provider.types import Gate, GateArgs, GateLogs, GateNode, SshReachable
@@ -23,10 +23,13 @@ class Access:
     """What host keys are derived from; secret."""
     log_directory: str
     """Where logs of failed gates go; absolute."""
+    host_key_type: KeyType = "ed25519"
+    """What host keys are."""
 
     def public_host_key(self, node: str) -> pulumi.Output[str]:
         """The pinned host key of a node; public, so it is shown."""
-        return pulumi.Output.unsecret(self.host_key_seed.apply(lambda seed: host_key(seed, node).public_key))
+        kind = self.host_key_type
+        return pulumi.Output.unsecret(self.host_key_seed.apply(lambda seed: host_key(seed, node, kind).public_key))
 
     def logs(self, nodes: Mapping[str, Machine]) -> GateLogs:
         """What a gate gathers when it fails."""
@@ -65,6 +68,8 @@ class NodePoolArgs:
     """Seconds until the platform must call a machine active."""
     announces: bool = False
     """Whether they announce addresses over BGP."""
+    disposable: bool = False
+    """Whether nothing is lost with what they run: they are made anew when what they boot changes."""
 
 
 class NodePool(pulumi.ComponentResource):
@@ -82,6 +87,7 @@ class NodePool(pulumi.ComponentResource):
                     boot=args.boots[hostname],
                     timeout=args.active_timeout,
                     announces=args.announces,
+                    disposable=args.disposable,
                 ),
                 pulumi.ResourceOptions(parent=self),
             )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,20 @@ class InstallAssetsArgs:
     """Where the installer works for a moment."""
     in_place: bool = False
     """Whether the only machine bootstraps itself."""
+    renewal: Sequence[str] = ()
+    """Why assets that are there already are made anew; empty: they are kept."""
+
+
+_IGNORED = ["create", "dir", "stdin", "environment", "interpreter", "logging", "addPreviousOutputInEnv"]
+_RENEWAL = "METAL_IPI_ASSETS_RENEWED"
+"""The variable by which previews and the state show when and why assets were made anew; the installer ignores it."""
 
 
 class InstallAssets(pulumi.ComponentResource):
     """Runs `openshift-install create` once; the result is kept, encrypted, in the stack's state.
 
-    The assets hold the cluster's certificate authorities, so nothing but an explicit replacement makes them anew: a
-    changed path, setting or number of workers does not.
+    The assets hold the cluster's certificate authorities, so a changed path, setting or number of workers does not make
+    them anew. Only who passes a `renewal` has them made anew: that is for the time in which there is no cluster yet.
     """
 
     bootstrap: pulumi.Output[str]
@@ -73,27 +81,22 @@ class InstallAssets(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: InstallAssetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:install:InstallAssets", name, None, opts)
-        request = pulumi.Output.secret(args.install_config).apply(
-            lambda text: json.dumps(
-                {
-                    "installer": args.installer,
-                    "version": args.version,
-                    "installConfig": text,
-                    "workDirectory": args.work_directory,
-                    "inPlace": args.in_place,
-                }
-            )
-        )
+        request = pulumi.Output.secret(args.install_config).apply(lambda text: json.dumps(request_of(args, text)))
+        occasion = f"{datetime.now(timezone.utc).isoformat(timespec='seconds')}: {'; '.join(args.renewal)}"
         create = command.local.Command(
             f"{name}-create",
             create=f"exec '{sys.executable}' -m {driver.__name__}",
             dir=str(_ROOT),
             stdin=request,
             logging=command.local.Logging.NONE,
+            environment={_RENEWAL: occasion} if args.renewal else None,
+            # Where it runs once more, what it printed before would be a variable larger than a process may have.
+            add_previous_output_in_env=False,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 additional_secret_outputs=["stdout", "stderr"],
-                ignore_changes=["create", "dir", "stdin", "environment", "interpreter", "logging"],
+                # A command without `update` runs `create` again when an input has changed.
+                ignore_changes=None if args.renewal else _IGNORED,
             ),
         )
         assets = pulumi.Output.secret(create.stdout).apply(parse)
@@ -103,6 +106,17 @@ class InstallAssets(pulumi.ComponentResource):
         self.kubeadmin_password = assets.apply(lambda found: found["kubeadminPassword"])
         self.credentials = self.kubeconfig.apply(credentials)
         self.register_outputs({"kubeconfig": self.kubeconfig})
+
+
+def request_of(args: InstallAssetsArgs, install_config: str) -> dict[str, Any]:
+    """What the driver is asked for; secret."""
+    return {
+        "installer": args.installer,
+        "version": args.version,
+        "installConfig": install_config,
+        "workDirectory": args.work_directory,
+        "inPlace": args.in_place,
+    }
 
 
 def parse(text: str) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """The installer's configuration (install-config.yaml), for platform `none`.
 
-Source: OpenShift's installation-bare-metal-config-yaml. Compute replicas are always 0: workers join by themselves.
+Sources, all in openshift/installer: the schema is data/data/install.openshift.io_installconfigs.yaml, the rules are in
+pkg/types/validation/installconfig.go. What is left out here has the installer's own default (pkg/types/defaults):
+hyperthreading Enabled, publish External, all capabilities; on platform none nothing is derived from the first two.
 """
 
 from __future__ import annotations
@@ -12,6 +14,12 @@ import yaml
 
 CLUSTER_NETWORK = "10.128.0.0/14"
 SERVICE_NETWORK = "172.30.0.0/16"
+OVN_NETWORKS = {
+    "the network between the pods' routers": "100.64.0.0/16",
+    "the network between the pods' routers and other zones": "100.88.0.0/16",
+    "the network that OVN-Kubernetes hides services behind": "169.254.0.0/17",
+}
+"""What OVN-Kubernetes uses inside, and the installer lets nobody else have (pkg/validate/validate.go)."""
 # bootstrapInPlace wants a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0019).
 # Should it ever, there is no such disk to write to.
 _NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"
@@ -27,8 +35,11 @@ def install_config(
     base_domain: str,
     architecture: str,
     control_plane: int,
+    workers: int,
     pull_secret: str,
     authorized_keys: Sequence[str],
+    machine_networks: Sequence[str] = (),
+    fips: bool = False,
     in_place: bool = False,
 ) -> str:
     """install-config.yaml as text.
@@ -37,8 +48,15 @@ def install_config(
         cluster_name, base_domain: together the cluster's domain.
         architecture: CoreOS's name, `x86_64` or `aarch64`.
         control_plane: how many control plane machines, 1 or 3.
+        workers: how many workers. With 0 the installer lets pods run on the control plane, the routers of `*.apps`
+            among them (pkg/asset/manifests/scheduler.go), so it must be 0 exactly where `*.apps` names the control
+            plane. On platform none no machine comes of the number (pkg/asset/machines/worker.go).
         pull_secret: JSON; secret.
-        authorized_keys: SSH public keys for user `core`.
+        authorized_keys: SSH public keys for user `core`. The installer looks at the first one only.
+        machine_networks: CIDRs of the machines' networks, as far as they are known; none: the installer's default,
+            10.0.0.0/16. On platform none nothing but the noProxy of a proxy is derived from them
+            (pkg/asset/manifests/proxy.go; cluster-network-operator, pkg/util/proxyconfig/no_proxy.go).
+        fips: the cluster's machines run in FIPS mode.
         in_place: the only machine bootstraps itself.
     """
     try:
@@ -52,13 +70,15 @@ def install_config(
             "baseDomain": base_domain,
             "metadata": {"name": cluster_name},
             "controlPlane": {"name": "master", "architecture": machine, "replicas": control_plane},
-            "compute": [{"name": "worker", "architecture": machine, "replicas": 0}],
+            "compute": [{"name": "worker", "architecture": machine, "replicas": workers}],
             "networking": {
                 "networkType": "OVNKubernetes",
+                **({"machineNetwork": [{"cidr": cidr} for cidr in machine_networks]} if machine_networks else {}),
                 "clusterNetwork": [{"cidr": CLUSTER_NETWORK, "hostPrefix": 23}],
                 "serviceNetwork": [SERVICE_NETWORK],
             },
             "platform": {"none": {}},
+            **({"fips": True} if fips else {}),
             **({"bootstrapInPlace": {"installationDisk": _NO_DISK}} if in_place else {}),
             "pullSecret": pull_secret,
             "sshKey": "\n".join(authorized_keys) + "\n",

@@ -49,6 +49,8 @@ class MachineArgs:
     """Seconds until the platform must call it active."""
     announces: bool = False
     """Whether it announces addresses over BGP: the platform names its neighbours in its metadata."""
+    disposable: bool = False
+    """Whether nothing is lost with what it runs: it is made anew when what it boots changes."""
 
 
 @dataclass(frozen=True, kw_only=True)

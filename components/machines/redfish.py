@@ -184,6 +184,7 @@ def _lent_server(args: MachineArgs, server: RedfishServer) -> LentServerArgs:
         script=args.boot.script,
         chain=site.chain_script(),
         accept=server.accept,
+        disposable=args.disposable,
         timeout_seconds=args.timeout,
     )
 
@@ -201,5 +202,6 @@ def _local_vm(args: MachineArgs, vm: VirtualMachine) -> LocalVmArgs:
         boot_image=vm.boot_image,
         script=args.boot.script,
         chain=site.chain_script(),
+        disposable=args.disposable,
         timeout_seconds=args.timeout,
     )

@@ -52,13 +52,6 @@ def _simulated_files(architecture: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def publish(layout: Layout, machines: str, release: Release | None = None) -> None:
-    """Put the images for this kind of machines and their stream document where the boot server finds them.
-
-    Container images, too: those of a release, if there is one.
-    """
-
-
 def _simulated_iso(contents: Mapping[str, tuple[str, bytes]]) -> bytes:
     """CoreOS's disc of the same files. What a real one has from Microsoft, it says to have."""
     kernel, initramfs, rootfs = (contents[name][1] for name in ("kernel", "initramfs", "rootfs"))
@@ -68,8 +61,11 @@ def _simulated_iso(contents: Mapping[str, tuple[str, bytes]]) -> bytes:
     )
 
 
-def publish(layout: Layout, machines: str) -> None:
-    """Put the images for this kind of machines and their stream document where the boot server finds them."""
+def publish(layout: Layout, machines: str, release: Release | None = None) -> None:
+    """Put the images for this kind of machines and their stream document where the boot server finds them.
+
+    Container images, too: those of a release, if there is one.
+    """
     document = _publish_image(layout) if machines == "libvirt" else _publish_simulated(layout.boot)
     _publish_containers(layout.boot / CONTAINERS, release)
     write_private(layout.boot / "streams" / "lab.json", json.dumps(document, indent=2) + "\n")

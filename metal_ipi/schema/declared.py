@@ -113,7 +113,7 @@ def resource(made: type, args: type | None, types: Types) -> dict[str, Any]:
 def resources(types: Types) -> dict[str, dict[str, Any]]:
     """Every resource, by token."""
     kinds: Mapping[type, tuple[type, ...]] = {
-        ours.ClusterKeys: (),
+        ours.ClusterKeys: (ours.ClusterKeysArgs,),
         ours.DnsRecords: (ours.DnsRecordsArgs,),
         ours.Artifacts: (ours.ArtifactsArgs,),
         ours.Mirror: (ours.MirrorArgs,),

@@ -48,7 +48,8 @@ all of it counts as encrypted. In a rehearsal (`make preview` without a state, a
 told apart.
 
 A rule of this pack sees what a preview knows. What is known only while working (userdata, for one) is looked at then,
-before the resource is made. `destroy` asks no policies: what must stay is protected (`metal-ipi:protect`).
+before the resource is made. `destroy` asks no policies: what must stay is protected (`metal-ipi:protect`, true by
+default outside the lab).
 
 ## Rules
 

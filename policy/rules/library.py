@@ -87,7 +87,7 @@ def _resource_check(rule: Rule) -> Callable[[ResourceValidationArgs, ReportViola
             properties=_plain(args.props),
             protected=bool(args.opts.protect),
         )
-        for message in check(resource, _given(args.get_config())):
+        for message in check(resource, _given(args.get_config(), [resource])):
             report(message, None)
 
     return validate

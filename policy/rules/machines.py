@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ INSTALLATION = "metal-ipi:index:Installation"
 PREFLIGHT = "metal-ipi:index:Preflight"
 PROVIDER = "pulumi:providers:metal-ipi"
 STACK = "pulumi:pulumi:Stack"
+
+GATE = "metal-ipi:index:Gate"
 
 CONTROL_PLANE = "control-plane"
 ROLES = ("bootstrap", CONTROL_PLANE, "worker")
@@ -98,3 +100,9 @@ def is_control_plane(resource: Resource) -> bool:
 def known(value: Any) -> bool:
     """Whether a value is there, and a preview can tell it."""
     return value is not None and value is not UNKNOWN
+
+
+def is_formed(before: Iterable[Resource]) -> bool:
+    """Whether what a stack holds is a cluster: the gate has passed behind which its etcd has data. Until then control
+    plane machines are made anew when what they boot changes."""
+    return any(each.type == GATE and each.text("kind") == "bootstrap-complete" for each in before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .base import Given, Resource, Rule, strings
-from .machines import is_control_plane
+from .machines import DEVICE, is_control_plane, is_formed
 
 _STATEFUL = (
     "metal-ipi:index:ClusterKeys",
@@ -17,11 +17,21 @@ _STATEFUL = (
 def _check(resource: Resource, given: Given) -> Iterator[str]:
     if resource.protected:
         return
-    if resource.type in strings(RULE.parameter(given, "types")) or is_control_plane(resource):
+    stateful = resource.type in strings(RULE.parameter(given, "types"))
+    if stateful or (is_control_plane(resource) and not _may_be_ordered_again(resource, given)):
         yield (
             f"{resource.name} is not protected, and what it holds cannot be made again: set `metal-ipi:protect` to"
             " true (in a program of your own: ResourceOptions(protect=True))"
         )
+
+
+def _may_be_ordered_again(resource: Resource, given: Given) -> bool:
+    """Whether an earlier run began, and there is no cluster yet. Asked when the machine is declared: the run may end
+    with a cluster."""
+    if resource.type != DEVICE:
+        return False
+    before = given.before()
+    return bool(before) and not is_formed(before)
 
 
 RULE = Rule(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from .base import Found, Given, Resource, Rule, mapping, strings
-from .machines import CONTROL_PLANE, DEVICE, INSTALLATION, REDFISH, is_control_plane
+from .machines import CONTROL_PLANE, DEVICE, INSTALLATION, REDFISH, is_control_plane, is_formed
 
 _IDENTITY = {DEVICE: "created", REDFISH: "machineId"}
 """Outputs that another machine has others of, and that no update changes."""
@@ -14,9 +14,12 @@ _IDENTITY = {DEVICE: "created", REDFISH: "machineId"}
 
 def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
     after = {each.urn: each for each in resources}
+    held = given.before()
+    if not is_formed(held):
+        return
     before = [
         each
-        for each in given.before()
+        for each in held
         if is_control_plane(each) or (each.type == INSTALLATION and each.text("role") == CONTROL_PLANE)
     ]
     lost = {_hostname(each): each.urn for each in before if each.type in _IDENTITY and _is_lost(each, after)}
@@ -69,6 +72,7 @@ def _short(hostname: str, given: Given) -> str:
 
 RULE = Rule(
     name="control-plane-quorum",
-    description="A change takes no control plane machine away without consent, and never more than etcd survives.",
+    description="A change takes no control plane machine of a cluster away without consent, and never more than etcd"
+    " survives.",
     stack=_check,
 )

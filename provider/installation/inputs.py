@@ -77,6 +77,7 @@ class Job:
     consent: bool
     accept: str
     keep: bool
+    disposable: bool
     max_unavailable: int
     members: tuple[str, ...]
     credentials: Mapping[str, Any] | None
@@ -128,7 +129,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
     reader = Reader(inputs)
     reader.only("platform", "machineId", "hostname", "node", "role", "pool", "cluster", "generation", "runs",
                 "address", "addresses", "port", "hostKey", "liveHostKey", "user", "privateKey", "live", "mac", "script",
-                "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent", "accept", "keep",
+                "chain", "userData", "ipxeScriptUrl", "artifacts", "ordered", "consent", "accept", "keep", "disposable",
                 "maxUnavailable", "members", "credentials", "drainTimeoutSeconds", "preRebootCommands", "pxeCommands",
                 "check", "logDirectory", "timeoutSeconds", "validHours")  # fmt: skip
     runs = reader.section("runs")
@@ -161,6 +162,7 @@ def parse(inputs: Mapping[str, Any]) -> tuple[Job, Reader]:
         consent=reader.boolean("consent"),
         accept=reader.text("accept", pattern="empty|wipe", what="empty or wipe", default="empty"),
         keep=reader.boolean("keep"),
+        disposable=reader.boolean("disposable"),
         max_unavailable=int(reader.number("maxUnavailable", default=1, minimum=1)),
         members=reader.texts("members", pattern=HOST_NAME, what="a node name"),
         credentials=_credentials(reader),

@@ -80,8 +80,9 @@ class Installer:
         """How often one that was taken did not lead there."""
         self._ask_power_at = 0.0
 
-    async def settled(self) -> Seen:
-        """Which system answers; a silent one may be starting and is given time, unless it has no power.
+    async def settled(self, *, patient: bool = True) -> Seen:
+        """Which system answers; a silent one may be starting and is given time, unless it has no power. Who is not
+        `patient` takes the silence for an answer: whatever may be starting there is to go.
 
         Raises ProviderError where a system answers that is none of the machine's, and may not be wiped.
         """
@@ -95,7 +96,7 @@ class Installer:
             if seen.stranger:
                 await self._refuse_stranger()
                 return seen
-            if await self.is_off():
+            if not patient or await self.is_off():
                 return seen
             if quiet >= self._pace.patience and not patience:
                 # Without its installer's files it was installed, and boots its disk for the first time.

@@ -27,8 +27,9 @@ _REMEDIES = {
 
 
 def refuse_unconsented(job: Job) -> None:
-    """A control plane machine is installed again by consent only, and never where that ends the cluster."""
-    if job.role != CONTROL_PLANE:
+    """A control plane machine is installed again by consent only, and never where that ends the cluster. Before there
+    is a cluster, nobody has to consent."""
+    if job.role != CONTROL_PLANE or job.disposable:
         return
     count = len(job.members)
     if count - 1 < count // 2 + 1:

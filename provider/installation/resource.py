@@ -83,8 +83,10 @@ class Installation(ResourceType):
         if old.get("generation") == new.get("generation") or _stays(old, new):
             return {key: old.get(key) for key in _COMPUTED}
         job = replace(job, recorded=_recorded(old, new))
-        if not old.get("generation"):
-            return await self._install(context, resource_id, job, old=old)
+        if job.disposable or not old.get("generation"):
+            # What it was installed with is not wanted any more, so nobody waits for it to come up.
+            outdated = bool(old.get("generation"))
+            return await self._install(context, resource_id, job, old=old, outdated=outdated)
         try:
             return await self._reprovision(context, job, open_remote(context, job, self._opener))
         except ProviderError as error:
@@ -106,23 +108,27 @@ class Installation(ResourceType):
             await leave(job, cluster, Installer(context, job, remote, self._pace), context.status)
         await remote.withdraw()
 
-    async def _install(self, context: Context, resource_id: str, job: Job, *, old: Values | None) -> Values:
+    async def _install(
+        self, context: Context, resource_id: str, job: Job, *, old: Values | None, outdated: bool = False
+    ) -> Values:
         """The first installation, begun by an earlier run where there is an `old` state, which tells what it left."""
         partial = {key: (old or {}).get(key) for key in _COMPUTED} | {"generation": "", "device": job.recorded or None}
         try:
-            return await self._install_first(context, job, partial, again=old is not None)
+            return await self._install_first(context, job, partial, again=old is not None, outdated=outdated)
         except BaseException as error:  # after a cancellation too, what was published is to be found again
             message = str(error) or f"interrupted while {job.hostname} was being installed"
             raise InitFailed(message, resource_id, partial) from error
 
-    async def _install_first(self, context: Context, job: Job, partial: dict[str, Any], *, again: bool) -> Values:
+    async def _install_first(
+        self, context: Context, job: Job, partial: dict[str, Any], *, again: bool, outdated: bool
+    ) -> Values:
         """Nothing of a cluster is to be kept, unless the machine turns out to have a node. `partial` is the state of
         one that is not finished: it tells whether the machine was installed, and may have joined since."""
         remote = open_remote(context, job, self._opener)
         installer = Installer(context, job, remote, self._pace)
         underway = job.ordered and not again
         try:
-            seen = await (machine.look(job) if underway else installer.settled())
+            seen = await (machine.look(job) if underway else installer.settled(patient=not outdated))
             if not underway and await self._has_node(
                 context, job, seen, again=again, installed=bool(partial["installedAt"])
             ):
@@ -137,7 +143,10 @@ class Installation(ResourceType):
 
     async def _has_node(self, context: Context, job: Job, seen: Seen, *, again: bool, installed: bool) -> bool:
         """Whether the machine may be part of the cluster: it says so, it is silent and the cluster knows it, or an
-        earlier run took its node down to install it again."""
+        earlier run took its node down to install it again. One that is disposable may have been part of an attempt
+        to form a cluster, of which nothing is kept."""
+        if job.disposable:
+            return False
         if isinstance(seen, Installed) and seen.generation != job.generation:
             return seen.joined
         if job.credentials is None:
@@ -181,6 +190,7 @@ def _recorded(old: Values, new: Values) -> str | None:
 def _stays(old: Values, new: Values) -> bool:
     """Whether it is a control plane machine that is to go on with what it runs, until somebody consents."""
     wanted = bool(new.get("keep")) and new.get("role") == CONTROL_PLANE and not new.get("consent")
+    wanted = wanted and not new.get("disposable")
     return wanted and bool(old.get("generation")) and old.get("generation") != new.get("generation")
 
 

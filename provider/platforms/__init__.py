@@ -46,6 +46,8 @@ class Machine:
     """Percent provisioned."""
     bond: str | None = None
     """The id of the port that bonds its interfaces, where the platform has such ports."""
+    outdated: bool = False
+    """Of a machine that was found: whether it was made to boot something else than is wanted now."""
 
     @property
     def leaving(self) -> bool:
@@ -161,16 +163,16 @@ def spec_of(platform: str, reader: Reader) -> MachineSpec:
     if platform == "redfish":
         from provider.platforms.redfish import lending
 
-        reader.only("platform", "timeoutSeconds", *lending.KEYS)
+        reader.only("platform", "timeoutSeconds", "disposable", *lending.KEYS)
         return lending.read(reader)
     if platform == "local-vm":
         from provider.platforms.local_vm import inputs
 
-        reader.only("platform", "timeoutSeconds", *inputs.KEYS)
+        reader.only("platform", "timeoutSeconds", "disposable", *inputs.KEYS)
         return inputs.read(reader)
     from provider.platforms import metal_spec
 
-    reader.only("platform", "timeoutSeconds", *metal_spec.KEYS)
+    reader.only("platform", "timeoutSeconds", "disposable", *metal_spec.KEYS)
     return metal_spec.read(reader)
 
 

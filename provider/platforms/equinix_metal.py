@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from provider.backoff import Backoff
@@ -40,8 +41,12 @@ class EquinixMetal:
     async def find(self, spec: MetalSpec) -> list[Machine]:
         wanted = identifying(spec.tags)
         devices = self._client.pages(f"/projects/{spec.project_id}/devices", "devices", tag=wanted[-1])
-        found = [machine_of(device) async for device in devices]
-        return [machine for machine in found if set(wanted) <= set(machine.tags) and not machine.leaving]
+        found = [(machine_of(device), device.get("userdata")) async for device in devices]
+        return [
+            replace(machine, outdated=bool(user_data) and user_data != spec.user_data)
+            for machine, user_data in found
+            if set(wanted) <= set(machine.tags) and not machine.leaving
+        ]
 
     async def create(self, spec: MetalSpec) -> Machine:
         body = order(spec)

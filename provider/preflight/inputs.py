@@ -15,7 +15,8 @@ _ARCHITECTURES = ("x86_64", "aarch64")
 _ROLES = ("bootstrap", "control-plane", "worker")
 KEYS = (
     "stack", "run", "domain", "architecture", "projectId", "projectName", "organizationId", "lifetimeHours", "orders",
-    "servers", "networks", "apiAddress", "zones", "release", "boot", "hashedMib", "installer", "version", "excused",
+    "servers", "networks", "apiAddress", "zones", "release", "stream", "boot", "hashedMib", "installer", "version",
+    "fips", "excused",
 )  # fmt: skip
 
 
@@ -39,10 +40,12 @@ def read(values: Mapping[str, Any]) -> tuple[Plan, Reader]:
         api_address=reader.optional_text("apiAddress", pattern=IPV4, what="an IPv4 address"),
         zones=reader.texts("zones", required=False, pattern=HOST_NAME, what="a domain"),
         release=reader.optional_text("release"),
+        stream=reader.optional_text("stream"),
         boot=tuple(map(_boot_file, reader.sections("boot", required=False))),
         hashed_mib=reader.number("hashedMib", default=DEFAULT_HASHED_MIB),
         installer=reader.optional_text("installer"),
         version=reader.optional_text("version"),
+        fips=reader.boolean("fips"),
         excused=reader.texts("excused", required=False),
     )
     for name, cidr in plan.networks.items():

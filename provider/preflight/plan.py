@@ -73,6 +73,8 @@ class Plan:
     """DNS zones that are written, the cluster's first."""
     release: str | None = None
     """The release of the stream that the boot files are of; None: not known."""
+    stream: str | None = None
+    """The stream's own name for itself, e.g. `rhcos-4.21`; None: not known."""
     boot: tuple[BootFile, ...] = ()
     hashed_mib: float = DEFAULT_HASHED_MIB
     """Of files up to this size the hash is computed; of larger ones only the size is asked for."""
@@ -80,6 +82,8 @@ class Plan:
     """The installer program, by path or by name on PATH."""
     version: str | None = None
     """The release it must be for."""
+    fips: bool = False
+    """Whether the cluster is to be in FIPS mode, which the installer ties to the host that it runs on."""
     excused: tuple[str, ...] = ()
     """Checks whose errors are taken for warnings."""
 

@@ -30,6 +30,7 @@ from provider.preflight.checks import (
     runs,
     secure_boot,
     spot,
+    stream,
     token,
 )
 from provider.preflight.findings import Finding, Report, excused
@@ -55,7 +56,7 @@ _OF_METAL: Sequence[Check] = (plans, capacity, reservations, spot, limits, runs,
 """What can only be asked with a token that is good."""
 _OF_RACK: Sequence[Check] = (bmcs, hardware, secure_boot)
 """What is asked of servers with BMCs."""
-_OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer)
+_OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer, stream)
 NAMES = tuple(dict.fromkeys(each.NAME for each in (token, *_OF_METAL, *_OF_RACK, *_OF_ALL, clock)))
 """The names of all checks."""
 _TIMEOUT, _PATIENCE = 60, 15

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from cryptography import x509
@@ -10,18 +9,25 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
 from stacks.sections.base import Pem, Section, certificates, is_public_key, wrong
+from stacks.sections.forms import Bucket, Endpoint, Host, KeyId, PathOnServer, Prefix, Region, User, is_url
 
 
-def _https(value: str | None) -> str | None:
+def _https(value: str) -> str:
     """Ignition holds secrets: it is fetched from a server that proves who it is."""
-    if value is not None and not re.fullmatch(r"https://[^/\s]+(/\S*)?", value):
-        raise wrong("it is no https URL", "give the https URL under which uploaded files are served")
+    if not is_url(value, "https"):
+        raise wrong(
+            "it is no https URL",
+            "give the https URL under which uploaded files are served: host, port and path, nothing else",
+        )
     return value
 
 
-def _boot_url(value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", value):
-        raise wrong("it is no http(s) URL", "give the URL under which the firmware fetches uploaded files")
+def _boot_url(value: str) -> str:
+    if not is_url(value, "https", "http"):
+        raise wrong(
+            "it is no http(s) URL",
+            "give the URL under which the firmware fetches uploaded files: host, port and path, nothing else",
+        )
     return value
 
 
@@ -75,13 +81,15 @@ class SshArtifacts(_Host):
     """A web server whose files are uploaded over SSH (SFTP)."""
 
     type: Literal["ssh"] = "ssh"
-    host: str | None = Field(default=None, description="the host to upload to")
+    host: Host | None = Field(default=None, description="the host to upload to")
     port: int = Field(default=22, ge=1, le=65535, description="its SSH port")
-    user: str | None = Field(default=None, description="the user who may write to directory")
+    user: User | None = Field(default=None, description="the user who may write to directory")
     host_key: str | None = Field(default=None, description="the host's public key, 'ssh-ed25519 AAAA...', to pin it")
     private_key: SecretStr | None = Field(default=None, description="the user's private key (OpenSSH PEM), as a secret")
-    directory: str = Field(default="/artifacts", description="the directory that the web server serves, absolute")
-    matchbox: str | None = Field(
+    directory: PathOnServer = Field(
+        default="/artifacts", description="the directory that the web server serves, absolute"
+    )
+    matchbox: PathOnServer | None = Field(
         default=None,
         description="the data directory (-data-path, absolute) of a matchbox on that host: it boots the servers, by"
         " groups and profiles, in place of the tree boot/",
@@ -92,13 +100,6 @@ class SshArtifacts(_Host):
         description="the URL for what firmware fetches, where it does not trust baseUrl's authority; over plain http"
         " nothing proves script, kernel and initramfs; not set: baseUrl",
     )
-
-    @field_validator("directory", "matchbox")
-    @classmethod
-    def _absolute(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith("/"):
-            raise wrong("it is not absolute", "give the whole path, from / on, as the SFTP server sees it")
-        return value
 
     @field_validator("host_key")
     @classmethod
@@ -112,11 +113,11 @@ class S3Artifacts(_Host):
     """A bucket that is readable over https by whoever knows the key of an object."""
 
     type: Literal["s3"] = "s3"
-    bucket: str = Field(description="the bucket")
-    prefix: str = Field(default="metal-ipi", description="the keys' prefix")
-    region: str = Field(description="the bucket's region")
-    endpoint: str | None = Field(default=None, description="an S3 endpoint other than AWS's")
-    access_key_id: str | None = Field(default=None, description="the id of the access key")
+    bucket: Bucket = Field(description="the bucket")
+    prefix: Prefix = Field(default="metal-ipi", description="the keys' prefix")
+    region: Region = Field(description="the bucket's region")
+    endpoint: Endpoint | None = Field(default=None, description="an S3 endpoint other than AWS's")
+    access_key_id: KeyId | None = Field(default=None, description="the id of the access key")
     secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")
     base_url: _HttpsUrl = Field(description="the https URL under which the bucket's objects are served")
     boot_base_url: _BootUrl | None = Field(

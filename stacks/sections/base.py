@@ -6,12 +6,19 @@ import ipaddress
 from typing import Annotated
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 REHEARSAL = "rehearsal"
 """Stands for a secret that a rehearsal (an offline preview) does not have; never used for a real change."""
+
+LONGEST_TEXT = 1 << 18
+"""Characters of a text. What may be long is a pull secret, or several certificates: some ten thousand."""
+LONGEST_WAIT = 30 * 24 * 3600
+"""Seconds that anything may be waited for: longer is a mistake, and much longer no number that an engine takes."""
 
 _SSH_KEY_TYPES = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521")
 
@@ -20,7 +27,13 @@ class Section(BaseModel):
     """A part of the settings: camelCase keys, nothing unknown, nothing converted."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, hide_input_in_errors=True, strict=True
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        strict=True,
+        allow_inf_nan=False,
+        str_max_length=LONGEST_TEXT,
     )
 
 
@@ -30,9 +43,15 @@ def wrong(why: str, remedy: str, *, at: str = "") -> PydanticCustomError:
 
 
 def is_public_key(text: str) -> bool:
-    """Whether it is an SSH public key, with or without a comment."""
+    """Whether it is one SSH public key on one line, with or without a comment."""
     words = text.split()
-    return len(words) >= 2 and words[0] in _SSH_KEY_TYPES and words[1].startswith("AAAA")
+    if len(words) < 2 or words[0] not in _SSH_KEY_TYPES or not text.strip().isprintable():
+        return False
+    try:
+        serialization.load_ssh_public_key(" ".join(words[:2]).encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return True
 
 
 def _ipv4(value: str) -> str:

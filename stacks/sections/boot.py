@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from components.boot.installer import takes_console
 from stacks.sections.base import Section, Words, wrong
 from stacks.sections.devices import InstallToDisk
+from stacks.sections.forms import PathHere
 from stacks.sections.kernel_arguments import KernelArguments
 
 
@@ -19,7 +20,7 @@ class Boot(Section):
     stream_url: str | None = Field(
         default=None, description="an http(s) URL of CoreOS stream metadata (JSON); else streamFile"
     )
-    stream_file: str | None = Field(
+    stream_file: PathHere | None = Field(
         default=None,
         description="a file of CoreOS stream metadata, relative to the project;"
         " `openshift-install coreos print-stream-json` prints it",

@@ -9,6 +9,8 @@ from pydantic import Field, field_validator, model_validator
 
 from stacks.sections.base import Section, wrong
 
+_LARGEST = 10_000_000
+"""GiB: ten thousand times a large disk of today."""
 _KERNEL_NAME = re.compile(r"/dev/(sd[a-z]+|vd[a-z]+|hd[a-z]+|nvme\d+n\d+)")
 
 
@@ -29,8 +31,8 @@ class DeviceRule(Section):
     model: str | None = Field(default=None, description="a part of the model's name")
     vendor: str | None = Field(default=None, description="a part of the vendor's name")
     hctl: str | None = Field(default=None, description="the SCSI address host:channel:target:lun, e.g. 0:0:0:0")
-    min_size: int | None = Field(default=None, ge=1, description="the least size, GiB")
-    max_size: int | None = Field(default=None, ge=1, description="the greatest size, GiB")
+    min_size: int | None = Field(default=None, ge=1, le=_LARGEST, description="the least size, GiB")
+    max_size: int | None = Field(default=None, ge=1, le=_LARGEST, description="the greatest size, GiB")
     rotational: bool | None = Field(default=None, description="true: a disk that turns; false: flash")
     smallest: Literal[True] | None = Field(
         default=None, description="true: of the disks that meet all other rules, the smallest"

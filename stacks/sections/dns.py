@@ -13,7 +13,8 @@ from pydantic import AfterValidator, ConfigDict, Field, SecretStr, field_validat
 from pydantic.alias_generators import to_camel
 
 from stacks.problems import nearest
-from stacks.sections.base import REHEARSAL, Section, wrong
+from stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, wrong
+from stacks.sections.forms import Endpoint, KeyId, KeyName, Region, Zone
 
 _REVERSE = re.compile(r"([a-z0-9/-]+\.)+(in-addr|ip6)\.arpa")
 _LABELS_OF_BITS = {4: 8, 6: 4}
@@ -62,7 +63,7 @@ ReverseZones = Annotated[tuple[str, ...], AfterValidator(_reverse_zones)]
 class Tsig(Section):
     """A key that signs DNS updates (RFC 8945)."""
 
-    name: str = Field(description="the key's name, e.g. 'metal-ipi.'")
+    name: KeyName = Field(description="the key's name, e.g. 'metal-ipi.'")
     algorithm: Literal["hmac-sha256", "hmac-sha384", "hmac-sha512"] = Field(
         default="hmac-sha256", description="hmac-sha256, hmac-sha384 or hmac-sha512"
     )
@@ -82,7 +83,7 @@ class Tsig(Section):
 class _Kept(Section):
     """What all services that keep a zone share."""
 
-    zone: str | None = Field(default=None, description="the zone the records stand in; not set: baseDomain")
+    zone: Zone | None = Field(default=None, description="the zone the records stand in; not set: baseDomain")
     reverse_zones: ReverseZones = Field(
         default=(),
         strict=False,
@@ -125,7 +126,9 @@ class Delegate(_Updates):
     parent_servers: tuple[str, ...] = Field(
         default=(), strict=False, description="addresses of the parent zone's name servers; empty: found by DNS"
     )
-    delegation_timeout: int = Field(default=3600, ge=1, description="seconds until the NS records must be there")
+    delegation_timeout: int = Field(
+        default=3600, ge=1, le=LONGEST_WAIT, description="seconds until the NS records must be there"
+    )
 
     @field_validator("parent_servers")
     @classmethod
@@ -140,10 +143,10 @@ class Route53(_Kept):
 
     type: Literal["route53"] = "route53"
     zone_id: str | None = Field(default=None, description="the hosted zone's id, where several have the zone's name")
-    region: str = Field(default="us-east-1", description="the region whose endpoint is used; Route 53 is global")
-    access_key_id: str | None = Field(default=None, description="the id of the access key")
+    region: Region = Field(default="us-east-1", description="the region whose endpoint is used; Route 53 is global")
+    access_key_id: KeyId | None = Field(default=None, description="the id of the access key")
     secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")
-    endpoint: str | None = Field(default=None, description="an endpoint other than AWS's, for tests")
+    endpoint: Endpoint | None = Field(default=None, description="an endpoint other than AWS's, for tests")
     ttl: int = Field(default=30, ge=1, le=86400, description="seconds that resolvers may keep an answer")
 
     @field_validator("zone_id")
@@ -161,8 +164,10 @@ class Cloudflare(_Kept):
     auth_token: SecretStr | None = Field(
         default=None, description="an API token with Zone:Read and DNS:Edit on the zone, as a secret"
     )
-    zone_id: str | None = Field(default=None, description="the zone's id, where the token cannot list zones")
-    endpoint: str | None = Field(default=None, description="an API other than Cloudflare's, for tests")
+    zone_id: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,64}$")] | None = Field(
+        default=None, description="the zone's id, where the token cannot list zones"
+    )
+    endpoint: Endpoint | None = Field(default=None, description="an API other than Cloudflare's, for tests")
     ttl: int = Field(default=60, ge=60, le=86400, description="seconds that resolvers may keep an answer, 60 or more")
 
 

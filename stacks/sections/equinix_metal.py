@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 
 from provider.types import ANY, NEXT_AVAILABLE
 from stacks.sections.base import Section, wrong
+from stacks.sections.forms import Metro, Plan, Title
 
 _OUR_TAG = "metal-ipi"
 """What all tags of ours begin with."""
@@ -121,7 +122,7 @@ class HardwareReservations(Section):
 class Spot(Section):
     """Workers from the spot market: for what they cost at the moment, and taken away when others pay more."""
 
-    max_price: float = Field(gt=0, strict=False, description="the highest price for a worker, USD per hour")
+    max_price: float = Field(gt=0, le=100_000, strict=False, description="the highest price for a worker, USD per hour")
 
 
 class Gateway(Section):
@@ -191,21 +192,23 @@ class EquinixMetal(Section):
     project_id: Uuid | None = Field(
         default=None, description="the id (UUID) of an existing project; else set projectName"
     )
-    project_name: str | None = Field(default=None, description="the name of a project to create; needs organizationId")
+    project_name: Title | None = Field(
+        default=None, description="the name of a project to create; needs organizationId"
+    )
     organization_id: Uuid | None = Field(default=None, description="the id (UUID) of the organization of a new project")
-    metro: str | None = Field(default=None, description="a metro code such as 'da'; else set facilities")
+    metro: Metro | None = Field(default=None, description="a metro code such as 'da'; else set facilities")
     facilities: tuple[Annotated[str, AfterValidator(_facility)], ...] = Field(
         default=(),
         strict=False,
         description="facility codes such as 'da11' in order of preference, or 'any'; else set metro",
     )
-    bootstrap_plan: str | None = Field(
+    bootstrap_plan: Plan | None = Field(
         default=None, description="the plan of the bootstrap machine; not set: c3.small.x86, or c3.large.arm64"
     )
-    control_plane_plan: str | None = Field(
+    control_plane_plan: Plan | None = Field(
         default=None, description="the plan of control plane machines; not set: c3.medium.x86, or c3.large.arm64"
     )
-    worker_plan: str | None = Field(
+    worker_plan: Plan | None = Field(
         default=None, description="the plan of workers; not set: c3.medium.x86, or c3.large.arm64"
     )
     reservations: HardwareReservations = Field(

@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import Field, SecretStr, field_validator
 
-from stacks.sections.base import REHEARSAL, Section, is_public_key, wrong
+from components.boot.host_keys import KeyType
+from stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, is_public_key, wrong
+from stacks.sections.forms import PathHere
+
+
+def _opens_registries(document: Any) -> bool:
+    """As the installer looks at it: openshift/installer, pkg/validate/validate.go, ImagePullSecret."""
+    auths: Any = document.get("auths") if isinstance(document, dict) else None
+    if not isinstance(auths, dict) or not auths:
+        return False
+    entries = cast("dict[str, Any]", auths).values()
+    return all(isinstance(each, dict) and each.keys() & {"auth", "credsStore"} for each in entries)
 
 
 class Install(Section):
     """How the cluster is installed."""
 
     distribution: Literal["openshift", "okd"] = Field(default="openshift", description="openshift or okd")
-    installer: str = Field(
+    installer: PathHere = Field(
         default="openshift-install", description="the installer program, on PATH or an absolute path"
     )
     pull_secret: SecretStr | None = Field(
         default=None, description="the pull secret (JSON), as a secret; okd needs none"
     )
-    work_directory: str = Field(
+    fips: bool = Field(
+        default=False,
+        description="the cluster's machines run in FIPS mode; wants a FIPS-capable installer on a system in FIPS mode",
+    )
+    work_directory: PathHere = Field(
         default=".state/install", description="where the installer works for a moment; mode 0700"
     )
-    log_directory: str = Field(default=".state/logs", description="where logs of failed gates are gathered")
+    log_directory: PathHere = Field(default=".state/logs", description="where logs of failed gates are gathered")
+
+    @property
+    def key_type(self) -> KeyType:
+        """What SSH keys of ours are: OpenSSH in FIPS mode takes no ed25519, neither of hosts nor of users."""
+        return "ecdsa" if self.fips else "ed25519"
 
     @field_validator("pull_secret")
     @classmethod
@@ -32,11 +52,11 @@ class Install(Section):
             return value
         try:
             document: Any = json.loads(value.get_secret_value())
-        except ValueError:
+        except (ValueError, RecursionError):
             document = None
-        if not isinstance(document, dict) or not isinstance(document.get("auths"), dict):
+        if not _opens_registries(document):
             raise wrong(
-                'it is no pull secret: JSON with an object "auths"',
+                'it is no pull secret: JSON with an object "auths", in it each registry with "auth" or "credsStore"',
                 "download it from console.redhat.com/openshift/install/pull-secret and set it with --secret",
             )
         return value
@@ -63,14 +83,20 @@ class Ssh(Section):
 class Timeouts(Section):
     """How long each gate waits before it fails, in seconds."""
 
-    machines_active: int = Field(default=1800, ge=1, description="machine ordered until the platform calls it active")
-    machines_reachable: int = Field(
-        default=1800, ge=1, description="machine active until it answers SSH, past its first boot"
+    machines_active: int = Field(
+        default=1800, ge=1, le=LONGEST_WAIT, description="machine ordered until the platform calls it active"
     )
-    api_answers: int = Field(default=1800, ge=1, description="until the API answers on its address")
-    bootstrap_complete: int = Field(default=3600, ge=1, description="until bootstrap is complete")
-    nodes_ready: int = Field(default=2400, ge=1, description="bootstrap complete until all nodes are Ready")
-    install_complete: int = Field(default=4200, ge=1, description="until the cluster version is available")
+    machines_reachable: int = Field(
+        default=1800, ge=1, le=LONGEST_WAIT, description="machine active until it answers SSH, past its first boot"
+    )
+    api_answers: int = Field(default=1800, ge=1, le=LONGEST_WAIT, description="until the API answers on its address")
+    bootstrap_complete: int = Field(default=3600, ge=1, le=LONGEST_WAIT, description="until bootstrap is complete")
+    nodes_ready: int = Field(
+        default=2400, ge=1, le=LONGEST_WAIT, description="bootstrap complete until all nodes are Ready"
+    )
+    install_complete: int = Field(
+        default=4200, ge=1, le=LONGEST_WAIT, description="until the cluster version is available"
+    )
 
 
 class Lab(Section):

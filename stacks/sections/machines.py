@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from stacks.sections.base import Section
+from stacks.sections.base import LONGEST_WAIT, Section
 from stacks.sections.kernel_arguments import KernelArguments
 
 
@@ -41,7 +41,7 @@ class Workers(Section):
 class Reprovision(Section):
     """How machines are installed anew, when what they are to run has changed."""
 
-    max_unavailable: int = Field(default=1, ge=1, description="how many workers may be away at the same time")
+    max_unavailable: int = Field(default=1, ge=1, le=1000, description="how many workers may be away at the same time")
     consent: tuple[str, ...] = Field(
         default=(),
         strict=False,
@@ -63,4 +63,6 @@ class Reprovision(Section):
         " reaches; MACHINE, DOMAIN, NODE, MAC, ADDRESS and BMC_ADDRESS, BMC_USERNAME, BMC_PASSWORD are in their"
         " environment",
     )
-    drain_timeout: int = Field(default=600, ge=1, description="seconds until a node must be drained; then it stops")
+    drain_timeout: int = Field(
+        default=600, ge=1, le=LONGEST_WAIT, description="seconds until a node must be drained; then it stops"
+    )

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from stacks.sections.base import Section
+from stacks.sections.forms import PathHere
 
 Check = Literal[
     "token",
@@ -24,6 +25,7 @@ Check = Literal[
     "boot-files",
     "artifact-host",
     "installer",
+    "stream",
     "clock",
 ]
 
@@ -39,6 +41,7 @@ class Preflight(Section):
     hashed_mib: int = Field(
         default=64,
         ge=0,
+        le=1_000_000,
         description="boot files up to this size (MiB) are fetched and their hashes computed; larger ones are asked for",
     )
 
@@ -46,7 +49,7 @@ class Preflight(Section):
 class Cost(Section):
     """Where prices are from."""
 
-    price_file: str | None = Field(
+    price_file: PathHere | None = Field(
         default=None,
         description="a file of prices (JSON, see docs/cost.md), relative to the project; not set: the platform's own",
     )

@@ -84,7 +84,10 @@ class Server(Section):
         default=None, description="wipe: it may be installed although it runs, or its disk holds, something unknown"
     )
     installation: int = Field(
-        default=0, ge=0, description="raise it to have this machine installed anew although nothing else has changed"
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="raise it to have this machine installed anew although nothing else has changed",
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of this machine, after those of its role"
@@ -131,8 +134,8 @@ class LocalVm(Section):
     interface: Interface | None = Field(
         default=None, description="with networkBoot static: its interface, as `ip link` there shows it, e.g. enp1s0"
     )
-    memory: int = Field(default=LOCAL_VM_MIB, ge=1024, description="its memory, MiB")
-    cpus: int = Field(default=4, ge=1, description="its virtual CPUs")
+    memory: int = Field(default=LOCAL_VM_MIB, ge=1024, le=64 * 1024 * 1024, description="its memory, MiB")
+    cpus: int = Field(default=4, ge=1, le=4096, description="its virtual CPUs")
     boot_image: FilePath | None = Field(
         default=None,
         description="the path, where libvirt runs, of an iPXE image (ISO) that leads to boot.ipxe; not set: by DHCP",

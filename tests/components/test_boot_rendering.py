@@ -64,6 +64,16 @@ def test_the_committed_stream_is_an_extract_of_the_whole(architecture: str) -> N
     assert pxe_artifacts(_WHOLE.read_text(), architecture) == _spec(architecture).artifacts
 
 
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_a_stream_says_which_one_it_is(architecture: str) -> None:
+    tree = json.loads(_COMMITTED.read_text())
+    assert pxe_artifacts(json.dumps(tree), architecture).stream == "rhcos-4.21"
+    del tree["stream"]
+    assert pxe_artifacts(json.dumps(tree), architecture).stream is None
+    with pytest.raises(StreamError, match="the stream metadata's stream is no text"):
+        pxe_artifacts(json.dumps({**tree, "stream": 4.21}), architecture)
+
+
 def test_live_mode_configures_the_live_system_only() -> None:
     arguments = kernel_arguments(_spec())
     assert not [argument for argument in arguments if argument.startswith("coreos.inst.")]

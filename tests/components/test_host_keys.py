@@ -11,10 +11,11 @@ import asyncssh
 import pytest
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
-from components.boot.host_keys import host_key
+from components.boot.host_keys import KeyType, host_key
 
 _SEED = base64.b64encode(bytes(range(32))).decode()
 _OTHER_SEED = base64.b64encode(bytes(range(1, 33))).decode()
+_TYPES: list[KeyType] = ["ed25519", "ecdsa"]
 _NODES = [f"lab-worker-{number}.lab.facility.test" for number in range(20)]
 
 
@@ -25,14 +26,25 @@ def test_a_node_keeps_its_key() -> None:
     assert key.public_key == "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAqesxf+eAriIqhUPuwKKCiWRzC4Kkc/hQ1zZk6At3G6"
 
 
-def test_every_node_and_every_cluster_has_its_own() -> None:
-    keys = {host_key(seed, node).public_key for seed in (_SEED, _OTHER_SEED) for node in _NODES}
+def test_a_node_in_fips_mode_keeps_its_key() -> None:
+    key = host_key(_SEED, "lab-worker-0.lab.facility.test", "ecdsa")
+    assert key == host_key(_SEED, "lab-worker-0.lab.facility.test", "ecdsa")
+    assert key.public_key == (
+        "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBIgJQNUJ3kQYm/rGXHDKEXeCEVWc"
+        "w/Ocqiz4NL2UQvADGoB8ntkrpZzXtsjaU98dm4IuNEUTntK0KJqsfQNnUj0="
+    )
+
+
+@pytest.mark.parametrize("key_type", _TYPES)
+def test_every_node_and_every_cluster_has_its_own(key_type: KeyType) -> None:
+    keys = {host_key(seed, node, key_type).public_key for seed in (_SEED, _OTHER_SEED) for node in _NODES}
     assert len(keys) == 2 * len(_NODES)
 
 
+@pytest.mark.parametrize("key_type", _TYPES)
 @pytest.mark.parametrize("node", _NODES)
-def test_libraries_take_the_private_key_and_find_the_public_one(node: str) -> None:
-    key = host_key(_SEED, node)
+def test_libraries_take_the_private_key_and_find_the_public_one(node: str, key_type: KeyType) -> None:
+    key = host_key(_SEED, node, key_type)
     exported = asyncssh.import_private_key(key.private_key).export_public_key().decode()
     assert exported.split()[:2] == key.public_key.split()
     private = load_ssh_private_key(key.private_key.encode(), password=None)
@@ -40,8 +52,9 @@ def test_libraries_take_the_private_key_and_find_the_public_one(node: str) -> No
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
-def test_openssh_takes_the_private_key_and_finds_the_public_one(tmp_path: Path) -> None:
-    key = host_key(_SEED, _NODES[0])
+@pytest.mark.parametrize("key_type", _TYPES)
+def test_openssh_takes_the_private_key_and_finds_the_public_one(tmp_path: Path, key_type: KeyType) -> None:
+    key = host_key(_SEED, _NODES[0], key_type)
     file = tmp_path / "key"
     file.write_text(key.private_key)
     file.chmod(0o600)

@@ -49,7 +49,7 @@ def _pointer(node: str) -> str:
 
 def _identity() -> str:
     key = host_key(_SEED, f"worker-0.{_DOMAIN}")
-    return identity(private_key=key.private_key, public_key=key.public_key)
+    return identity(key)
 
 
 def _content(config: dict[str, Any], path: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -15,15 +16,17 @@ _PULL_SECRET = '{"auths":{"quay.io":{"auth":"eDp5"}}}'
 _DOMAIN = "lab.facility.test"
 
 
-def _config(architecture: str = "x86_64", control_plane: int = 3, pull_secret: str = _PULL_SECRET) -> str:
-    return install_config(
-        cluster_name="lab",
-        base_domain="facility.test",
-        architecture=architecture,
-        control_plane=control_plane,
-        pull_secret=pull_secret,
-        authorized_keys=["ssh-ed25519 AAAA cluster", "ssh-rsa BBBB someone"],
-    )
+def _config(**changes: Any) -> str:
+    given: dict[str, Any] = {
+        "cluster_name": "lab",
+        "base_domain": "facility.test",
+        "architecture": "x86_64",
+        "control_plane": 3,
+        "workers": 2,
+        "pull_secret": _PULL_SECRET,
+        "authorized_keys": ["ssh-ed25519 AAAA cluster", "ssh-rsa BBBB someone"],
+    }
+    return install_config(**{**given, **changes})
 
 
 def test_install_config() -> None:
@@ -31,7 +34,7 @@ def test_install_config() -> None:
 
 
 def test_what_depends_on_the_cluster() -> None:
-    config = yaml.safe_load(_config(architecture="aarch64", control_plane=1))
+    config = yaml.safe_load(_config(architecture="aarch64", control_plane=1, workers=0))
     assert config["controlPlane"] == {"name": "master", "architecture": "arm64", "replicas": 1}
     assert config["compute"] == [{"name": "worker", "architecture": "arm64", "replicas": 0}]
     assert config["pullSecret"] == _PULL_SECRET
@@ -40,17 +43,29 @@ def test_what_depends_on_the_cluster() -> None:
 
 def test_a_single_node_in_place_names_a_disk_that_is_none() -> None:
     """openshift-install wants a disk; ours is chosen on the machine, and what would write to this one never runs."""
-    text = install_config(
-        cluster_name="lab",
-        base_domain="facility.test",
-        architecture="x86_64",
-        control_plane=1,
-        pull_secret=_PULL_SECRET,
-        authorized_keys=["ssh-ed25519 AAAA cluster"],
-        in_place=True,
-    )
+    text = _config(control_plane=1, workers=0, in_place=True)
     disk = yaml.safe_load(text)["bootstrapInPlace"]["installationDisk"]
     assert disk == "/dev/disk/by-id/metal-ipi-chooses-the-disk"
+
+
+@pytest.mark.parametrize("workers", [0, 1, 500])
+def test_the_installer_is_told_how_many_workers_there_are(workers: int) -> None:
+    """With 0 it lets pods, and so the routers, run on the control plane; `*.apps` must point there then, and only then.
+
+    Source: openshift/installer, pkg/asset/manifests/scheduler.go.
+    """
+    assert [pool["replicas"] for pool in yaml.safe_load(_config(workers=workers))["compute"]] == [workers]
+
+
+def test_the_machines_networks_are_named_where_they_are_known() -> None:
+    assert "machineNetwork" not in yaml.safe_load(_config())["networking"]
+    known = yaml.safe_load(_config(machine_networks=["192.0.2.0/24", "203.0.113.0/24"]))["networking"]
+    assert known["machineNetwork"] == [{"cidr": "192.0.2.0/24"}, {"cidr": "203.0.113.0/24"}]
+
+
+def test_fips_is_asked_for_by_name() -> None:
+    assert "fips" not in yaml.safe_load(_config())
+    assert yaml.safe_load(_config(fips=True))["fips"] is True
 
 
 def test_a_pull_secret_that_is_no_json_is_refused_and_not_shown() -> None:

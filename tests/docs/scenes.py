@@ -208,7 +208,7 @@ def _fill_in(file: Path, facts: Tree) -> None:
             "user": artifacts["user"], "bootBaseUrl": artifacts["boot_base_url"],
             "caBundle": Path(artifacts["ca_path"]).read_text(),
         },
-        "install": {"pullSecret": '{"auths":{}}'},
+        "install": {"pullSecret": '{"auths":{"quay.io":{"auth":"eDp5"}}}'},
     }  # fmt: skip
     for name, values in added.items():
         config[f"metal-ipi:{name}"] = _merged(config.get(f"metal-ipi:{name}") or {}, values)

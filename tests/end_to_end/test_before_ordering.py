@@ -65,7 +65,7 @@ def test_a_good_stack_gets_a_report_and_nothing_else(facility: Project) -> None:
         "warning": [],
         "ok": [
             "addresses", "artifact-host", "boot-files", "capacity", "clock", "dns", "installer", "limits", "names",
-            "plans", "runs", "token",
+            "plans", "runs", "stream", "token",
         ],
     }, done.text  # fmt: skip
     assert done.out.splitlines()[-1] == "13 checks, all is well"

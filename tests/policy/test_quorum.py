@@ -10,7 +10,7 @@ import pytest
 
 from policy.rules import quorum, state
 from policy.rules.base import UNKNOWN, Given, Resource
-from policy.rules.machines import INSTALLATION
+from policy.rules.machines import GATE, INSTALLATION
 from tests.policy.test_rules import device, resource
 
 
@@ -25,9 +25,12 @@ def _anew(machine: Resource) -> Resource:
     return replace(machine, properties={**machine.properties, "created": UNKNOWN})
 
 
-def _messages(before: Sequence[Resource], after: Sequence[Resource], *consent: str) -> list[str]:
+_FORMED = resource(GATE, "bootstrap-complete", kind="bootstrap-complete")
+
+
+def _messages(before: Sequence[Resource], after: Sequence[Resource], *consent: str, formed: bool = True) -> list[str]:
     configuration = {"metal-ipi:clusterName": "lab", "metal-ipi:reprovision": json.dumps({"consent": list(consent)})}
-    given = Given(configuration=configuration, before=lambda: before)
+    given = Given(configuration=configuration, before=lambda: [*before, *([_FORMED] if formed else [])])
     assert quorum.RULE.stack is not None
     return [found.message for found in quorum.RULE.stack(after, given)]
 
@@ -62,6 +65,14 @@ def test_the_only_one_never_goes() -> None:
     before = _control_plane(1)
     (message,) = _messages(before, [_anew(before[0])], "control-plane-0")
     assert message.startswith("the only etcd member would go (lab-control-plane-0)")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_before_there_is_a_cluster_nothing_is_lost(count: int) -> None:
+    """Machines that run from memory are ordered again when the installer's assets are made anew."""
+    before = _control_plane(count)
+    assert _messages(before, [_anew(each) for each in before], formed=False) == []
+    assert _messages(before, [], formed=False) == []
 
 
 def test_workers_may_go() -> None:

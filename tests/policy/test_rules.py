@@ -142,6 +142,8 @@ _PASS: list[tuple[str, list[Resource], Given]] = [
     ),
     ("protect-stateful", [device(), resource("x:y:Z")], Given()),
     ("protect-stateful", [resource(KEYS, protected=True)], Given()),
+    # It is ordered again, when the installer's assets are made anew: there is no cluster yet.
+    ("protect-stateful", [device(role="control-plane")], Given(before=lambda: [resource(KEYS)])),
     ("verified-bmcs", [bmcs()], Given()),
     ("verified-bmcs", [bmcs(ca=None)], Given()),
 ]
@@ -228,6 +230,19 @@ _REFUSED: list[tuple[str, list[Resource], Given, str]] = [
     ("protect-stateful", [device(role="control-plane")], Given(), "set `metal-ipi:protect` to true"),
     ("protect-stateful", [resource(REDFISH, hostname="r-control-plane-0")], Given(), "is not protected"),
     ("protect-stateful", [resource(KEYS)], Given(), "is not protected"),
+    ("protect-stateful", [resource(KEYS)], Given(before=lambda: [resource(KEYS)]), "is not protected"),
+    (
+        "protect-stateful",
+        [resource(REDFISH, hostname="r-control-plane-0")],
+        Given(before=lambda: [resource(KEYS)]),
+        "is not protected",
+    ),
+    (
+        "protect-stateful",
+        [device(role="control-plane")],
+        Given(before=lambda: [resource(KEYS), resource(GATE, kind="bootstrap-complete")]),
+        "is not protected",
+    ),
     ("verified-bmcs", [bmcs(secret=False)], Given(), "a password that is not marked as secret"),
     ("verified-bmcs", [bmcs(address="http://10.0.0.11")], Given(), "use https"),
     ("verified-bmcs", [bmcs(address="https://u:p@10.0.0.11")], Given(), "has its account in its address"),

@@ -248,3 +248,64 @@ def test_a_reserved_server_that_somebody_has_is_told(metal: FakeMetal) -> None:
         assert metal.devices == {}
 
     asyncio.run(run())
+
+
+def test_a_disposable_machine_that_booted_something_else_is_made_anew(metal: FakeMetal) -> None:
+    async def run() -> None:
+        it = await machine(metal)
+        await it.up({**INPUTS, "disposable": True})
+        (first,) = metal.devices
+        wanted = {**INPUTS, "disposable": True, "userData": '{"ignition": {"version": "3.2.0"}}'}
+        assert await it.changes(wanted) == ["userData"]
+        preview = await it.preview(wanted)
+        assert has_unknown(preview["publicIpv4"]) and preview["present"] is True
+        assert await it.changes({**wanted, "userData": UNKNOWN}) == ["userData"]
+        state = await it.up(wanted)
+        (second,) = metal.devices
+        assert first != second and state["machineId"] == second and it.id == first
+        assert metal.bodies[-1]["userdata"] == wanted["userData"]
+        assert await it.changes(wanted) == []
+
+    asyncio.run(run())
+
+
+def test_what_is_gone_or_not_disposable_any_more_is_not_made_anew(metal: FakeMetal) -> None:
+    async def run() -> None:
+        it = await machine(metal)
+        await it.up({**INPUTS, "disposable": True})
+        other = {**INPUTS, "userData": "other"}
+        assert await it.changes(other) == [], "the cluster is formed"
+        assert await it.changes({**INPUTS, "disposable": True, "plan": "m3.large.x86"}) == []
+        metal.devices.clear()
+        await it.refresh()
+        assert await it.changes({**other, "disposable": True}) == [], "it was removed"
+        assert metal.count("POST") == 1
+
+    asyncio.run(run())
+
+
+def test_killed_between_the_two_the_next_run_makes_the_other_one(metal: FakeMetal) -> None:
+    async def run() -> None:
+        it = await machine(metal)
+        await it.up({**INPUTS, "disposable": True})
+        metal.devices.clear()  # deleted; the run was killed before it ordered another
+        wanted = {**INPUTS, "disposable": True, "userData": "other"}
+        state = await it.up(wanted)
+        assert list(metal.devices) == [state["machineId"]] and metal.bodies[-1]["userdata"] == "other"
+        # Killed after the order: the machine is there, and the state does not know it.
+        it.state["machineId"], it.inputs = "0", INPUTS
+        again = await it.up(wanted)
+        assert again["machineId"] == state["machineId"] and metal.count("POST") == 2
+
+    asyncio.run(run())
+
+
+def test_a_machine_of_a_killed_run_that_booted_something_else_is_not_taken_over(metal: FakeMetal) -> None:
+    async def run() -> None:
+        stale = metal.add("lab-bootstrap", TAGS, state="active")
+        metal.devices[stale]["userdata"] = "of assets that are made anew since"
+        it = await machine(metal)
+        await it.up(INPUTS)
+        assert it.id != stale and list(metal.devices) == [it.id]
+
+    asyncio.run(run())

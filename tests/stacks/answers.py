@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import yaml
 
+from components.install.earlier import READ_STATE
 from tests.mocks import config_text, plain
 
 _ROOT = Path(__file__).resolve().parents[2]
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAqesxf+eAriIqhUPuwKKCiWRzC4Kkc/hQ1zZk6At3G6"
 SEED = base64.b64encode(bytes(range(32))).decode()
 _PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n").decode()
 _KUBECONFIG = yaml.safe_dump(
@@ -116,10 +119,11 @@ CALLS = {
 ANSWERS = {
     "metal-ipi:index:ClusterKeys": lambda args: {
         "privateKey": "PRIVATE",
-        "publicKey": "ssh-ed25519 AAAA",
+        "publicKey": PUBLIC_KEY,
         "hostKeySeed": SEED,
     },
     "metal-ipi:index:Preflight": lambda args: {},
+    READ_STATE: lambda args: {"name": args.args["stackName"], "outputs": {}},
     "metal-ipi:index:cost": lambda args: {"hourly": 1.5, "unknown": [], "source": "a list", "lines": []},
     "metal-ipi:index:Artifacts": _artifacts,
     "metal-ipi:index:Mirror": lambda _: {"urls": {}, "sizes": {}},
@@ -171,6 +175,16 @@ ANSWERS = {
 }
 
 
+def left_behind(**resources: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """`ANSWERS` of an engine whose state has these resources: by name (`_` for `-`) the type, with those of the
+    parents, and the outputs."""
+    outputs = {
+        f"urn:pulumi:test::metal-ipi::{types}::{name.replace('_', '-')}": {"type": types, "outputs": dict(outputs)}
+        for name, (types, outputs) in resources.items()
+    }
+    return {**ANSWERS, READ_STATE: lambda args: {"name": args.args["stackName"], "outputs": outputs}}
+
+
 def stack_file(stack: str) -> dict[str, Any]:
     """The settings in a stack's file, without their namespace."""
     values = yaml.safe_load((_ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
@@ -192,11 +206,11 @@ _ADDED: dict[str, Any] = {
     "artifacts": {
         "host": "boot.facility.test",
         "user": "metal-ipi",
-        "hostKey": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5",
+        "hostKey": PUBLIC_KEY,
         "privateKey": "PRIVATE KEY",
         "baseUrl": "https://boot.facility.test/artifacts",
     },
-    "install": {"pullSecret": '{"auths": {}}'},
+    "install": {"pullSecret": '{"auths":{"quay.io":{"auth":"eDp5"}}}'},
 }
 
 

@@ -48,7 +48,7 @@ _RACK: dict[str, Any] = {
         "accessKeyId": "a",
         "secretAccessKey": "b",
     },
-    "install": {"pullSecret": '{"auths":{}}'},
+    "install": {"pullSecret": '{"auths":{"quay.io":{"auth":"eDp5"}}}'},
 }
 
 

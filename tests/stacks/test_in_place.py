@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from stacks.program import main
 from tests import golden
 from tests.mocks import Recorder, config_text, is_secret, plain, run
-from tests.stacks.answers import ANSWERS, ASSETS, stack_file
+from tests.stacks.answers import ANSWERS, ASSETS, PUBLIC_KEY, stack_file
 
 _STACK = "sno1"
 _NODE = "sno1-control-plane-0"
@@ -36,7 +36,7 @@ def _seen() -> tuple[Recorder, dict[str, Any]]:
             "type": "ssh",
             "host": "boot.facility.test",
             "user": "metal-ipi",
-            "hostKey": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5",
+            "hostKey": PUBLIC_KEY,
             "privateKey": "PRIVATE KEY",
             "baseUrl": "https://boot.facility.test/artifacts",
         },

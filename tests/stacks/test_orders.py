@@ -14,6 +14,7 @@ from components.boot.stream import Artifact, PxeArtifacts
 from provider.preflight import inputs, running
 from stacks import cost, orders, preflight
 from stacks.program import main
+from stacks.sections.base import REHEARSAL
 from stacks.sections.preflight import Check
 from stacks.settings import Settings, parse
 from tests.mocks import Recorder, plain, run
@@ -98,6 +99,15 @@ def test_what_settings_name_is_looked_at() -> None:
 def test_the_settings_know_the_names_of_all_checks() -> None:
     # What another run ordered is no matter of opinion.
     assert typing.get_args(Check) == tuple(name for name in running.NAMES if name != "runs")
+
+
+def test_the_stream_and_fips_mode_are_looked_at() -> None:
+    boot = dataclasses.replace(_BOOT, stream="rhcos-4.21")
+    install = {**json.loads(settings()["install"]), "fips": True}
+    found = preflight.plan(_settings(install=install, ssh={}), boot, "da11")
+    assert (found.stream, found.release, found.fips) == ("rhcos-4.21", "r", True)
+    unknown = preflight.plan(_settings(), dataclasses.replace(boot, release=REHEARSAL), "da11")
+    assert (unknown.stream, unknown.release, unknown.fips) == (None, None, False)
 
 
 def test_everything_that_is_ordered_waits_for_the_checks() -> None:

@@ -49,6 +49,7 @@ def test_the_bootstrap_machine_is_a_virtual_one() -> None:
         "memoryMib": 24576,
         "cpus": 4,
         "chain": site.chain_script(),
+        "disposable": True,
         "timeoutSeconds": 300,
     }
     assert is_secret(machine.inputs["script"])

@@ -17,6 +17,7 @@ from stacks.sections.redfish import Redfish
 from stacks.settings import Settings, parse
 from stacks.stream import boot_artifacts
 from tests.mocks import config_text
+from tests.stacks.answers import PUBLIC_KEY
 from tests.stacks.rack import SECRET as _SECRET
 from tests.stacks.rack import SERVERS as _SERVERS
 from tests.stacks.rack import rack as _with
@@ -405,7 +406,7 @@ def test_a_rehearsal_stands_in_for_credentials() -> None:
 
 
 def test_a_matchbox_of_the_site() -> None:
-    upload = {"host": "h", "user": "u", "hostKey": "ssh-ed25519 AAAA", "privateKey": "k", "baseUrl": "https://h"}
+    upload = {"host": "h", "user": "u", "hostKey": PUBLIC_KEY, "privateKey": "k", "baseUrl": "https://h"}
     artifacts = {"type": "ssh", "directory": "/srv", **upload}
     assert "matchbox" not in connections.provider_sections(_settings(artifacts=artifacts))["artifacts"]
     settings = _settings(artifacts={**artifacts, "matchbox": "/var/lib/matchbox"})
@@ -439,3 +440,44 @@ def test_a_stream_without_a_disk_image_cannot_give_one(tmp_path: Path) -> None:
     with pytest.raises(StreamError, match=r"names no disk image .* set that to 'live'"):
         boot_artifacts(_settings(boot__streamFile=str(stream), boot__install__image="stream"))
     assert boot_artifacts(_settings(boot__install__image="stream")).disk is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "what"),
+    [
+        (
+            {
+                "platform__gateway": "10.130.0.1",
+                "platform__prefix": 16,
+                "platform__servers": [
+                    {**server, "address": f"10.130.0.{10 + index}"} for index, server in enumerate(_SERVERS)
+                ],
+            },
+            "platform.prefix",
+            "the pods' network is 10.128.0.0/14",
+        ),
+        (
+            {"platform__gateway": None, "platform__prefix": None, "platform__servers__0__address": "172.30.255.9"},
+            "platform.servers[0].address",
+            "the services' network is 172.30.0.0/16",
+        ),
+        (
+            {"platform__servers__2__privateAddress": "100.88.1.1"},
+            "platform.servers[2].privateAddress",
+            "is 100.88.0.0/16",
+        ),
+    ],
+)
+def test_machines_have_no_address_that_the_cluster_uses_inside(changes: dict[str, Any], path: str, what: str) -> None:
+    """The installer says so too, but later: pkg/types/validation/installconfig.go."""
+    (problem,) = _problems(**changes)
+    assert (problem.path, problem.remedy) == (
+        f"metal-ipi:{path}",
+        "use addresses of another network for the machines",
+    )
+    assert what in problem.why
+
+
+def test_the_installer_is_told_the_machines_network_where_it_is_known() -> None:
+    assert platforms.machine_networks(_settings()) == ("192.0.2.0/24",)
+    assert platforms.machine_networks(_settings(platform__prefix=None)) == ()

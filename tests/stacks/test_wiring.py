@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any
 
 import pytest
+import yaml
 
 from stacks.program import main
 from tests.mocks import Recorder, config_text, is_secret, plain, run
-from tests.stacks.answers import ANSWERS, ASSETS, SEED, settings, stack_file
+from tests.stacks.answers import ANSWERS, ASSETS, SEED, left_behind, settings, stack_file
 
 _DEVICE = "equinix-metal:index/device:Device"
 _GATE = "metal-ipi:index:Gate"
@@ -223,7 +224,21 @@ def test_a_single_node_is_a_whole_cluster() -> None:
     assert [device.name for device in recorder.of(_DEVICE)] == ["da11-control-plane-0-device"]
     assert [node["name"] for node in outputs["nodes"]] == ["da11-control-plane-0.da11.metal.example.com"]
     request = json.loads(plain(recorder.one("install-assets-create").inputs["stdin"]))
-    assert "replicas: 1" in request["installConfig"]
+    assert yaml.safe_load(request["installConfig"])["controlPlane"]["replicas"] == 1
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_routers_run_where_their_names_point(workers: int) -> None:
+    """With 0 workers told, the installer lets pods run on the control plane (pkg/asset/manifests/scheduler.go)."""
+    recorder, _ = _run(workers={"count": workers})
+    request = json.loads(plain(recorder.one("install-assets-create").inputs["stdin"]))
+    (pool,) = yaml.safe_load(request["installConfig"])["compute"]
+    role = "worker" if workers else "control-plane"
+    nodes = [args.name.removesuffix("-device") for args in recorder.of(_DEVICE) if role in args.name]
+    records = _records(recorder, "dns-api-records") | _records(recorder, "dns-ingress-records")
+    domain = "da11.metal.example.com"
+    assert pool["replicas"] == workers
+    assert records[f"*.apps.{domain}"] == [records[f"{node}.{domain}"][0] for node in nodes]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +272,8 @@ def test_machines_carry_the_plan_and_tags_of_their_role() -> None:
 
 
 def test_nothing_reinstalls_or_reorders_running_machines_by_itself() -> None:
-    recorder, _ = _da11()
+    recorder = Recorder(left_behind(bootstrap_complete=("metal-ipi:install:BootstrapGates$metal-ipi:index:Gate", {})))
+    run(main, recorder, settings(), stack="da11")
     kept = {"userData", "plan", "metro", "facilities", "operatingSystem", "projectId", "projectSshKeyIds",
             "hardwareReservationId", "terminationTime", "customData", "ipAddresses"}  # fmt: skip
     assert set(recorder.requests["da11-worker-0-device"].ignoreChanges) == kept

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import settings as profile
+from hypothesis import strategies as st
 
 from tools import stackfile
 from tools.errors import StackError
@@ -260,3 +265,63 @@ def test_what_the_lab_is_to_reserve() -> None:
     reserved = {"config": {"metal-ipi:lab": {"reservations": {"id": "c3.small.x86"}}}}
     assert stackfile.reservations(reserved) == {"id": "c3.small.x86"}
     assert stackfile.reservations(LAB) == {} == stackfile.reservations({"config": {}})
+
+
+@pytest.mark.parametrize(
+    ("value", "protect"), [(True, True), (False, False), ("true", True), ("False", False), (None, None), ("no", None)]
+)
+def test_what_the_file_says_of_protection(value: Any, protect: bool | None) -> None:
+    assert stackfile.protect({"config": {"metal-ipi:protect": value}}) is protect
+    assert stackfile.protect({"config": {}}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("config: {'metal-ipi:workers': {count: .nan}}", "config.metal-ipi:workers.count: it is no number"),
+        ("config: {'metal-ipi:workers': {count: -.inf}}", "config.metal-ipi:workers.count: it is no number"),
+        ("config: {'metal-ipi:workers': {count: 1" + "0" * 400 + "}}", "of a size that no setting has"),
+        ("config: {'metal-ipi:workers': {count: " + "9" * 5000 + "}}", "is not YAML"),
+        ("config: {'metal-ipi:clusterName': " + "x" * 10_000_000 + "}", "it has 10000000 characters"),
+        ("config: {'metal-ipi:clusterName': 2026-01-01}", "config.metal-ipi:clusterName: it is a date"),
+        ("config: {'metal-ipi:clusterName': !!binary eA==}", "it is a bytes, not a text"),
+        ("config: {'metal-ipi:platform': {1: x}}", "config.metal-ipi:platform: a name in it is no text, but int"),
+        ("config: {'metal-ipi:platform': {yes: x}}", "config.metal-ipi:platform: a name in it is no text, but bool"),
+        ("config: {'metal-ipi:ssh': " + "[" * 50_000 + "]" * 50_000 + "}", "is not YAML"),
+        ("config: {'metal-ipi:ssh': " + "[" * 50 + "]" * 50 + "}", "it is nested more than 32 levels deep"),
+        ("config: {'metal-ipi:ssh': &a [*a]}", "it is nested more than 32 levels deep"),
+        (
+            "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\n"
+            "c: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c]\n"
+            "e: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: [*e, *e, *e, *e, *e, *e, *e, *e, *e]",
+            "there are more than 100000 values",
+        ),
+        ("config: {'metal-ipi:x': !!python/object:os.system {}}", "is not YAML"),
+    ],
+    ids=range(14),
+)
+def test_what_no_configuration_can_hold_is_told_as_such(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "Pulumi.x.yaml"
+    file.write_text(text)
+    with pytest.raises(StackError) as caught:
+        stackfile.read(file)
+    error = caught.value
+    assert told in str(error) and "stacks/Pulumi.x.yaml" in str(error)
+    assert len(str(error)) < 2000
+
+
+@given(st.text(max_size=200))
+@profile(max_examples=300, deadline=None)
+def test_any_text_is_a_stack_file_or_an_error_of_ours(text: str) -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "Pulumi.x.yaml"
+        file.write_text(text, errors="ignore")
+        with suppress(StackError):
+            stackfile.for_facility(stackfile.read(file))
+
+
+def test_a_file_that_is_no_text_is_told_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.x.yaml"
+    file.write_bytes(b"config: \xff\xfe")
+    with pytest.raises(StackError, match="is not YAML"):
+        stackfile.read(file)

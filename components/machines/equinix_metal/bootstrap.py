@@ -37,6 +37,7 @@ class EphemeralMetalMachine:
                 hardware_reservation_id=order.reservation(0),
                 tags=project.tags(args),
                 bgp=args.announces,
+                disposable=args.disposable,
                 timeout_seconds=args.timeout,
             ),
             # It is found by its tags: a second one beside it would be taken for the first.

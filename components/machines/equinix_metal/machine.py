@@ -15,8 +15,10 @@ from provider.types import MachineOrder
 
 _NEIGHBOURS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
 # Not acted on once a machine exists: any of these would re-install or re-order all machines at once, etcd included, or
-# cannot be changed at all. A machine that is replaced by name gets the current values.
-_KEPT = ["userData", "plan", "metro", "facilities", "operatingSystem", "projectId", "projectSshKeyIds",
+# cannot be changed at all. A machine that is replaced by name gets the current values. Of a machine that is disposable,
+# another userdata makes another machine.
+_USER_DATA = "userData"
+_KEPT = ["plan", "metro", "facilities", "operatingSystem", "projectId", "projectSshKeyIds",
          "hardwareReservationId", "terminationTime", "customData", "ipAddresses"]  # fmt: skip
 
 
@@ -56,7 +58,7 @@ class EquinixMetalMachine(pulumi.ComponentResource):
             tags=project.tags(args),
             opts=pulumi.ResourceOptions(
                 delete_before_replace=True,
-                ignore_changes=_KEPT,
+                ignore_changes=_KEPT if args.disposable else [_USER_DATA, *_KEPT],
                 custom_timeouts=pulumi.CustomTimeouts(create=f"{args.timeout}s"),
                 parent=self,
                 # A VLAN is deleted when nobody is in it any more.

@@ -15,7 +15,10 @@ from provider.types import MachineOrder, SpotMachine, SpotMachineArgs
 
 _REQUEST = "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest"
 # None of them can be changed: any would give the machine up for another one.
-_KEPT = ["instanceParameters", "maxBidPrice", "metro", "facilities", "projectId"]
+_KEPT = ["maxBidPrice", "metro", "facilities", "projectId"]
+_PARAMETERS = "instanceParameters"
+# The members that stay as they are even where another userdata makes another machine.
+_KEPT_PARAMETERS = ["plan", "projectSshKeys", "ipxeScriptUrl", "customdata"]
 
 
 class SpotMetalMachine(pulumi.ComponentResource):
@@ -58,7 +61,10 @@ class SpotMetalMachine(pulumi.ComponentResource):
                 tags=project.tags(args),
             ),
             opts=pulumi.ResourceOptions(
-                delete_before_replace=True, ignore_changes=_KEPT, parent=self, depends_on=networks.of(args.role)
+                delete_before_replace=True,
+                ignore_changes=[*_KEPT, *(_kept_parameters(disposable=args.disposable))],
+                parent=self,
+                depends_on=networks.of(args.role),
             ),
         )
         answer = pulumi.runtime.invoke_output(
@@ -91,3 +97,8 @@ class SpotMetalMachine(pulumi.ComponentResource):
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
         """See `LastingMachine`."""
         return bgp_neighbours(self, self.machine_id, self._session)
+
+
+def _kept_parameters(*, disposable: bool) -> list[str]:
+    """Which parameters of a request are not acted on once there is one."""
+    return [f"{_PARAMETERS}.{name}" for name in _KEPT_PARAMETERS] if disposable else [_PARAMETERS]

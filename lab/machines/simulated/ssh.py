@@ -13,7 +13,9 @@ import asyncssh
 
 from lab.machines.simulated.root import System
 
-_HOST_KEY = "etc/ssh/ssh_host_ed25519_key"
+_HOST_KEYS = {"ssh_host_ecdsa_key": "ecdsa-sha2-nistp256", "ssh_host_ed25519_key": "ssh-ed25519"}
+"""Those that sshd-keygen makes on CoreOS, without RSA, which takes long."""
+_REFUSED_BY_FIPS = b"ssh-ed25519"
 _CHUNK = 1 << 15
 
 
@@ -45,18 +47,30 @@ class _Server(asyncssh.SSHServer):
             return False
         files = [home / ".ssh/authorized_keys", *sorted((home / ".ssh/authorized_keys.d").glob("*"))]
         text = "".join(path.read_text() + "\n" for path in files if path.is_file())
+        if in_fips_mode(self._root) and key.algorithm == _REFUSED_BY_FIPS:
+            return False
         return bool(text.strip()) and asyncssh.import_authorized_keys(text).validate(key, username, "", "") is not None
 
 
-def host_key(root: Path) -> asyncssh.SSHKey:
-    """The key Ignition wrote, or one made at the first start, kept like sshd-keygen does."""
-    path = root / _HOST_KEY
-    if not path.exists():
-        key = asyncssh.generate_private_key("ssh-ed25519")
-        path.write_bytes(key.export_private_key())
-        path.chmod(0o600)
-        path.with_suffix(".pub").write_bytes(key.export_public_key())
-    return asyncssh.read_private_key(path)
+def in_fips_mode(root: Path) -> bool:
+    """Whether its kernel was started in FIPS mode: OpenSSH takes no ed25519 keys then (crypto-policies, FIPS)."""
+    cmdline = root / "proc/cmdline"
+    return cmdline.is_file() and "fips=1" in cmdline.read_text().split()
+
+
+def host_keys(root: Path) -> list[asyncssh.SSHKey]:
+    """The keys Ignition wrote, and those made at the first start, kept like sshd-keygen does."""
+    keys: list[asyncssh.SSHKey] = []
+    for name, algorithm in _HOST_KEYS.items():
+        path = root / "etc/ssh" / name
+        if not path.exists():
+            key = asyncssh.generate_private_key(algorithm)
+            path.write_bytes(key.export_private_key())
+            path.chmod(0o600)
+            path.with_suffix(".pub").write_bytes(key.export_public_key())
+        keys.append(asyncssh.read_private_key(path))
+    fips = in_fips_mode(root)
+    return [key for key in keys if not (fips and key.algorithm == _REFUSED_BY_FIPS)]
 
 
 class Listener:
@@ -74,7 +88,7 @@ class Listener:
             lambda: _Server(root, self._connections),
             address,
             port,
-            server_host_keys=[host_key(root)],
+            server_host_keys=host_keys(root),
             process_factory=self._session,
             sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=os.fsencode(root)),
             encoding=None,

@@ -13,6 +13,7 @@
     boot-files        are kernel, initramfs and rootfs where they are said to be, and what they are said to be?
     artifact-host     can files be uploaded, and do machines get them?
     installer         is the installer there, and for the release?
+    stream            do machines boot the CoreOS that the installer is made for?
     clock             is our clock right?
 
 A check that cannot ask raises ProviderError, which is told as an error of its own.

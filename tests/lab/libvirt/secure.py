@@ -24,6 +24,7 @@ from lab.machines.base import MachineSpec
 from lab.machines.libvirt import LibvirtBackend
 from lab.network import certificates, link
 from lab.node_image import ensure
+from lab.openshift import base_config
 from provider.live_iso import embed, minimal
 from provider.live_iso.iso9660 import Disc
 from tests.lab.libvirt.installs import Installs, Machine
@@ -79,7 +80,7 @@ async def main(state: Path, ipxe: bytes) -> dict[str, Any]:
     layout.make()
     certificates.ensure(layout)
     link.set_up()
-    stream: Any = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL)
+    stream: Any = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL, base_config.render(None))
     (whole,) = layout.boot.rglob("*live-iso*.iso")
     medium = layout.state / "ipxe.iso"
     medium.write_bytes(disc({"images/efiboot.img": ipxe}, label="ipxe", efi="images/efiboot.img").data)

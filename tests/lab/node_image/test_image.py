@@ -66,7 +66,7 @@ def test_the_served_initramfs_has_the_lab_s_ca_and_all_else(image: NodeImage, tm
 
 
 def test_the_served_disc_boots_the_same_system(image: NodeImage, tmp_path: Path) -> None:
-    image.publish(tmp_path / "boot", b"PEM", BASE)
+    image.publish(tmp_path / "boot", b"PEM", BASE, CONFIG)
     (served,) = (tmp_path / "boot").rglob("*.iso")
     reader = Reader(served)
     booted = reader.booted()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 import ssl
 import threading
 from collections.abc import Generator
@@ -22,6 +23,7 @@ import trustme
 from provider import configuration
 from provider.preflight import inputs as plans
 from provider.preflight import running
+from provider.preflight.checks import installer
 from provider.preflight.findings import Report
 from tests.provider import knot
 from tests.provider import ssh_servers as ssh
@@ -217,6 +219,82 @@ def test_installers(tmp_path: Path, script: str, level: str, told: str) -> None:
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     assert told in the(report(installer=str(program), version="4.21.3"), "installer", level)
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted", "levels"),
+    [("1\n", True, ["ok"]), ("0\n", True, ["ok", "warning"]), (None, True, ["ok", "warning"]), ("0\n", False, ["ok"])],
+)
+def test_a_cluster_in_fips_mode_is_installed_from_a_system_in_fips_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str | None, wanted: bool, levels: list[str]
+) -> None:
+    monkeypatch.setattr(installer, "_FIPS_MODE", tmp_path / "fips_enabled")
+    if mode is not None:
+        (tmp_path / "fips_enabled").write_text(mode)
+    program = installer_that_says(tmp_path, version="echo openshift-install 4.21.3")
+    found = of(report(installer=program, version="4.21.3", fips=wanted), "installer")
+    assert [finding.level for finding in found] == levels
+    assert "not in FIPS mode: the installer refuses" in found[-1].what or levels == ["ok"]
+
+
+# --- the stream
+
+
+def installer_that_says(directory: Path, *, version: str = "exit 1", stream: str = "exit 1") -> str:
+    """An installer of two commands, each a line of shell."""
+    program = directory / "openshift-install"
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in\nversion) {version};;\n"coreos print-stream-json") {stream};;\n*) exit 9;;\nesac\n'
+    )
+    program.chmod(0o755)
+    return str(program)
+
+
+def document(stream: str, release: str) -> str:
+    """A command that prints the stream metadata of an installer, as far as it is read."""
+    artifacts = {"metal": {"release": release}}
+    tree = {"stream": stream, "architectures": {"x86_64": {"artifacts": artifacts}, "ppc64le": {}}}
+    return f"echo '{json.dumps(tree)}'"
+
+
+_STREAM: dict[str, Any] = {"stream": "rhcos-4.19", "release": "9.6.20250402-0"}
+
+
+@pytest.mark.parametrize(
+    ("says", "level", "told"),
+    [
+        (document("rhcos-4.19", "9.6.20250402-0"), "ok", "stream rhcos-4.19 (release 9.6.20250402-0), as "),
+        # A later build of the same stream: z-streams bring new ones.
+        (document("rhcos-4.19", "9.6.20250101-0"), "ok", "stream rhcos-4.19 (release 9.6.20250402-0), as "),
+        (
+            document("rhcos-4.21", "9.8.20260428-0"),
+            "warning",
+            "openshift-install is made for stream rhcos-4.21 (release 9.8.20260428-0)",
+        ),
+        (document("c9s", "9.0.20250222-0"), "warning", "is made for stream c9s"),
+        ("echo no such command >&2; exit 1", "warning", "does not say which stream it is made for: no such command"),
+        ("echo '[1]'", "warning", "does not say which stream it is made for"),
+        ("echo '{'", "warning", "does not say which stream it is made for"),
+    ],
+)
+def test_machines_boot_the_stream_that_the_installer_is_made_for(
+    tmp_path: Path, says: str, level: str, told: str
+) -> None:
+    program = installer_that_says(tmp_path, stream=says)
+    text = the(report(installer=program, version="4.19.0", **_STREAM), "stream", level)
+    assert told in text
+    assert ("coreos print-stream-json > stacks/<name>.json" in text) == (level == "warning")
+
+
+def test_a_stream_of_another_architecture_only_is_told(tmp_path: Path) -> None:
+    program = installer_that_says(tmp_path, stream=document("rhcos-4.21", "9.8.20260428-0"))
+    found = report(installer=program, version="4.19.0", **_STREAM, architecture="aarch64")
+    assert "stream rhcos-4.21, which has no aarch64" in the(found, "stream", "warning")
+
+
+@pytest.mark.parametrize("values", [{"installer": "no-such-installer", **_STREAM}, _STREAM, {"release": "r"}])
+def test_without_an_installer_or_a_name_streams_are_not_compared(values: dict[str, Any]) -> None:
+    assert of(report(version="4.19.0", **values), "stream") == []
 
 
 def test_an_installer_that_is_not_there() -> None:

@@ -1,0 +1,66 @@
+"""Do the machines boot the CoreOS that the installer is made for?
+
+An installer carries the stream that its release was tested with (`coreos print-stream-json`; openshift/installer,
+data/data/coreos). Nodes take the release's own system at their first boot, so a neighbouring stream may do: this only
+warns. The stream's name is compared with the installer's own and not with its version, for they need not be the same:
+beside rhcos-4.22 (of RHEL 10) an installer carries rhcos-4.21 (of RHEL 9).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+from provider.preflight.checks.installer import ask
+from provider.preflight.findings import Finding
+from provider.preflight.subject import Subject
+
+NAME = "stream"
+
+
+async def check(subject: Subject) -> list[Finding]:
+    """One finding; none where the stream has no name, or the check `installer` tells that there is none to ask."""
+    plan = subject.plan
+    program = shutil.which(plan.installer) if plan.installer is not None else None
+    if plan.stream is None or program is None or await subject.is_begun():
+        return []
+    answer = await ask(program, "coreos", "print-stream-json")
+    found = _own(answer.out, plan.architecture) if answer.succeeded else None
+    if found is None:
+        return [_doubt(f"{program} coreos print-stream-json does not say which stream it is made for: {answer.said}")]
+    stream, release = found
+    ours = f"stream {plan.stream}{f' (release {plan.release})' if plan.release else ''}"
+    theirs = f"stream {stream}{f' (release {release})' if release else ''}"
+    if stream == plan.stream:
+        return [Finding(check=NAME, level="ok", what=f"{ours}, as {program} has it")]
+    if release is None:
+        return [_doubt(f"machines boot {ours}, and {program} is made for {theirs}, which has no {plan.architecture}")]
+    return [_doubt(f"machines boot {ours}, and {program} is made for {theirs}")]
+
+
+def _own(document: str, architecture: str) -> tuple[str, str | None] | None:
+    """The name of the installer's stream, and its release for bare metal; None: it is no stream metadata."""
+    try:
+        tree: Any = json.loads(document)
+    except ValueError:
+        return None
+    stream = _at(tree, "stream")
+    release = _at(tree, "architectures", architecture, "artifacts", "metal", "release")
+    return (stream, release) if stream is not None else None
+
+
+def _at(tree: Any, *path: str) -> str | None:
+    for part in path:
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    return tree if isinstance(tree, str) else None
+
+
+def _doubt(what: str) -> Finding:
+    return Finding(
+        check=NAME,
+        level="warning",
+        what=what,
+        remedy="write the installer's own: `openshift-install coreos print-stream-json > stacks/<name>.json`,"
+        " and name that file in boot.streamFile",
+    )

@@ -1,0 +1,91 @@
+"""What configuration may hold at all, whatever it is for: values that an engine, a provider and a state can keep."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any, cast
+
+from stacks.problems import Found
+from stacks.sections.base import LONGEST_TEXT
+
+DEEPEST = 32
+"""Levels of maps and lists. The settings have 7."""
+MOST = 100_000
+"""Values in all. A rack of 500 servers has some thousand."""
+_LARGEST = 1 << 53
+"""Whole numbers up to here are exact as JSON has them."""
+
+
+def of_json(text: str) -> Any:
+    """What a configuration value holds; what is no JSON is a text. What Python itself could not hold, `unfit` tells."""
+    try:
+        return json.loads(text, parse_int=_whole)
+    except ValueError:
+        return text
+    except RecursionError:
+        return functools.reduce(lambda inner, _: [inner], range(DEEPEST + 1), cast("list[Any]", []))
+
+
+def _whole(digits: str) -> float:
+    """A whole number; one that Python would not even read is infinite, and refused as that."""
+    return int(digits) if len(digits) < sys.int_info.str_digits_check_threshold else math.inf
+
+
+def unfit(tree: Any, path: str = "") -> Found:
+    """What in a tree is no plain value; nothing below it is looked at. Walks without recursion: the tree may be as deep
+    as it likes."""
+    waiting: list[tuple[str, Any, int]] = [(path, tree, 0)]
+    seen = 0
+    while waiting:
+        where, value, depth = waiting.pop()
+        seen += 1
+        if seen > MOST:
+            yield where, "[not shown]", f"there are more than {MOST} values", "no stack has so many; remove them"
+            return
+        problem = _problem(value, depth)
+        if problem is not None:
+            why, remedy = problem
+            yield where, "[not shown]", why, remedy
+        elif isinstance(value, dict):
+            entries = cast("dict[Any, Any]", value)
+            waiting += [(_below(where, key), item, depth + 1) for key, item in entries.items() if isinstance(key, str)]
+            yield from _names(where, entries)
+        elif isinstance(value, list | tuple):
+            items = cast("list[Any]", value)
+            waiting += [(f"{where}[{number}]", item, depth + 1) for number, item in enumerate(items)]
+
+
+def _names(where: str, entries: dict[Any, Any]) -> Iterator[tuple[str, str, str, str]]:
+    for key in entries:
+        if not isinstance(key, str):
+            yield where, "[not shown]", f"a name in it is no text, but {type(key).__name__}", "write it in quotes"
+        elif len(key) > 256 or not key.isprintable():
+            yield where, "[not shown]", "a name in it is longer than 256 characters, or not printable", "correct it"
+
+
+def _problem(value: Any, depth: int) -> tuple[str, str] | None:
+    if isinstance(value, dict | list | tuple):
+        if depth >= DEEPEST:
+            return f"it is nested more than {DEEPEST} levels deep", "no setting is; remove it"
+    elif isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            return f"it has {len(value)} characters, more than {LONGEST_TEXT}", "no setting is so long; correct it"
+    elif isinstance(value, bool) or value is None:
+        return None
+    elif isinstance(value, int):
+        if abs(value) > _LARGEST:
+            return "it is a number of a size that no setting has", "correct it"
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            return "it is no number: NaN, or infinite", "give a number"
+    else:
+        return f"it is a {type(value).__name__}, not a text, number or truth value", "write it in quotes"
+    return None
+
+
+def _below(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key

@@ -1,0 +1,183 @@
+"""The forms of texts that end up in a shell, an SSH target, a path, a URL or an iPXE script.
+
+Each says what it takes; nothing else reaches a provider. They are narrower than the standards where a character would
+mean something on the way: iPXE expands `${...}` and ends a command at `&&`, shells know many more.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from stacks.sections.base import wrong
+
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_HOST = re.compile(rf"(?=.{{1,253}}$){_NAME}(\.{_NAME})*\.?")
+_ON_A_SERVER = re.compile(r"/|(/[A-Za-z0-9._+@=,~-]+)+/?")
+_REMOTE_URL = r"(?P<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?(?P<path>/[A-Za-z0-9._~%+@,=:/-]*)?"
+_LONGEST_PATH = 1024
+
+
+def is_host(value: str) -> bool:
+    """Whether it is a host's name or an IP address."""
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        # A name whose last label is a number would be taken for an address.
+        return bool(_HOST.fullmatch(value)) and not value.rstrip(".").rpartition(".")[2].isdigit()
+    return "%" not in value
+
+
+def _cluster(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?", value):
+        raise wrong("it is no DNS label", "use up to 54 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9")
+    return value
+
+
+def _domain(value: str) -> str:
+    label = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+    if not re.fullmatch(rf"(?=.{{1,230}}$)({label}\.)+(?![0-9]){label}", value):
+        raise wrong("it is no DNS domain", "use lower-case labels separated by dots, without a dot at the end")
+    return value
+
+
+def _release(value: str) -> str:
+    if not re.fullmatch(r"4\.\d+\.\d+([-.+][0-9A-Za-z.+-]+)?", value):
+        raise wrong("it is no release", "give major, minor and patch, e.g. 4.21.3 or 4.20.0-okd-scos.5")
+    return value
+
+
+def _host(value: str) -> str:
+    if not is_host(value):
+        raise wrong("it is neither a host's name nor an IP address", "give the name or the address alone")
+    return value
+
+
+def _user(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", value):
+        raise wrong(
+            "it is no user's name", "use up to 32 of a-z, A-Z, 0-9, '_', '.' and '-', beginning with a letter or '_'"
+        )
+    return value
+
+
+def _on_a_server(value: str) -> str:
+    if not value.startswith("/"):
+        raise wrong("it is not absolute", "give the whole path, from / on, as the SFTP server sees it")
+    if not _ON_A_SERVER.fullmatch(value) or _climbs(value) or len(value) > _LONGEST_PATH:
+        raise wrong("it is no plain path", "use letters, digits and ._+@=,~- between the slashes, and no '..'")
+    return value
+
+
+def _here(value: str) -> str:
+    if not value or not value.isprintable() or _climbs(value) or len(value) > _LONGEST_PATH or value.startswith("-"):
+        raise wrong(
+            "it is no path", "give printable characters, without '..', beginning with something else than a hyphen"
+        )
+    return value
+
+
+def _climbs(path: str) -> bool:
+    return ".." in path.split("/")
+
+
+def _plan(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", value):
+        raise wrong("it is no plan", "give its slug, e.g. c3.small.x86")
+    return value
+
+
+def _metro(value: str) -> str:
+    if not re.fullmatch(r"[a-z]{2,8}", value):
+        raise wrong("it is no metro's code", "give the code, e.g. da")
+    return value
+
+
+def _title(value: str) -> str:
+    if not value.strip() or not value.isprintable() or len(value) > 80:
+        raise wrong("nothing can be called so", "use up to 80 printable characters")
+    return value
+
+
+def _zone(value: str) -> str:
+    if not re.fullmatch(rf"(?=.{{1,253}}$)([A-Za-z0-9_]([-A-Za-z0-9_]{{0,61}}[A-Za-z0-9_])?\.)*{_NAME}", value):
+        raise wrong("it is no zone's name", "give the domain without a dot at the end, e.g. metal.example.com")
+    return value
+
+
+def _key_name(value: str) -> str:
+    if not re.fullmatch(r"(?=.{1,254}$)[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?", value) or ".." in value:
+        raise wrong("it is no key's name", "give it as the server's configuration has it, e.g. metal-ipi.")
+    return value
+
+
+def _bucket(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", value):
+        raise wrong("it is no bucket's name", "use up to 63 of a-z, 0-9, '.' and '-'")
+    return value
+
+
+def _prefix(value: str) -> str:
+    if not re.fullmatch(r"/?([A-Za-z0-9._+@=,~-]+(/[A-Za-z0-9._+@=,~-]+)*/?)?", value) or _climbs(value):
+        raise wrong("it is no prefix of keys", "use letters, digits and ._+@=,~- between single slashes, and no '..'")
+    if len(value) > _LONGEST_PATH // 2:
+        raise wrong(
+            "it is too long", f"use up to {_LONGEST_PATH // 2} characters: keys have 1024 with all that follows"
+        )
+    return value
+
+
+def _region(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", value):
+        raise wrong("it is no region", "give its code, e.g. eu-central-1")
+    return value
+
+
+def _key_id(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,127}", value):
+        raise wrong("it is no id of a key", "copy it as it was given to you, without spaces")
+    return value
+
+
+def is_url(value: str, *schemes: str) -> bool:
+    """Whether it is a URL of one of these schemes: host, port and path, with nothing that iPXE or a shell would read
+    otherwise; no account, no query and no fragment, for names of files are put behind it."""
+    found = re.fullmatch(rf"({'|'.join(schemes)})://{_REMOTE_URL}", value)
+    return found is not None and is_host(found["host"].strip("[]")) and not _climbs(found["path"] or "")
+
+
+def _endpoint(value: str) -> str:
+    if not is_url(value, "https", "http"):
+        raise wrong("it is no http(s) URL", "give scheme, host, and port and path where there are any, without account")
+    return value
+
+
+ClusterName = Annotated[str, AfterValidator(_cluster)]
+BaseDomain = Annotated[str, AfterValidator(_domain)]
+Release = Annotated[str, AfterValidator(_release)]
+"""Of OpenShift or OKD."""
+Host = Annotated[str, AfterValidator(_host)]
+"""A host's name or an IP address: the target of a connection."""
+User = Annotated[str, AfterValidator(_user)]
+"""Whom to log in as."""
+PathOnServer = Annotated[str, AfterValidator(_on_a_server)]
+"""An absolute path on another system."""
+PathHere = Annotated[str, AfterValidator(_here)]
+"""A path, or the name of a program, where `up` runs."""
+Plan = Annotated[str, AfterValidator(_plan)]
+Metro = Annotated[str, AfterValidator(_metro)]
+Title = Annotated[str, AfterValidator(_title)]
+"""What people call something."""
+Zone = Annotated[str, AfterValidator(_zone)]
+KeyName = Annotated[str, AfterValidator(_key_name)]
+"""Of a TSIG key."""
+Bucket = Annotated[str, AfterValidator(_bucket)]
+Prefix = Annotated[str, AfterValidator(_prefix)]
+Region = Annotated[str, AfterValidator(_region)]
+KeyId = Annotated[str, AfterValidator(_key_id)]
+"""Of an access key."""
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+"""The URL of a service."""

@@ -1,0 +1,167 @@
+"""Interrupted installations whose assets are not good any more: made anew, told before, and the cluster comes about."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.cluster import assert_finished
+from tests.end_to_end.conftest import SMALL, copies
+from tests.end_to_end.project import RACK, SINGLE, Project
+
+pytestmark = [pytest.mark.lab, pytest.mark.engine]
+
+_WRONG, _RIGHT = (
+    {"pullSecret": json.dumps({"auths": {"quay.io": {"auth": word}}})} for word in ("d3Jvbmc=", "cmlnaHQ=")
+)
+_FAULT = {"kind": "ignition_fails", "match": {"hostname": "lab-bootstrap"}, "count": None}
+_TOLD = "the installer's assets are made anew, because"
+_COMMAND = "command:local:Command"
+
+
+def _assets(project: Project) -> dict[str, Any]:
+    """The resource that has them, as the state keeps it."""
+    (found,) = [each for each in project.deployment()["resources"] if each["type"] == _COMMAND]
+    return found
+
+
+def _when(project: Project) -> str:
+    """When they were made, by the engine's own note; what is encrypted looks different after each run."""
+    return _assets(project)["modified"]
+
+
+def _devices(project: Project) -> dict[str, str]:
+    return {each["hostname"]: each["id"] for each in project.holdings()["devices"]}
+
+
+def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
+    """The bootstrap machine does not come up, and while that is looked for, the pull secret turns out to be wrong."""
+    project.start_lab()
+    project.faults(_FAULT)
+    project.configure(install=_WRONG, timeouts={"machinesReachable": 15})
+    failed = project.make("up", fails=True).text
+    assert "gate bootstrap-reachable" in failed
+    first, before = _assets(project), _devices(project)
+    assert set(before) == {
+        "lab-bootstrap",
+        *(f"lab-control-plane-{n}" for n in range(3)),
+        "lab-worker-0",
+        "lab-worker-1",
+    }
+    project.faults()
+
+    project.keep(install=_RIGHT)
+    preview = project.make("preview").text
+    assert _TOLD in preview and "pullSecret of install-config.yaml" in preview
+    assert _when(project) == first["modified"] and _devices(project) == before, "a preview changes nothing"
+
+    told = project.make("up").text
+    assert _TOLD in told and "cmlnaHQ" not in told
+    assert_finished(project)
+    second, after = _assets(project), _devices(project)
+    assert second["urn"] == first["urn"] and second["id"] == first["id"], "the same resource, with other assets"
+    assert second["modified"] != first["modified"]
+    assert not set(before.values()) & set(after.values()), "no machine runs what the old assets configured"
+
+    # From here on there is a cluster, and nothing of it is ever made anew.
+    project.keep(install=_WRONG)
+    again = project.make("up").text
+    assert _TOLD not in again and re.search(r"^up: no changes", again, re.MULTILINE), again
+    assert _when(project) == second["modified"] and _devices(project) == after
+
+
+def test_assets_that_were_left_lying_are_too_old(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in's certificates begin an hour before they are made, so that of these less than half is left."""
+    monkeypatch.setenv("LAB_OPENSHIFT_CERTIFICATE_VALIDITY", "50m")
+    project.start_lab()
+    project.faults(_FAULT)
+    project.configure(timeouts={"machinesReachable": 15})
+    project.make("up", fails=True)
+    project.faults()
+    project.configure()
+    monkeypatch.delenv("LAB_OPENSHIFT_CERTIFICATE_VALIDITY")
+    told = project.make("up").text
+    assert _TOLD in told and "their certificate CN=" in told
+    assert_finished(project)
+
+
+def test_good_assets_go_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.start_lab()
+    project.faults(_FAULT)
+    project.configure(timeouts={"machinesReachable": 15})
+    project.make("up", fails=True)
+    first, before = _when(project), _devices(project)
+    project.faults()
+    project.configure()
+    del before["lab-bootstrap"]
+    # The way on for a user whose assets are good: the machine that failed is made anew by name.
+    monkeypatch.setenv("REPLACE", "lab-bootstrap")
+    told = project.make("up").text
+    assert _TOLD not in told
+    assert_finished(project)
+    assert _when(project) == first and _devices(project) == before
+
+
+def test_a_cluster_that_was_formed_after_a_gate_gave_up_is_kept(project: Project) -> None:
+    """Without SSH the bootstrap machine forms the cluster all the same; then its assets are corrected in vain."""
+    project.start_lab()
+    project.faults({"kind": "no_ssh", "match": {"hostname": "lab-bootstrap"}, "count": None})
+    project.configure(timeouts={"machinesReachable": 15})
+    project.make("up", fails=True)
+    first, before = _when(project), _devices(project)
+    project.configure(install=_RIGHT)
+    told = project.make("preview").text
+    assert _TOLD not in told
+    assert _when(project) == first and _devices(project) == before
+
+
+def _boots(project: Project) -> dict[str, list[str]]:
+    return {name: server["boots"] for name, server in project.rack("servers").items()}
+
+
+def test_servers_are_installed_again(tmp_path: Path) -> None:
+    """The server that is lent loses its power, and the control plane waits for a configuration in vain."""
+    for project in copies(tmp_path, stack=RACK, variant=SMALL):
+        project.start_lab()
+        project.configure(install=_WRONG, timeouts={"machinesActive": 30})
+        run = project.start("up")
+        while not _boots(project)["server-3"]:
+            assert not run.over(), run.printed()
+            time.sleep(0.2)
+        project.rack("power", server="server-3", to="off")
+        done = run.wait()
+        assert done.status != 0 and "is still provisioning after 30 s" in done.text, done.text
+        first, before = _when(project), _boots(project)
+        assert {name: boots[-1] for name, boots in before.items()} == {
+            "server-3": "network",
+            **{f"server-{n}": "disk" for n in range(3)},
+        }
+
+        project.keep(install=_RIGHT)
+        told = project.make("up").text
+        assert _TOLD in told
+        assert _when(project) != first and project.output()["bootstrap"] == {"present": False}
+        after = _boots(project)
+        for name in ("server-0", "server-1", "server-2"):
+            assert after[name][len(before[name]) :][-1] == "disk" and len(after[name]) > len(before[name]), after
+        assert "up: no changes" in project.make("up").out
+
+
+def test_a_single_node_is_installed_again(tmp_path: Path) -> None:
+    """It is not done in time, and then somebody switches it off, while it bootstraps itself."""
+    for project in copies(tmp_path, stack=SINGLE, variant=SMALL):
+        project.start_lab()
+        project.configure(install=_WRONG, timeouts={"machinesReachable": 1, "bootstrapComplete": 1})
+        done = project.make("up", fails=True)
+        assert "was not installed within" in done.text
+        project.rack("power", server="all", to="off")
+        first = _when(project)
+        project.keep(install=_RIGHT)
+        told = project.make("up").text
+        assert _TOLD in told and _when(project) != first
+        assert "up: no changes" in project.make("up").out

@@ -1,0 +1,196 @@
+"""What a run does with what earlier ones left: before bootstrap is complete, and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import grpc
+import pulumi
+import pytest
+
+from components.install import stage as stages
+from components.install.earlier import READ_STATE
+from components.install.stage import Stage
+from stacks import program
+from stacks.program import main
+from tests.components.test_renewal import OF_OPENSHIFT
+from tests.mocks import Recorder, is_secret, plain, run
+from tests.stacks.answers import ANSWERS, ASSETS, CALLS, PUBLIC_KEY, left_behind, settings
+from tests.stacks.rack import rack_text
+
+_COMMAND = "metal-ipi:install:InstallAssets$command:local:Command"
+_GATE = "metal-ipi:install:BootstrapGates$metal-ipi:index:Gate"
+_KEYS = ("metal-ipi:index:ClusterKeys", {"publicKey": PUBLIC_KEY})
+_INSTALLATION, _DEVICE = "metal-ipi:index:Installation", "equinix-metal:index/device:Device"
+_EXPIRED = json.dumps({**json.loads(ASSETS), "bootstrap": json.loads(OF_OPENSHIFT)["bootstrap"]})
+"""They were made in 2020."""
+_RIGHT = '{"auths":{"quay.io":{"auth":"right"}}}'
+
+
+@cache
+def _stdin(of_rack: bool = False) -> str:
+    """What the driver was given by a first run."""
+    recorder = Recorder(ANSWERS)
+    run(main, recorder, rack_text() if of_rack else settings(), stack="da11")
+    return plain(recorder.one("install-assets-create").inputs["stdin"])
+
+
+def _interrupted(assets: str = ASSETS, *, of_rack: bool = False) -> dict[str, Any]:
+    return left_behind(install_assets_create=(_COMMAND, {"stdin": _stdin(of_rack), "stdout": assets}), keys=_KEYS)
+
+
+def _run(
+    answers: Mapping[str, Any], config: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, *, says: bool = False
+) -> tuple[Recorder, list[str]]:
+    """`says`: what the cluster answers when it is asked whether it was formed."""
+    told: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", told.append)
+    monkeypatch.setattr(program, "is_bootstrapped", lambda assets: says)
+    recorder = Recorder(answers, CALLS)
+    run(main, recorder, config, stack="da11")
+    return recorder, told
+
+
+def _is_kept(recorder: Recorder) -> bool:
+    """Whether the command that made the assets goes on to have been given what it was given."""
+    ignored = set(recorder.requests["install-assets-create"].ignoreChanges)
+    assert ignored in (set(), {"create", "dir", "stdin", "environment", "interpreter", "logging",
+                               "addPreviousOutputInEnv"})  # fmt: skip
+    return bool(ignored)
+
+
+def test_a_first_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, told = _run(ANSWERS, settings(), monkeypatch)
+    assert _is_kept(recorder) and told == []
+    assert "environment" not in recorder.one("install-assets-create").inputs
+    # 400 KiB in one variable is more than Linux lets a process have.
+    assert recorder.one("install-assets-create").inputs["addPreviousOutputInEnv"] is False
+
+
+def test_an_interrupted_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, told = _run(_interrupted(), settings(), monkeypatch)
+    assert _is_kept(recorder) and told == []
+
+
+def test_a_corrected_pull_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = settings(install={"pullSecret": _RIGHT})
+    recorder, (told,) = _run(_interrupted(), config, monkeypatch)
+    assert not _is_kept(recorder)
+    args = recorder.one("install-assets-create")
+    assert _RIGHT in json.loads(plain(args.inputs["stdin"]))["installConfig"] and is_secret(args.inputs["stdin"])
+    why = "what they are made of has changed since: pullSecret of install-config.yaml"
+    assert told.startswith(f"the installer's assets are made anew, because {why}. Bootstrap was not complete")
+    assert "right" not in told
+    (shown,) = args.inputs["environment"].values()
+    assert shown.endswith(f": {why}"), "the preview's diff shows it, too"
+
+
+def test_assets_that_are_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, (told,) = _run(_interrupted(_EXPIRED), settings(), monkeypatch)
+    assert not _is_kept(recorder) and "CN=kubelet-signer ends at 2020-01-02T08:00+00:00" in told
+
+
+@pytest.mark.parametrize("assets", [ASSETS, _EXPIRED])
+def test_after_bootstrap_complete_never(assets: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = left_behind(
+        install_assets_create=(_COMMAND, {"stdin": _stdin(), "stdout": assets}),
+        keys=_KEYS,
+        bootstrap_complete=(_GATE, {"passedAt": "then"}),
+    )
+    config = settings(install={"pullSecret": _RIGHT}, workers={"count": 0}, openshiftVersion="4.22.0")
+    recorder, told = _run(answers, config, monkeypatch)
+    assert _is_kept(recorder) and told == []
+    assert "userData" in recorder.requests["da11-control-plane-0-device"].ignoreChanges
+    assert not recorder.one("da11-bootstrap").inputs.get("disposable")
+
+
+def test_a_cluster_that_says_it_is_formed_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = settings(install={"pullSecret": _RIGHT})
+    recorder, told = _run(_interrupted(_EXPIRED), config, monkeypatch, says=True)
+    assert _is_kept(recorder) and told == []
+    assert "userData" in recorder.requests["da11-control-plane-0-device"].ignoreChanges
+
+
+def test_a_state_that_cannot_be_read_counts_as_a_formed_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refused(grpc.RpcError):
+        def code(self) -> grpc.StatusCode:
+            return grpc.StatusCode.UNKNOWN
+
+        def details(self) -> str:
+            return "no backend client is available"
+
+    def refuse(args: Any) -> dict[str, Any]:
+        raise Refused
+
+    recorder, (told,) = _run({**ANSWERS, READ_STATE: refuse}, settings(), monkeypatch)
+    assert _is_kept(recorder) and "no backend client is available" in told
+    assert "userData" in recorder.requests["da11-control-plane-0-device"].ignoreChanges
+
+
+def test_a_rehearsal_has_no_secrets_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", told.append)
+    monkeypatch.setattr(program, "is_bootstrapped", lambda assets: pytest.fail("a rehearsal asks nobody"))
+    recorder = Recorder(_interrupted(_EXPIRED))
+    run(main, recorder, settings(rehearsal=True), stack="da11", preview=True)
+    assert _is_kept(recorder) and told == []
+
+
+def test_machines_that_run_from_memory_are_ordered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, _ = _run(_interrupted(), settings(), monkeypatch)
+    for args in recorder.of(_DEVICE):
+        ignored = recorder.requests[args.name].ignoreChanges
+        assert "userData" not in ignored and {"plan", "metro", "projectId"} <= set(ignored)
+    assert recorder.one("da11-bootstrap").inputs["disposable"] is True
+
+
+def test_spot_machines_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    platform = {**json.loads(settings()["platform"]), "spot": {"maxPrice": 1.0}}
+    for answers, kept in ((_interrupted(), False), (left_behind(bootstrap_complete=(_GATE, {})), True)):
+        recorder, _ = _run(answers, settings(platform=platform), monkeypatch)
+        for args in recorder.of("equinix-metal:index/spotMarketRequest:SpotMarketRequest"):
+            ignored = set(recorder.requests[args.name].ignoreChanges)
+            assert ("instanceParameters" in ignored) == kept
+            assert kept or {"instanceParameters.plan", "maxBidPrice"} <= ignored
+            assert "instanceParameters.userdata" not in ignored
+
+
+def test_machines_that_are_installed_are_installed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, _ = _run(_interrupted(of_rack=True), rack_text(), monkeypatch)
+    assert {args.inputs["disposable"] for args in recorder.of(_INSTALLATION)} == {True}
+    assert recorder.one("rack-bootstrap").inputs["disposable"] is True
+    formed, _ = _run(left_behind(bootstrap_complete=(_GATE, {})), rack_text(), monkeypatch)
+    assert not any("disposable" in args.inputs for args in formed.of(_INSTALLATION))
+
+
+def test_a_machine_that_is_ordered_and_installed_is_not_ordered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    boot = {"streamFile": "stacks/rhcos-4.21.json", "install": {"device": {"smallest": True}}}
+    recorder, _ = _run(_interrupted(), settings(boot=boot), monkeypatch)
+    assert "userData" in recorder.requests["da11-control-plane-0-device"].ignoreChanges
+    assert recorder.one("da11-control-plane-0-installation").inputs["disposable"] is True
+
+
+def test_another_ignition_is_another_script_of_the_bootstrap_machine() -> None:
+    """A server that is lent, and a virtual machine, is known by the script it boots, which names a URL that stays."""
+
+    def uploaded(digit: str) -> Any:
+        def answer(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+            found: dict[str, Any] = ANSWERS["metal-ipi:index:Artifacts"](args)
+            return {**found, "hashes": {name: "sha512-" + digit * 128 for name in found["hashes"]}}
+
+        recorder = Recorder({**ANSWERS, "metal-ipi:index:Artifacts": answer})
+        run(main, recorder, rack_text(), stack="rack")
+        return plain(recorder.one("rack-bootstrap").inputs["script"])
+
+    assert uploaded("0") != uploaded("1") and " metal-ipi.ignition=1111111111111111\n" in uploaded("1")
+
+
+def test_nothing_is_told_where_nothing_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", told.append)
+    stages.tell(Stage(formed=False))
+    stages.tell(Stage(formed=True))
+    assert told == []
