@@ -20,7 +20,7 @@ from stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared, archive_
 from stacks.names import Names
 from stacks.service_addresses import announcing_role
 from stacks.settings import Settings
-from stacks.user_data import UserData
+from stacks.user_data import UserData, of_one, sources
 
 _LIVE = "node.ipxe"
 _BOOTSTRAP_ARCHIVE = "bootstrap.img"
@@ -77,7 +77,7 @@ class Boots:
         if self._live is None:
             network = platforms.network(self._settings, self._bootstrap_name)
             # It stays when the bootstrap machine goes: it names a file that is gone then.
-            archive = archive_of(uploaded, BOOTSTRAP_IGNITION, self._settings.artifacts.authorities)
+            archive = archive_of(of_one(sources(uploaded), BOOTSTRAP_IGNITION), self._settings.artifacts.authorities)
             served = Artifacts(
                 "bootstrap-initrd",
                 ArtifactsArgs(files={_BOOTSTRAP_ARCHIVE: archive}, path_seed=self._keys.host_key_seed),

@@ -128,7 +128,8 @@ class Installers:
         lives = {_file(name): self._live_config(name, system) for name, system in systems.items()}
         uploaded = self._artifacts(f"{pool}-installers", lives)
         authorities = self._settings.artifacts.authorities
-        archives = {name: archive_of(uploaded, _file(name), authorities) for name in systems}
+        found = sources(uploaded)
+        archives = {name: archive_of(of_one(found, _file(name)), authorities) for name in systems}
         served = self._artifacts(f"{pool}-initrds", {_archive(name): text for name, text in archives.items()})
         return {
             name: self._prepared(name, system, uploaded, served, archives[name]) for name, system in systems.items()
@@ -286,12 +287,10 @@ class Installers:
         return hostname.removeprefix(f"{self._settings.cluster_name}-")
 
 
-def archive_of(uploaded: Artifacts, file: str, authorities: Sequence[str]) -> pulumi.Output[str]:
+def archive_of(source: pulumi.Output[ignition.Source], authorities: Sequence[str]) -> pulumi.Output[str]:
     """The archive that has a live system take an uploaded config, from a server of these authorities (PEM)."""
     trusted = [ignition.data_url(each) for each in authorities]
-    return of_one(sources(uploaded), file).apply(
-        lambda source: initrd.archive(ignition.embedded(source, certificate_authorities=trusted))
-    )
+    return source.apply(lambda found: initrd.archive(ignition.embedded(found, certificate_authorities=trusted)))
 
 
 def _in_place(bootstrap: ignition.Source, pointer: str) -> installer.InPlace:

@@ -72,7 +72,7 @@ def test_host_keys_are_of_the_same_type_wherever_they_are_pinned() -> None:
     assert node == host_key(SEED, "rack-control-plane-0.rack.example.com", "ecdsa").public_key
     assert live == host_key(SEED, "live.rack-control-plane-0.rack.example.com", "ecdsa").public_key
     (_, installer), *_ = sorted(plain(rack.one("control-plane-installers").inputs["files"]).items())
-    (_, pointer), *_ = sorted(plain(rack.one("control-plane-ignition").inputs["files"]).items())
+    pointer = data_of(_files(installer)["/etc/metal-ipi/disk.ign"])
     for config, public in ((installer, live), (pointer, node)):
         files = _files(config)
         assert "/etc/ssh/ssh_host_ed25519_key" not in files

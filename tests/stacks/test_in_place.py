@@ -110,7 +110,7 @@ def test_what_it_boots_and_what_its_disk_gets() -> None:
     files = [[f"{_NODE}.ign"], [f"{_NODE}.img"], ["bootstrap.ign"]]
     assert [place["files"] for place in places] == files, "deleted when it is done"
     masked = [unit["name"] for unit in live["systemd"]["units"] if unit.get("mask")]
-    assert masked == ["install-to-disk.service"]
+    assert masked == ["install-to-disk.service", "approve-csr.service"]
     running = {unit["name"] for unit in live["systemd"]["units"]} - set(masked)
     assert running == {"metal-ipi-machine-config-access.service", "metal-ipi-install.service"}
     files = {file["path"]: _text(file["contents"]["source"]) for file in live["storage"]["files"]}

@@ -50,7 +50,7 @@ def test_on_metal_the_bootstrap_machine_alone() -> None:
     run(main, recorder, settings(), stack="da11")
     told = {request.name: plain(request.inputs) for request in recorder.resources}
     machines = {name: text for name, inputs in told.items() if (text := _user_data(inputs)) is not None}
-    assert len(machines) == 7
+    assert len(machines) == 13, "of seven machines, and of six installations"
     assert [name for name, text in machines.items() if PATH in _files(text)] == ["da11-bootstrap"]
 
 

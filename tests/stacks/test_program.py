@@ -31,11 +31,12 @@ def test_a_cluster_is_composed_as_designed() -> None:
     assert len(recorder.of("equinix-metal:index/device:Device")) == 6
 
 
-def test_a_worker_is_at_most_three_resources() -> None:
+@pytest.mark.parametrize(("stack", "most"), [("lab", 3), ("da11", 4)])
+def test_a_worker_is_few_resources(stack: str, most: int) -> None:
     few, many = Recorder(ANSWERS), Recorder(ANSWERS)
-    run(main, few, settings(workers={"count": 2}))
-    run(main, many, settings(workers={"count": 12}))
-    assert (len(many.resources) - len(few.resources)) / 10 <= 3
+    run(main, few, settings(stack, workers={"count": 2}), stack=stack)
+    run(main, many, settings(stack, workers={"count": 12}), stack=stack)
+    assert (len(many.resources) - len(few.resources)) / 10 <= most
 
 
 def test_no_machine_makes_the_others_dearer(monkeypatch: pytest.MonkeyPatch) -> None:

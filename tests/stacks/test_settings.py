@@ -517,7 +517,7 @@ def test_nodes_are_installed_to_a_disk_but_for_the_labs() -> None:
     (problem,) = _problems({"boot.install": _ABSENT})
     assert problem.path == "metal-ipi:boot.install"
     assert "puts the release's operating system on its disk at the first boot" in problem.why
-    assert _settings({"boot.install": _ABSENT, "lab": {}}).boot.install is None
+    assert _settings({"boot.install": _ABSENT, "lab": {"installer": "stand-in"}}).boot.install is None
 
 
 @pytest.mark.parametrize(
@@ -553,7 +553,8 @@ def test_the_empty_defaults_of_the_project_file_mean_not_set() -> None:
 def test_defaults() -> None:
     settings = _settings()
     assert (settings.control_plane.count, settings.workers.count) == (3, 2)
-    assert (settings.boot.architecture, settings.boot.install) == ("x86_64", None)
+    install = settings.boot.install
+    assert (settings.boot.architecture, install and install.image) == ("x86_64", "live")
     assert (settings.boot.consoles, settings.boot.kernel_arguments) == ((), ())
     assert isinstance(settings.dns, Rfc2136)
     assert (settings.dns.port, settings.dns.ttl, settings.dns.tsig and settings.dns.tsig.algorithm) == (

@@ -27,6 +27,10 @@ _KEYS = ("metal-ipi:index:ClusterKeys", {"publicKey": PUBLIC_KEY})
 _INSTALLATION, _DEVICE = "metal-ipi:index:Installation", "equinix-metal:index/device:Device"
 _EXPIRED = json.dumps({**json.loads(ASSETS), "bootstrap": json.loads(OF_OPENSHIFT)["bootstrap"]})
 """They were made in 2020."""
+_FROM_MEMORY = {
+    "boot": {"streamFile": "stacks/rhcos-4.21.json", "architecture": "x86_64"},
+    "lab": {"installer": "stand-in"},
+}
 _RIGHT = '{"auths":{"quay.io":{"auth":"right"}}}'
 
 
@@ -140,7 +144,7 @@ def test_a_rehearsal_has_no_secrets_to_compare(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_machines_that_run_from_memory_are_ordered_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, _ = _run(_interrupted(), settings(), monkeypatch)
+    recorder, _ = _run(_interrupted(), settings(**_FROM_MEMORY), monkeypatch)
     for args in recorder.of(_DEVICE):
         ignored = recorder.requests[args.name].ignoreChanges
         assert "userData" not in ignored and {"plan", "metro", "projectId"} <= set(ignored)
@@ -150,7 +154,7 @@ def test_machines_that_run_from_memory_are_ordered_again(monkeypatch: pytest.Mon
 def test_spot_machines_too(monkeypatch: pytest.MonkeyPatch) -> None:
     platform = {**json.loads(settings()["platform"]), "spot": {"maxPrice": 1.0}}
     for answers, kept in ((_interrupted(), False), (left_behind(bootstrap_complete=(_GATE, {})), True)):
-        recorder, _ = _run(answers, settings(platform=platform), monkeypatch)
+        recorder, _ = _run(answers, settings(platform=platform, **_FROM_MEMORY), monkeypatch)
         for args in recorder.of("equinix-metal:index/spotMarketRequest:SpotMarketRequest"):
             ignored = set(recorder.requests[args.name].ignoreChanges)
             assert ("instanceParameters" in ignored) == kept

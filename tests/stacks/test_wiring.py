@@ -40,8 +40,11 @@ def _platform(**changes: Any) -> dict[str, Any]:
     ("later", "earlier"),
     [
         ("da11-bootstrap", {"boot-scripts", "identities", "bootstrap-ignition", "platform-ssh-key"}),
-        ("da11-control-plane-0-device", {"boot-scripts", "identities", "install-assets-create", "platform-ssh-key"}),
-        ("da11-worker-2-device", {"boot-scripts", "identities", "install-assets-create", "platform-ssh-key"}),
+        (
+            "da11-control-plane-0-device",
+            {"control-plane-boot-scripts", "identities", "install-assets-create", "platform-ssh-key"},
+        ),
+        ("da11-worker-2-device", {"workers-boot-scripts", "identities", "install-assets-create", "platform-ssh-key"}),
         ("bootstrap-reachable", {"da11-bootstrap"}),
         ("api-answers", {"bootstrap-reachable", "dns-api-records", "dns-bootstrap-records"}),
         ("bootstrap-complete", {"api-answers"}),
