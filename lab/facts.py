@@ -198,8 +198,7 @@ def ensure(
     }
     if known is not None:
         now = replace(known, **programs, bgp=bgp, kubernetes=kubernetes)
-        if now != known:
-            now.save(layout)
+        now.save(layout)  # always: what an earlier version wrote lacks what `load` fills in
         return now
     import base64
     import secrets

@@ -70,7 +70,7 @@ def render(facility: Mapping[str, str] | None) -> str:
     """The config, JSON. `facility` says who runs API servers: server, name and authority; None: nobody does."""
     units: list[dict[str, Any]] = []
     for each in STAND_INS:
-        starts = f"{_PROGRAM} {each.runs}" if each.runs else f"/usr/bin/echo left out in the lab: {each.why}"
+        starts = f"{_PROGRAM} {each.runs}" if each.runs else f'/usr/bin/echo "left out in the lab: {each.why}"'
         text = f"# The lab's stand-in: {each.why}.\n[Service]\nExecStartPre=\nExecStart=\nExecStart={starts}\n"
         units.append({"name": each.unit, "dropins": [{"name": "50-lab.conf", "contents": text}]})
     units += [{"name": name, "mask": True} for name in MASKED]
