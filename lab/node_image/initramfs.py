@@ -30,7 +30,7 @@ def build(debian: Path, release: str, rootfs_sha512: str) -> Tree:
     for applet in contents.INITRAMFS_APPLETS:
         tree.link(f"bin/{applet}", "busybox")
     tree.file("bin/ignition", (debian / contents.IGNITION).read_bytes(), 0o755)
-    for tool in _SHADOW_TOOLS:
+    for tool in (*_SHADOW_TOOLS, "systemctl"):
         tree.link(f"bin/{tool}", "in_sysroot")
     # Debian's Ignition always labels what it wrote for SELinux, which this node does not have.
     tree.file("bin/setfiles", b"#!/bin/sh\n", 0o755)

@@ -62,7 +62,13 @@ MASKED = {
 }
 """Units of the real configuration that do not start in the lab, and why."""
 
-IMAGE_UNITS = ("crio.service", "openvswitch.service", "systemd-user-sessions.service", "getty.target")
+IMAGE_UNITS = (
+    "crio.service",
+    "openvswitch.service",
+    "systemd-user-sessions.service",
+    "getty.target",
+    "NetworkManager.service",
+)
 """Units that RHCOS's image has, that others require, and that have nothing to do in the lab."""
 
 

@@ -6,6 +6,9 @@ file to .bak and reboots; where nothing had to change it removes the file and do
 that (openshift/machine-config-operator: templates/common/_base/units/machine-config-daemon-firstboot.service.yaml,
 pkg/daemon/daemon.go RunFirstbootCompleteMachineconfig). Whoever looks at the node before sees another operating system,
 and is cut off by the reboot.
+
+The bootstrap machine has that file as well, for good: openshift-install puts it there for FIPS (bootstrap-fips). It does
+not have the service, so it has no such first boot.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ _PENDING, _RESTARTING, _RESTARTED = "pending", "restarting", "restarted"
 
 # The unit runs on until the reboot ends it, so a file that was renamed while it runs tells that the reboot is to come.
 QUESTION = (
-    f"if [ -e {_PENDING_FILE} ]; then echo {_PENDING}; elif [ -e {_PENDING_FILE}.bak ]; then "
+    f"if [ ! -e /etc/systemd/system/{_UNIT} ]; then echo finished; "
+    f"elif [ -e {_PENDING_FILE} ]; then echo {_PENDING}; elif [ -e {_PENDING_FILE}.bak ]; then "
     f"case $(systemctl is-active {_UNIT} 2>/dev/null) in *activating) echo {_RESTARTING} ;; *) echo {_RESTARTED} ;; "
     "esac; else echo finished; fi"
 )
