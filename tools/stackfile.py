@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import yaml
 
-from stacks.plain import unfit
 from tools.errors import StackError
+from tools.rehearsal import import_from
 
 NAMESPACE = "metal-ipi"
 REHEARSAL = "rehearsal"
@@ -46,6 +46,9 @@ def read(path: Path) -> Tree:
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # the latter of numbers and depths beyond all reason
         raise StackError(f"stacks/{path.name} is not YAML", why=str(error), remedy="correct the file") from error
+    import_from(path.parents[1])
+    from stacks.plain import unfit
+
     for where, _, why, remedy in unfit(document):
         raise StackError(
             f"stacks/{path.name} holds what no configuration can hold",

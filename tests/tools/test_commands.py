@@ -108,7 +108,8 @@ def test_a_renamed_cluster_is_refused_before_its_machines_are_ordered_anew(world
 
 
 def test_a_lab_stacks_bad_settings_are_told_before_the_lab_is_made(world: World) -> None:
-    shutil.copytree(REPOSITORY / "stacks", world.root / "stacks", dirs_exist_ok=True)
+    shutil.rmtree(world.root / "stacks")
+    shutil.copytree(REPOSITORY / "stacks", world.root / "stacks")
     world.configure(lab={"machines": "simulated"}, wrokers={"count": 1})
     told = world.run("up", status=1)
     assert "metal-ipi:wrokers" in told and "did you mean 'workers'?" in told

@@ -60,6 +60,8 @@ class World:
         self._started: list[subprocess.Popen[str]] = []
         (root / "stacks").mkdir(parents=True)
         (root / "stacks" / "__init__.py").write_text("")
+        for part in ("plain.py", "problems.py", "sections"):  # what the driver itself needs of that package
+            (root / "stacks" / part).symlink_to(REPOSITORY / "stacks" / part)
         (root / "stacks" / "program.py").write_text(PROGRAM)
         providers = [{"name": name, "path": str(HERE / "plugins")} for name in ("equinix-metal", "metal-ipi")]
         project = {"name": "metal-ipi", "runtime": "python", "stackConfigDir": "stacks"}
