@@ -119,6 +119,11 @@ def ignition_merge(report: Report) -> Path:
     return _MERGE.ensure(report)
 
 
+def cached_merge() -> Path | None:
+    """The same, if nothing has to be built. Raises SetupFailed where there is no Go."""
+    return _MERGE.cached()
+
+
 def program(name: str, release: Release) -> Path:
     """One of the real programs of a release image, by name."""
     (found,) = release.directory.glob(f"**/bin/{name}")

@@ -1,0 +1,141 @@
+"""What our program gives machines, merged with the installer's files and with the real rendered configuration.
+
+Ignition merges by its own code. Its rules: parts of the same name become one, in which the later config wins.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance import ignition
+from tests.conformance.conftest import Configured, Made
+from tests.conformance.facilities import Facility
+from tests.conformance.machine_config import MachineConfig
+from tests.mocks import plain
+
+_ROLES = {"control-plane": "master", "worker": "worker"}
+_DISK = "/etc/metal-ipi/disk.ign"
+_CLUSTERS = ("metal", "rack")
+_CASES = [(name, role) for name in _CLUSTERS for role in _ROLES]
+
+
+def _live(facility: Facility, machine: str) -> str:
+    """The Ignition of the live system that installs a machine."""
+    (text,) = facility.uploaded(f"{machine}.ign").values() if facility.name != "metal" else [""]
+    return text
+
+
+def _pointer(facility: Facility, role: str) -> str:
+    """What a machine of a role is configured by once it is installed, as it gets it: as userdata, or on its disk."""
+    name = f"{facility.config['clusterName']}-{role}-0"
+    if facility.name == "rack":
+        return ignition.files(json.loads(_live(facility, name)))[_DISK].decode()
+    return str(plain(facility.recorder.one(f"{name}-device").inputs["userData"]))
+
+
+def _bootstrap(facility: Facility) -> str:
+    """What configures the bootstrap machine, as it gets it."""
+    if facility.name == "rack":
+        (text,) = facility.uploaded("/bootstrap.ign").values()
+        return text
+    return str(plain(facility.recorder.one("da11-bootstrap").inputs["userData"]))
+
+
+def _chain(facility: Facility, document: str, config: MachineConfig | None, role: str = "") -> list[str]:
+    def fetch(url: str) -> str:
+        if url == f"https://api-int.{facility.domain}:22623/config/{_ROLES.get(role, '')}":
+            assert config is not None
+            # Workers ask the control plane's server, which adds the same to their rendered configuration.
+            return config.served if role == "control-plane" else config.rendered["worker"]
+        return facility.uploads[url]
+
+    return ignition.chain(document, fetch)
+
+
+@pytest.mark.parametrize(("name", "role"), _CASES)
+def test_our_pointers_lead_where_the_installers_own_lead(name: str, role: str, made: Made) -> None:
+    facility = made(name)
+    own, ours = (
+        tree["ignition"] for tree in (facility.pointer(_ROLES[role]), json.loads(_pointer(facility, role)))
+    )
+    merged = [source for source in ours["config"]["merge"] if "verification" not in source]
+    assert merged == own["config"]["merge"]
+    assert ours["security"] == own["security"]
+
+
+@pytest.mark.parametrize("name", [*_CLUSTERS, "single"])
+def test_what_we_have_fetched_from_elsewhere_is_pinned_by_its_hash(name: str, made: Made) -> None:
+    facility = made(name)
+    documents = facility.uploaded(".ign").values()
+    assert documents
+    for document in documents:
+        for source in json.loads(document)["ignition"].get("config", {}).get("merge", ()):
+            assert source["source"].startswith("data:") or "verification" in source, source["source"]
+
+
+@pytest.mark.parametrize("name", _CLUSTERS)
+def test_the_bootstrap_machine_has_all_of_the_installers_and_all_of_ours(
+    name: str, made: Made, merge: Path, tmp_path: Path
+) -> None:
+    facility = made(name)
+    documents = _chain(facility, _bootstrap(facility), None)
+    assert json.loads(documents[1]) == facility.bootstrap
+    _loses_nothing(merge, documents, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "role"), _CASES)
+def test_a_node_has_all_of_its_rendered_configuration_and_all_of_ours(
+    name: str, role: str, made: Made, configured: Configured, merge: Path, tmp_path: Path
+) -> None:
+    facility = made(name)
+    documents = _chain(facility, _pointer(facility, role), configured(name), role)
+    assert len(documents) == (3 if name == "metal" else 2), "ours, the rendered one, on Metal the identity"
+    _loses_nothing(merge, documents, tmp_path)
+
+
+def test_a_single_nodes_live_system_has_all_of_the_installers_and_all_of_ours(
+    made: Made, merge: Path, tmp_path: Path
+) -> None:
+    facility = made("single")
+    documents = _chain(facility, _live(facility, "single-control-plane-0"), None)
+    assert json.loads(documents[1]) == facility.bootstrap
+    _loses_nothing(merge, documents, tmp_path)
+
+
+def test_a_single_nodes_disk_has_all_of_its_rendered_configuration_and_all_of_ours(
+    made: Made, configured: Configured, merge: Path, tmp_path: Path
+) -> None:
+    """install.sh adds what bootkube left, as one config to merge: docs/adr/0019."""
+    facility = made("single")
+    live = json.loads(_live(facility, "single-control-plane-0"))
+    pointer = ignition.files(live)["/etc/metal-ipi/pointer.ign"].decode()
+    _loses_nothing(merge, [pointer, configured("single").served], tmp_path)
+
+
+def test_the_bootstrap_machine_serves_the_control_plane_and_no_workers(configured: Configured) -> None:
+    """machine-config-operator, pkg/server/bootstrap_server.go: workers wait for the cluster's own server. The request
+    was made over TLS, and trusted what our pointers trust."""
+    assert configured("metal").statuses == {"master": "200", "worker": "500"}
+
+
+def _loses_nothing(merge: Path, documents: list[str], directory: Path) -> None:
+    result, reported = ignition.merged(merge, documents, directory)
+    assert reported == ""
+    trees: list[Any] = [json.loads(document) for document in documents]
+    assert ignition.parts(result) == set[str]().union(*map(ignition.parts, trees))
+    # And of parts that only one config has, none has changed on the way.
+    for tree in trees:
+        others = [ignition.files(other) for other in trees if other is not tree]
+        for path, content in ignition.files(tree).items():
+            if not any(path in other for other in others):
+                assert ignition.files(result)[path] == content, path
+    keys = {key for tree in trees for user in _users(tree) for key in user.get("sshAuthorizedKeys", ())}
+    assert {key for user in _users(result) for key in user["sshAuthorizedKeys"]} == keys
+
+
+def _users(tree: Any) -> list[Any]:
+    return tree.get("passwd", {}).get("users") or []
