@@ -14,35 +14,12 @@ import pytest
 from tests.conformance import ignition
 from tests.conformance.conftest import Configured, Made
 from tests.conformance.facilities import Facility
+from tests.conformance.given import bootstrap, in_place_pointer, live, pointer
 from tests.conformance.machine_config import MachineConfig
-from tests.mocks import plain
 
 _ROLES = {"control-plane": "master", "worker": "worker"}
-_DISK = "/etc/metal-ipi/disk.ign"
 _CLUSTERS = ("metal", "rack")
 _CASES = [(name, role) for name in _CLUSTERS for role in _ROLES]
-
-
-def _live(facility: Facility, machine: str) -> str:
-    """The Ignition of the live system that installs a machine."""
-    (text,) = facility.uploaded(f"{machine}.ign").values() if facility.name != "metal" else [""]
-    return text
-
-
-def _pointer(facility: Facility, role: str) -> str:
-    """What a machine of a role is configured by once it is installed, as it gets it: as userdata, or on its disk."""
-    name = f"{facility.config['clusterName']}-{role}-0"
-    if facility.name == "rack":
-        return ignition.files(json.loads(_live(facility, name)))[_DISK].decode()
-    return str(plain(facility.recorder.one(f"{name}-device").inputs["userData"]))
-
-
-def _bootstrap(facility: Facility) -> str:
-    """What configures the bootstrap machine, as it gets it."""
-    if facility.name == "rack":
-        (text,) = facility.uploaded("/bootstrap.ign").values()
-        return text
-    return str(plain(facility.recorder.one("da11-bootstrap").inputs["userData"]))
 
 
 def _chain(facility: Facility, document: str, config: MachineConfig | None, role: str = "") -> list[str]:
@@ -60,7 +37,7 @@ def _chain(facility: Facility, document: str, config: MachineConfig | None, role
 def test_our_pointers_lead_where_the_installers_own_lead(name: str, role: str, made: Made) -> None:
     facility = made(name)
     own, ours = (
-        tree["ignition"] for tree in (facility.pointer(_ROLES[role]), json.loads(_pointer(facility, role)))
+        tree["ignition"] for tree in (facility.pointer(_ROLES[role]), json.loads(pointer(facility, role)))
     )
     merged = [source for source in ours["config"]["merge"] if "verification" not in source]
     assert merged == own["config"]["merge"]
@@ -82,7 +59,7 @@ def test_the_bootstrap_machine_has_all_of_the_installers_and_all_of_ours(
     name: str, made: Made, merge: Path, tmp_path: Path
 ) -> None:
     facility = made(name)
-    documents = _chain(facility, _bootstrap(facility), None)
+    documents = _chain(facility, bootstrap(facility), None)
     assert json.loads(documents[1]) == facility.bootstrap
     _loses_nothing(merge, documents, tmp_path)
 
@@ -92,7 +69,7 @@ def test_a_node_has_all_of_its_rendered_configuration_and_all_of_ours(
     name: str, role: str, made: Made, configured: Configured, merge: Path, tmp_path: Path
 ) -> None:
     facility = made(name)
-    documents = _chain(facility, _pointer(facility, role), configured(name), role)
+    documents = _chain(facility, pointer(facility, role), configured(name), role)
     assert len(documents) == (3 if name == "metal" else 2), "ours, the rendered one, on Metal the identity"
     _loses_nothing(merge, documents, tmp_path)
 
@@ -101,7 +78,7 @@ def test_a_single_nodes_live_system_has_all_of_the_installers_and_all_of_ours(
     made: Made, merge: Path, tmp_path: Path
 ) -> None:
     facility = made("single")
-    documents = _chain(facility, _live(facility, "single-control-plane-0"), None)
+    documents = _chain(facility, live(facility, "single-control-plane-0"), None)
     assert json.loads(documents[1]) == facility.bootstrap
     _loses_nothing(merge, documents, tmp_path)
 
@@ -111,9 +88,7 @@ def test_a_single_nodes_disk_has_all_of_its_rendered_configuration_and_all_of_ou
 ) -> None:
     """install.sh adds what bootkube left, as one config to merge: docs/adr/0019."""
     facility = made("single")
-    live = json.loads(_live(facility, "single-control-plane-0"))
-    pointer = ignition.files(live)["/etc/metal-ipi/pointer.ign"].decode()
-    _loses_nothing(merge, [pointer, configured("single").served], tmp_path)
+    _loses_nothing(merge, [in_place_pointer(facility), configured("single").served], tmp_path)
 
 
 def test_the_bootstrap_machine_serves_the_control_plane_and_no_workers(configured: Configured) -> None:
