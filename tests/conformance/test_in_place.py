@@ -59,15 +59,15 @@ def test_bootkube_is_started_by_a_service_that_is_not_masked(
 
 
 def test_our_service_waits_for_what_bootkube_leaves(made: Made) -> None:
-    """install.sh looks for the files that the real bootkube.sh and install-to-disk.sh agree on."""
+    """install.sh stands where install-to-disk.sh would: both wait for the same file of bootkube.sh, and then install
+    with another one. bootstrap-in-place.sh, of the release image, writes that (cluster-bootstrap)."""
     facility = made("single")
-    program = ignition.files(json.loads(live(facility, _NODE)))[installer.PROGRAM].decode()
-    bootkube = facility.bootstrap_files["/usr/local/bin/bootkube.sh"].decode()
+    ours = ignition.files(json.loads(live(facility, _NODE)))[installer.PROGRAM].decode()
     theirs = facility.bootstrap_files["/usr/local/bin/install-to-disk.sh"].decode()
-    for path in ("/opt/openshift/.bootkube.done", "/opt/openshift/master.ign"):
-        assert path in theirs and path in program, path
-    assert "touch /opt/openshift/.bootkube.done" in bootkube or ".bootkube.done" in bootkube
-    assert "/opt/openshift/master.ign" in bootkube
+    done, leaves = "/opt/openshift/.bootkube.done", "/opt/openshift/master.ign"
+    assert f"touch {done}\n" in facility.bootstrap_files["/usr/local/bin/bootkube.sh"].decode()
+    assert f"until [ -f {done} ]" in theirs and f" -i {leaves} " in theirs
+    assert f"master={leaves}\n" in ours and 'until [ -e "${master%/*}/.bootkube.done" ]' in ours
 
 
 def test_the_installers_own_disk_is_one_that_never_exists(made: Made) -> None:
