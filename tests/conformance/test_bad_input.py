@@ -34,6 +34,11 @@ class Bad:
     code: int = 3
     """The installer's exit code: 3 for what is wrong with the configuration, 1 for what it notices later."""
 
+_ECDSA = (
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5N8"
+    "7uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg="
+)
+
 
 def _network(gateway: str, prefix: int, cidr: str, says: str) -> Bad:
     first = gateway.rpartition(".")[0]
@@ -46,7 +51,7 @@ def _network(gateway: str, prefix: int, cidr: str, says: str) -> Bad:
     )
 
 
-_LONG = ".".join(["a" * 60] * 5)
+_LONG, _HALF = ".".join(["a" * 60] * 5), ".".join(["a" * 55] * 4)
 BAD = {
     "upper case in the cluster's name": Bad(
         installer={"metadata.name": "Rack"},
@@ -83,6 +88,12 @@ BAD = {
         says="baseDomain",
         settings={"baseDomain": _LONG},
         problem="baseDomain",
+    ),
+    "a name and a domain that are too long together": Bad(
+        installer={"metadata.name": "a" * 50, "baseDomain": _HALF},
+        says="must be no more than 253 characters",
+        settings={"clusterName": "a" * 50, "baseDomain": _HALF},
+        problem="clusterName",
     ),
     **{
         f"a pull secret of {what}": Bad(
@@ -139,6 +150,22 @@ BAD = {
         says="fips",
         settings={"install__fips": True, "ssh": {"authorizedKeys": ["ssh-ed25519 AAAA"]}},
         problem="ssh.authorizedKeys",
+    ),
+    "FIPS with an installer that is not FIPS-capable": Bad(
+        # Only the installer refuses it: which binary it is, settings cannot know. The setting's description says it, and
+        # the preflight check `installer` refuses a system that is not in FIPS mode.
+        installer={"fips": True, "sshKey": _ECDSA},
+        says="extract the openshift-install-fips command from the release payload",
+    ),
+    "another architecture for workers than for the control plane": Bad(
+        # There is one setting for both.
+        installer={"compute.0.architecture": "arm64"},
+        says="compute pool architecture must match control plane",
+    ),
+    "a machine network with an address for a name": Bad(
+        # Ours is computed from platform.gateway and platform.prefix.
+        installer={"networking.machineNetwork": [{"cidr": "192.0.2.1/24"}]},
+        says="invalid network address. got 192.0.2.1/24, expecting 192.0.2.0/24",
     ),
     "three control plane machines in place": Bad(
         installer={"controlPlane.replicas": 3},
