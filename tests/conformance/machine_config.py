@@ -51,6 +51,9 @@ until ask master || [ "$tries" = 200 ]; do
     sleep 0.1
 done
 ask worker
+# As bootstrap-in-place.sh asks on a single node.
+curl -s -H 'Accept:application/vnd.coreos.ignition+json;version=3.2.0' \
+    -o "$ANSWERS/in-place" http://localhost:22624/config/master
 kill $!
 """
 
@@ -65,6 +68,8 @@ class MachineConfig:
     """The HTTP status of the bootstrap machine's machine config server for a pool."""
     served: str
     """What that server answers for pool `master`, JSON."""
+    served_in_place: str
+    """The same as a single node asks for it, in an older version of the specification."""
 
 
 def machine_config(facility: Facility, parts: Release, directory: Path) -> MachineConfig:
@@ -110,8 +115,13 @@ def machine_config(facility: Facility, parts: Release, directory: Path) -> Machi
         f"--pull-secret={mcc}/machineconfigcontroller-pull-secret",
         f"--payload-version={RELEASE}",
     )
-    statuses, served = _ask(facility, parts, directory)
-    return MachineConfig(rendered=_rendered(mcs), statuses=statuses, served=served)
+    answers = _ask(facility, parts, directory)
+    return MachineConfig(
+        rendered=_rendered(mcs),
+        statuses={role: (answers / f"{role}.status").read_text() for role in ("master", "worker")},
+        served=(answers / "master").read_text(),
+        served_in_place=(answers / "in-place").read_text(),
+    )
 
 
 def _rendered(mcs: Path) -> dict[str, str]:
@@ -125,8 +135,9 @@ def _rendered(mcs: Path) -> dict[str, str]:
     return found
 
 
-def _ask(facility: Facility, parts: Release, directory: Path) -> tuple[dict[str, str], str]:
-    """Has the real machine config server serve the installer's certificate, and asks it as a node does."""
+def _ask(facility: Facility, parts: Release, directory: Path) -> Path:
+    """Has the real machine config server serve the installer's certificate, and asks it as a node does; answers where
+    its answers are."""
     answers = directory / "answers"
     answers.mkdir()
     environment = {
@@ -142,8 +153,7 @@ def _ask(facility: Facility, parts: Release, directory: Path) -> tuple[dict[str,
         "ACCEPT": _ACCEPT,
     }
     subprocess.run(["unshare", "-Urn", "sh", "-eu", "-c", _ASK], env=environment, check=True, timeout=120)
-    statuses = {role: (answers / f"{role}.status").read_text() for role in ("master", "worker")}
-    return statuses, (answers / "master").read_text()
+    return answers
 
 
 def _unpacked(parts: Release, image: str, directory: Path) -> Path:

@@ -178,7 +178,8 @@ BAD = {
 }
 
 
-def _changed(text: str, changes: Mapping[str, Any]) -> str:
+def changed(text: str, changes: Mapping[str, Any]) -> str:
+    """An install-config.yaml with values replaced, by path."""
     tree: Any = yaml.safe_load(text)
     for path, value in changes.items():
         *parents, last = path.split(".")
@@ -192,7 +193,7 @@ def _changed(text: str, changes: Mapping[str, Any]) -> str:
 @pytest.mark.parametrize("what", BAD)
 def test_the_installer_refuses_it(what: str, made: Made, installer: Path, tmp_path: Path) -> None:
     bad = BAD[what]
-    config = _changed(made("single" if bad.in_place else "rack").request["installConfig"], bad.installer)
+    config = changed(made("single" if bad.in_place else "rack").request["installConfig"], bad.installer)
     with pytest.raises(DriverError) as caught:
         create(
             installer=str(installer),

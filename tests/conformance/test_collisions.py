@@ -57,7 +57,7 @@ def test_nothing_of_ours_is_part_of_the_bootstrap_machines_configuration(name: s
 def test_nothing_of_ours_is_part_of_a_single_nodes_configuration(made: Made, configured: Configured) -> None:
     facility = made("single")
     _collide(live(facility, "single-control-plane-0"), json.dumps(facility.bootstrap), _INSTALLS_ITSELF)
-    _collide(in_place_pointer(facility), configured("single").served, _SHARED)
+    _collide(in_place_pointer(facility), configured("single").served_in_place, _SHARED)
 
 
 @pytest.mark.parametrize("name", ["metal", "rack", "single"])

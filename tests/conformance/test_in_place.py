@@ -60,12 +60,14 @@ def test_bootkube_is_started_by_a_service_that_is_not_masked(
 
 def test_our_service_waits_for_what_bootkube_leaves(made: Made) -> None:
     """install.sh stands where install-to-disk.sh would: both wait for the same file of bootkube.sh, and then install
-    with another one. bootstrap-in-place.sh, of the release image, writes that (cluster-bootstrap)."""
+    with another one, which bootstrap-in-place.sh writes."""
     facility = made("single")
     ours = ignition.files(json.loads(live(facility, _NODE)))[installer.PROGRAM].decode()
     theirs = facility.bootstrap_files["/usr/local/bin/install-to-disk.sh"].decode()
     done, leaves = "/opt/openshift/.bootkube.done", "/opt/openshift/master.ign"
     assert f"touch {done}\n" in facility.bootstrap_files["/usr/local/bin/bootkube.sh"].decode()
+    writes = facility.bootstrap_files["/usr/local/bin/bootstrap-in-place.sh"].decode()
+    assert '--volume "$PWD:/assets:z"' in writes and "--output /assets/master.ign\n" in writes
     assert f"until [ -f {done} ]" in theirs and f" -i {leaves} " in theirs
     assert f"master={leaves}\n" in ours and 'until [ -e "${master%/*}/.bootkube.done" ]' in ours
 

@@ -86,9 +86,11 @@ def test_a_single_nodes_live_system_has_all_of_the_installers_and_all_of_ours(
 def test_a_single_nodes_disk_has_all_of_its_rendered_configuration_and_all_of_ours(
     made: Made, configured: Configured, merge: Path, tmp_path: Path
 ) -> None:
-    """install.sh adds what bootkube left, as one config to merge: docs/adr/0019."""
-    facility = made("single")
-    _loses_nothing(merge, [in_place_pointer(facility), configured("single").served], tmp_path)
+    """install.sh adds what bootkube left, as one config to merge: docs/adr/0019. That is this configuration in version
+    3.2.0 of the specification, with files of bootkube's in addition."""
+    config = configured("single").served_in_place
+    assert json.loads(config)["ignition"]["version"] == "3.2.0"
+    _loses_nothing(merge, [in_place_pointer(made("single")), config], tmp_path)
 
 
 def test_the_bootstrap_machine_serves_the_control_plane_and_no_workers(configured: Configured) -> None:
