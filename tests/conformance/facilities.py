@@ -53,7 +53,7 @@ _ARM_PLANS = {"bootstrapPlan": "c3.large.arm64", "controlPlanePlan": "c3.large.a
 
 
 def _of_arm(text: dict[str, str]) -> dict[str, str]:
-    tree = {key: yaml.safe_load(value) if value[:1] in "{[" else value for key, value in text.items()}
+    tree: dict[str, Any] = {key: yaml.safe_load(value) if value[:1] in "{[" else value for key, value in text.items()}
     tree["boot"] = {**tree["boot"], "architecture": "aarch64"}
     if tree["platform"].get("type", "equinix-metal") == "equinix-metal":
         tree["platform"] = {**tree["platform"], **_ARM_PLANS}
@@ -77,7 +77,7 @@ SETTINGS: Mapping[str, dict[str, str]] = {
         **_STATIC,
     ),
 }
-"""3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address and services' addresses; 3 + 0 on
+"""3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0 on
 Metal; a rack of 3 + 2; one node in place. All are installed to disk."""
 WORKERS = {"metal": 2, "compact": 0, "rack": 2, "single": 0}
 
@@ -153,8 +153,9 @@ def facility(name: str, architecture: str, installer: Path, directory: Path) -> 
 
     def create(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
         inputs = plain(args.inputs)
+        command = ["sh", "-c", inputs["create"]]
         done = subprocess.run(
-            inputs["create"], shell=True, cwd=inputs["dir"], input=inputs["stdin"], capture_output=True, text=True
+            command, cwd=inputs["dir"], input=inputs["stdin"], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         printed[:] = [done.stdout]

@@ -34,9 +34,10 @@ class Bad:
     code: int = 3
     """The installer's exit code: 3 for what is wrong with the configuration, 1 for what it notices later."""
 
+
 _ECDSA = (
-    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5N8"
-    "7uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg="
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5"
+    "N87uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg="
 )
 
 
@@ -152,7 +153,7 @@ BAD = {
         problem="ssh.authorizedKeys",
     ),
     "FIPS with an installer that is not FIPS-capable": Bad(
-        # Only the installer refuses it: which binary it is, settings cannot know. The setting's description says it, and
+        # Only the installer refuses it: settings cannot know which binary it is. The setting's description says it, and
         # the preflight check `installer` refuses a system that is not in FIPS mode.
         installer={"fips": True, "sshKey": _ECDSA},
         says="extract the openshift-install-fips command from the release payload",

@@ -64,7 +64,9 @@ def test_nothing_of_ours_is_part_of_a_single_nodes_configuration(made: Made, con
 def test_the_services_and_folders_that_ours_lean_on_are_there(name: str, made: Made, configured: Configured) -> None:
     """Ours come before kubelet.service, add to node-image-pull.service, and write profiles where they are read."""
     facility, served = made(name), json.loads(configured(name).served)
-    assert ignition.units(served)["kubelet.service"]["enabled"] and ignition.units(facility.bootstrap)["kubelet.service"]
+    assert (
+        ignition.units(served)["kubelet.service"]["enabled"] and ignition.units(facility.bootstrap)["kubelet.service"]
+    )
     profiles = ignition.files(served)["/etc/NetworkManager/conf.d/20-keyfiles.conf"].decode()
     assert "path=/etc/NetworkManager/system-connections\n" in profiles
     (ours,) = node_image.files()

@@ -75,7 +75,9 @@ def test_our_service_waits_for_what_bootkube_leaves(made: Made) -> None:
 def test_the_installers_own_disk_is_one_that_never_exists(made: Made) -> None:
     """Should install-to-disk.service ever run: it would write to this disk."""
     program = made("single").bootstrap_files["/usr/local/bin/install-to-disk.sh"].decode()
-    assert "coreos-installer install -n -i /opt/openshift/master.ign /dev/disk/by-id/metal-ipi-chooses-the-disk" in program
+    assert (
+        "coreos-installer install -n -i /opt/openshift/master.ign /dev/disk/by-id/metal-ipi-chooses-the-disk" in program
+    )
 
 
 def test_a_release_without_the_service_that_we_mask_is_refused(made: Made) -> None:

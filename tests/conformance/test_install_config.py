@@ -25,9 +25,7 @@ def _warnings(log: str) -> set[str]:
 
 
 @_EVERY
-def test_the_installer_accepts_ours_with_no_other_warning_than_these(
-    name: str, architecture: str, made: Made
-) -> None:
+def test_the_installer_accepts_ours_with_no_other_warning_than_these(name: str, architecture: str, made: Made) -> None:
     expected = {_NO_RELEASE}  # a build from source carries no release image; the published program does
     if WORKERS[name] == 0:
         expected.add(_SCHEDULABLE)  # that is what 0 workers are to mean
@@ -43,9 +41,7 @@ def test_an_unknown_field_would_be_such_a_warning(made: Made, installer: Path, t
 
 
 @_EVERY
-def test_the_control_plane_takes_pods_only_where_there_are_no_workers(
-    name: str, architecture: str, made: Made
-) -> None:
+def test_the_control_plane_takes_pods_only_where_there_are_no_workers(name: str, architecture: str, made: Made) -> None:
     scheduler = made(name, architecture).manifest("cluster-scheduler-02-config.yml")
     assert scheduler["spec"]["mastersSchedulable"] is (WORKERS[name] == 0)
 

@@ -6,6 +6,7 @@ Ignition merges by its own code. Its rules: parts of the same name become one, i
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,35 @@ from tests.conformance.facilities import Facility
 from tests.conformance.given import bootstrap, in_place_pointer, live, pointer
 from tests.conformance.machine_config import MachineConfig
 
+LosesNothing = Callable[[Sequence[str]], None]
+
 _ROLES = {"control-plane": "master", "worker": "worker"}
 _CLUSTERS = ("metal", "rack")
 _CASES = [(name, role) for name in _CLUSTERS for role in _ROLES]
+
+
+@pytest.fixture
+def loses_nothing(merge: Path, tmp_path: Path) -> LosesNothing:
+    """Merges configs by Ignition's own code, and compares the result with its parts."""
+    return lambda documents: _compare(documents, *ignition.merged(merge, documents, tmp_path))
+
+
+def _compare(documents: Sequence[str], result: ignition.Config, reported: str) -> None:
+    assert reported == ""
+    trees: list[Any] = [json.loads(document) for document in documents]
+    assert ignition.parts(result) == set[str]().union(*map(ignition.parts, trees))
+    # And of parts that only one config has, none has changed on the way.
+    for tree in trees:
+        others = [ignition.files(other) for other in trees if other is not tree]
+        for path, content in ignition.files(tree).items():
+            if not any(path in other for other in others):
+                assert ignition.files(result)[path] == content, path
+    keys = {key for tree in trees for user in _users(tree) for key in user.get("sshAuthorizedKeys", ())}
+    assert {key for user in _users(result) for key in user["sshAuthorizedKeys"]} == keys
+
+
+def _users(tree: Any) -> list[Any]:
+    return tree.get("passwd", {}).get("users") or []
 
 
 def _chain(facility: Facility, document: str, config: MachineConfig | None, role: str = "") -> list[str]:
@@ -36,9 +63,7 @@ def _chain(facility: Facility, document: str, config: MachineConfig | None, role
 @pytest.mark.parametrize(("name", "role"), _CASES)
 def test_our_pointers_lead_where_the_installers_own_lead(name: str, role: str, made: Made) -> None:
     facility = made(name)
-    own, ours = (
-        tree["ignition"] for tree in (facility.pointer(_ROLES[role]), json.loads(pointer(facility, role)))
-    )
+    own, ours = (tree["ignition"] for tree in (facility.pointer(_ROLES[role]), json.loads(pointer(facility, role))))
     merged = [source for source in ours["config"]["merge"] if "verification" not in source]
     assert merged == own["config"]["merge"]
     assert ours["security"] == own["security"]
@@ -56,63 +81,44 @@ def test_what_we_have_fetched_from_elsewhere_is_pinned_by_its_hash(name: str, ma
 
 @pytest.mark.parametrize("name", _CLUSTERS)
 def test_the_bootstrap_machine_has_all_of_the_installers_and_all_of_ours(
-    name: str, made: Made, merge: Path, tmp_path: Path
+    name: str, made: Made, loses_nothing: LosesNothing
 ) -> None:
     facility = made(name)
     documents = _chain(facility, bootstrap(facility), None)
     assert json.loads(documents[1]) == facility.bootstrap
-    _loses_nothing(merge, documents, tmp_path)
+    loses_nothing(documents)
 
 
 @pytest.mark.parametrize(("name", "role"), _CASES)
 def test_a_node_has_all_of_its_rendered_configuration_and_all_of_ours(
-    name: str, role: str, made: Made, configured: Configured, merge: Path, tmp_path: Path
+    name: str, role: str, made: Made, configured: Configured, loses_nothing: LosesNothing
 ) -> None:
     facility = made(name)
     documents = _chain(facility, pointer(facility, role), configured(name), role)
     assert len(documents) == (3 if name == "metal" else 2), "ours, the rendered one, on Metal the identity"
-    _loses_nothing(merge, documents, tmp_path)
+    loses_nothing(documents)
 
 
 def test_a_single_nodes_live_system_has_all_of_the_installers_and_all_of_ours(
-    made: Made, merge: Path, tmp_path: Path
+    made: Made, loses_nothing: LosesNothing
 ) -> None:
     facility = made("single")
     documents = _chain(facility, live(facility, "single-control-plane-0"), None)
     assert json.loads(documents[1]) == facility.bootstrap
-    _loses_nothing(merge, documents, tmp_path)
+    loses_nothing(documents)
 
 
 def test_a_single_nodes_disk_has_all_of_its_rendered_configuration_and_all_of_ours(
-    made: Made, configured: Configured, merge: Path, tmp_path: Path
+    made: Made, configured: Configured, loses_nothing: LosesNothing
 ) -> None:
     """install.sh adds what bootkube left, as one config to merge: docs/adr/0019. That is this configuration in version
     3.2.0 of the specification, with files of bootkube's in addition."""
     config = configured("single").served_in_place
     assert json.loads(config)["ignition"]["version"] == "3.2.0"
-    _loses_nothing(merge, [in_place_pointer(made("single")), config], tmp_path)
+    loses_nothing([in_place_pointer(made("single")), config])
 
 
 def test_the_bootstrap_machine_serves_the_control_plane_and_no_workers(configured: Configured) -> None:
     """machine-config-operator, pkg/server/bootstrap_server.go: workers wait for the cluster's own server. The request
     was made over TLS, and trusted what our pointers trust."""
     assert configured("metal").statuses == {"master": "200", "worker": "500"}
-
-
-def _loses_nothing(merge: Path, documents: list[str], directory: Path) -> None:
-    result, reported = ignition.merged(merge, documents, directory)
-    assert reported == ""
-    trees: list[Any] = [json.loads(document) for document in documents]
-    assert ignition.parts(result) == set[str]().union(*map(ignition.parts, trees))
-    # And of parts that only one config has, none has changed on the way.
-    for tree in trees:
-        others = [ignition.files(other) for other in trees if other is not tree]
-        for path, content in ignition.files(tree).items():
-            if not any(path in other for other in others):
-                assert ignition.files(result)[path] == content, path
-    keys = {key for tree in trees for user in _users(tree) for key in user.get("sshAuthorizedKeys", ())}
-    assert {key for user in _users(result) for key in user["sshAuthorizedKeys"]} == keys
-
-
-def _users(tree: Any) -> list[Any]:
-    return tree.get("passwd", {}).get("users") or []

@@ -11,9 +11,9 @@ import pytest
 
 from components.boot.ignition import USERDATA_LIMIT
 from provider.live_iso import initrd
-from tests.conftest import TOLD
 from tests.conformance.conftest import Configured, Made
 from tests.conformance.facilities import SETTINGS, Facility
+from tests.conftest import TOLD
 from tests.mocks import plain
 
 # Linux, arch/x86/include/asm/setup.h and arch/arm64/include/uapi/asm/setup.h: COMMAND_LINE_SIZE, with the last NUL.
