@@ -5,6 +5,7 @@ Ignition merges by its own code. Its rules: parts of the same name become one, i
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from provider.live_iso import initrd
 from tests.conformance import ignition
 from tests.conformance.conftest import Configured, Made
 from tests.conformance.facilities import Facility
 from tests.conformance.given import bootstrap, in_place_pointer, live, pointer
 from tests.conformance.machine_config import MachineConfig
+from tests.mocks import plain
 
 LosesNothing = Callable[[Sequence[str]], None]
 
@@ -71,12 +74,21 @@ def test_our_pointers_lead_where_the_installers_own_lead(name: str, role: str, m
 
 @pytest.mark.parametrize("name", [*_CLUSTERS, "single"])
 def test_what_we_have_fetched_from_elsewhere_is_pinned_by_its_hash(name: str, made: Made) -> None:
+    """Only the cluster's own machine config server makes what it answers: it is known by its certificate."""
     facility = made(name)
-    documents = facility.uploaded(".ign").values()
-    assert documents
-    for document in documents:
-        for source in json.loads(document)["ignition"].get("config", {}).get("merge", ()):
-            assert source["source"].startswith("data:") or "verification" in source, source["source"]
+    archives = [initrd.unpack(text.encode())[initrd.IGNITION] for text in facility.uploaded(".img").values()]
+    given = [plain(args.inputs).get("userData") for args in facility.recorder.resources]
+    documents = [*facility.uploaded(".ign").values(), *archives, *(str(text) for text in given if text)]
+    sources = [
+        source
+        for document in documents
+        for source in json.loads(document)["ignition"].get("config", {}).get("merge", ())
+        if not source["source"].startswith(("data:", f"https://api-int.{facility.domain}:22623/config/"))
+    ]
+    assert sources
+    for source in sources:
+        digest = hashlib.sha512(facility.uploads[source["source"]].encode()).hexdigest()
+        assert source.get("verification") == {"hash": f"sha512-{digest}"}, source["source"]
 
 
 @pytest.mark.parametrize("name", _CLUSTERS)

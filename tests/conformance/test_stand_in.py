@@ -181,6 +181,14 @@ def _listed(differences: Iterable[str], table: Mapping[str, str]) -> None:
     assert gone == set(), "listed, and gone"
 
 
+def test_a_new_difference_fails_and_so_does_one_that_is_gone() -> None:
+    _listed(["/etc/a", "/etc/b", "/opt/c"], {"/etc/*": "", "/opt/c": ""})
+    with pytest.raises(AssertionError, match="not listed"):
+        _listed(["/etc/a", "/usr/d"], {"/etc/*": ""})
+    with pytest.raises(AssertionError, match="listed, and gone"):
+        _listed(["/etc/a"], {"/etc/*": "", "/opt/c": ""})
+
+
 def _names(directory: Path) -> set[str]:
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
 
