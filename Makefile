@@ -26,13 +26,13 @@ TOOLS = $(PY) -m tools
 WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES)) $(if $(INSTALLER),--installer $(INSTALLER))
 
 .DEFAULT_GOAL := help
-.PHONY: help up down preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all check lint bench docs clean
+.PHONY: help up down preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all conformance check lint bench docs clean
 
 help:
 	@echo 'make up | down | preview | preflight | sweep | refresh | output | kubeconfig | setup   STACK=$(STACK) MACHINES=...'
 	@echo 'make topology | timeline   STACK=$(STACK) OUT=...'
 	@echo 'make preview-report   BASE=main'
-	@echo 'make test | test-all | check | bench | docs | clean'
+	@echo 'make test | test-all | conformance | check | bench | docs | clean'
 
 # Only what runs in the lab needs the lab's packages; a preview needs neither.
 up down refresh output kubeconfig preflight sweep: $(READY_LAB)
@@ -53,9 +53,13 @@ test test-all: $(READY_DEV)
 	@$(TOOLS) setup --stack lab $(if $(MACHINES),--machines $(MACHINES))
 	@$(PY) -m tests $(if $(filter test-all,$@),--all)
 
+# The program and the lab's stand-in against OpenShift's own programs, which are built first (a quarter of an hour, once).
+conformance: $(READY_DEV)
+	@$(PY) -m tests.conformance
+
 # What is quick: style, types, and the tests that start neither the lab nor the engine.
 check: lint
-	@$(PY) -m pytest -q -rs -m 'not lab and not libvirt and not engine'
+	@$(PY) -m pytest -q -rs -m 'not lab and not libvirt and not engine and not conformance'
 
 lint: $(READY_DEV)
 	@$(PY) -m ruff format --check .

@@ -37,7 +37,7 @@ class GoTool:
     program: str
     """Its file name."""
     package: str
-    """What is compiled."""
+    """What is compiled: a package of a module that is pinned, or one of ours in a folder beside the pins (`./name`)."""
     pins: Path
     """The folder of go.mod and go.sum."""
     link: Sequence[str] = ("-s", "-w")
@@ -114,8 +114,9 @@ class GoTool:
         digest = hashlib.sha256(version)
         for part in (self.package, _RECIPE, *self.link, *self.tags):
             digest.update(f"{part}\n".encode())
-        for name in ("go.mod", "go.sum"):
-            digest.update((self.pins / name).read_bytes())
+        ours = (self.pins / self.package).glob("*.go") if self.package.startswith("./") else ()
+        for path in (self.pins / "go.mod", self.pins / "go.sum", *sorted(ours)):
+            digest.update(path.read_bytes())
         return cache_dir() / self.program / digest.hexdigest()[:20] / self.program
 
 

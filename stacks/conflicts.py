@@ -21,12 +21,15 @@ from stacks.sections.service_addresses import (
 if TYPE_CHECKING:
     from stacks.settings import Settings
 
+_LONGEST_NAME = 63
+
 
 def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
     return [
         Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
         for path, value, why, remedy in (
+            *_names(settings),
             *_service_addresses(settings),
             *_installation(settings),
             *_consent(settings),
@@ -36,6 +39,21 @@ def conflicts(settings: Settings) -> list[Problem]:
             *of_metal(settings),
         )
     ]
+
+
+def _names(settings: Settings) -> Found:
+    """The kubelet labels its node with the host name (kubernetes.io/hostname), and the API takes no longer label
+    (kubernetes, apimachinery pkg/util/validation); the kernel takes host names of up to 64 characters."""
+    names = (settings.full(f"{settings.cluster_name}-{machine}") for machine in ("bootstrap", *settings.machines))
+    longest = max(names, key=len)
+    if len(longest) > _LONGEST_NAME:
+        yield (
+            "clusterName",
+            settings.cluster_name,
+            f"a machine would be called {longest}, which has {len(longest)} characters, and a node's name has up to"
+            f" {_LONGEST_NAME}",
+            "shorten clusterName, which machines' names have twice, or baseDomain",
+        )
 
 
 def _installation(settings: Settings) -> Found:

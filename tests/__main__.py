@@ -1,7 +1,8 @@
 """The tests, as `make test` runs them: `python -m tests`; as `make test-all` does: `python -m tests --all`.
 
 What drives the engine runs two at a time, and all the rest beside it, for either waits now and then. What
-boots emulated machines wants the processors for itself, and comes last.
+boots emulated machines wants the processors for itself, and comes last. Tests that run OpenShift's own programs are
+not among them: `make conformance` builds those programs, which takes a quarter of an hour once, and runs these tests.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tests import browser
 
 _ROOMS = ["components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
 _ENGINE = "engine and not libvirt"
-_REST = "not engine and not libvirt"
+_REST = "not engine and not libvirt and not conformance"
 _EMULATED = "libvirt"
 
 

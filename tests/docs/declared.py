@@ -25,6 +25,7 @@ _BGP = "it wants libvirt machines; tests/end_to_end/test_api_address.py brings t
 INSTEAD: dict[str, Instead] = {
     "make test": Instead(run="make -n test", why=_HOURS),
     "make test-all": Instead(run="make -n test-all", why=_HOURS),
+    "make conformance": Instead(run="make -n conformance", why=_HOURS),
     "make check": Instead(run="make -n check", why=_HOURS),
     "make lint": Instead(run="make -n lint", why="continuous integration runs it as a step of its own"),
     "make bench": Instead(run="make -n bench", why=_HOURS),

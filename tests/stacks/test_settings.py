@@ -513,6 +513,16 @@ def test_a_stream_is_needed_one_way_or_the_other() -> None:
     assert _settings({"boot": boot}).boot.stream_file == "stacks/rhcos-4.21.json"
 
 
+def test_nodes_have_names_that_their_labels_can_hold() -> None:
+    """`da11-control-plane-0.da11.<base>` of 63 characters, and of 64."""
+    bases = ["m" * length + ".example.com" for length in (25, 26)]
+    changes: list[dict[str, Any]] = [{"clusterName": "da11", "baseDomain": base} for base in bases]
+    assert len(f"da11-control-plane-0.{_settings(changes[0]).domain}") == 63
+    (problem,) = _problems(changes[1])
+    assert problem.path == "metal-ipi:clusterName"
+    assert f"called da11-control-plane-0.da11.{bases[1]}, which has 64 characters" in problem.why
+
+
 def test_nodes_are_installed_to_a_disk_but_for_the_labs() -> None:
     (problem,) = _problems({"boot.install": _ABSENT})
     assert problem.path == "metal-ipi:boot.install"

@@ -65,6 +65,7 @@ _MACHINE_CONFIG = tuple(
         ("machine-config-server", "seconds"),
     )
 )
+_MERGE = GoTool(program="ignition-merge", package="./ignition-merge", pins=_PINS, minutes="seconds")
 # Definitions that the cluster version operator applies from the release, of those kinds that the lab has objects of.
 _OPERATED = (
     ("config", "0000_00_cluster-version-operator_01_clusteroperators.crd.yaml"),
@@ -111,6 +112,16 @@ def cached() -> Release | None:
     if len(programs) < len(found) or not _directory(programs).exists():
         return None
     return Release(directory=_directory(programs))
+
+
+def ignition_merge(report: Report) -> Path:
+    """The program that merges Ignition configs by Ignition's own code, built if need be. Raises SetupFailed."""
+    return _MERGE.ensure(report)
+
+
+def cached_merge() -> Path | None:
+    """The same, if nothing has to be built. Raises SetupFailed where there is no Go."""
+    return _MERGE.cached()
 
 
 def program(name: str, release: Release) -> Path:

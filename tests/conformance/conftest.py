@@ -1,0 +1,83 @@
+"""OpenShift's own programs, and what they made of our facilities: once a session, and only what is asked for.
+
+Nothing is built here: `make conformance` does that first. Where a program is not there, a test is skipped that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from lab.errors import SetupFailed
+from lab.openshift.real import openshift_install
+from lab.openshift.real import release as releases
+from lab.openshift.real.release import Release
+from tests.conformance.facilities import Facility, facility
+from tests.conformance.machine_config import MachineConfig, machine_config
+
+Made = Callable[..., Facility]
+Configured = Callable[[str], MachineConfig]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this package are of one group, whoever starts them."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.conformance)
+
+
+Program = TypeVar("Program")
+
+
+def _built(what: str, find: Callable[[], Program | None]) -> Program:
+    try:
+        found = find()
+    except SetupFailed as error:
+        pytest.skip(f"{what} cannot be had: {error}")
+    if found is None:
+        pytest.skip(f"{what} is not built yet: `make conformance` builds it")
+    return found
+
+
+@pytest.fixture(scope="session")
+def installer() -> Path:
+    """The real openshift-install."""
+    return _built("openshift-install", openshift_install.cached)
+
+
+@pytest.fixture(scope="session")
+def release() -> Release:
+    """The real machine config programs."""
+    return _built("the machine config operator", releases.cached)
+
+
+@pytest.fixture(scope="session")
+def merge() -> Path:
+    """Ignition's own merge of configs."""
+    return _built("ignition-merge", releases.cached_merge)
+
+
+@pytest.fixture(scope="session")
+def made(installer: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Answers a facility by its name in `SETTINGS`, and by its architecture."""
+
+    @cache
+    def find(name: str, architecture: str = "x86_64") -> Facility:
+        return facility(name, architecture, installer, tmp_path_factory.mktemp(f"{name}-{architecture}"))
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def configured(made: Made, release: Release, tmp_path_factory: pytest.TempPathFactory) -> Configured:
+    """Answers what the real machine config programs render for a facility."""
+
+    @cache
+    def find(name: str) -> MachineConfig:
+        return machine_config(made(name), release, tmp_path_factory.mktemp(f"{name}-machine-config"))
+
+    return find

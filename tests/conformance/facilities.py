@@ -1,0 +1,187 @@
+"""Facilities whose assets the real openshift-install makes, while our whole program runs against the engine's mocks.
+
+The driver runs as it does for a user, so the installer gets the install-config.yaml that our program renders, and our
+program renders userdata, pointers and boot scripts from the installer's own files.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import yaml
+
+from lab.openshift.real import RELEASE
+from stacks.program import main
+from tests.conformance import ignition
+from tests.mocks import Recorder, config_text, plain, run
+from tests.stacks.answers import ANSWERS, CALLS, settings, stack_file
+from tests.stacks.rack import rack_text
+
+ARCHITECTURES = ("x86_64", "aarch64")
+_SERVER = {"name": "control-plane-0", "mac": "52:54:00:00:00:0b", "address": "192.0.2.11"}
+# A directory that the driver is about to remove is kept, and the installer's exit code is its own.
+_KEEPING = """\
+#!/bin/sh
+{program} "$@"
+code=$?
+[ "$1" != create ] || cp -a "$4/." {kept}
+exit $code
+"""
+
+
+_NETWORK = {"name": "storage", "vlan": 1100, "roles": ["control-plane", "worker"], "gateway": {"size": 16}}
+
+
+def _metal(**changes: Any) -> dict[str, str]:
+    """Of a metro: `platform.networks` are wanted in one."""
+    file = stack_file("da11")["platform"]
+    platform = {key: value for key, value in file.items() if key != "facilities"}
+    return settings("da11", platform={**platform, "metro": "da", **changes.pop("platform", {})}, **changes)
+
+
+_ARM_PLANS = {"bootstrapPlan": "c3.large.arm64", "controlPlanePlan": "c3.large.arm64", "workerPlan": "c3.large.arm64"}
+
+
+def _of_arm(text: dict[str, str]) -> dict[str, str]:
+    tree: dict[str, Any] = {key: yaml.safe_load(value) if value[:1] in "{[" else value for key, value in text.items()}
+    tree["boot"] = {**tree["boot"], "architecture": "aarch64"}
+    if tree["platform"].get("type", "equinix-metal") == "equinix-metal":
+        tree["platform"] = {**tree["platform"], **_ARM_PLANS}
+    return config_text(tree)
+
+
+_STATIC: dict[str, Any] = {"platform__networkBoot": "static", "platform__interface": "eno1"}
+SETTINGS: Mapping[str, dict[str, str]] = {
+    "metal": _metal(
+        workers={"count": 2},
+        platform={"networks": [_NETWORK]},
+        apiAddress={"type": "kube-vip"},
+        serviceAddresses={"type": "metallb-bgp", "pools": [{"name": "elastic", "reserve": 4}], "install": False},
+    ),
+    "compact": _metal(workers={"count": 0}),
+    "rack": rack_text(apiAddress={"type": "kube-vip", "mode": "arp", "address": "192.0.2.9"}, **_STATIC),
+    "single": rack_text(
+        clusterName="single",
+        platform__bootstrap={"type": "none"},
+        platform__servers=[{**_SERVER, "bmc": {"address": "https://10.0.0.11"}}],
+        **_STATIC,
+    ),
+}
+"""3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0 on
+Metal; a rack of 3 + 2; one node in place. All are installed to disk."""
+WORKERS = {"metal": 2, "compact": 0, "rack": 2, "single": 0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facility:
+    """A facility, with all that the installer and our program made."""
+
+    name: str
+    config: Mapping[str, str]
+    """The stack's configuration, as the engine hands it over."""
+    directory: Path
+    """The installer's, as it left it."""
+    request: Mapping[str, Any]
+    """What the driver was asked for."""
+    assets: str
+    """What the driver printed."""
+    recorder: Recorder
+    """What our program declared."""
+    uploads: Mapping[str, str]
+    """What our program uploads, by URL."""
+    outputs: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def domain(self) -> str:
+        return f"{self.config['clusterName']}.{self.config['baseDomain']}"
+
+    @property
+    def in_place(self) -> bool:
+        return bool(self.request["inPlace"])
+
+    @cached_property
+    def bootstrap(self) -> dict[str, Any]:
+        """The installer's Ignition of what bootstraps the cluster."""
+        return json.loads(json.loads(self.assets)["bootstrap"])
+
+    @cached_property
+    def bootstrap_files(self) -> dict[str, bytes]:
+        return ignition.files(self.bootstrap)
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        """One of the installer's manifests, as the bootstrap machine gets it."""
+        return yaml.safe_load(self.bootstrap_files[f"/opt/openshift/manifests/{name}"])
+
+    def pointer(self, role: str) -> dict[str, Any]:
+        """The installer's own pointer: `master` or `worker`."""
+        return json.loads((self.directory / f"{role}.ign").read_text())
+
+    @property
+    def log(self) -> str:
+        return (self.directory / ".openshift_install.log").read_text()
+
+    def uploaded(self, end: str) -> dict[str, str]:
+        """What our program uploads whose name ends so, by URL."""
+        return {url: text for url, text in self.uploads.items() if url.endswith(end)}
+
+
+def facility(name: str, architecture: str, installer: Path, directory: Path) -> Facility:
+    """Run the program for one of `SETTINGS`, with the real installer.
+
+    Args:
+        directory: an empty one.
+    """
+    kept, uploads = directory / "kept", dict[str, str]()
+    kept.mkdir()
+    keeping = directory / "openshift-install"
+    keeping.write_text(_KEEPING.format(program=shlex.quote(str(installer)), kept=shlex.quote(str(kept))))
+    keeping.chmod(0o755)
+    config = SETTINGS[name] if architecture == "x86_64" else _of_arm(copy.deepcopy(SETTINGS[name]))
+    install = {**json.loads(config.get("install", "{}")), "installer": str(keeping), "workDirectory": str(directory)}
+    config = {**config, "openshiftVersion": RELEASE, "install": json.dumps(install)}
+    printed: list[str] = []
+
+    def create(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+        inputs = plain(args.inputs)
+        command = ["sh", "-c", inputs["create"]]
+        done = subprocess.run(
+            command, cwd=inputs["dir"], input=inputs["stdin"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        printed[:] = [done.stdout]
+        return {"stdout": done.stdout, "stderr": done.stderr}
+
+    def upload(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+        texts = {str(file): str(text) for file, text in plain(args.inputs["files"]).items()}
+        urls = {file: f"https://boot.test/{args.name}/{file}" for file in texts}
+        uploads.update({urls[file]: text for file, text in texts.items()})
+        return {
+            "urls": urls,
+            "bootUrls": urls,
+            "hashes": {file: f"sha512-{hashlib.sha512(text.encode()).hexdigest()}" for file, text in texts.items()},
+            "directory": args.name,
+        }
+
+    answers = {**ANSWERS, "command:local:Command": create, "metal-ipi:index:Artifacts": upload}
+    recorder = Recorder(answers, CALLS)
+    outputs = run(main, recorder, config, stack=name)
+    return Facility(
+        name=name,
+        config=config,
+        directory=kept,
+        request=json.loads(plain(recorder.one("install-assets-create").inputs["stdin"])),
+        assets=printed[0],
+        recorder=recorder,
+        uploads=uploads,
+        outputs=outputs,
+    )

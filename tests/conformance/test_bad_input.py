@@ -1,0 +1,217 @@
+"""Bad input: what the real installer refuses, our settings refuse before it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.install.driver import DriverError, create
+from lab.openshift.real import RELEASE
+from stacks.settings import SettingsError, parse
+from tests.conformance.conftest import Made
+from tests.stacks.rack import SERVERS, rack_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bad:
+    """A value that the installer refuses."""
+
+    installer: Mapping[str, Any]
+    """What of a good install-config.yaml is replaced, by path."""
+    says: str
+    """What the installer says of it."""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The same in the settings of a rack (`tests.stacks.rack`); nothing where no setting leads there."""
+    problem: str = ""
+    """The setting that our error names."""
+    in_place: bool = False
+    """Whether the cluster is a single node."""
+    code: int = 3
+    """The installer's exit code: 3 for what is wrong with the configuration, 1 for what it notices later."""
+
+
+_ECDSA = (
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5"
+    "N87uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg="
+)
+
+
+def _network(gateway: str, prefix: int, cidr: str, says: str) -> Bad:
+    first = gateway.rpartition(".")[0]
+    servers = [{**server, "address": f"{first}.{10 + number}"} for number, server in enumerate(SERVERS)]
+    return Bad(
+        installer={"networking.machineNetwork": [{"cidr": cidr}]},
+        says=says,
+        settings={"platform__gateway": gateway, "platform__prefix": prefix, "platform__servers": servers},
+        problem="platform.prefix",
+    )
+
+
+_LONG, _HALF = ".".join(["a" * 60] * 5), ".".join(["a" * 55] * 4)
+BAD = {
+    "upper case in the cluster's name": Bad(
+        installer={"metadata.name": "Rack"},
+        says="metadata.name",
+        settings={"clusterName": "Rack"},
+        problem="clusterName",
+    ),
+    "an underscore in the cluster's name": Bad(
+        installer={"metadata.name": "rack_one"},
+        says="metadata.name",
+        settings={"clusterName": "rack_one"},
+        problem="clusterName",
+    ),
+    "no cluster's name": Bad(
+        installer={"metadata.name": ""}, says="metadata.name", settings={"clusterName": ""}, problem="clusterName"
+    ),
+    "an empty label in the base domain": Bad(
+        installer={"baseDomain": "example..com"},
+        says="baseDomain",
+        settings={"baseDomain": "example..com"},
+        problem="baseDomain",
+    ),
+    "upper case in the base domain": Bad(
+        installer={"baseDomain": "Example.com"},
+        says="baseDomain",
+        settings={"baseDomain": "Example.com"},
+        problem="baseDomain",
+    ),
+    "no base domain": Bad(
+        installer={"baseDomain": ""}, says="baseDomain", settings={"baseDomain": ""}, problem="baseDomain"
+    ),
+    "a domain that is too long": Bad(
+        installer={"baseDomain": _LONG},
+        says="baseDomain",
+        settings={"baseDomain": _LONG},
+        problem="baseDomain",
+    ),
+    "a name and a domain that are too long together": Bad(
+        installer={"metadata.name": "a" * 50, "baseDomain": _HALF},
+        says="must be no more than 253 characters",
+        settings={"clusterName": "a" * 50, "baseDomain": _HALF},
+        problem="clusterName",
+    ),
+    **{
+        f"a pull secret of {what}": Bad(
+            installer={"pullSecret": secret},
+            says="pullSecret",
+            settings={"install__pullSecret": secret},
+            problem="install.pullSecret",
+        )
+        for what, secret in {
+            "no JSON": "swordfish",
+            "no registries": "{}",
+            "an empty list of registries": '{"auths":{}}',
+            "a registry without a way in": '{"auths":{"quay.io":{}}}',
+        }.items()
+    },
+    "an SSH key that is none": Bad(
+        installer={"sshKey": "ssh-ed25519 swordfish"},
+        says="sshKey",
+        settings={"ssh": {"authorizedKeys": ["ssh-ed25519 swordfish"]}},
+        problem="ssh.authorizedKeys",
+    ),
+    "machines in the pods' network": _network("10.129.0.1", 24, "10.129.0.0/24", "networking.clusterNetwork"),
+    "machines in the services' network": _network("172.30.5.1", 24, "172.30.5.0/24", "networking.serviceNetwork"),
+    "machines in a network with the pods' in it": _network("10.0.0.1", 8, "10.0.0.0/8", "networking.clusterNetwork"),
+    "machines where OVN's routers are": _network("100.64.3.1", 24, "100.64.3.0/24", "100.64.3.0/24"),
+    "machines where OVN's routers are between zones": _network("100.88.3.1", 24, "100.88.3.0/24", "100.88.3.0/24"),
+    "machines where OVN hides services": _network("169.254.3.1", 24, "169.254.3.0/24", "169.254.3.0/24"),
+    "no control plane": Bad(
+        installer={"controlPlane.replicas": 0},
+        says="controlPlane.replicas",
+        settings={"controlPlane": {"count": 0}},
+        problem="controlPlane.count",
+    ),
+    "two control plane machines": Bad(
+        installer={"controlPlane.replicas": 2},
+        says="there should be exactly two fencing credentials to support the two node cluster",
+        settings={"controlPlane": {"count": 2}},
+        problem="controlPlane.count",
+    ),
+    "fewer workers than none": Bad(
+        installer={"compute.0.replicas": -1},
+        says="compute[0].replicas",
+        settings={"workers": {"count": -1}},
+        problem="workers.count",
+    ),
+    "an architecture that there is not": Bad(
+        installer={"controlPlane.architecture": "riscv64", "compute.0.architecture": "riscv64"},
+        says="architecture",
+        settings={"boot__architecture": "riscv64"},
+        problem="boot.architecture",
+    ),
+    "an ed25519 key with FIPS": Bad(
+        installer={"fips": True},
+        says="fips",
+        settings={"install__fips": True, "ssh": {"authorizedKeys": ["ssh-ed25519 AAAA"]}},
+        problem="ssh.authorizedKeys",
+    ),
+    "FIPS with an installer that is not FIPS-capable": Bad(
+        # Only the installer refuses it: settings cannot know which binary it is. The setting's description says it, and
+        # the preflight check `installer` refuses a system that is not in FIPS mode.
+        installer={"fips": True, "sshKey": _ECDSA},
+        says="extract the openshift-install-fips command from the release payload",
+    ),
+    "another architecture for workers than for the control plane": Bad(
+        # There is one setting for both.
+        installer={"compute.0.architecture": "arm64"},
+        says="compute pool architecture must match control plane",
+    ),
+    "a machine network with an address for a name": Bad(
+        # Ours is computed from platform.gateway and platform.prefix.
+        installer={"networking.machineNetwork": [{"cidr": "192.0.2.1/24"}]},
+        says="invalid network address. got 192.0.2.1/24, expecting 192.0.2.0/24",
+    ),
+    "three control plane machines in place": Bad(
+        installer={"controlPlane.replicas": 3},
+        says="controlPlane.replicas",
+        settings={"platform__bootstrap": {"type": "none"}},
+        problem="platform.bootstrap",
+        in_place=True,
+        code=1,
+    ),
+}
+
+
+def changed(text: str, changes: Mapping[str, Any]) -> str:
+    """An install-config.yaml with values replaced, by path."""
+    tree: Any = yaml.safe_load(text)
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        section = tree
+        for part in parents:
+            section = section[int(part)] if part.isdigit() else section[part]
+        section[last] = value
+    return yaml.safe_dump(tree)
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_the_installer_refuses_it(what: str, made: Made, installer: Path, tmp_path: Path) -> None:
+    bad = BAD[what]
+    config = changed(made("single" if bad.in_place else "rack").request["installConfig"], bad.installer)
+    with pytest.raises(DriverError) as caught:
+        create(
+            installer=str(installer),
+            version=RELEASE,
+            install_config=config,
+            work_directory=tmp_path / "work",
+            in_place=bad.in_place,
+        )
+    assert caught.value.code == bad.code
+    assert bad.says in str(caught.value)
+
+
+@pytest.mark.parametrize("what", [what for what, bad in BAD.items() if bad.settings])
+def test_our_settings_refuse_it_as_well(what: str) -> None:
+    bad = BAD[what]
+    with pytest.raises(SettingsError) as caught:
+        parse(rack_text(**bad.settings), "rack")
+    assert any(problem.path.startswith(f"metal-ipi:{bad.problem}") for problem in caught.value.problems), str(
+        caught.value
+    )

@@ -1,0 +1,68 @@
+"""The install-config.yaml that our program renders: the installer accepts it, and makes the cluster that was meant."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conformance.conftest import Made
+from tests.conformance.facilities import ARCHITECTURES, SETTINGS, WORKERS
+
+_NO_RELEASE = "Release Image Architecture not detected. Release Image Architecture is unknown"
+_SCHEDULABLE = "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings"
+_EVERY = pytest.mark.parametrize(
+    ("name", "architecture"), [(name, each) for name in SETTINGS for each in ARCHITECTURES]
+)
+
+
+def _warnings(log: str) -> set[str]:
+    found = re.findall(r'level=(?:warning|error|fatal) msg=(?:"((?:[^"\\]|\\.)*)"|(\S+))', log)
+    return {quoted or word for quoted, word in found}
+
+
+@_EVERY
+def test_the_installer_accepts_ours_with_no_other_warning_than_these(name: str, architecture: str, made: Made) -> None:
+    expected = {_NO_RELEASE}  # a build from source carries no release image; the published program does
+    if WORKERS[name] == 0:
+        expected.add(_SCHEDULABLE)  # that is what 0 workers are to mean
+    assert _warnings(made(name, architecture).log) == expected
+
+
+def test_an_unknown_field_would_be_such_a_warning(made: Made, installer: Path, tmp_path: Path) -> None:
+    config = made("metal").request["installConfig"] + "surprise: 1\n"
+    (tmp_path / "install-config.yaml").write_text(config)
+    subprocess.run([str(installer), "create", "manifests", "--dir", str(tmp_path)], check=True, capture_output=True)
+    found = _warnings((tmp_path / ".openshift_install.log").read_text()) - {_NO_RELEASE}
+    assert any("unknown field" in warning and "surprise" in warning for warning in found), found
+
+
+@_EVERY
+def test_the_control_plane_takes_pods_only_where_there_are_no_workers(name: str, architecture: str, made: Made) -> None:
+    scheduler = made(name, architecture).manifest("cluster-scheduler-02-config.yml")
+    assert scheduler["spec"]["mastersSchedulable"] is (WORKERS[name] == 0)
+
+
+@_EVERY
+def test_the_cluster_knows_its_numbers_and_its_architecture(name: str, architecture: str, made: Made) -> None:
+    facility = made(name, architecture)
+    config = yaml.safe_load(facility.manifest("cluster-config.yaml")["data"]["install-config"])
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}[architecture]
+    masters = 1 if name == "single" else 3
+    pools = [(pool["name"], pool["replicas"], pool["architecture"]) for pool in config["compute"]]
+    assert pools == [("worker", WORKERS[name], machine)]
+    assert (config["controlPlane"]["replicas"], config["controlPlane"]["architecture"]) == (masters, machine)
+    status = facility.manifest("cluster-infrastructure-02-config.yml")["status"]
+    wanted = "SingleReplica" if masters == 1 else "HighlyAvailable"
+    assert (status["controlPlaneTopology"], status["infrastructureTopology"]) == (wanted, wanted)
+    assert status["apiServerURL"] == f"https://api.{facility.domain}:6443"
+    assert status["apiServerInternalURI"] == f"https://api-int.{facility.domain}:6443"
+
+
+def test_the_machines_networks_are_those_of_the_rack(made: Made) -> None:
+    config = yaml.safe_load(made("rack").manifest("cluster-config.yaml")["data"]["install-config"])
+    assert config["networking"]["machineNetwork"] == [{"cidr": "192.0.2.0/24"}]
+    assert config["platform"] == {"none": {}}
