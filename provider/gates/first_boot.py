@@ -7,8 +7,8 @@ that (openshift/machine-config-operator: templates/common/_base/units/machine-co
 pkg/daemon/daemon.go RunFirstbootCompleteMachineconfig). Whoever looks at the node before sees another operating system,
 and is cut off by the reboot.
 
-The bootstrap machine has that file as well, for good: openshift-install puts it there for FIPS (bootstrap-fips). It does
-not have the service, so it has no such first boot.
+The bootstrap machine has that file as well, for good: openshift-install puts it there for FIPS (bootstrap-fips). It
+does not have the service, so it has no such first boot.
 """
 
 from __future__ import annotations

@@ -113,15 +113,28 @@ def test_a_first_boot_that_does_not_end_fails_with_what_was_last_seen() -> None:
 def test_how_far_the_first_boot_is(tmp_path: Path, files: list[str], unit: str, word: str) -> None:
     for name in files:
         (tmp_path / f"ignition-machine-config-encapsulated.json{name}").touch()
-    systemctl = tmp_path / "systemctl"
+    units = tmp_path / "systemd/system"
+    units.mkdir(parents=True)
+    (units / "machine-config-daemon-firstboot.service").touch()
+    assert _asked(tmp_path, unit) == word
+
+
+def test_a_bootstrap_machine_has_no_first_boot(tmp_path: Path) -> None:
+    # openshift-install leaves the file there for FIPS, and nobody ever removes it.
+    (tmp_path / "ignition-machine-config-encapsulated.json").touch()
+    assert _asked(tmp_path, "inactive") == "finished"
+
+
+def _asked(etc: Path, unit: str) -> str:
+    systemctl = etc / "systemctl"
     systemctl.write_text(
         f'#!/bin/sh\n[ "$*" = "is-active machine-config-daemon-firstboot.service" ] && echo {unit}\nexit 3\n'
     )
     systemctl.chmod(0o755)
-    question = QUESTION.replace("/etc/", f"{tmp_path}/")
-    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    question = QUESTION.replace("/etc/", f"{etc}/")
+    environment = {"PATH": f"{etc}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", question], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{word}\n"
+    return done.stdout.strip()
 
 
 def test_only_new_nodes_are_waited_for() -> None:

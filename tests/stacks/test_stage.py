@@ -27,7 +27,7 @@ _KEYS = ("metal-ipi:index:ClusterKeys", {"publicKey": PUBLIC_KEY})
 _INSTALLATION, _DEVICE = "metal-ipi:index:Installation", "equinix-metal:index/device:Device"
 _EXPIRED = json.dumps({**json.loads(ASSETS), "bootstrap": json.loads(OF_OPENSHIFT)["bootstrap"]})
 """They were made in 2020."""
-_FROM_MEMORY = {
+_FROM_MEMORY: dict[str, Any] = {
     "boot": {"streamFile": "stacks/rhcos-4.21.json", "architecture": "x86_64"},
     "lab": {"installer": "stand-in"},
 }
