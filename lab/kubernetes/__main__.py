@@ -75,17 +75,18 @@ class Service:
         line = await asyncio.wait_for(reader.readline(), _HELLO_SECONDS)
         if not line:
             return  # somebody who only looked whether we are here
-        node = NodeHello.of(line)
+        node, told = NodeHello.of(line), dict[str, str]()
         if node is not None:
             cluster = await self._of_node(node, reader, writer)
             member = await cluster.node_member(node)
+            told["kubeconfig"] = cluster.local_kubeconfig
         else:
             hello = Hello.of(line)
             cluster = self._clusters.setdefault(hello.cluster, self._cluster(hello.cluster))
             member = cluster.member(hello)
         async with member as it:
             _LOG.info("%s: an API server at %s", machine, it.address)
-            _write(writer, {"address": it.address})
+            _write(writer, {"address": it.address, **told})
             await self._accompany(cluster, it, reader)
             _LOG.info("%s: gone", machine)
 

@@ -22,7 +22,7 @@ from lab.kubernetes import crds, namespaces
 from lab.kubernetes.access import Access, apply, define
 from lab.kubernetes.etcd import Etcd
 from lab.kubernetes.hello import Hello, NodeHello, Operated, Pair
-from lab.kubernetes.operated import CHASSIS_POLICY, certificates, is_master, of_node, tell
+from lab.kubernetes.operated import CHASSIS_POLICY, certificates, is_master, local_kubeconfig, of_node, tell
 from lab.kubernetes.process import Process, free_port
 from lab.kubernetes.server import ApiServer, Place
 from lab.layout import write_private
@@ -131,6 +131,12 @@ class Cluster:
                 raise LabError(f"{hello.name} is no node of the control plane yet")
             write_private(known, json.dumps([*admitted, hello.name]))
         return self.member(self._installed, certificates(operated(self._installed)))
+
+    @property
+    def local_kubeconfig(self) -> str:
+        """What a control plane machine of a cluster with operators asks its own API server with."""
+        assert self._installed is not None, "asked of clusters that have nodes"
+        return local_kubeconfig(self._installed)
 
     @contextlib.asynccontextmanager
     async def member(self, hello: Hello, shown: Sequence[Pair] = ()) -> AsyncGenerator[Member]:

@@ -7,6 +7,7 @@ them (openshift/cluster-kube-apiserver-operator, certrotationcontroller). What c
 
 from __future__ import annotations
 
+import base64
 import datetime
 import ipaddress
 import json
@@ -87,6 +88,36 @@ def certificates(operated: Operated) -> tuple[Pair, ...]:
     return tuple(_issue(operated.signers[signer], subject, names) for signer, subject, names in wanted)
 
 
+def local_kubeconfig(hello: Hello) -> str:
+    """The administrator's for the API server of a machine itself, which the operator keeps on the control plane's disks
+    (cluster-kube-apiserver-operator, bindata/assets/kube-apiserver/node-kubeconfigs.yaml). JSON, which is YAML."""
+    assert hello.operated is not None, "only such clusters are operated from outside"
+    cluster = {"server": "https://localhost:6443", "certificate-authority-data": _encoded(_authorities(hello.operated))}
+    user = {
+        "client-certificate-data": _encoded(hello.controller.certificate),
+        "client-key-data": _encoded(hello.controller.key),
+    }
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "localhost", "cluster": cluster}],
+            "users": [{"name": "system:admin", "user": user}],
+            "contexts": [{"name": "system:admin", "context": {"cluster": "localhost", "user": "system:admin"}}],
+            "current-context": "system:admin",
+        }
+    )
+
+
+def _authorities(operated: Operated) -> str:
+    """Whom those trust who ask the API."""
+    return "".join(f"{operated.signers[name].certificate.strip()}\n" for name in sorted(operated.signers))
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
 def _issue(signer: Pair, subject: str, names: Sequence[str]) -> Pair:
     authority = x509.load_pem_x509_certificate(signer.certificate.encode())
     private = serialization.load_pem_private_key(signer.key.encode(), None)
@@ -125,7 +156,6 @@ def _alternative(name: str) -> x509.GeneralName:
 def tell(path: Path, hello: Hello, authority: Path, servers: Sequence[str]) -> None:
     """Write down what `lab-openshift operators` goes by: `servers` are the addresses of those that run."""
     assert hello.operated is not None, "only such clusters are operated from outside"
-    outside = [hello.operated.signers[name].certificate for name in sorted(hello.operated.signers)]
     told: dict[str, Any] = {
         "servers": list(servers),
         "name": pki.NAME,
@@ -133,7 +163,7 @@ def tell(path: Path, hello: Hello, authority: Path, servers: Sequence[str]) -> N
         **asdict(hello.controller),
         "kubelets": asdict(hello.operated.kubelets),
         "facts": dict(hello.operated.facts),
-        "clients": "".join(f"{each.strip()}\n" for each in outside),
+        "clients": _authorities(hello.operated),
     }
     write_private(path, json.dumps(told))
 

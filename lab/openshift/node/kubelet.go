@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"metal-ipi.test/lab/openshift/cluster"
 	"metal-ipi.test/lab/openshift/kube"
 )
 
@@ -250,6 +251,13 @@ func (n *kubeletNode) keepAPI(ctx context.Context) {
 				return nil, err
 			}
 			return map[string]any{"node": n.host.name, "certificate": certificate.Certificate[0]}, nil
+		},
+		keep: func(kubeconfig string) error {
+			path := filepath.Join(n.host.root, cluster.LocalKubeconfig)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(path, []byte(kubeconfig), 0o600)
 		},
 		prove: func(nonce []byte) (any, error) {
 			certificate, err := n.agent.stored()

@@ -34,6 +34,9 @@ type native struct {
 	log     *log.Logger
 	// hello is what the service is told first.
 	hello func() (any, error)
+	// keep is given the administrator's kubeconfig for the machine's own API server before that can be reached; nil for a
+	// machine that has one.
+	keep func(kubeconfig string) error
 	// prove answers the service's question who this is; nil for a machine that has told all it knows.
 	prove func(nonce []byte) (any, error)
 	// news is told every second; that it is told shows that this machine lives.
@@ -210,9 +213,10 @@ func (n *native) start(service net.Conn, lines *bufio.Reader) (string, error) {
 			return "", fmt.Errorf("waiting for the API server: %w", err)
 		}
 		var answer struct {
-			Address   string `json:"address"`
-			Error     string `json:"error"`
-			Challenge []byte `json:"challenge"`
+			Address    string `json:"address"`
+			Kubeconfig string `json:"kubeconfig"`
+			Error      string `json:"error"`
+			Challenge  []byte `json:"challenge"`
 		}
 		if err := json.Unmarshal(line, &answer); err != nil {
 			return "", fmt.Errorf("the lab's service: %w", err)
@@ -221,6 +225,11 @@ func (n *native) start(service net.Conn, lines *bufio.Reader) (string, error) {
 		case answer.Error != "":
 			return "", fmt.Errorf("the lab's service cannot start it: %s", answer.Error)
 		case answer.Address != "":
+			if n.keep != nil {
+				if err := n.keep(answer.Kubeconfig); err != nil {
+					return "", err
+				}
+			}
 			return answer.Address, service.SetDeadline(time.Time{})
 		case answer.Challenge != nil && n.prove != nil:
 			if told, err = n.prove(answer.Challenge); err == nil {
