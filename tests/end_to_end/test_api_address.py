@@ -104,6 +104,30 @@ def test_a_cluster_is_installed_and_nobody_asks_in_vain(emulated: Project, tmp_p
     skip_unless(fit, done.seconds)
 
 
+@pytest.mark.nightly
+def test_the_address_comes_back_after_a_power_cut_of_the_whole_control_plane(emulated: Project) -> None:
+    """By ARP: test_rack.py. Machines that run from memory would have to ask for their configuration at that address."""
+    build_kube_vip()
+    install = {"image": "stream", "device": {"smallest": True}}
+    emulated.configure(apiAddress={"type": "kube-vip"}, workers={"count": 0}, boot={"install": install}, **_CLIENTS)
+    facility = Facility(emulated)
+    emulated.start_lab()
+    emulated.make("up", seconds=2 * _LONGEST)
+    address, devices = emulated.output()["api"]["address"], [each["id"] for each in emulated.holdings()["devices"]]
+    assert len(devices) == 3
+    for device in devices:
+        facility.power("off", device)
+    await_(lambda: not facility.announcing(), "nobody announces")
+    assert facility.reached([address])[6443] == set()
+    for device in devices:
+        facility.power("on", device)
+    await_(lambda: len(facility.announcing()) == len(devices), "all announce again", 300)
+    assert facility.reached([address])[6443] == {address}
+    assert "up: no changes" in emulated.make("up").out
+    emulated.make("down")
+    assert emulated.left() == []
+
+
 def _assert_checked(project: Project, nodes: list[dict[str, Any]]) -> None:
     """All machines are nodes, and their checks have passed."""
     assert {node["name"]: node["role"] for node in nodes} == {
