@@ -62,6 +62,10 @@ func Kubelet() int {
 			return err
 		}
 		runner.assigned = node.assignedPods
+		if _, err := os.Stat(filepath.Join(host.root, cluster.LocalKubeconfig)); err == nil {
+			// As a static pod, which is on the disk: after a power cut of all machines there is no API to ask first.
+			node.keepAPI(ctx)
+		}
 		notify()
 		var group sync.WaitGroup
 		group.Add(1)
@@ -148,7 +152,8 @@ type kubeletNode struct {
 
 	mu       sync.Mutex
 	client   *kube.Client // as the node; nil before it joined
-	serving  bool         // whether a kube-apiserver is kept on this machine
+	serving  bool         // whether its first steps as a member were done
+	kept     sync.Once    // the API server of this machine
 	attached bool         // whether the network plug-in has this machine
 	pods     map[string]podManifest
 	asked    time.Time
@@ -208,7 +213,7 @@ func (n *kubeletNode) joined(ctx context.Context, client *kube.Client) {
 	n.serving = true
 	go n.serve(ctx, client)
 	if n.master {
-		go n.keepAPI(ctx)
+		n.keepAPI(ctx)
 	}
 }
 
@@ -235,9 +240,13 @@ func (n *kubeletNode) serve(ctx context.Context, client *kube.Client) {
 	}
 }
 
-// keepAPI keeps a kube-apiserver on a machine of the control plane: the lab's service runs one for whoever proves to be a
-// node of the control plane, as OpenShift's operator does.
+// keepAPI keeps a kube-apiserver on a machine of the control plane, from its first call on: the lab's service runs one for
+// whoever proves to be a node of the control plane, as OpenShift's operator does.
 func (n *kubeletNode) keepAPI(ctx context.Context) {
+	n.kept.Do(func() { go n.serveAPI(ctx) })
+}
+
+func (n *kubeletNode) serveAPI(ctx context.Context) {
 	place, err := readFacility(n.host.root)
 	if err != nil {
 		n.host.log.Print(err)
