@@ -27,7 +27,7 @@ async def leave(job: Job, cluster: Cluster, installer: Installer, status: Status
         node = await cluster.node(job.node)
     except Unreachable as error:
         seen = await machine.look(job)
-        if isinstance(seen, Installed) and not seen.joined:
+        if job.disposable or (isinstance(seen, Installed) and not seen.joined):
             return  # no cluster has ever seen it
         raise ProviderError(
             f"worker {job.hostname} is not taken away, because its node {job.node} cannot be drained: {error}. Bring "

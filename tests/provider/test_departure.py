@@ -93,6 +93,23 @@ def test_pods_of_a_silent_node_are_not_started_elsewhere_while_they_may_run(run:
     run(test)
 
 
+def test_before_there_is_a_cluster_nobody_misses_a_worker(run: Run) -> None:
+    """It waits for its configuration in its initramfs, where no SSH answers, and there is no API to ask."""
+
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        await machine.start("off")
+        gone: dict[str, Any] = {"credentials": {**it.cluster.spec(), "url": "https://127.0.0.1:1"}}
+        # The state says so for good; what counts is what this update says, of any machine of the cluster.
+        with pytest.raises(ProviderError, match="worker worker-0 is not taken away"):
+            await goes(it, machine, **gone, disposable=True)
+        other = await it.machine("worker-1")
+        assert it.item.check(it.inputs(other, disposable=True)) == []
+        await goes(it, machine, **gone)
+
+    run(test)
+
+
 def test_a_machine_that_nobody_can_be_asked_about_leaves_all_the_same(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
