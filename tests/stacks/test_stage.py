@@ -88,7 +88,8 @@ def test_a_corrected_pull_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     args = recorder.one("install-assets-create")
     assert _RIGHT in json.loads(plain(args.inputs["stdin"]))["installConfig"] and is_secret(args.inputs["stdin"])
     why = "what they are made of has changed since: pullSecret of install-config.yaml"
-    assert told.startswith(f"the installer's assets are made anew, because {why}. Bootstrap was not complete")
+    assert told.startswith(f"the installer's assets are made anew, because {why}. No earlier run saw that bootstrap")
+    assert "or does not answer. If there is a cluster all the same, stop this run" in told, "nobody can know that"
     assert "right" not in told
     (shown,) = args.inputs["environment"].values()
     assert shown.endswith(f": {why}"), "the preview's diff shows it, too"
