@@ -573,6 +573,7 @@ AddressOrder = _orders.AddressOrder
 NetworkOrder = _orders.NetworkOrder
 Orders = _orders.Orders
 BootFile = _plan.BootFile
+LIVE_ISO_FILE = _plan.LIVE_ISO
 MirroredFile = _mirror_files.MirroredFile
 Plan = _plan.Plan
 Server = _plan.Server

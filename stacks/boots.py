@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -85,13 +86,14 @@ class Boots:
             )
 
             def render(found: list[Any]) -> str:
-                urls, hashes = found
-                digest = hashes[BOOTSTRAP_IGNITION].removeprefix("sha512-")[:16]
-                # So another Ignition is another script: a machine is known by the script it boots.
+                urls, text = found
+                digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+                # So another archive is another script, for a machine is known by the script it boots. The archive has
+                # the Ignition's hash, and the authorities that it is fetched by.
                 arguments = (*installer_arguments(self._boot, network=network), f"metal-ipi.ignition={digest}")
                 return installer_script(self._boot, arguments, urls[_BOOTSTRAP_ARCHIVE])
 
-            text = pulumi.Output.all(served.boot_urls, uploaded.hashes).apply(render)
+            text = pulumi.Output.all(served.boot_urls, archive).apply(render)
             return Boot(script=text, always_pxe=True)
         source = pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(
             lambda found: ignition.Source(url=found[0][BOOTSTRAP_IGNITION], hash=found[1][BOOTSTRAP_IGNITION])

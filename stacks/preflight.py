@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from components.boot.stream import PxeArtifacts
 from components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
-from provider.types import BootFile, Plan, Server
+from provider.types import LIVE_ISO_FILE, BootFile, Plan, Server
 from stacks import connections, mirror
 from stacks.orders import orders
 from stacks.sections.api_address import KubeVip
@@ -86,5 +86,5 @@ def _boot(settings: Settings, boot: PxeArtifacts) -> tuple[BootFile, ...]:
     ]
     platform = settings.platform
     if isinstance(platform, Redfish) and platform.by_live_iso and boot.iso is not None:
-        files.append(BootFile(name="live ISO", url=boot.iso.url, sha256=boot.iso.sha256))
+        files.append(BootFile(name=LIVE_ISO_FILE, url=boot.iso.url, sha256=boot.iso.sha256))
     return tuple(files)

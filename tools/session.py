@@ -73,8 +73,10 @@ class Session:
             state = export(self._layout, self._command)
             self._know_the_cluster(operation, state)
             if operation == "down":
-                state = self._unprotected(state)
+                self._refuse_protected(state)
             state = self._recover(stack, state, destroying=operation == "down")
+            if operation == "down":
+                self._unprotect(state)
             replace = self._to_replace(state) if operation == "up" else None
             if operation == "up":
                 self._operations.ask_policies(stack, replace)
@@ -267,24 +269,27 @@ class Session:
         known = {key.partition(":"): item["value"] for key, item in json.loads(text).items()}
         return {name: value for (namespace, _, name), value in known.items() if namespace == stackfile.NAMESPACE}
 
-    def _unprotected(self, state: Deployment) -> Deployment:
-        """The state before a `down`: what is protected may go where the stack file says so, and where there is no
-        cluster yet. Raises StackError for a cluster that is protected."""
+    def _refuse_protected(self, state: Deployment) -> None:
+        """Raises StackError for a cluster that is protected, before a `down` touches anything."""
         protected = state.protected()
-        if not protected:
-            return state
-        allowed = stackfile.protect(stackfile.read(self._layout.stack_file)) is False
-        if state.is_formed() and not allowed:
+        if protected and state.is_formed() and not self._may_unprotect():
             raise StackError(
                 f"the cluster of stack '{self._layout.stack}' is protected, and nothing was deleted",
                 why=f"metal-ipi:protect is not false, so these must stay: {', '.join(protected)}",
                 remedy=f"set metal-ipi:protect to false in stacks/{self._layout.stack_file.name}, and run this again",
             )
-        why = "metal-ipi:protect is false" if allowed else "there is no cluster yet"
-        self._screen.line(f"{why}: what was protected may go ({', '.join(protected)})")
-        bare = state.without_protection()
-        import_(self._layout, self._command, bare)
-        return Deployment(document=bare)
+
+    def _unprotect(self, state: Deployment) -> None:
+        """Before a `down`: what is protected may go where the stack file says so, and where there is no cluster yet.
+        The engine imports no state as long as the lock of a killed one is there."""
+        protected = state.protected()
+        if protected:
+            why = "metal-ipi:protect is false" if self._may_unprotect() else "there is no cluster yet"
+            self._screen.line(f"{why}: what was protected may go ({', '.join(protected)})")
+            import_(self._layout, self._command, state.without_protection())
+
+    def _may_unprotect(self) -> bool:
+        return stackfile.protect(stackfile.read(self._layout.stack_file)) is False
 
     # --- operations --------------------------------------------------------------------------------------------------
 

@@ -53,7 +53,9 @@ def tell(found: Stage) -> None:
     """Say what is made anew, and why, before it happens: in a preview as well."""
     if found.renewal:
         pulumi.log.warn(
-            f"the installer's assets are made anew, because {'; and because '.join(found.renewal)}. Bootstrap was not"
-            " complete, so no cluster is lost. With them the bootstrap machine is made anew, and every machine that was"
-            " configured by the old ones: servers are installed again, machines that run from memory are ordered again"
+            f"the installer's assets are made anew, because {'; and because '.join(found.renewal)}. No earlier run saw"
+            " that bootstrap was complete, and the cluster's API does not say so either, or does not answer. If there"
+            " is a cluster all the same, stop this run, and have its API answer first. With the assets the bootstrap"
+            " machine is made anew, and every machine that was configured by the old ones: servers are installed again,"
+            " machines that run from memory are ordered again"
         )

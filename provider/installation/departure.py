@@ -27,7 +27,7 @@ async def leave(job: Job, cluster: Cluster, installer: Installer, status: Status
         node = await cluster.node(job.node)
     except Unreachable as error:
         seen = await machine.look(job)
-        if isinstance(seen, Installed) and not seen.joined:
+        if job.disposable or (isinstance(seen, Installed) and not seen.joined):
             return  # no cluster has ever seen it
         raise ProviderError(
             f"worker {job.hostname} is not taken away, because its node {job.node} cannot be drained: {error}. Bring "
@@ -43,10 +43,19 @@ async def leave(job: Job, cluster: Cluster, installer: Installer, status: Status
         await status.remark(f"{job.node} is not drained before it goes: {error}")
         return
     await drain(cluster, job, status)
-    if is_ready(await cluster.node(job.node)) or await installer.is_off():
+    if is_ready(await cluster.node(job.node)) or await _is_off(installer):
         await NodeObject(cluster, job, status).remove_for_good()
         return
     await status.remark(
         f"the Node object {job.node} stays, for it is not known whether its pods still run. Once its machine is off: "
         f"oc delete node {job.node}"
     )
+
+
+async def _is_off(installer: Installer) -> bool:
+    """Whether the machine surely has no power. That cannot be asked of a device that is gone, nor of a server that was
+    taken out of the settings: neither keeps a worker from leaving."""
+    try:
+        return await installer.is_off()
+    except ProviderError:
+        return False

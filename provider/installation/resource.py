@@ -45,8 +45,12 @@ class Installation(ResourceType):
             lambda: Roll(gather=self._pace.gather, look=self._pace.look)
         )
         """The turns of each cluster's pools; a plugin lives as long as one update."""
+        self._unformed: set[str] = set()
+        """The clusters of which this update says that they were not formed. States tell what an earlier one said."""
 
     def check(self, inputs: Values) -> list[Problem]:
+        if inputs.get("disposable") is True:
+            self._unformed.add(str(inputs.get("cluster")))
         return parse(inputs)[1].problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
@@ -102,6 +106,7 @@ class Installation(ResourceType):
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         """Leaves the installer's files to their `Artifacts`: a machine made anew may need them at this very moment."""
         job = _job_in_state(old)
+        job = replace(job, disposable=job.cluster in self._unformed)
         remote = open_remote(context, job, self._opener)
         if context.given_up and job.role == WORKER and job.credentials is not None and old.get("installedAt"):
             cluster = Cluster(job.credentials, patience=self._pace.cluster)

@@ -62,7 +62,7 @@ async def publish(settings: Settings, iso: LiveIso, mac: str, script: str, tell:
     files: dict[str, bytes] = {}
     for url in wanted.initramfs:
         files |= initrd.unpack(await _ours(settings, url))
-    minimal = await base.minimal_iso(iso, tell)
+    minimal = await base.minimal_iso(settings, iso, tell)
     async with _limits.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE)):
         await tell("making its boot disc")
         with tempfile.TemporaryDirectory(prefix="metal-ipi-") as folder:

@@ -12,6 +12,10 @@ from provider.orders import Orders, wire
 DEFAULT_HASHED_MIB = 64
 
 
+LIVE_ISO = "live ISO"
+"""The name of the boot file that this program fetches itself, to make servers' discs of it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BootFile:
     """A file that machines boot from."""

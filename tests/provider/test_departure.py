@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pulumi.provider.experimental import provider as sdk
 
-from provider.errors import ProviderError
+from provider.errors import InvalidInputs, ProviderError
 from provider.installation import Installation
 from provider.resource import Context, Values
 from provider.values import to_wire_map
@@ -89,6 +89,43 @@ def test_pods_of_a_silent_node_are_not_started_elsewhere_while_they_may_run(run:
         await machine.start("off")
         await goes(it, machine)
         assert it.log[-1] == f"remove {NODE}"
+
+    run(test)
+
+
+def test_before_there_is_a_cluster_nobody_misses_a_worker(run: Run) -> None:
+    """It waits for its configuration in its initramfs, where no SSH answers, and there is no API to ask."""
+
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        await machine.start("off")
+        gone: dict[str, Any] = {"credentials": {**it.cluster.spec(), "url": "https://127.0.0.1:1"}}
+        # The state says so for good; what counts is what this update says, of any machine of the cluster.
+        with pytest.raises(ProviderError, match="worker worker-0 is not taken away"):
+            await goes(it, machine, **gone, disposable=True)
+        other = await it.machine("worker-1")
+        assert it.item.check(it.inputs(other, disposable=True)) == []
+        await goes(it, machine, **gone)
+
+    run(test)
+
+
+def test_a_machine_that_nobody_can_be_asked_about_leaves_all_the_same(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server was taken out of `platform.servers`, or its device does not exist any more."""
+
+    async def test(it: World) -> None:
+        machine = await it.machine("worker-0", installed=OLD)
+        it.nodes.set_ready(NODE, ready=False)
+
+        async def nobody(machine_id: str) -> str:
+            raise InvalidInputs("server worker-0 is not in `bmcs` of the metal-ipi provider; known are none")
+
+        monkeypatch.setattr(it.driver, "power_state", nobody)
+        await goes(it, machine)
+        assert NODE in it.nodes.nodes
+        assert any(f"oc delete node {NODE}" in message for message in it.told.messages)
 
     run(test)
 

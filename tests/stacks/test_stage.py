@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import grpc
 import pulumi
 import pytest
+import trustme
 
 from components.install import stage as stages
 from components.install.earlier import READ_STATE
@@ -86,7 +88,8 @@ def test_a_corrected_pull_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     args = recorder.one("install-assets-create")
     assert _RIGHT in json.loads(plain(args.inputs["stdin"]))["installConfig"] and is_secret(args.inputs["stdin"])
     why = "what they are made of has changed since: pullSecret of install-config.yaml"
-    assert told.startswith(f"the installer's assets are made anew, because {why}. Bootstrap was not complete")
+    assert told.startswith(f"the installer's assets are made anew, because {why}. No earlier run saw that bootstrap")
+    assert "or does not answer. If there is a cluster all the same, stop this run" in told, "nobody can know that"
     assert "right" not in told
     (shown,) = args.inputs["environment"].values()
     assert shown.endswith(f": {why}"), "the preview's diff shows it, too"
@@ -177,19 +180,25 @@ def test_a_machine_that_is_ordered_and_installed_is_not_ordered_again(monkeypatc
     assert recorder.one("da11-control-plane-0-installation").inputs["disposable"] is True
 
 
-def test_another_ignition_is_another_script_of_the_bootstrap_machine() -> None:
-    """A server that is lent, and a virtual machine, is known by the script it boots, which names a URL that stays."""
+def test_another_archive_is_another_script_of_the_bootstrap_machine() -> None:
+    """A server that is lent, and a virtual machine, is known by the script it boots, which names a URL that stays.
 
-    def uploaded(digit: str) -> Any:
+    Without its authority the machine waits for its Ignition for ever: it is to boot again once that is named.
+    """
+
+    def script(digit: str, **changes: Any) -> str:
         def answer(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
             found: dict[str, Any] = ANSWERS["metal-ipi:index:Artifacts"](args)
             return {**found, "hashes": {name: "sha512-" + digit * 128 for name in found["hashes"]}}
 
         recorder = Recorder({**ANSWERS, "metal-ipi:index:Artifacts": answer})
-        run(main, recorder, rack_text(), stack="rack")
+        run(main, recorder, rack_text(**changes), stack="rack")
         return plain(recorder.one("rack-bootstrap").inputs["script"])
 
-    assert uploaded("0") != uploaded("1") and " metal-ipi.ignition=1111111111111111\n" in uploaded("1")
+    authority = trustme.CA().cert_pem.bytes().decode()
+    scripts = {script("0"), script("1"), script("1", artifacts__caBundle=authority)}
+    assert len(scripts) == 3 and all(re.search(r" metal-ipi\.ignition=[0-9a-f]{16}\n", each) for each in scripts)
+    assert script("1") in scripts
 
 
 def test_nothing_is_told_where_nothing_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:

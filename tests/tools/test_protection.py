@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tools import session
+from tools.engine import Engine
+from tools.errors import StackError
+from tools.layout import Layout
+from tools.screen import Screen
+from tools.session import Session
 from tools.state import GATE, Deployment
 
 _KEYS = {"urn": "urn:pulumi:da11::metal-ipi::metal-ipi:index:ClusterKeys::keys", "type": "x", "protect": True}
@@ -30,3 +40,62 @@ def test_a_cluster_is_what_has_passed_its_gate() -> None:
     assert _state(_KEYS, gate).is_formed()
     assert not _state(_KEYS, {**gate, "outputs": {"kind": "api-answers"}}, {**gate, "outputs": None}).is_formed()
     assert not _state(_KEYS, {**gate, "type": "metal-ipi:index:Removal"}).is_formed()
+
+
+class _Down(Session):
+    """A `down` after a run that was killed: the engine's own lock is still there."""
+
+    def __init__(self, layout: Layout, state: Deployment) -> None:
+        super().__init__(layout, Engine(path=Path("none"), version="0"), lambda: None, Screen())
+        self.state, self.locked, self.done = state, True, list[str]()
+        self.command: Any = object()
+
+    def cancel(self) -> None:
+        self.locked = False
+        self.done.append("unlock")
+
+    def prepare(self) -> Any:
+        return self
+
+    def imported(self, document: dict[str, Any]) -> None:
+        assert not self.locked, "the stack is currently locked by 1 lock(s)"
+        self.done.append("import")
+        self.state = Deployment(document=document)
+
+    def _know_the_cluster(self, operation: str, state: Deployment) -> None:
+        return
+
+    def _sweep(self, state: Deployment, *, destroying: bool) -> None:
+        self.done.append("sweep")
+
+    def _down(self, stack: Any) -> None:
+        self.done.append(f"destroy, protected: {self.state.protected()}")
+
+
+def _goes_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Deployment) -> _Down:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.da11.yaml").write_text("config: {}\n")
+    layout = Layout(root=tmp_path, stack="da11")
+    layout.running.parent.mkdir(parents=True)
+    layout.running.write_text(json.dumps({"operation": "up", "started": "2026-01-01T00:00:00+00:00"}))
+    it = _Down(layout, state)
+    monkeypatch.setattr(session, "export", lambda layout, command: it.state)
+    monkeypatch.setattr(session, "import_", lambda layout, command, document: it.imported(document))
+    monkeypatch.setattr(session, "locks", lambda layout: ["lock"] if it.locked else [])
+    return it
+
+
+def test_what_a_killed_run_left_protected_may_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = _goes_down(tmp_path, monkeypatch, _state(_KEYS, _OTHER))
+    it.run("down")
+    assert it.done == ["unlock", "sweep", "import", "destroy, protected: []"]
+
+
+def test_a_protected_cluster_is_refused_before_anything_is_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = {"urn": "urn:pulumi:da11::metal-ipi::x::g", "type": GATE, "outputs": {"kind": "bootstrap-complete"}}
+    it = _goes_down(tmp_path, monkeypatch, _state(_KEYS, gate))
+    with pytest.raises(StackError, match="is protected, and nothing was deleted"):
+        it.run("down")
+    assert it.done == [] and it.locked

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from provider.errors import RemoteError
 from provider.preflight import http
 from provider.preflight.findings import Finding
-from provider.preflight.plan import BootFile
+from provider.preflight.plan import LIVE_ISO, BootFile
 from provider.preflight.subject import Subject
 
 if TYPE_CHECKING:
@@ -72,4 +72,6 @@ async def _is_mirrored(client: httpx.AsyncClient, url: str, subject: Subject) ->
 def _who(file: BootFile) -> str:
     if file.mirrored is not None:
         return "it must be reached from here (artifacts.mirror): it is copied to the artifact host"
+    if file.name == LIVE_ISO:
+        return "it must be reached from here: servers' boot discs are made of it (bootMethod live-iso)"
     return f"where only the machines reach it, add {NAME} to preflight.excused"

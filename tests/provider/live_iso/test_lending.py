@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import http.server
 import json
+import os
 import threading
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
-from provider import boot_tree, configuration
+from provider import boot_tree, configuration, download
 from provider.bmc_settings import LiveIso
 from provider.configuration import S3ArtifactSettings, Settings
 from provider.errors import ProviderError, RemoteError
-from provider.live_iso import LiveIsoError, base, disc, initrd, place
+from provider.live_iso import LiveIsoError, base, disc, initrd, minimal, place
 from provider.live_iso.iso9660 import Disc
 from provider.platforms import is_gone
 from tests.provider import fake_bmc
@@ -26,6 +28,7 @@ from tests.provider import ssh_servers as ssh
 from tests.provider.fake_bmc import MAC, FakeBmc, once
 from tests.provider.harness import Resource
 from tests.provider.live_iso.discs import line, whole
+from tests.provider.preflight.test_surroundings import serving
 from tests.provider.test_redfish_machine import CLIENT, HOST, LOAN, harness
 from tests.provider.test_secure_boot import ON, secure
 
@@ -33,6 +36,7 @@ SCRIPT = (
     "#!ipxe\n# release\nkernel http://boot.test/kernel initrd=main coreos.live.rootfs_url=http://boot.test/rootfs "
     "ignition.config.url=https://boot.test/x.ign console=ttyS0\ninitrd --name main http://boot.test/initramfs\nboot\n"
 )
+_SHA256 = hashlib.sha256(whole()).hexdigest()
 ARGUMENTS = (
     "coreos.live.rootfs_url=http://boot.test/rootfs",
     "ignition.config.url=https://boot.test/x.ign",
@@ -132,32 +136,71 @@ def test_a_script_that_does_something_else_is_refused(script: str) -> None:
 
 def test_the_iso_is_fetched_once_and_kept_without_its_root_file_system(web: Web, cache: Path) -> None:
     async def both() -> list[Path]:
-        return list(await asyncio.gather(*(base.minimal_iso(web.iso, nobody) for _ in range(3))))
+        return list(await asyncio.gather(*(base.minimal_iso(Settings(), web.iso, nobody) for _ in range(3))))
 
     (path,) = set(asyncio.run(both()))
-    assert asyncio.run(base.minimal_iso(web.iso, nobody)) == path
+    assert asyncio.run(base.minimal_iso(Settings(), web.iso, nobody)) == path
     assert web.asked == ["/live.iso"] and path.stat().st_size < len(whole()) - 300000
     assert sorted(each.name for each in cache.iterdir()) == [f"{web.iso.sha256}.iso", f"{web.iso.sha256}.sha256"]
 
 
 def test_what_was_damaged_is_fetched_again(web: Web) -> None:
-    path = asyncio.run(base.minimal_iso(web.iso, nobody))
+    path = asyncio.run(base.minimal_iso(Settings(), web.iso, nobody))
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    asyncio.run(base.minimal_iso(web.iso, nobody))
+    asyncio.run(base.minimal_iso(Settings(), web.iso, nobody))
     assert len(web.asked) == 2 and path.read_bytes()[-1:] != b"?"
 
 
 def test_another_iso_than_the_stream_s_is_refused(web: Web, cache: Path) -> None:
     wrong = LiveIso(url=web.url, sha256="0" * 64)
     with pytest.raises(LiveIsoError, match=rf"has the SHA-256 {web.iso.sha256}, and the stream says 000000"):
-        asyncio.run(base.minimal_iso(wrong, nobody))
+        asyncio.run(base.minimal_iso(Settings(), wrong, nobody))
     assert list(cache.iterdir()) == []
 
 
 def test_an_iso_that_cannot_be_had_is_told(web: Web) -> None:
     web.status = 404
-    with pytest.raises(RemoteError, match=r"CoreOS's live ISO, is answered with HTTP 404"):
-        asyncio.run(base.minimal_iso(web.iso, nobody))
+    with pytest.raises(RemoteError, match=r"CoreOS's live ISO cannot be fetched: .* is answered with HTTP 404"):
+        asyncio.run(base.minimal_iso(Settings(), web.iso, nobody))
+
+
+def test_the_iso_may_be_on_a_server_of_the_site_s_own_authority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "_PATIENCE", 0.2)
+    (tmp_path / "live.iso").write_bytes(whole())
+    authority = trustme.CA()
+
+    def fetched(**more: str) -> Path:
+        known = Settings(
+            artifacts=S3ArtifactSettings(
+                bucket="b", prefix="", region="r", endpoint=None, access_key_id="a", secret_access_key="s",
+                base_url="https://x.test", boot_base_url="http://x.test", **more,
+            )
+        )  # fmt: skip
+        return asyncio.run(base.minimal_iso(known, LiveIso(url=f"{url}/live.iso", sha256=_SHA256), nobody))
+
+    with serving(tmp_path, authority=authority) as url:
+        with pytest.raises(RemoteError, match=r"CoreOS's live ISO cannot be fetched: .*certificate verify failed"):
+            fetched()
+        assert fetched(ca_bundle=authority.cert_pem.bytes().decode()).exists()
+
+
+def test_two_stacks_that_make_the_same_file_do_not_share_what_is_half_written(
+    web: Web, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: list[str] = []
+    unpack = minimal.unpack
+
+    def watched(source: Any, out: Any) -> str:
+        parts.append(Path(out.name).name)
+        return unpack(source, out)
+
+    monkeypatch.setattr(minimal, "unpack", watched)
+    for number in (1, 2):
+        monkeypatch.setattr(os, "getpid", lambda number=number: number)
+        asyncio.run(base.minimal_iso(Settings(), web.iso, nobody)).unlink()
+    assert len(set(parts)) == 2
 
 
 # --- the disc

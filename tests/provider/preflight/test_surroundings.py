@@ -142,6 +142,14 @@ def test_boot_files(tmp_path: Path, handler: type[Quiet]) -> None:
     assert level == "error" and "cannot be fetched" in what
 
 
+def test_nobody_is_excused_from_a_live_iso_that_cannot_be_reached_from_here(tmp_path: Path) -> None:
+    """It is this program that fetches it: excused, the same failure would come in the middle of `up`."""
+    with serving(tmp_path) as url:
+        (found,) = of(report(boot=[{"name": "live ISO", "url": f"{url}/x.iso", "sha256": "0" * 64}]), "boot-files")
+    assert found.level == "error" and "excused" not in found.remedy
+    assert "it must be reached from here: servers' boot discs are made of it" in found.remedy
+
+
 def test_a_file_that_is_kept_on_the_artifact_host_is_looked_for_there(tmp_path: Path) -> None:
     (tmp_path / "mirror").mkdir()
     with serving(tmp_path) as url:
