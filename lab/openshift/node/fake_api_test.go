@@ -47,11 +47,17 @@ func newFakeAPI() *fakeAPI {
 // serve has the API answer on a free port of loopback, without TLS.
 func (f *fakeAPI) serve(t *testing.T) *kube.Client {
 	t.Helper()
-	server := httptest.NewServer(f)
-	t.Cleanup(server.Close)
-	client := kube.NewClient(server.URL, nil, kube.Network{}, requestLimit)
+	client := kube.NewClient(f.address(t), nil, kube.Network{}, requestLimit)
 	t.Cleanup(client.Close)
 	return client
+}
+
+// address is the URL of the API, which it begins to serve.
+func (f *fakeAPI) address(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 func (f *fakeAPI) get(path string) kube.Object {
