@@ -51,6 +51,7 @@ type NodeSpec struct {
 
 type Taint struct {
 	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
 	Effect string `json:"effect"`
 }
 

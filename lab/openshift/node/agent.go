@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -10,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -88,7 +90,7 @@ func (a *agent) member(ctx context.Context) error {
 		err := a.report(ctx, client)
 		switch {
 		case kube.Code(err) == http.StatusUnauthorized:
-			return errors.Join(err, os.Remove(a.path("kubelet-client.crt")))
+			return errors.Join(err, os.Remove(a.path()))
 		case err != nil && (!registered || kube.Code(err) != 0):
 			return err
 		case err != nil:
@@ -116,8 +118,8 @@ func (a *agent) certificate(ctx context.Context) (tls.Certificate, error) {
 	if err == nil && a.now().Before(certificate.Leaf.NotAfter) {
 		return certificate, nil
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return tls.Certificate{}, err
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the real kubelet asks anew, too (its certificate/bootstrap/bootstrap.go)
+		a.log.Printf("the node's certificate cannot be read, asking for another one: %v", err)
 	}
 	client := a.access.bootstrapper(a.network)
 	defer client.Close()
@@ -168,8 +170,8 @@ func (a *agent) ask(ctx context.Context, client *kube.Client, signer string, tem
 		csr = kube.CSR{}
 		err := client.Do(ctx, http.MethodGet, kube.CSRs+"/"+name, nil, &csr)
 		switch {
-		case kube.Code(err) == http.StatusNotFound && a.now().Sub(seen) > forgotten:
-			return cluster.Pair{}, fmt.Errorf("CSR %s is not known any more", name)
+		case gone(err) && a.now().Sub(seen) > forgotten:
+			return cluster.Pair{}, fmt.Errorf("CSR %s is not known any more: %w", name, err)
 		case err != nil:
 			continue // another API server, or the same one later
 		case kube.Is(csr.Status.Conditions, "Denied", "True"):
@@ -183,6 +185,11 @@ func (a *agent) ask(ctx context.Context, client *kube.Client, signer string, tem
 		seen = a.now()
 	}
 	return cluster.Pair{}, ctx.Err()
+}
+
+// gone is whether the API does not know the object that was asked for, or whoever asks.
+func gone(err error) bool {
+	return kube.Code(err) == http.StatusNotFound || kube.Code(err) == http.StatusUnauthorized
 }
 
 // report writes the node's status, and registers the node if the API does not know it. What others write about the
@@ -270,39 +277,40 @@ func (a access) bootstrapper(network kube.Network) *kube.Client {
 	return a.client(a.pair, network).WithToken(a.token)
 }
 
+// stored is the certificate that was kept; an error where there is none that can be read.
 func (a *agent) stored() (tls.Certificate, error) {
-	cert, err := os.ReadFile(a.path("kubelet-client.crt"))
+	data, err := os.ReadFile(a.path())
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	key, err := os.ReadFile(a.path("kubelet-client.key"))
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return cluster.Pair{Cert: cert, Key: key}.TLS()
+	return cluster.Pair{Cert: data, Key: data}.TLS()
 }
 
 func (a *agent) keep(pair cluster.Pair) error {
-	if err := os.MkdirAll(filepath.Dir(a.path("x")), 0o700); err != nil {
-		return err
-	}
-	// The certificate last: it says that the pair is there.
-	if err := os.WriteFile(a.path("kubelet-client.key"), pair.Key, 0o600); err != nil {
-		return err
-	}
-	if err := os.WriteFile(a.path("kubelet-client.crt"), pair.Cert, 0o600); err != nil {
-		return err
-	}
-	// Where the real kubelet has it, for whoever looks there whether this node was ever a member.
-	current := filepath.Join(a.root, "/var/lib/kubelet/pki/kubelet-client-current.pem")
-	if err := os.MkdirAll(filepath.Dir(current), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(current, append(append([]byte{}, pair.Cert...), pair.Key...), 0o600)
+	return replaceFile(a.path(), append(bytes.Clone(pair.Cert), pair.Key...), 0o600)
 }
 
-func (a *agent) path(name string) string {
-	return filepath.Join(a.root, "/var/lib/lab-openshift/pki", name)
+// path is where the real kubelet has its certificate and key: whether the file is there tells others that the node was
+// a member.
+func (a *agent) path() string {
+	return filepath.Join(a.root, "/var/lib/kubelet/pki/kubelet-client-current.pem")
+}
+
+// replaceFile writes a file in one step: whoever reads it sees the whole of it, or what was there before. That is so after
+// a power cut, too.
+func replaceFile(path string, data []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // release is the operating system's name, from its os-release.

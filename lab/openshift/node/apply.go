@@ -30,7 +30,7 @@ type applier struct {
 	client *kube.Client
 	log    *log.Logger
 	kinds  map[string]map[string]apiKind // what a group and version has, by kind
-	spaces map[string]bool               // namespaces that are there
+	spaces map[string]bool               // namespaces that are there, or have a manifest of their own
 }
 
 // apiKind is how the API calls the objects of a kind.
@@ -94,6 +94,9 @@ func (a *applier) Apply(ctx context.Context, objects []kube.Object) error {
 	defined := map[string]bool{}
 	for _, object := range objects {
 		defined[definedKind(object)] = true
+		if groupKind(object) == "v1/Namespace" { // never made for what is in it: it would lack its labels
+			a.spaces[fmt.Sprint(metadata(object)["name"])] = true
+		}
 	}
 	last := ""
 	for len(first) > 0 && ctx.Err() == nil {

@@ -72,6 +72,9 @@ func (a assets) hello(facts *releaseFacts) (assetsHello, error) {
 	if err != nil {
 		return told, err
 	}
+	if admin == nil {
+		return told, fmt.Errorf("%s: it has no administrator's certificate", a.kubeconfig)
+	}
 	told.Clients, told.Tokens = string(clients), string(tokens)
 	told.Controller = keyPair{Certificate: string(admin.Cert), Key: string(admin.Key)}
 	if told.Certificate, err = a.pair("kube-apiserver-lb-server"); err != nil {
@@ -122,6 +125,16 @@ func readFacts(directory, release string) (*releaseFacts, error) {
 	}
 	if err := readYAML(filepath.Join(directory, "manifests/cvo-overrides.yaml"), &version); err != nil {
 		return nil, err
+	}
+	for name, missing := range map[string]bool{
+		"metadata.name of install-config in cluster-config.yaml":         install.Metadata.Name == "",
+		"baseDomain of install-config in cluster-config.yaml":            install.BaseDomain == "",
+		"controlPlane.replicas of install-config in cluster-config.yaml": install.ControlPlane.Replicas == 0,
+		"spec.clusterID of cvo-overrides.yaml":                           version.Spec.ClusterID == "",
+	} {
+		if missing {
+			return nil, fmt.Errorf("the installer's manifests have no %s", name)
+		}
 	}
 	return &releaseFacts{
 		Domain: install.Metadata.Name + "." + strings.TrimSuffix(install.BaseDomain, "."), ClusterID: version.Spec.ClusterID,

@@ -62,7 +62,9 @@ func readKubeconfig(path string) (way access, authority []byte, pair *cluster.Pa
 	}
 	pair = &cluster.Pair{Cert: decoded[1], Key: decoded[2]}
 	var certificate tls.Certificate
-	certificate, err = pair.TLS()
+	if certificate, err = pair.TLS(); err != nil {
+		return way, nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
 	way.pair = &certificate
-	return way, decoded[0], pair, err
+	return way, decoded[0], pair, nil
 }

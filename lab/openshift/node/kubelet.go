@@ -173,10 +173,12 @@ func newKubeletNode(host machine, flags map[string]string, bootstrap string) (*k
 		host: host, authority: authority, chassis: chassis, master: strings.Contains(labels, master), pods: map[string]podManifest{},
 	}
 	annotations := map[string]string{nodeLabels: labels}
-	if data, err := os.ReadFile(filepath.Join(host.root, "/etc/machine-config-daemon/node-annotations.json")); err == nil {
-		if err := json.Unmarshal(data, &annotations); err != nil {
-			return nil, fmt.Errorf("node-annotations.json: %w", err)
-		}
+	data, err := os.ReadFile(filepath.Join(host.root, "/etc/machine-config-daemon/node-annotations.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &annotations)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("node-annotations.json: %w", err)
 	}
 	taints, err := parseTaints(flags["register-with-taints"])
 	if err != nil {
@@ -196,8 +198,8 @@ func parseTaints(text string) ([]kube.Taint, error) {
 		if !found {
 			return nil, fmt.Errorf("--register-with-taints: %q has no effect", item)
 		}
-		key, _, _ = strings.Cut(key, "=")
-		taints = append(taints, kube.Taint{Key: key, Effect: effect})
+		key, value, _ := strings.Cut(key, "=")
+		taints = append(taints, kube.Taint{Key: key, Value: value, Effect: effect})
 	}
 	return taints, nil
 }
@@ -211,25 +213,28 @@ func (n *kubeletNode) joined(ctx context.Context, client *kube.Client) {
 		return
 	}
 	n.serving = true
-	go n.serve(ctx, client)
+	go n.serve(ctx)
 	if n.master {
 		n.keepAPI(ctx)
 	}
 }
 
 // serve asks for the certificate that the kubelet's own port shows, as the real one does right after it joined.
-func (n *kubeletNode) serve(ctx context.Context, client *kube.Client) {
+func (n *kubeletNode) serve(ctx context.Context) {
 	path := filepath.Join(n.host.root, serverFile)
 	if _, err := os.Stat(path); err == nil {
 		return
 	}
 	for ctx.Err() == nil {
+		n.mu.Lock()
+		client := n.client // the node's certificate changes meanwhile
+		n.mu.Unlock()
 		address, err := n.agent.address()
 		if err == nil {
 			wanted := x509.CertificateRequest{DNSNames: []string{n.host.name}, IPAddresses: []net.IP{net.ParseIP(address)}}
 			pair, problem := n.agent.ask(ctx, client, kube.ServingSigner, wanted)
 			if err = problem; err == nil {
-				err = os.WriteFile(path, append(pair.Cert, pair.Key...), 0o600)
+				err = replaceFile(path, append(pair.Cert, pair.Key...), 0o600)
 			}
 		}
 		if err == nil {
@@ -433,15 +438,12 @@ func putFiles(directory string, files map[string][]byte) error {
 func chassisID(root string) (string, error) {
 	path := filepath.Join(root, "/etc/openvswitch/system-id.conf")
 	data, err := os.ReadFile(path)
-	if err == nil {
-		return strings.TrimSpace(string(data)), nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
+	}
+	if known := strings.TrimSpace(string(data)); known != "" {
+		return known, nil
 	}
 	fresh := uuid()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", err
-	}
-	return fresh, os.WriteFile(path, []byte(fresh+"\n"), 0o644)
+	return fresh, replaceFile(path, []byte(fresh+"\n"), 0o644)
 }

@@ -138,7 +138,7 @@ func makeBridge(ctx context.Context, host machine) error {
 			commands = append(commands, []string{"address", "del", own, "dev", device}, []string{"address", "add", own, "dev", bridge})
 		}
 	}
-	for _, each := range append(routes, defaults[0]) {
+	for _, each := range routes {
 		if each.Protocol == "kernel" {
 			continue // it came with its address
 		}
@@ -167,5 +167,8 @@ func ipJSON(ctx context.Context, into any, arguments ...string) error {
 	if err != nil {
 		return fmt.Errorf("ip %s: %w", strings.Join(arguments, " "), err)
 	}
-	return json.Unmarshal(output, into)
+	if err := json.Unmarshal(output, into); err != nil {
+		return fmt.Errorf("ip %s: %w", strings.Join(arguments, " "), err)
+	}
+	return nil
 }

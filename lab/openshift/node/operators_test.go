@@ -1,0 +1,277 @@
+package node
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"log"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"metal-ipi.test/lab/openshift/kube"
+)
+
+// operating is the stand-in for the operators, of an API that has these objects.
+func operating(t *testing.T, api *fakeAPI, manifest string) operators {
+	t.Helper()
+	objects, err := parseObjects([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		meta := metadata(object)
+		base := map[string]string{
+			"Node": kube.Nodes, "DaemonSet": daemonSets, "Pod": operatorPods, "Secret": secrets, "ClusterVersion": kube.ClusterVersions,
+		}[object["kind"].(string)]
+		api.set(base+"/"+meta["name"].(string), object)
+	}
+	api.set("/api/v1/namespaces/"+operatorSpace, kube.Object{"kind": "Namespace"})
+	client := api.serve(t)
+	pair := authority(t, "kubelet-signer")
+	config := operatorsConfig{
+		Clients: "clients", Kubelets: keyPair{string(pair.Cert), string(pair.Key)},
+		Facts: releaseFacts{Domain: "lab.example.test", ClusterID: "the-id", Release: "4.19.0", ControlPlane: 1},
+	}
+	return operators{client: client, all: remote{client}, config: config, log: log.New(&told{}, "", 0)}
+}
+
+func (o operators) nodes(t *testing.T) []kube.Object {
+	t.Helper()
+	nodes, err := o.all.List(context.Background(), kube.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nodes
+}
+
+func TestNodesGetTheLabelsOfTheirKubelets(t *testing.T) {
+	api := newFakeAPI()
+	it := operating(t, api, `
+kind: Node
+metadata:
+  name: new
+  labels: {kubernetes.io/hostname: new}
+  annotations: {lab-openshift/node-labels: "node-role.kubernetes.io/master,zone=a,os_id=${ID},${CUSTOM}"}
+---
+kind: Node
+metadata:
+  name: changed
+  labels: {node-role.kubernetes.io/master: "", zone: b}
+  annotations: {lab-openshift/node-labels: "node-role.kubernetes.io/master,zone=a"}
+---
+kind: Node
+metadata: {name: bare}
+`)
+	for range 2 {
+		if err := it.label(context.Background(), it.nodes(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	labels := metadata(api.get(kube.Nodes + "/new"))["labels"]
+	if wanted := (kube.Object{"kubernetes.io/hostname": "new", master: "", "zone": "a"}); !reflect.DeepEqual(labels, wanted) {
+		t.Errorf("%v", labels)
+	}
+	if asked := api.requests(http.MethodPatch); !slices.Equal(asked, []string{kube.Nodes + "/new"}) {
+		t.Errorf("%q", asked)
+	}
+}
+
+func TestSecretsGetTheTokensOfTheirAccounts(t *testing.T) {
+	api := newFakeAPI()
+	it := operating(t, api, `
+kind: Secret
+type: kubernetes.io/service-account-token
+metadata: {name: node-bootstrapper-token, annotations: {kubernetes.io/service-account.name: node-bootstrapper}}
+---
+kind: Secret
+type: kubernetes.io/service-account-token
+metadata: {name: has-one, annotations: {kubernetes.io/service-account.name: node-bootstrapper}}
+data: {token: YWJj}
+---
+kind: Secret
+type: kubernetes.io/service-account-token
+metadata: {name: of-nobody}
+`)
+	for range 2 {
+		if err := it.fillTokens(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, _ := api.get(secrets + "/node-bootstrapper-token")["data"].(kube.Object)
+	for name, wanted := range map[string]string{"token": "token of node-bootstrapper", "ca.crt": "clients", "namespace": operatorSpace} {
+		if data[name] != base64.StdEncoding.EncodeToString([]byte(wanted)) {
+			t.Errorf("%s: %v", name, data[name])
+		}
+	}
+	if asked := append(api.requests(http.MethodPost), api.requests(http.MethodPatch)...); len(asked) != 2 {
+		t.Errorf("%q", asked)
+	}
+}
+
+const serverSet = `
+kind: DaemonSet
+metadata: {name: machine-config-server}
+spec:
+  template:
+    metadata: {labels: {k8s-app: machine-config-server}}
+    spec:
+      nodeSelector: {node-role.kubernetes.io/master: ""}
+      containers: [{name: server, image: mco, volumeMounts: [{name: own, mountPath: /own}]}, {name: other, image: mco}]
+      volumes: [{name: own, secret: {secretName: own}}]
+---
+kind: Node
+metadata: {name: master0, uid: one, labels: {node-role.kubernetes.io/master: ""}}
+---
+kind: Node
+metadata: {name: worker0, uid: two, labels: {node-role.kubernetes.io/worker: ""}}
+`
+
+func TestDaemonSetsHaveTheirPodsOnTheNodesTheyAreFor(t *testing.T) {
+	api := newFakeAPI()
+	it := operating(t, api, serverSet)
+	ctx := context.Background()
+	spread := func() []kube.Object {
+		t.Helper()
+		if err := it.spread(ctx, it.nodes(t)); err != nil {
+			t.Fatal(err)
+		}
+		pods, err := it.all.List(ctx, operatorPods)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pods
+	}
+	pods := spread()
+	if len(pods) != 1 {
+		t.Fatalf("%v", pods)
+	}
+	name := metadata(pods[0])["name"].(string)
+	told, err := parsePod([]byte(strings.ReplaceAll(encode(t, pods[0]), `"spec":{`, `"spec":{"hostNetwork":true,`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told.Spec.NodeName != "master0" || !strings.HasPrefix(name, "machine-config-server-") {
+		t.Errorf("%s on %s", name, told.Spec.NodeName)
+	}
+	for i, mounts := range [][]string{{"/own", "/var/run/secrets/kubernetes.io/serviceaccount"}, {"/var/run/secrets/kubernetes.io/serviceaccount"}} {
+		found := []string{}
+		for _, mount := range told.Spec.Containers[i].VolumeMounts {
+			found = append(found, mount.MountPath)
+		}
+		if !slices.Equal(found, mounts) {
+			t.Errorf("container %d: %q", i, found)
+		}
+	}
+	if len(told.Spec.Volumes) != 2 || told.Spec.Volumes[1].Projected == nil {
+		t.Errorf("%+v", told.Spec.Volumes)
+	}
+
+	if again := spread(); len(again) != 1 || len(api.requests(http.MethodPost)) != 1 || len(api.requests(http.MethodDelete)) != 0 {
+		t.Errorf("%v", again)
+	}
+	// A machine that is installed anew is another node.
+	node := api.get(kube.Nodes + "/master0")
+	api.set(kube.Nodes+"/master0", with(node, "metadata", with(metadata(node), "uid", "three")))
+	if next := spread(); len(next) != 1 || metadata(next[0])["name"] == name {
+		t.Errorf("%v", next)
+	}
+	// One that goes away is waited for, and not told twice.
+	pod := api.get(api.requests(http.MethodDelete)[0])
+	if pod != nil {
+		t.Errorf("%v", pod)
+	}
+	leaving := operatorPods + "/leaving"
+	api.set(leaving, kube.Object{"metadata": kube.Object{"name": "leaving", "deletionTimestamp": "now"}})
+	if spread(); len(api.requests(http.MethodDelete)) != 1 {
+		t.Errorf("%q", api.requests(http.MethodDelete))
+	}
+}
+
+func encode(t *testing.T, object any) string {
+	t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestOneProblemKeepsNothingElseFromBeingDone(t *testing.T) {
+	api := newFakeAPI()
+	it := operating(t, api, serverSet+`---
+kind: Secret
+metadata: {name: token, annotations: {kubernetes.io/service-account.name: node-bootstrapper}}
+`)
+	api.refuse = func(_, path string) int {
+		if strings.HasSuffix(path, "/token") {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	}
+	if err := it.step(context.Background()); err == nil || !strings.Contains(err.Error(), "serviceaccounts/node-bootstrapper/token: 503") {
+		t.Error(err)
+	}
+	if made := api.requests(http.MethodPost); !slices.Contains(made, operatorPods) {
+		t.Errorf("%q", made)
+	}
+}
+
+// The version is the bootstrap machine's to make.
+func TestTheClusterVersionIsKeptOnlyOnceItIsThere(t *testing.T) {
+	api := newFakeAPI()
+	it := operating(t, api, `
+kind: Node
+metadata: {name: master0, labels: {node-role.kubernetes.io/control-plane: ""}}
+status: {conditions: [{type: Ready, status: "True", lastHeartbeatTime: "`+kube.Time(time.Now())+`"}]}
+`)
+	if err := it.step(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if version := api.get(versionName); version != nil {
+		t.Fatalf("%v", version)
+	}
+	api.set(versionName, kube.Object{"metadata": kube.Object{"name": "version"}, "spec": kube.Object{"clusterID": "the-id"}})
+	available := func() string {
+		t.Helper()
+		if err := it.step(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		version, err := fromObject[kube.ClusterVersion](api.get(versionName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kube.Find(version.Status.Conditions, "Available").Status
+	}
+	if now := available(); now != "False" {
+		t.Error(now)
+	}
+	api.set(bootstrapName, kube.Object{"data": kube.Object{"status": "complete"}})
+	if now := available(); now != "True" {
+		t.Error(now)
+	}
+}
+
+func TestOperateWaitsForWhatItNeeds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), operatorsFile)
+	logger := log.New(&told{}, "", 0)
+	if err := operate(context.Background(), path, logger); err == nil {
+		t.Error("there is no file")
+	}
+	put(t, path, "{", 0o600)
+	if err := operate(context.Background(), path, logger); err == nil || !strings.Contains(err.Error(), operatorsFile) {
+		t.Error(err)
+	}
+	put(t, path, `{"servers": []}`, 0o600)
+	if err := operate(context.Background(), path, logger); err != nil {
+		t.Error(err)
+	}
+	put(t, path, `{"servers": ["127.0.0.1:1"]}`, 0o600)
+	if err := operate(context.Background(), path, logger); err == nil || !strings.Contains(err.Error(), "certificate pair") {
+		t.Error(err)
+	}
+}
