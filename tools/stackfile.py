@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -33,6 +34,18 @@ class Config:
     """Configuration path, as `pulumi config set --path` takes it, to secret value."""
 
 
+def _unfit(root: Path, document: object) -> Iterable[tuple[str, str, str, str]]:
+    """What in a document is no plain value, as the project of the stack file has it."""
+    import_from(root)
+    try:
+        from stacks.plain import unfit
+    except ModuleNotFoundError as error:
+        if error.name != "stacks.plain":
+            raise
+        return ()  # a commit of before, which a preview report compares with
+    return unfit(document)
+
+
 def read(path: Path) -> Tree:
     """Read a stack file; raises StackError when there is none, or when it is not one."""
     try:
@@ -46,10 +59,7 @@ def read(path: Path) -> Tree:
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # the latter of numbers and depths beyond all reason
         raise StackError(f"stacks/{path.name} is not YAML", why=str(error), remedy="correct the file") from error
-    import_from(path.parents[1])
-    from stacks.plain import unfit
-
-    for where, _, why, remedy in unfit(document):
+    for where, _, why, remedy in _unfit(path.parents[1], document):
         raise StackError(
             f"stacks/{path.name} holds what no configuration can hold",
             why=f"{where or 'the whole of it'}: {why}",

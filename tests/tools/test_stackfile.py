@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -99,6 +100,16 @@ def test_a_stack_that_asks_for_a_real_release_gets_the_real_installer() -> None:
     assert stackfile.lab_installer({"config": {"metal-ipi:openshiftVersion": "4.19.0"}}) == "real"
     says = {"metal-ipi:openshiftVersion": "4.19.0-lab", "metal-ipi:lab": {"installer": "real"}}
     assert stackfile.lab_installer({"config": says}) == "real"
+
+
+def test_a_project_of_before_is_read_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make preview-report` rehearses the commit that it compares with by its own `stacks`, and by these tools."""
+    monkeypatch.setitem(sys.modules, "stacks.plain", None)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "stacks").mkdir()
+    file = tmp_path / "stacks" / "Pulumi.old.yaml"
+    file.write_text("config: {}\n")
+    assert stackfile.read(file) == {"config": {}}
 
 
 def test_the_committed_document_is_not_changed() -> None:
