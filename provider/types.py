@@ -53,7 +53,7 @@ class ProviderArgs:
     """{"authToken", "endpoint"?}: the Equinix Metal API; `endpoint` defaults to https://api.equinix.com/metal/v1."""
     bmcs: pulumi.Input[Mapping[str, Any]] | None = None
     """Server name to {"address" (https), "username", "password", "ca" (PEM) or "fingerprint" (`sha256:<hex>` of the
-    certificate) unless the system trusts it, "systemId"? (where there are several), "bootMethod"? (`pxe`, `uefi-http`
+    certificate) unless the system trusts it, "systemId"? (where there are several), "bootMethod"? (`pxe`, `uefi-http`,
     `virtual-media` or `live-iso`), "bootMode"? (`bios` or `uefi`), "bootImage"? (URL of an iPXE image, for
     virtual-media), "bootUrl"? (for uefi-http; else what DHCP says), "liveIso"? ({"url", "sha256"} of CoreOS's live ISO,
     for live-iso), "secureBoot"? (`check`, or `ignore`: what boots is signed for its firmware)}."""

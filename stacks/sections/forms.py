@@ -98,7 +98,7 @@ def _metro(value: str) -> str:
 
 def _title(value: str) -> str:
     if not value.strip() or not value.isprintable() or len(value) > 80:
-        raise wrong("nothing can be called so", "use up to 80 printable characters")
+        raise wrong("it is no name that people can read", "use up to 80 printable characters")
     return value
 
 
