@@ -19,6 +19,7 @@ from provider import live_iso as _live_iso
 from provider import mirror_files as _mirror_files
 from provider import orders as _orders
 from provider import sizes as _sizes
+from provider.live_iso import initrd as _initrd
 from provider.preflight import plan as _plan
 
 _PACKAGE = "metal-ipi"
@@ -579,6 +580,8 @@ Plan = _plan.Plan
 Server = _plan.Server
 LOCAL_VM_MIB = _sizes.LOCAL_VM_MIB
 LIVE_ISO_ARGUMENT = _live_iso.PLAIN_ARGUMENT
+IGNITION_FILE = _initrd.IGNITION
+initramfs_archive = _initrd.archive
 
 
 class Preflight(_Resource):

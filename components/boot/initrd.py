@@ -11,12 +11,10 @@ and pins it by hash.
 
 from __future__ import annotations
 
+from provider.types import IGNITION_FILE, initramfs_archive
+
 NAME = "config"
 """What the archive is called on iPXE's command line, and in `initrd=`."""
-_PATH = "config.ign"
-_REGULAR_FILE = 0o100600
-_BOUNDARY = 4
-_END = "TRAILER!!!"
 
 
 def archive(config: str) -> str:
@@ -27,16 +25,4 @@ def archive(config: str) -> str:
     """
     if not config.isascii():
         raise ValueError("a config in an archive must be ASCII")
-    return _member(1, _PATH, _REGULAR_FILE, config) + _member(0, _END, 0, "")
-
-
-def _member(number: int, path: str, mode: int, content: str) -> str:
-    name = f"{path}\0"
-    owner, links, time, device = (0, 0), 1, 0, (0, 0, 0, 0)
-    fields = (number, mode, *owner, links, time, len(content), *device, len(name), 0)
-    head = "070701" + "".join(f"{field:08X}" for field in fields) + name
-    return _padded(head) + _padded(content)
-
-
-def _padded(text: str) -> str:
-    return text + "\0" * (-len(text) % _BOUNDARY)
+    return initramfs_archive({IGNITION_FILE: config.encode()}).decode()

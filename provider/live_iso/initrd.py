@@ -20,18 +20,23 @@ _TRAILER = "TRAILER!!!"
 _FILE, _FOLDER = 0o100600, 0o40755
 
 
-def pack(files: Mapping[str, bytes]) -> bytes:
-    """An initramfs with files, by path without a leading slash."""
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """An archive with files, by path without a leading slash; not compressed."""
     members: dict[str, tuple[int, bytes]] = {}
     for path, content in sorted(files.items()):
         folders = path.split("/")[:-1]
         for depth in range(1, len(folders) + 1):  # the kernel makes no folders by itself
             members.setdefault("/".join(folders[:depth]), (_FOLDER, b""))
         members[path] = (_FILE, content)
-    archive = b"".join(
+    packed = b"".join(
         _member(number, path, mode, content) for number, (path, (mode, content)) in enumerate(members.items(), 1)
     )
-    return lzma.compress(archive + _member(0, _TRAILER, 0, b""), check=lzma.CHECK_CRC32, preset=9)
+    return packed + _member(0, _TRAILER, 0, b"")
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """The same, compressed: an initramfs."""
+    return lzma.compress(archive(files), check=lzma.CHECK_CRC32, preset=9)
 
 
 def unpack(data: bytes) -> dict[str, bytes]:
