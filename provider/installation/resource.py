@@ -134,7 +134,8 @@ class Installation(ResourceType):
         underway = job.ordered and not again
         try:
             seen = await (machine.look(job) if underway else installer.settled(patient=not outdated))
-            if not underway and await self._has_node(
+            # A machine that answers as a node of the cluster was ordered long ago, whatever its order sent it into.
+            if (not underway or isinstance(seen, Installed)) and await self._has_node(
                 context, job, seen, again=again, installed=bool(partial["installedAt"])
             ):
                 return await self._reprovision(context, job, remote)

@@ -321,6 +321,25 @@ def test_files_that_are_uploaded_once_more_are_withdrawn_once_more(run: Run) -> 
     run(test)
 
 
+def test_a_node_of_the_cluster_that_no_state_knows_is_drained_as_any_other(run: Run) -> None:
+    """Of a machine that was ordered and installed long ago: `boot.install` was set later, or its Installation taken
+    from the state. That its order sent it into an installer is not so any more."""
+
+    async def test(it: World) -> None:
+        worker = await it.machine("worker-0", installed=OLD)
+        master, *_ = await control_plane(it)
+        it.states.clear()
+        it.nodes.pod("web", node_of("worker-0"))
+        members = [node_of(f"control-plane-{number}") for number in range(3)]
+        with pytest.raises(InitFailed, match="control plane machine control-plane-0 would be installed again"):
+            await it.up(master, **{**CONTROL_PLANE, "ordered": True, "consent": False, "members": members})
+        assert master.disk == OLD
+        await it.up(worker, ordered=True)
+        assert worker.disk == NEW and it.log[:2] == [f"cordon {node_of('worker-0')}", "evict web"]
+
+    run(test)
+
+
 def test_a_journal_that_is_kept_does_not_name_the_secret_place(run: Run, tmp_path: Path) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0")
