@@ -83,7 +83,8 @@ def _write(minimal: Path, made: Path, arguments: tuple[str, ...], files: dict[st
 async def _ours(settings: Settings, url: str) -> bytes:
     """A file of the artifact host's."""
     artifacts = settings.need_artifacts()
-    for start in (artifacts.base_url, artifacts.boot_base_url):
+    # The longer one first: one may lie below the other.
+    for start in sorted({artifacts.base_url, artifacts.boot_base_url}, key=len, reverse=True):
         directory, _, name = url.removeprefix(f"{start}/").rpartition("/")
         if url.startswith(f"{start}/") and directory:
             return await persistently(lambda where=directory, what=name: open_store(artifacts).read(where, what))

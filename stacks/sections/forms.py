@@ -73,10 +73,8 @@ def _on_a_server(value: str) -> str:
 
 
 def _here(value: str) -> str:
-    if not value or not value.isprintable() or _climbs(value) or len(value) > _LONGEST_PATH or value.startswith("-"):
-        raise wrong(
-            "it is no path", "give printable characters, without '..', beginning with something else than a hyphen"
-        )
+    if not value or not value.isprintable() or len(value) > _LONGEST_PATH or value.startswith("-"):
+        raise wrong("it is no path", "give printable characters, beginning with something else than a hyphen")
     return value
 
 

@@ -60,7 +60,8 @@ def _allowed(value: tuple[str, ...]) -> tuple[str, ...]:
         )
         if called == "console" and takes_console(argument.strip('"').partition("=")[2]):
             found = ("consoles have a setting of their own, and a boot loader that is to use them as well",
-                     f"set boot.consoles to [{argument.partition('=')[2]}]")  # fmt: skip
+                     f"set boot.consoles to [{argument.partition('=')[2]}]; machines that are installed to disk already"
+                     " are installed anew by that")  # fmt: skip
         if found is not None:
             why, remedy = found
             raise wrong(f"'{argument}' contradicts this program: {why}", remedy)

@@ -68,7 +68,7 @@ def test_a_good_stack_gets_a_report_and_nothing_else(facility: Project) -> None:
             "plans", "runs", "stream", "token",
         ],
     }, done.text  # fmt: skip
-    assert done.out.splitlines()[-1] == "13 checks, all is well"
+    assert done.out.splitlines()[-1] == "14 checks, all is well"
     assert devices(facility) == {} and not facility.state.exists() and facility.uploaded() == []
 
 
@@ -126,7 +126,7 @@ def test_an_api_that_stumbles_is_asked_again(facility: Project) -> None:
     paths = ("/ssh-keys$", "/devices$", "/plans$", "/capacity/metros$")
     facility.faults(*({**kind, "match": {"path": path}, "count": 1} for path in paths for kind in kinds))
     try:
-        assert facility.make("preflight").out.splitlines()[-1] == "13 checks, all is well"
+        assert facility.make("preflight").out.splitlines()[-1] == "14 checks, all is well"
         assert facility.hits() == [1] * (len(paths) * len(kinds)), "every fault struck"
     finally:
         facility.faults()

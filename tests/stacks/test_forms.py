@@ -95,7 +95,7 @@ def test_what_means_something_elsewhere_is_refused(path: str, value: str) -> Non
 @pytest.mark.parametrize(
     "path", ["install.workDirectory", "install.logDirectory", "install.installer", "boot.streamFile"]
 )
-@pytest.mark.parametrize("value", ["", "a\nb", "a\0b", "-x", "../../etc", "a/../b", "x" * 5000], ids=repr)
+@pytest.mark.parametrize("value", ["", "a\nb", "a\0b", "-x", "x" * 5000], ids=repr)
 def test_a_path_here_is_one(path: str, value: str) -> None:
     tree = {**_METAL, "boot": {**_METAL["boot"], "streamFile": "stacks/rhcos-4.21.json"}}
     assert f"metal-ipi:{path}" in _problems(tree, path, value)
