@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,14 +82,35 @@ func newBootkube(host machine) (*bootkube, error) {
 	return work, nil
 }
 
+// run does all of it beside an API server, whose end it does not outlive.
 func (b *bootkube) run(ctx context.Context) error {
 	if err := b.readRelease(ctx); err != nil {
 		return err
 	}
-	serving, endAPI := context.WithCancel(ctx)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	serving, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := b.serveAPI(serving); err != nil {
+			fail(fmt.Errorf("serving the API: %w", err))
+		}
+	}()
+	endAPI := func() {
+		cancel()
+		<-ended
+	}
 	defer endAPI()
-	ended := make(chan error, 1)
-	go func() { ended <- b.serveAPI(serving) }()
+	if err := b.stages(ctx, endAPI); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	return nil
+}
+
+// stages is what is done one after the other; `endAPI` ends this machine's API server. A stage that was finished before is
+// left out. The last one is to say so: bootkube.service does not start again after it.
+func (b *bootkube) stages(ctx context.Context, endAPI func()) error {
 	if err := b.render(ctx); err != nil {
 		return err
 	}
@@ -100,7 +122,6 @@ func (b *bootkube) run(ctx context.Context) error {
 			return err
 		}
 		endAPI()
-		<-ended
 		return b.done()
 	}
 	if err := b.awaitControlPlane(ctx); err != nil {
@@ -111,11 +132,10 @@ func (b *bootkube) run(ctx context.Context) error {
 		return err
 	}
 	endAPI()
-	<-ended
-	if err := b.done(); err != nil {
+	if err := b.reportProgress(ctx); err != nil {
 		return err
 	}
-	return b.reportProgress(ctx)
+	return b.done()
 }
 
 func (b *bootkube) done() error {
@@ -239,6 +259,9 @@ func (b *bootkube) render(ctx context.Context) error {
 
 // execute runs a program of one of the release's images, with the installer's files at /assets.
 func (b *bootkube) execute(ctx context.Context, name, program string, arguments ...string) error {
+	if b.images[name] == "" {
+		return fmt.Errorf("%s has no image %s", b.release, name)
+	}
 	from, err := pull(ctx, b.host.root, b.images[name])
 	if err != nil {
 		return err
@@ -523,21 +546,18 @@ func (b *bootkube) leaveIgnition(ctx context.Context) error {
 	}
 	request.Header.Set("Accept", "application/vnd.coreos.ignition+json;version=3.2.0")
 	var original []byte
-	for original == nil && ctx.Err() == nil {
-		answer, err := http.DefaultClient.Do(request)
-		if err == nil {
-			if answer.StatusCode == http.StatusOK {
-				original, err = io.ReadAll(answer.Body)
-			}
-			answer.Body.Close()
+	for last := ""; ; {
+		if original, err = answerTo(request); err == nil {
+			break
 		}
-		if original == nil {
-			b.host.log.Printf("waiting for the machine config server: %v", err)
-			sleep(ctx, retryEvery)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+		if text := err.Error(); text != last {
+			last = text
+			b.host.log.Printf("waiting for the machine config server: %s", text)
+		}
+		sleep(ctx, retryEvery)
 	}
 	config, err := b.inPlaceConfig(original)
 	if err != nil {
@@ -545,6 +565,23 @@ func (b *bootkube) leaveIgnition(ctx context.Context) error {
 	}
 	b.host.log.Print("Adding bootstrap control plane to master ignition")
 	return os.WriteFile(filepath.Join(b.assets, "master.ign"), config, 0o600)
+}
+
+// answerTo is the whole of what a server answers.
+func answerTo(request *http.Request) ([]byte, error) {
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, errors.New(answer.Status)
+	}
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 // inPlaceConfig follows bootstrap-in-place/master-update.fcc, as far as the lab's machines need it.
@@ -610,8 +647,11 @@ func afterRestart(ctx context.Context, host machine) error {
 	files := assets{tls: secrets, kubeconfig: filepath.Join(secrets, "kubeconfig")}
 	serving, endAPI := context.WithCancel(ctx)
 	defer endAPI()
-	ended := make(chan error, 1)
-	go func() { ended <- apiFromAssets(place, host, files, nil).Run(serving) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		apiFromAssets(place, host, files, nil).runOncePortIsFree(serving) // the kubelet may have it, for the node's own API server
+	}()
 	work := &bootkube{host: host}
 	way, _, _, err := readKubeconfig(files.kubeconfig)
 	if err != nil {

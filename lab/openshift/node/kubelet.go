@@ -288,13 +288,7 @@ func (n *kubeletNode) serveAPI(ctx context.Context) {
 		},
 		news: func() (any, error) { return map[string]any{}, nil },
 	}
-	for ctx.Err() == nil {
-		// A single node's bootstrap has the port for a while.
-		if err := server.Run(ctx); err != nil {
-			n.host.log.Printf("port %s is not free yet: %v", apiPort, err)
-		}
-		sleep(ctx, podRetry)
-	}
+	server.runOncePortIsFree(ctx) // a single node's bootstrap has it for a while
 }
 
 // assignedPods is the API's pods for this node, with what they mount; what was known before, where nobody answers.

@@ -31,8 +31,10 @@ const (
 	BootstrapInPlace Role = "bootstrap-in-place"
 )
 
+// apiPort is a variable for the sake of tests.
+var apiPort = "6443"
+
 const (
-	apiPort       = "6443"
 	machinePort   = "22623"
 	servingPeriod = 24 * time.Hour
 )
