@@ -158,8 +158,9 @@ func (n *native) session(ctx context.Context) error {
 	}
 	defer service.Close()
 	lines := bufio.NewReader(service)
+	breakOff := context.AfterFunc(ctx, func() { _ = service.Close() }) // it may take minutes to start
 	address, err := n.start(service, lines)
-	if err != nil {
+	if breakOff(); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(n.network.Source, apiPort))
