@@ -157,6 +157,7 @@ type kubeletNode struct {
 	attached bool         // whether the network plug-in has this machine
 	pods     map[string]podManifest
 	asked    time.Time
+	problem  string // why they were not known when they were last asked for
 }
 
 func newKubeletNode(host machine, flags map[string]string, bootstrap string) (*kubeletNode, error) {
@@ -304,7 +305,10 @@ func (n *kubeletNode) assignedPods(ctx context.Context) map[string]podManifest {
 	defer n.mu.Unlock()
 	n.asked = time.Now()
 	if err == nil {
-		n.pods = found
+		n.pods, n.problem = found, ""
+	} else if text := err.Error(); text != n.problem {
+		n.problem = text
+		n.host.log.Printf("this node's pods are not known: %s", text)
 	}
 	return n.pods
 }
