@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,7 +140,7 @@ func (b *bootkube) stages(ctx context.Context, endAPI func()) error {
 }
 
 func (b *bootkube) done() error {
-	if err := os.WriteFile(filepath.Join(b.assets, ".bootkube.done"), nil, 0o644); err != nil {
+	if err := b.finish(".bootkube"); err != nil {
 		return err
 	}
 	b.host.log.Print("bootkube.service complete")
@@ -324,27 +325,19 @@ func (b *bootkube) finish(stage string) error {
 	return os.WriteFile(filepath.Join(b.assets, stage+".done"), nil, 0o644)
 }
 
-// admin is the administrator, at the API of this machine or of the cluster.
-func (b *bootkube) admin(server string) (*kube.Client, error) {
+// admin is the administrator's way to the cluster's API.
+func (b *bootkube) admin() (access, error) {
 	way, _, _, err := readKubeconfig(filepath.Join(b.assets, adminFile))
-	if err != nil {
-		return nil, err
-	}
-	if server != "" {
-		way.server = server
-	}
-	return way.bootstrapper(b.host.network), nil
+	return way, err
 }
 
-// own is the URL of this machine's API server, under a name that is in its certificate; the way there is `network`'s.
-func (b *bootkube) own() (string, kube.Network) {
-	network := b.host.network
-	address := network.Source
-	if address == "" {
-		address = "127.0.0.1"
-	}
+// ownAPI is a client of this machine's API server, under a name that is in its certificate.
+func (m machine) ownAPI(way access) *kube.Client {
+	network := m.network
+	address := cmp.Or(network.Source, "127.0.0.1")
 	network.Static = map[string][]string{"localhost": {address}}
-	return "https://localhost:" + apiPort, network
+	way.server = "https://localhost:" + apiPort
+	return way.bootstrapper(network)
 }
 
 // applyManifests has the cluster's first objects be there: the installer's, the release's definitions of their kinds, and
@@ -353,13 +346,11 @@ func (b *bootkube) applyManifests(ctx context.Context) error {
 	if b.finished("cb-bootstrap") {
 		return nil
 	}
-	way, _, _, err := readKubeconfig(filepath.Join(b.assets, adminFile))
+	way, err := b.admin()
 	if err != nil {
 		return err
 	}
-	server, network := b.own()
-	way.server = server
-	client := way.bootstrapper(network)
+	client := b.host.ownAPI(way)
 	defer client.Close()
 	rendered, err := b.awaitRendered(ctx)
 	if err != nil {
@@ -451,24 +442,22 @@ func (b *bootkube) operatorObjects(ctx context.Context) ([]kube.Object, error) {
 // awaitControlPlane waits until the control plane serves the API by itself: two of three machines are enough, as they are
 // for the real one (wait-for-ha-api.sh).
 func (b *bootkube) awaitControlPlane(ctx context.Context) error {
-	way, _, _, err := readKubeconfig(filepath.Join(b.assets, adminFile))
+	way, err := b.admin()
 	if err != nil {
 		return err
 	}
-	server, network := b.own()
-	local := way
-	local.server = server
-	client := local.bootstrapper(network)
+	client := b.host.ownAPI(way)
 	defer client.Close()
+	settings := &tls.Config{RootCAs: way.roots, ServerName: "api-int." + b.facts.Domain, MinVersion: tls.VersionTLS12}
 	wanted := min(b.facts.ControlPlane, 2)
 	last := ""
 	for ctx.Err() == nil {
 		seen, err := remote{client}.List(ctx, kube.Nodes)
-		answering := 0
+		count := 0
 		if err == nil {
-			answering = b.answering(ctx, way, controlPlaneNodes(seen, time.Now()))
+			count = answering(ctx, settings, b.host.network, readyAddresses(controlPlaneNodes(seen, time.Now())))
 		}
-		text := fmt.Sprintf("%d of %d API servers of the control plane answer, %d are needed", answering, b.facts.ControlPlane, wanted)
+		text := fmt.Sprintf("%d of %d API servers of the control plane answer, %d are needed", count, b.facts.ControlPlane, wanted)
 		if err != nil {
 			text = err.Error()
 		}
@@ -476,7 +465,7 @@ func (b *bootkube) awaitControlPlane(ctx context.Context) error {
 			last = text
 			b.host.log.Print(text)
 		}
-		if answering >= wanted {
+		if count >= wanted {
 			return nil
 		}
 		sleep(ctx, retryEvery)
@@ -484,34 +473,13 @@ func (b *bootkube) awaitControlPlane(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// answering counts the nodes whose own API server says that it is ready.
-func (b *bootkube) answering(ctx context.Context, way access, nodes []kube.Node) int {
-	count := 0
-	for _, node := range nodes {
-		if !kube.Is(node.Status.Conditions, "Ready", "True") {
-			continue
-		}
-		network := b.host.network
-		name := "api-int." + b.facts.Domain
-		network.Static = map[string][]string{name: {internalAddress(node)}}
-		there := way
-		there.server = "https://" + net.JoinHostPort(name, apiPort)
-		client := there.client(nil, network)
-		var answer string
-		if client.Do(ctx, http.MethodGet, "/readyz", nil, &answer) == nil {
-			count++
-		}
-		client.Close()
-	}
-	return count
-}
-
 // reportProgress says in the cluster, through its own API, that bootstrapping is complete: progress.service's part.
 func (b *bootkube) reportProgress(ctx context.Context) error {
-	client, err := b.admin("")
+	way, err := b.admin()
 	if err != nil {
 		return err
 	}
+	client := way.bootstrapper(b.host.network)
 	defer client.Close()
 	b.host.log.Print("Reporting install progress...")
 	return complete(ctx, client)
@@ -519,12 +487,8 @@ func (b *bootkube) reportProgress(ctx context.Context) error {
 
 // complete makes the ConfigMap that says so, again and again until it is there.
 func complete(ctx context.Context, client *kube.Client) error {
-	status := kube.Object{
-		"apiVersion": "v1", "kind": "ConfigMap", "data": kube.Object{"status": "complete"},
-		"metadata": kube.Object{"name": "bootstrap", "namespace": "kube-system"},
-	}
 	for ctx.Err() == nil {
-		err := client.Do(ctx, http.MethodPost, kube.ConfigMaps, status, nil)
+		err := client.Do(ctx, http.MethodPost, kube.ConfigMaps, bootstrapObject("complete"), nil)
 		if err == nil || kube.Code(err) == http.StatusConflict {
 			return nil
 		}
@@ -536,10 +500,7 @@ func complete(ctx context.Context, client *kube.Client) error {
 // leaveIgnition writes what a single node's disk gets: the control plane's configuration from this machine's own machine
 // config server, with what bootkube has made. It is bootstrap-in-place.sh's part, and cluster-bootstrap's.
 func (b *bootkube) leaveIgnition(ctx context.Context) error {
-	address := b.host.network.Source
-	if address == "" {
-		address = "localhost"
-	}
+	address := cmp.Or(b.host.network.Source, "localhost")
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(address, "22624")+"/config/master", nil)
 	if err != nil {
 		return err
@@ -652,14 +613,11 @@ func afterRestart(ctx context.Context, host machine) error {
 		defer close(ended)
 		apiFromAssets(place, host, files, nil).runOncePortIsFree(serving) // the kubelet may have it, for the node's own API server
 	}()
-	work := &bootkube{host: host}
 	way, _, _, err := readKubeconfig(files.kubeconfig)
 	if err != nil {
 		return err
 	}
-	var network kube.Network
-	way.server, network = work.own()
-	client := way.bootstrapper(network)
+	client := host.ownAPI(way)
 	defer client.Close()
 	if err := complete(ctx, client); err != nil {
 		return err

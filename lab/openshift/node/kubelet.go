@@ -11,16 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"metal-ipi.test/lab/openshift/cluster"
@@ -74,37 +71,6 @@ func Kubelet() int {
 		group.Wait()
 		return nil
 	})
-}
-
-// machine is what every service needs to know of the machine that it runs on.
-type machine struct {
-	name    string
-	root    string
-	network kube.Network
-	log     *log.Logger
-}
-
-// supervised runs a service until it is told to stop; it returns the exit code.
-func supervised(name string, run func(ctx context.Context, host machine) error) int {
-	flags := log.LstdFlags | log.LUTC
-	if os.Getenv("JOURNAL_STREAM") != "" {
-		flags = 0 // the journal keeps the time
-	}
-	host := machine{root: os.Getenv("LAB_ROOT"), log: log.New(os.Stderr, "", flags)}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	var err error
-	if host.network, err = kube.NetworkFromEnv(); err == nil {
-		host.name, err = hostname(host.root)
-	}
-	if err == nil {
-		err = run(ctx, host)
-	}
-	if err != nil && ctx.Err() == nil {
-		host.log.Printf("%s: %v", name, err)
-		return 1
-	}
-	return 0
 }
 
 // unitFlags is the flags of the program that a unit starts, without their dashes; those of /usr/bin/kubelet for one that
