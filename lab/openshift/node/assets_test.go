@@ -72,10 +72,9 @@ func TestReadKubeconfig(t *testing.T) {
 }
 
 // haveAssets writes what the installer leaves of keys and certificates, each its own pair, and an administrator's kubeconfig.
-func haveAssets(t *testing.T) assets {
+func haveAssets(t *testing.T, directory string) assets {
 	t.Helper()
-	directory := t.TempDir()
-	files := assets{tls: filepath.Join(directory, "tls"), kubeconfig: filepath.Join(directory, "kubeconfig")}
+	files := assets{tls: filepath.Join(directory, "tls"), kubeconfig: filepath.Join(directory, adminFile)}
 	pair := authority(t, "all")
 	for _, name := range []string{
 		"kube-apiserver-lb-server", "kube-apiserver-internal-lb-server", "kube-apiserver-localhost-server",
@@ -92,7 +91,7 @@ func haveAssets(t *testing.T) assets {
 }
 
 func TestTheServiceIsToldWhatTheInstallerMade(t *testing.T) {
-	files := haveAssets(t)
+	files := haveAssets(t, t.TempDir())
 	facts := &releaseFacts{Domain: "lab.example.test"}
 	told, err := files.hello(facts)
 	if err != nil {
@@ -114,9 +113,9 @@ func TestTheServiceIsToldWhatTheInstallerMade(t *testing.T) {
 }
 
 func TestTheServiceIsToldNothingWhileAFileIsMissing(t *testing.T) {
-	present, _ := filepath.Glob(filepath.Join(haveAssets(t).tls, "*"))
+	present, _ := filepath.Glob(filepath.Join(haveAssets(t, t.TempDir()).tls, "*"))
 	for _, path := range present {
-		files := haveAssets(t)
+		files := haveAssets(t, t.TempDir())
 		if err := os.Remove(filepath.Join(files.tls, filepath.Base(path))); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +123,7 @@ func TestTheServiceIsToldNothingWhileAFileIsMissing(t *testing.T) {
 			t.Errorf("without %s: %v", filepath.Base(path), err)
 		}
 	}
-	files := haveAssets(t)
+	files := haveAssets(t, t.TempDir())
 	put(t, files.kubeconfig, kubeconfigText("https://api.test:6443", authority(t, "any").Cert, "token: abc"), 0o600)
 	if _, err := files.hello(nil); err == nil || !strings.Contains(err.Error(), "no administrator's certificate") {
 		t.Errorf("with a token: %v", err)

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,14 +83,35 @@ func newBootkube(host machine) (*bootkube, error) {
 	return work, nil
 }
 
+// run does all of it beside an API server, whose end it does not outlive.
 func (b *bootkube) run(ctx context.Context) error {
 	if err := b.readRelease(ctx); err != nil {
 		return err
 	}
-	serving, endAPI := context.WithCancel(ctx)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	serving, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := b.serveAPI(serving); err != nil {
+			fail(fmt.Errorf("serving the API: %w", err))
+		}
+	}()
+	endAPI := func() {
+		cancel()
+		<-ended
+	}
 	defer endAPI()
-	ended := make(chan error, 1)
-	go func() { ended <- b.serveAPI(serving) }()
+	if err := b.stages(ctx, endAPI); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	return nil
+}
+
+// stages is what is done one after the other; `endAPI` ends this machine's API server. A stage that was finished before is
+// left out. The last one is to say so: bootkube.service does not start again after it.
+func (b *bootkube) stages(ctx context.Context, endAPI func()) error {
 	if err := b.render(ctx); err != nil {
 		return err
 	}
@@ -100,7 +123,6 @@ func (b *bootkube) run(ctx context.Context) error {
 			return err
 		}
 		endAPI()
-		<-ended
 		return b.done()
 	}
 	if err := b.awaitControlPlane(ctx); err != nil {
@@ -111,15 +133,14 @@ func (b *bootkube) run(ctx context.Context) error {
 		return err
 	}
 	endAPI()
-	<-ended
-	if err := b.done(); err != nil {
+	if err := b.reportProgress(ctx); err != nil {
 		return err
 	}
-	return b.reportProgress(ctx)
+	return b.done()
 }
 
 func (b *bootkube) done() error {
-	if err := os.WriteFile(filepath.Join(b.assets, ".bootkube.done"), nil, 0o644); err != nil {
+	if err := b.finish(".bootkube"); err != nil {
 		return err
 	}
 	b.host.log.Print("bootkube.service complete")
@@ -239,6 +260,9 @@ func (b *bootkube) render(ctx context.Context) error {
 
 // execute runs a program of one of the release's images, with the installer's files at /assets.
 func (b *bootkube) execute(ctx context.Context, name, program string, arguments ...string) error {
+	if b.images[name] == "" {
+		return fmt.Errorf("%s has no image %s", b.release, name)
+	}
 	from, err := pull(ctx, b.host.root, b.images[name])
 	if err != nil {
 		return err
@@ -301,27 +325,19 @@ func (b *bootkube) finish(stage string) error {
 	return os.WriteFile(filepath.Join(b.assets, stage+".done"), nil, 0o644)
 }
 
-// admin is the administrator, at the API of this machine or of the cluster.
-func (b *bootkube) admin(server string) (*kube.Client, error) {
+// admin is the administrator's way to the cluster's API.
+func (b *bootkube) admin() (access, error) {
 	way, _, _, err := readKubeconfig(filepath.Join(b.assets, adminFile))
-	if err != nil {
-		return nil, err
-	}
-	if server != "" {
-		way.server = server
-	}
-	return way.bootstrapper(b.host.network), nil
+	return way, err
 }
 
-// own is the URL of this machine's API server, under a name that is in its certificate; the way there is `network`'s.
-func (b *bootkube) own() (string, kube.Network) {
-	network := b.host.network
-	address := network.Source
-	if address == "" {
-		address = "127.0.0.1"
-	}
+// ownAPI is a client of this machine's API server, under a name that is in its certificate.
+func (m machine) ownAPI(way access) *kube.Client {
+	network := m.network
+	address := cmp.Or(network.Source, "127.0.0.1")
 	network.Static = map[string][]string{"localhost": {address}}
-	return "https://localhost:" + apiPort, network
+	way.server = "https://localhost:" + apiPort
+	return way.bootstrapper(network)
 }
 
 // applyManifests has the cluster's first objects be there: the installer's, the release's definitions of their kinds, and
@@ -330,13 +346,11 @@ func (b *bootkube) applyManifests(ctx context.Context) error {
 	if b.finished("cb-bootstrap") {
 		return nil
 	}
-	way, _, _, err := readKubeconfig(filepath.Join(b.assets, adminFile))
+	way, err := b.admin()
 	if err != nil {
 		return err
 	}
-	server, network := b.own()
-	way.server = server
-	client := way.bootstrapper(network)
+	client := b.host.ownAPI(way)
 	defer client.Close()
 	rendered, err := b.awaitRendered(ctx)
 	if err != nil {
@@ -428,24 +442,22 @@ func (b *bootkube) operatorObjects(ctx context.Context) ([]kube.Object, error) {
 // awaitControlPlane waits until the control plane serves the API by itself: two of three machines are enough, as they are
 // for the real one (wait-for-ha-api.sh).
 func (b *bootkube) awaitControlPlane(ctx context.Context) error {
-	way, _, _, err := readKubeconfig(filepath.Join(b.assets, adminFile))
+	way, err := b.admin()
 	if err != nil {
 		return err
 	}
-	server, network := b.own()
-	local := way
-	local.server = server
-	client := local.bootstrapper(network)
+	client := b.host.ownAPI(way)
 	defer client.Close()
+	settings := &tls.Config{RootCAs: way.roots, ServerName: "api-int." + b.facts.Domain, MinVersion: tls.VersionTLS12}
 	wanted := min(b.facts.ControlPlane, 2)
 	last := ""
 	for ctx.Err() == nil {
 		seen, err := remote{client}.List(ctx, kube.Nodes)
-		answering := 0
+		count := 0
 		if err == nil {
-			answering = b.answering(ctx, way, controlPlaneNodes(seen, time.Now()))
+			count = answering(ctx, settings, b.host.network, readyAddresses(controlPlaneNodes(seen, time.Now())))
 		}
-		text := fmt.Sprintf("%d of %d API servers of the control plane answer, %d are needed", answering, b.facts.ControlPlane, wanted)
+		text := fmt.Sprintf("%d of %d API servers of the control plane answer, %d are needed", count, b.facts.ControlPlane, wanted)
 		if err != nil {
 			text = err.Error()
 		}
@@ -453,7 +465,7 @@ func (b *bootkube) awaitControlPlane(ctx context.Context) error {
 			last = text
 			b.host.log.Print(text)
 		}
-		if answering >= wanted {
+		if count >= wanted {
 			return nil
 		}
 		sleep(ctx, retryEvery)
@@ -461,34 +473,13 @@ func (b *bootkube) awaitControlPlane(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// answering counts the nodes whose own API server says that it is ready.
-func (b *bootkube) answering(ctx context.Context, way access, nodes []kube.Node) int {
-	count := 0
-	for _, node := range nodes {
-		if !kube.Is(node.Status.Conditions, "Ready", "True") {
-			continue
-		}
-		network := b.host.network
-		name := "api-int." + b.facts.Domain
-		network.Static = map[string][]string{name: {internalAddress(node)}}
-		there := way
-		there.server = "https://" + net.JoinHostPort(name, apiPort)
-		client := there.client(nil, network)
-		var answer string
-		if client.Do(ctx, http.MethodGet, "/readyz", nil, &answer) == nil {
-			count++
-		}
-		client.Close()
-	}
-	return count
-}
-
 // reportProgress says in the cluster, through its own API, that bootstrapping is complete: progress.service's part.
 func (b *bootkube) reportProgress(ctx context.Context) error {
-	client, err := b.admin("")
+	way, err := b.admin()
 	if err != nil {
 		return err
 	}
+	client := way.bootstrapper(b.host.network)
 	defer client.Close()
 	b.host.log.Print("Reporting install progress...")
 	return complete(ctx, client)
@@ -496,12 +487,8 @@ func (b *bootkube) reportProgress(ctx context.Context) error {
 
 // complete makes the ConfigMap that says so, again and again until it is there.
 func complete(ctx context.Context, client *kube.Client) error {
-	status := kube.Object{
-		"apiVersion": "v1", "kind": "ConfigMap", "data": kube.Object{"status": "complete"},
-		"metadata": kube.Object{"name": "bootstrap", "namespace": "kube-system"},
-	}
 	for ctx.Err() == nil {
-		err := client.Do(ctx, http.MethodPost, kube.ConfigMaps, status, nil)
+		err := client.Do(ctx, http.MethodPost, kube.ConfigMaps, bootstrapObject("complete"), nil)
 		if err == nil || kube.Code(err) == http.StatusConflict {
 			return nil
 		}
@@ -513,31 +500,25 @@ func complete(ctx context.Context, client *kube.Client) error {
 // leaveIgnition writes what a single node's disk gets: the control plane's configuration from this machine's own machine
 // config server, with what bootkube has made. It is bootstrap-in-place.sh's part, and cluster-bootstrap's.
 func (b *bootkube) leaveIgnition(ctx context.Context) error {
-	address := b.host.network.Source
-	if address == "" {
-		address = "localhost"
-	}
+	address := cmp.Or(b.host.network.Source, "localhost")
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(address, "22624")+"/config/master", nil)
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Accept", "application/vnd.coreos.ignition+json;version=3.2.0")
 	var original []byte
-	for original == nil && ctx.Err() == nil {
-		answer, err := http.DefaultClient.Do(request)
-		if err == nil {
-			if answer.StatusCode == http.StatusOK {
-				original, err = io.ReadAll(answer.Body)
-			}
-			answer.Body.Close()
+	for last := ""; ; {
+		if original, err = answerTo(request); err == nil {
+			break
 		}
-		if original == nil {
-			b.host.log.Printf("waiting for the machine config server: %v", err)
-			sleep(ctx, retryEvery)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+		if text := err.Error(); text != last {
+			last = text
+			b.host.log.Printf("waiting for the machine config server: %s", text)
+		}
+		sleep(ctx, retryEvery)
 	}
 	config, err := b.inPlaceConfig(original)
 	if err != nil {
@@ -545,6 +526,23 @@ func (b *bootkube) leaveIgnition(ctx context.Context) error {
 	}
 	b.host.log.Print("Adding bootstrap control plane to master ignition")
 	return os.WriteFile(filepath.Join(b.assets, "master.ign"), config, 0o600)
+}
+
+// answerTo is the whole of what a server answers.
+func answerTo(request *http.Request) ([]byte, error) {
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, errors.New(answer.Status)
+	}
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 // inPlaceConfig follows bootstrap-in-place/master-update.fcc, as far as the lab's machines need it.
@@ -610,16 +608,16 @@ func afterRestart(ctx context.Context, host machine) error {
 	files := assets{tls: secrets, kubeconfig: filepath.Join(secrets, "kubeconfig")}
 	serving, endAPI := context.WithCancel(ctx)
 	defer endAPI()
-	ended := make(chan error, 1)
-	go func() { ended <- apiFromAssets(place, host, files, nil).Run(serving) }()
-	work := &bootkube{host: host}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		apiFromAssets(place, host, files, nil).runOncePortIsFree(serving) // the kubelet may have it, for the node's own API server
+	}()
 	way, _, _, err := readKubeconfig(files.kubeconfig)
 	if err != nil {
 		return err
 	}
-	var network kube.Network
-	way.server, network = work.own()
-	client := way.bootstrapper(network)
+	client := host.ownAPI(way)
 	defer client.Close()
 	if err := complete(ctx, client); err != nil {
 		return err

@@ -49,16 +49,19 @@ func (b box) start(output *lines) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer read.Close()
 	command := exec.Command(os.Args[0], "container") // units name the program by its whole path
 	command.Env = b.Environment
 	command.ExtraFiles = []*os.File{read}
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if err := command.Start(); err != nil {
-		return nil, errors.Join(err, write.Close())
+	err = errors.Join(command.Start(), read.Close()) // now only the process reads: once it is gone, writing fails
+	if err == nil {
+		if err = json.NewEncoder(write).Encode(b); err != nil {
+			_ = command.Process.Kill() // it may have ended
+			_ = command.Wait()
+		}
 	}
-	return command, errors.Join(json.NewEncoder(write).Encode(b), write.Close())
+	return command, errors.Join(err, write.Close())
 }
 
 // run runs the program to its end.

@@ -177,22 +177,17 @@ func (b *bootstrapper) step(ctx context.Context, nodes []kube.Node) error {
 		return nil
 	}
 	if status == "" {
-		if err := b.write(ctx, b.status("progressing")); err != nil {
+		if err := b.write(ctx, bootstrapObject("progressing")); err != nil {
 			return err
 		}
 	}
-	addresses := []string{}
-	for _, node := range nodes {
-		if kube.Is(node.Status.Conditions, "Ready", "True") {
-			addresses = append(addresses, internalAddress(node))
-		}
-	}
-	answering := b.answering(ctx, addresses)
-	b.report("%d of %d control plane nodes are ready, %d of their API servers answer", len(addresses), b.facts.ControlPlane, answering)
-	if answering < b.facts.ControlPlane {
+	addresses := readyAddresses(nodes)
+	count := answering(ctx, b.config, b.network, addresses)
+	b.report("%d of %d control plane nodes are ready, %d of their API servers answer", len(addresses), b.facts.ControlPlane, count)
+	if count < b.facts.ControlPlane {
 		return nil
 	}
-	if err := b.complete(ctx, addresses, b.status("complete")); err != nil {
+	if err := b.complete(ctx, addresses, bootstrapObject("complete")); err != nil {
 		return fmt.Errorf("telling the control plane that bootstrapping is complete: %w", err)
 	}
 	b.log.Print("bootstrap complete")
@@ -215,14 +210,14 @@ func (b *bootstrapper) write(ctx context.Context, status kube.Object) error {
 }
 
 // answering counts the addresses whose API server says it is ready.
-func (b *bootstrapper) answering(ctx context.Context, addresses []string) int {
+func answering(ctx context.Context, config *tls.Config, network kube.Network, addresses []string) int {
 	var group sync.WaitGroup
 	results := make([]error, len(addresses))
 	for i, address := range addresses {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			client := kube.NewClient("https://"+net.JoinHostPort(address, apiPort), b.config, b.network, gossipLimit)
+			client := kube.NewClient("https://"+net.JoinHostPort(address, apiPort), config, network, gossipLimit)
 			defer client.Close()
 			var answer string
 			results[i] = client.Do(ctx, http.MethodGet, "/readyz", nil, &answer)
@@ -238,7 +233,8 @@ func (b *bootstrapper) answering(ctx context.Context, addresses []string) int {
 	return count
 }
 
-func (b *bootstrapper) status(value string) kube.Object {
+// bootstrapObject is the ConfigMap by which a cluster says how far its bootstrapping is.
+func bootstrapObject(value string) kube.Object {
 	return kube.Object{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": kube.Object{"status": value},
 		"metadata": kube.Object{"name": "bootstrap", "namespace": "kube-system"},

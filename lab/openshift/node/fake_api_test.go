@@ -30,7 +30,8 @@ type fakeAPI struct {
 }
 
 func newFakeAPI() *fakeAPI {
-	return &fakeAPI{objects: map[string]kube.Object{}, kinds: map[string][]apiKind{
+	system := kube.Object{"kind": "Namespace", "metadata": kube.Object{"name": "kube-system"}}
+	return &fakeAPI{objects: map[string]kube.Object{"/api/v1/namespaces/kube-system": system}, kinds: map[string][]apiKind{
 		"/api/v1": {
 			{"nodes", "Node", false}, {"nodes/status", "Node", false}, {"namespaces", "Namespace", false}, {"pods", "Pod", true},
 			{"secrets", "Secret", true}, {"configmaps", "ConfigMap", true}, {"serviceaccounts", "ServiceAccount", true},

@@ -11,16 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"metal-ipi.test/lab/openshift/cluster"
@@ -76,37 +73,6 @@ func Kubelet() int {
 	})
 }
 
-// machine is what every service needs to know of the machine that it runs on.
-type machine struct {
-	name    string
-	root    string
-	network kube.Network
-	log     *log.Logger
-}
-
-// supervised runs a service until it is told to stop; it returns the exit code.
-func supervised(name string, run func(ctx context.Context, host machine) error) int {
-	flags := log.LstdFlags | log.LUTC
-	if os.Getenv("JOURNAL_STREAM") != "" {
-		flags = 0 // the journal keeps the time
-	}
-	host := machine{root: os.Getenv("LAB_ROOT"), log: log.New(os.Stderr, "", flags)}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	var err error
-	if host.network, err = kube.NetworkFromEnv(); err == nil {
-		host.name, err = hostname(host.root)
-	}
-	if err == nil {
-		err = run(ctx, host)
-	}
-	if err != nil && ctx.Err() == nil {
-		host.log.Printf("%s: %v", name, err)
-		return 1
-	}
-	return 0
-}
-
 // unitFlags is the flags of the program that a unit starts, without their dashes; those of /usr/bin/kubelet for one that
 // a script starts are none.
 func unitFlags(path string) (map[string]string, error) {
@@ -157,6 +123,7 @@ type kubeletNode struct {
 	attached bool         // whether the network plug-in has this machine
 	pods     map[string]podManifest
 	asked    time.Time
+	problem  string // why they were not known when they were last asked for
 }
 
 func newKubeletNode(host machine, flags map[string]string, bootstrap string) (*kubeletNode, error) {
@@ -288,13 +255,7 @@ func (n *kubeletNode) serveAPI(ctx context.Context) {
 		},
 		news: func() (any, error) { return map[string]any{}, nil },
 	}
-	for ctx.Err() == nil {
-		// A single node's bootstrap has the port for a while.
-		if err := server.Run(ctx); err != nil {
-			n.host.log.Printf("port %s is not free yet: %v", apiPort, err)
-		}
-		sleep(ctx, podRetry)
-	}
+	server.runOncePortIsFree(ctx) // a single node's bootstrap has it for a while
 }
 
 // assignedPods is the API's pods for this node, with what they mount; what was known before, where nobody answers.
@@ -310,7 +271,10 @@ func (n *kubeletNode) assignedPods(ctx context.Context) map[string]podManifest {
 	defer n.mu.Unlock()
 	n.asked = time.Now()
 	if err == nil {
-		n.pods = found
+		n.pods, n.problem = found, ""
+	} else if text := err.Error(); text != n.problem {
+		n.problem = text
+		n.host.log.Printf("this node's pods are not known: %s", text)
 	}
 	return n.pods
 }

@@ -104,6 +104,17 @@ func controlPlaneNodes(all []kube.Object, now time.Time) []kube.Node {
 	return nodes
 }
 
+// readyAddresses is where the nodes are that are ready.
+func readyAddresses(nodes []kube.Node) []string {
+	addresses := []string{}
+	for _, node := range nodes {
+		if kube.Is(node.Status.Conditions, "Ready", "True") {
+			addresses = append(addresses, internalAddress(node))
+		}
+	}
+	return addresses
+}
+
 func internalAddress(node kube.Node) string {
 	for _, address := range node.Status.Addresses {
 		if address.Type == "InternalIP" {

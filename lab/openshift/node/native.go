@@ -136,6 +136,18 @@ func (n *native) Run(ctx context.Context) error {
 	return nil
 }
 
+// runOncePortIsFree is Run where another service of this machine may have the port.
+func (n *native) runOncePortIsFree(ctx context.Context) {
+	last := ""
+	for ctx.Err() == nil {
+		if err := n.Run(ctx); err != nil && err.Error() != last {
+			last = err.Error()
+			n.log.Printf("port %s is not free yet: %v", apiPort, err)
+		}
+		sleep(ctx, podRetry)
+	}
+}
+
 // session is the life of one API server. It ends when the service's connection does.
 func (n *native) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -146,8 +158,9 @@ func (n *native) session(ctx context.Context) error {
 	}
 	defer service.Close()
 	lines := bufio.NewReader(service)
+	breakOff := context.AfterFunc(ctx, func() { _ = service.Close() }) // it may take minutes to start
 	address, err := n.start(service, lines)
-	if err != nil {
+	if breakOff(); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(n.network.Source, apiPort))

@@ -277,7 +277,11 @@ func (p *pods) launch(ctx context.Context, pod string, it container, told podMan
 	if err != nil {
 		return nil, nil, err
 	}
-	arguments = append(expand(arguments, it.Env), p.carry(ctx, filepath.Base(program))...)
+	carried, err := p.carry(ctx, filepath.Base(program))
+	if err != nil {
+		return nil, nil, err
+	}
+	arguments = append(expand(arguments, it.Env), carried...)
 	its := box{
 		Root: from.root, Command: append([]string{program}, arguments...), Environment: environment(it.Env), Mounts: mounts,
 	}
@@ -316,9 +320,9 @@ func (p *pods) mounts(it container, told podManifest) ([]bind, error) {
 
 // carry gives a program that would listen on all addresses of a shared kernel other ports, and carries there what
 // arrives at this machine's own, until the context ends. The result is further arguments.
-func (p *pods) carry(ctx context.Context, program string) []string {
+func (p *pods) carry(ctx context.Context, program string) ([]string, error) {
 	if p.address == "" || program != machineConfigServerName {
-		return nil
+		return nil, nil
 	}
 	arguments := []string{}
 	for option, port := range map[string]string{"--secure-port": machinePort, "--insecure-port": "22624"} {
@@ -327,12 +331,11 @@ func (p *pods) carry(ctx context.Context, program string) []string {
 			err = relay(ctx, p.address+":"+port, "127.0.0.1:"+strconv.Itoa(other))
 		}
 		if err != nil {
-			p.log.Printf("port %s: %v", port, err)
-			continue
+			return nil, fmt.Errorf("port %s: %w", port, err)
 		}
 		arguments = append(arguments, option, strconv.Itoa(other))
 	}
-	return arguments
+	return arguments, nil
 }
 
 // lines writes each line of a pod's output to the log. The machine config programs print whole configurations, secrets

@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		os.Exit(Container())
 	case filepath.Base(os.Args[0]) == "shout":
 		os.Exit(shout())
+	case filepath.Base(os.Args[0]) == "render", filepath.Base(os.Args[0]) == "machine-config-operator":
+		os.Exit(renderAssets())
 	}
 	os.Exit(m.Run())
 }
@@ -85,17 +87,20 @@ func (j *told) Write(data []byte) (int, error) {
 	return j.text.Write(data)
 }
 
+func (j *told) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 func (j *told) await(t *testing.T, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		j.mu.Lock()
-		found := strings.Contains(j.text.String(), text)
-		j.mu.Unlock()
-		if found {
+		if strings.Contains(j.String(), text) {
 			return
 		}
 	}
-	t.Fatalf("%q was not logged:\n%s", text, j.text.String())
+	t.Fatalf("%q was not logged:\n%s", text, j.String())
 }
 
 func manifestOf(variable, value, config string, privileged bool) string {
@@ -142,7 +147,7 @@ func TestStaticPodsFollowTheirManifests(t *testing.T) {
 	heard.await(t, "shout: hello three")
 	end()
 	heard.await(t, "shout: bye three")
-	if strings.Contains(heard.text.String(), "hidden") {
+	if strings.Contains(heard.String(), "hidden") {
 		t.Fatal("a hidden file was taken for a manifest")
 	}
 }
@@ -176,7 +181,7 @@ func TestAnImageThatTheRegistryDoesNotHaveIsSaidOnce(t *testing.T) {
 	heard.await(t, "pod other.json: ")
 	sleep(context.Background(), 3*podsEvery)
 	end()
-	if count := strings.Count(heard.text.String(), "file does not exist"); count != 1 {
-		t.Fatalf("said %d times:\n%s", count, heard.text.String())
+	if count := strings.Count(heard.String(), "file does not exist"); count != 1 {
+		t.Fatalf("said %d times:\n%s", count, heard.String())
 	}
 }

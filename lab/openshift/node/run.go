@@ -31,39 +31,53 @@ const (
 	BootstrapInPlace Role = "bootstrap-in-place"
 )
 
+// apiPort is a variable for the sake of tests.
+var apiPort = "6443"
+
 const (
-	apiPort       = "6443"
 	machinePort   = "22623"
 	servingPeriod = 24 * time.Hour
 )
 
 // Main runs a role's services until it is told to stop; it returns the exit code.
 func Main(role Role) int {
+	return supervised(string(role), func(ctx context.Context, host machine) error { return run(ctx, role, host) })
+}
+
+// machine is what every service needs to know of the machine that it runs on.
+type machine struct {
+	name    string
+	root    string
+	network kube.Network
+	log     *log.Logger
+}
+
+// supervised runs a service until it is told to stop; it returns the exit code.
+func supervised(name string, run func(ctx context.Context, host machine) error) int {
 	flags := log.LstdFlags | log.LUTC
 	if os.Getenv("JOURNAL_STREAM") != "" {
 		flags = 0 // the journal keeps the time
 	}
-	logger := log.New(os.Stderr, "", flags)
+	host := machine{root: os.Getenv("LAB_ROOT"), log: log.New(os.Stderr, "", flags)}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := run(ctx, role, logger); err != nil {
-		logger.Printf("%s: %v", role, err)
+	var err error
+	if host.network, err = kube.NetworkFromEnv(); err == nil {
+		host.name, err = hostname(host.root)
+	}
+	if err == nil {
+		err = run(ctx, host)
+	}
+	if err != nil && ctx.Err() == nil {
+		host.log.Printf("%s: %v", name, err)
 		return 1
 	}
 	return 0
 }
 
-func run(ctx context.Context, role Role, logger *log.Logger) error {
-	root := os.Getenv("LAB_ROOT")
-	network, err := kube.NetworkFromEnv()
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, role Role, host machine) error {
+	name, root, network, logger := host.name, host.root, host.network, host.log
 	bundle, err := cluster.LoadBundle(filepath.Join(root, cluster.Directory))
-	if err != nil {
-		return err
-	}
-	name, err := hostname(root)
 	if err != nil {
 		return err
 	}
