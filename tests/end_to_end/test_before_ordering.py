@@ -77,6 +77,7 @@ def test_a_broken_stack_is_told_everything_at_once_and_nothing_is_ordered(facili
     facility.inside("call", "PUT", "/lab/capacity", json.dumps({"metro": "lb", "plan": "c3.medium.x86", "servers": 2}))
     facility.configure(
         openshiftVersion="4.20.9",
+        lab={"installer": "stand-in"},  # which is of another release
         baseDomain="elsewhere.test",
         dns={"zone": "elsewhere.test"},
         platform={"workerPlan": "c9.large.x86"},
