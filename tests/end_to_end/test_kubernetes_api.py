@@ -45,10 +45,12 @@ def test_the_api_is_the_real_one(user: User, installed: Project) -> None:
 
 
 def test_nodes_are_ready_and_have_roles(user: User) -> None:
-    # The program orders no workers of the installer, which makes it let the control plane have work, too.
-    roles = {"control-plane": ["control-plane", "master", "worker"], "worker": ["worker"]}
+    # The installer knows of the workers: so the control plane is to have no work of theirs.
+    roles = {"control-plane": ["control-plane", "master"], "worker": ["worker"]}
+    taints = {"control-plane": ["node-role.kubernetes.io/master"], "worker": []}
     assert user("nodes") == {
-        f"{name}.{DOMAIN}": {"ready": "True", "roles": roles[role], "taints": []} for name, role in names().items()
+        f"{name}.{DOMAIN}": {"ready": "True", "roles": roles[role], "taints": taints[role]}
+        for name, role in names().items()
     }
 
 
