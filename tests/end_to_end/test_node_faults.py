@@ -23,7 +23,8 @@ FAULTS = (
 
 
 def test_the_gate_names_node_and_cause_and_a_new_machine_converges(project: Project, subtests: pytest.Subtests) -> None:
-    project.configure(timeouts={"machinesReachable": 15})
+    # Workers wait for the control plane, so they have the time for both.
+    project.configure(timeouts={"machinesReachable": 15, "bootstrapComplete": 60})
     project.start_lab()
     for kind, cause, line in FAULTS:
         with subtests.test(kind=kind):

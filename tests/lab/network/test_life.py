@@ -78,6 +78,8 @@ def test_facts_have_the_agreed_shape(lab: Lab) -> None:
         ),
         "boot": ["stream_url"],
         "installer": str,
+        "release": str,
+        "openshift": str,
         "kubernetes": type(None)
         if isinstance(programs.find(), str)
         else ["apiserver", "definitions", "etcd", "version"],
