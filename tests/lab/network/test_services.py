@@ -123,7 +123,7 @@ def test_the_real_names_take_no_updates(running: Lab) -> None:
 
 
 def test_what_is_uploaded_is_served(running: Lab) -> None:
-    assert upload(running, "/artifacts/bootstrap.ign", "ignition") == "/ artifacts images streams"
+    assert upload(running, "/artifacts/bootstrap.ign", "ignition") == "/ artifacts containers images streams"
     base = running.facts.artifacts
     assert fetch(running, f"{base.base_url}/bootstrap.ign") == "200 ignition"
     assert fetch(running, f"{base.boot_base_url}/bootstrap.ign", "bytes=2-4") == "206 nit"
@@ -147,7 +147,7 @@ def test_only_files_are_served(running: Lab) -> None:
 
 
 def test_uploads_stay_in_their_tree(running: Lab) -> None:
-    assert upload(running, "/../../escaped", "x") == "/ artifacts escaped images streams"
+    assert upload(running, "/../../escaped", "x") == "/ artifacts containers escaped images streams"
     (running.layout.boot / "escaped").unlink()
     assert not (running.layout.state / "escaped").exists()
 
