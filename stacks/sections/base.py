@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated
 
 from cryptography import x509
@@ -40,6 +41,18 @@ class Section(BaseModel):
 def wrong(why: str, remedy: str, *, at: str = "") -> PydanticCustomError:
     """A problem of the value being validated, or of the setting `at` below it."""
     return PydanticCustomError("metal_ipi", "{why}", {"why": why, "remedy": remedy, "at": at})
+
+
+def matching(pattern: str, why: str, remedy: str) -> AfterValidator:
+    """Takes only texts that match as a whole."""
+    form = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not form.fullmatch(value):
+            raise wrong(why, remedy)
+        return value
+
+    return AfterValidator(check)
 
 
 def is_public_key(text: str) -> bool:

@@ -12,26 +12,16 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
-from stacks.sections.base import IPv4, wrong
+from stacks.sections.base import IPv4, matching, wrong
 
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
 _PATH = re.compile(r"(/[^/]+)+")
-_SYSTEM = re.compile(r"(/redfish/v1/Systems/)?[A-Za-z0-9_][A-Za-z0-9_.:~-]{0,127}/?")
+_SYSTEM = r"(/redfish/v1/Systems/)?[A-Za-z0-9_][A-Za-z0-9_.:~-]{0,127}/?"
 _TRANSPORTS = ("unix", "ssh", "libssh", "libssh2", "tls", "tcp")
 _PROGRAMS = ("command", "netcat")
 """Parameters of libvirt's connection URIs that name a program to run."""
 _LONGEST = 1024
-
-
-def _fingerprint(value: str) -> str:
-    if not re.fullmatch(r"sha256:[0-9a-f]{64}", value):
-        raise wrong(
-            "it is not 'sha256:' and 64 hexadecimal digits",
-            "take it from `openssl s_client -connect <bmc>:443 </dev/null | openssl x509 -outform der | sha256sum`,"
-            " over a network that you trust",
-        )
-    return value
 
 
 def _mac(value: str) -> str:
@@ -115,21 +105,6 @@ def _url(value: str) -> str:
     return value
 
 
-def _system_id(value: str) -> str:
-    if not _SYSTEM.fullmatch(value):
-        raise wrong(
-            "it is no id of a System",
-            "give the last part of its path below /redfish/v1/Systems, e.g. System.Embedded.1",
-        )
-    return value
-
-
-def _interface(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}", value):
-        raise wrong("it is no name of an interface", "give it as `ip link` on the machines shows it, e.g. eno1")
-    return value
-
-
 def _path(value: str) -> str:
     if not _PATH.fullmatch(value) or value.endswith("/"):
         raise wrong("it is no absolute path of a file", "give the path on the system where libvirt runs")
@@ -162,12 +137,34 @@ MachineAddress = Annotated[IPv4, AfterValidator(_machine_address)]
 """An IPv4 address that a machine can have."""
 Account = Annotated[str, AfterValidator(_account)]
 Password = Annotated[SecretStr, AfterValidator(_password)]
-Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
+Fingerprint = Annotated[
+    str,
+    matching(
+        r"sha256:[0-9a-f]{64}",
+        "it is not 'sha256:' and 64 hexadecimal digits",
+        "take it from `openssl s_client -connect <bmc>:443 </dev/null | openssl x509 -outform der | sha256sum`,"
+        " over a network that you trust",
+    ),
+]
 BmcUrl = Annotated[str, AfterValidator(_bmc_url)]
 Url = Annotated[str, AfterValidator(_url)]
 """What a BMC, or firmware, fetches."""
-SystemId = Annotated[str, AfterValidator(_system_id)]
-Interface = Annotated[str, AfterValidator(_interface)]
+SystemId = Annotated[
+    str,
+    matching(
+        _SYSTEM,
+        "it is no id of a System",
+        "give the last part of its path below /redfish/v1/Systems, e.g. System.Embedded.1",
+    ),
+]
+Interface = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}",
+        "it is no name of an interface",
+        "give it as `ip link` on the machines shows it, e.g. eno1",
+    ),
+]
 FilePath = Annotated[str, AfterValidator(_path)]
 """An absolute path where libvirt runs."""
 Connection = Annotated[str, AfterValidator(_connection)]

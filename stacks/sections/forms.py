@@ -12,12 +12,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from stacks.sections.base import wrong
+from stacks.sections.base import matching, wrong
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rf"(?=.{{1,253}}$){_NAME}(\.{_NAME})*\.?")
 _ON_A_SERVER = re.compile(r"/|(/[A-Za-z0-9._+@=,~-]+)+/?")
 _REMOTE_URL = r"(?P<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?(?P<path>/[A-Za-z0-9._~%+@,=:/-]*)?"
+_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _LONGEST_PATH = 1024
 
 
@@ -31,36 +32,9 @@ def is_host(value: str) -> bool:
     return "%" not in value
 
 
-def _cluster(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?", value):
-        raise wrong("it is no DNS label", "use up to 54 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9")
-    return value
-
-
-def _domain(value: str) -> str:
-    label = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-    if not re.fullmatch(rf"(?=.{{1,230}}$)({label}\.)+(?![0-9]){label}", value):
-        raise wrong("it is no DNS domain", "use lower-case labels separated by dots, without a dot at the end")
-    return value
-
-
-def _release(value: str) -> str:
-    if not re.fullmatch(r"4\.\d+\.\d+([-.+][0-9A-Za-z.+-]+)?", value):
-        raise wrong("it is no release", "give major, minor and patch, e.g. 4.21.3 or 4.20.0-okd-scos.5")
-    return value
-
-
 def _host(value: str) -> str:
     if not is_host(value):
         raise wrong("it is neither a host's name nor an IP address", "give the name or the address alone")
-    return value
-
-
-def _user(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", value):
-        raise wrong(
-            "it is no user's name", "use up to 32 of a-z, A-Z, 0-9, '_', '.' and '-', beginning with a letter or '_'"
-        )
     return value
 
 
@@ -82,39 +56,15 @@ def _climbs(path: str) -> bool:
     return ".." in path.split("/")
 
 
-def _plan(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", value):
-        raise wrong("it is no plan", "give its slug, e.g. c3.small.x86")
-    return value
-
-
-def _metro(value: str) -> str:
-    if not re.fullmatch(r"[a-z]{2,8}", value):
-        raise wrong("it is no metro's code", "give the code, e.g. da")
-    return value
-
-
 def _title(value: str) -> str:
     if not value.strip() or not value.isprintable() or len(value) > 80:
         raise wrong("it is no name that people can read", "use up to 80 printable characters")
     return value
 
 
-def _zone(value: str) -> str:
-    if not re.fullmatch(rf"(?=.{{1,253}}$)([A-Za-z0-9_]([-A-Za-z0-9_]{{0,61}}[A-Za-z0-9_])?\.)*{_NAME}", value):
-        raise wrong("it is no zone's name", "give the domain without a dot at the end, e.g. metal.example.com")
-    return value
-
-
 def _key_name(value: str) -> str:
     if not re.fullmatch(r"(?=.{1,254}$)[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?", value) or ".." in value:
         raise wrong("it is no key's name", "give it as the server's configuration has it, e.g. metal-ipi.")
-    return value
-
-
-def _bucket(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", value):
-        raise wrong("it is no bucket's name", "use up to 63 of a-z, 0-9, '.' and '-'")
     return value
 
 
@@ -125,18 +75,6 @@ def _prefix(value: str) -> str:
         raise wrong(
             "it is too long", f"use up to {_LONGEST_PATH // 2} characters: keys have 1024 with all that follows"
         )
-    return value
-
-
-def _region(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", value):
-        raise wrong("it is no region", "give its code, e.g. eu-central-1")
-    return value
-
-
-def _key_id(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,127}", value):
-        raise wrong("it is no id of a key", "copy it as it was given to you, without spaces")
     return value
 
 
@@ -153,29 +91,76 @@ def _endpoint(value: str) -> str:
     return value
 
 
-ClusterName = Annotated[str, AfterValidator(_cluster)]
-BaseDomain = Annotated[str, AfterValidator(_domain)]
-Release = Annotated[str, AfterValidator(_release)]
+ClusterName = Annotated[
+    str,
+    matching(
+        r"[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?",
+        "it is no DNS label",
+        "use up to 54 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9",
+    ),
+]
+BaseDomain = Annotated[
+    str,
+    matching(
+        rf"(?=.{{1,230}}$)({_LABEL}\.)+(?![0-9]){_LABEL}",
+        "it is no DNS domain",
+        "use lower-case labels separated by dots, without a dot at the end",
+    ),
+]
+Release = Annotated[
+    str,
+    matching(
+        r"4\.\d+\.\d+([-.+][0-9A-Za-z.+-]+)?",
+        "it is no release",
+        "give major, minor and patch, e.g. 4.21.3 or 4.20.0-okd-scos.5",
+    ),
+]
 """Of OpenShift or OKD."""
 Host = Annotated[str, AfterValidator(_host)]
 """A host's name or an IP address: the target of a connection."""
-User = Annotated[str, AfterValidator(_user)]
+User = Annotated[
+    str,
+    matching(
+        r"[A-Za-z_][A-Za-z0-9_.-]{0,31}",
+        "it is no user's name",
+        "use up to 32 of a-z, A-Z, 0-9, '_', '.' and '-', beginning with a letter or '_'",
+    ),
+]
 """Whom to log in as."""
 PathOnServer = Annotated[str, AfterValidator(_on_a_server)]
 """An absolute path on another system."""
 PathHere = Annotated[str, AfterValidator(_here)]
 """A path, or the name of a program, where `up` runs."""
-Plan = Annotated[str, AfterValidator(_plan)]
-Metro = Annotated[str, AfterValidator(_metro)]
+Plan = Annotated[str, matching(r"[a-z0-9][a-z0-9._-]{0,62}", "it is no plan", "give its slug, e.g. c3.small.x86")]
+Metro = Annotated[str, matching(r"[a-z]{2,8}", "it is no metro's code", "give the code, e.g. da")]
 Title = Annotated[str, AfterValidator(_title)]
 """What people call something."""
-Zone = Annotated[str, AfterValidator(_zone)]
+Zone = Annotated[
+    str,
+    matching(
+        rf"(?=.{{1,253}}$)([A-Za-z0-9_]([-A-Za-z0-9_]{{0,61}}[A-Za-z0-9_])?\.)*{_NAME}",
+        "it is no zone's name",
+        "give the domain without a dot at the end, e.g. metal.example.com",
+    ),
+]
 KeyName = Annotated[str, AfterValidator(_key_name)]
 """Of a TSIG key."""
-Bucket = Annotated[str, AfterValidator(_bucket)]
+Bucket = Annotated[
+    str,
+    matching(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", "it is no bucket's name", "use up to 63 of a-z, 0-9, '.' and '-'"),
+]
 Prefix = Annotated[str, AfterValidator(_prefix)]
-Region = Annotated[str, AfterValidator(_region)]
-KeyId = Annotated[str, AfterValidator(_key_id)]
+Region = Annotated[
+    str, matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "it is no region", "give its code, e.g. eu-central-1")
+]
+KeyId = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,127}",
+        "it is no id of a key",
+        "copy it as it was given to you, without spaces",
+    ),
+]
 """Of an access key."""
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 """The URL of a service."""
