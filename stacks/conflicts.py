@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stacks.metal_conflicts import of_metal
 from stacks.problems import NAMESPACE, Found, Problem
 from stacks.rack_conflicts import of_rack
+from stacks.sections import kernel_arguments
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
 from stacks.sections.artifacts import SshArtifacts
 from stacks.sections.redfish import Redfish
@@ -105,24 +105,14 @@ def _fips(settings: Settings) -> Found:
                 "with install.fips the machines take no key of this type",
                 "give an ECDSA key (`ssh-keygen -t ecdsa`) or an RSA key",
             )
-    for path, arguments in _kernel_arguments(settings):
-        for index, argument in enumerate(arguments):
-            if argument.partition("=")[0] == "fips":
-                yield (
-                    f"{path}[{index}]",
-                    argument,
-                    "an installed CoreOS sets it by itself, with what belongs to it, at its first boot",
-                    "remove it, and set install.fips",
-                )
-
-
-def _kernel_arguments(settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """All that are set, by path."""
-    yield "boot.kernelArguments", settings.boot.kernel_arguments
-    yield "controlPlane.kernelArguments", settings.control_plane.kernel_arguments
-    yield "workers.kernelArguments", settings.workers.kernel_arguments
-    for index, server in enumerate(settings.platform.servers if isinstance(settings.platform, Redfish) else ()):
-        yield f"platform.servers[{index}].kernelArguments", server.kernel_arguments
+    for path, argument in settings.given_kernel_arguments:
+        if kernel_arguments.name(argument) == "fips":
+            yield (
+                path,
+                argument,
+                "an installed CoreOS sets it by itself, with what belongs to it, at its first boot",
+                "remove it, and set install.fips",
+            )
 
 
 def _service_addresses(settings: Settings) -> Found:

@@ -84,23 +84,16 @@ def _network_arguments(settings: Settings, platform: Redfish) -> Found:
     """Where the settings say what the network is, kernel arguments may not say it as well."""
     if platform.network_boot != "static":
         return
-    given = {
-        "boot.kernelArguments": settings.boot.kernel_arguments,
-        "controlPlane.kernelArguments": settings.control_plane.kernel_arguments,
-        "workers.kernelArguments": settings.workers.kernel_arguments,
-        **{f"platform.servers[{i}].kernelArguments": each.kernel_arguments for i, each in enumerate(platform.servers)},
-    }
-    for path, arguments in given.items():
-        for index, argument in enumerate(arguments):
-            if kernel_arguments.name(argument) in kernel_arguments.NETWORK:
-                yield (
-                    f"{path}[{index}]",
-                    argument,
-                    "platform.networkBoot is static: the machine's network comes from the settings, and this"
-                    " contradicts it",
-                    "remove it, and set platform.gateway, prefix, nameservers and interface, and the server's address;"
-                    " or set platform.networkBoot to dhcp",
-                )
+    for path, argument in settings.given_kernel_arguments:
+        if kernel_arguments.name(argument) in kernel_arguments.NETWORK:
+            yield (
+                path,
+                argument,
+                "platform.networkBoot is static: the machine's network comes from the settings, and this"
+                " contradicts it",
+                "remove it, and set platform.gateway, prefix, nameservers and interface, and the server's address;"
+                " or set platform.networkBoot to dhcp",
+            )
 
 
 def _network(settings: Settings, platform: Redfish) -> Found:

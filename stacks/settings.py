@@ -6,7 +6,7 @@ and raises one SettingsError that lists all problems. Keys are camelCase, as is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import pulumi
@@ -113,6 +113,19 @@ class Settings(Section):
         """The server of a machine (`worker-0`); None where machines are ordered."""
         servers = self.platform.servers if isinstance(self.platform, Redfish) else ()
         return next((server for server in servers if server.name == machine), None)
+
+    @property
+    def given_kernel_arguments(self) -> Iterator[tuple[str, str]]:
+        """Each kernel argument that is set, wherever it is, with its path."""
+        servers = self.platform.servers if isinstance(self.platform, Redfish) else ()
+        for path, arguments in (
+            ("boot", self.boot.kernel_arguments),
+            ("controlPlane", self.control_plane.kernel_arguments),
+            ("workers", self.workers.kernel_arguments),
+            *((f"platform.servers[{index}]", server.kernel_arguments) for index, server in enumerate(servers)),
+        ):
+            for index, argument in enumerate(arguments):
+                yield f"{path}.kernelArguments[{index}]", argument
 
     def kernel_arguments(self, machine: str) -> tuple[str, ...]:
         """What a machine (`worker-0`) gets on its kernel's command line: everybody's, its role's, its own."""
