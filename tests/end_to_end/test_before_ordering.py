@@ -64,8 +64,8 @@ def test_a_good_stack_gets_a_report_and_nothing_else(facility: Project) -> None:
         "error": [],
         "warning": [],
         "ok": [
-            "addresses", "artifact-host", "boot-files", "capacity", "clock", "dns", "installer", "limits", "names",
-            "plans", "runs", "stream", "token",
+            "addresses", "artifact-host", "boot-files", "capacity", "clock", "dns", "hardware", "installer", "limits",
+            "names", "plans", "runs", "stream", "token",
         ],
     }, done.text  # fmt: skip
     assert done.out.splitlines()[-1] == "14 checks, all is well"
