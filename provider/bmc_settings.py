@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from provider.fields import PEM, Reader
+from provider.fields import PEM, SHA256, Reader
 
 LIVE_ISO = "live-iso"
 BOOT_METHODS = ("pxe", "uefi-http", "virtual-media", LIVE_ISO)
@@ -14,7 +14,6 @@ _SECURE_BOOT = ("check", "ignore")
 _ADDRESS = r"https://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?/?"
 _ACCOUNT = r"[^\x00-\x1f\x7f:]+"
 _SYSTEM = r"(/redfish/v1/Systems/)?[A-Za-z0-9_][A-Za-z0-9_.:~-]*/?"
-_SHA256 = r"[0-9a-f]{64}"
 _URL = r"https?://[^\s/@]+(/\S*)?"
 _URL_WORDS = "a URL without user name and password: who fetches it would show them"
 _KEYS = ("address", "username", "password", "ca", "fingerprint", "systemId", "bootMethod", "bootMode", "bootImage",
@@ -104,7 +103,7 @@ def _live_iso(reader: Reader) -> LiveIso:
     reader.only("url", "sha256")
     return LiveIso(
         url=reader.text("url", pattern=_URL, what=_URL_WORDS),
-        sha256=reader.text("sha256", pattern=_SHA256, what="a SHA-256 in hexadecimal digits"),
+        sha256=reader.text("sha256", pattern=SHA256, what="a SHA-256 in hexadecimal digits"),
     )
 
 

@@ -52,6 +52,8 @@ async def _parts(client: httpx.AsyncClient, url: str, tell: Say) -> AsyncGenerat
         except (httpx.HTTPError, RemoteError) as error:
             if isinstance(error, RemoteError) and not error.passing:
                 raise
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise RemoteError(f"{url}: its TLS certificate is not trusted ({error})") from None
             if done > begun:
                 backoff = Backoff(timeout=_PATIENCE)
             if backoff.over:

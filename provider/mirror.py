@@ -22,12 +22,11 @@ from typing import Any
 from provider import download, web
 from provider.artifact_stores import ArtifactStore, open_store, persistently
 from provider.errors import InitFailed, ProviderError, RemoteError
-from provider.fields import URL, Problem, Reader
+from provider.fields import SHA256, URL, Problem, Reader
 from provider.mirror_files import DIRECTORY, MirroredFile, claim_of, is_claim_of
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
 from provider.values import UNKNOWN, has_unknown
 
-_SHA256 = r"[0-9a-f]{64}"
 _TIMEOUT = 60.0
 
 
@@ -46,7 +45,7 @@ class Mirror(ResourceType):
                 file = files.section(name)
                 file.only("url", "sha256")
                 file.text("url", pattern=URL, what="a URL")
-                file.text("sha256", pattern=_SHA256, what="a SHA-256 in hexadecimal digits")
+                file.text("sha256", pattern=SHA256, what="a SHA-256 in hexadecimal digits")
         return reader.problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:

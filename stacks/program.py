@@ -11,6 +11,7 @@ from typing import Any
 import pulumi
 
 from components.boot import installer
+from components.boot.host_keys import host_key
 from components.boot.ipxe import BootSpec, consoles
 from components.checks import node_check
 from components.checks.node_check import Expectation
@@ -18,7 +19,7 @@ from components.cluster.installation import PoolInstallation
 from components.cluster.pool import Access, NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
 from components.endpoints import kube_vip, machine_config_access
 from components.endpoints.dns import ClusterDns, ClusterDnsArgs
-from components.install.asking import is_bootstrapped
+from components.install.asking import Login, ask
 from components.install.assets import InstallAssets, InstallAssetsArgs, request_of
 from components.install.bootstrap import (
     BootstrapGates,
@@ -27,7 +28,7 @@ from components.install.bootstrap import (
     BootstrapRemovalArgs,
     cluster_credentials,
 )
-from components.install.earlier import earlier
+from components.install.earlier import Earlier, earlier
 from components.install.install_config import install_config
 from components.install.stage import Stage, stage, tell
 from components.machines.contract import Machine, MachineArgs, Platform, Role, node_addresses
@@ -155,13 +156,39 @@ class Cluster:
 
     def _stage(self) -> Stage:
         """How far earlier runs came; says what this one makes anew, before anything is declared."""
-        found = earlier(assets=f"{_ASSETS}-create", gate=f"{_BOOTSTRAP}-complete", keys=_KEYS)
+        found = earlier(
+            assets=f"{_ASSETS}-create",
+            gate=f"{_BOOTSTRAP}-complete",
+            keys=_KEYS,
+            control_plane=self.names.control_plane,
+        )
         if self.settings.rehearsal:  # its secrets are stand-ins, and no other ones
             return Stage(formed=found.bootstrapped)
         wanted = request_of(self._assets_args(), self._install_config(found.public_key))
-        reached = stage(found, wanted, time=datetime.now(timezone.utc), ask=is_bootstrapped)
+        reached = stage(
+            found,
+            wanted,
+            time=datetime.now(timezone.utc),
+            ask=lambda found: ask(found.assets, self._way_in(found)),
+            discarded=self.settings.install.discard,
+        )
         tell(reached)
         return reached
+
+    def _way_in(self, found: Earlier) -> Login | None:
+        """How the machine is reached that was to bootstrap the cluster; None where no state has it."""
+        settings = self.settings
+        if platforms.in_place(settings):
+            (node,) = self.names.control_plane
+            resource, identity = f"{node}-server", installer.live_name(settings.full(node))
+        else:
+            resource = self.names.bootstrap
+            identity = settings.full(resource)
+        address = found.addresses.get(resource)
+        if not address or not found.host_key_seed or not found.private_key:
+            return None
+        key = host_key(found.host_key_seed, identity, settings.install.key_type)
+        return Login(address=address, host_key=key.public_key, private_key=found.private_key)
 
     def _install_config(self, key: str) -> str:
         settings = self.settings
@@ -230,7 +257,7 @@ class Cluster:
                 boot=self.boots.bootstrap(),
                 timeout=settings.timeouts.machines_active,
                 announces=self._speaks_bgp,
-                disposable=not self.stage.formed,
+                disposable=self.stage.disposable,
             ),
             pulumi.ResourceOptions.merge(self.ours, pulumi.ResourceOptions(depends_on=claimed)),
         )
@@ -250,7 +277,7 @@ class Cluster:
                 announces=announces,
                 active_timeout=self.settings.timeouts.machines_active,
                 # What is installed to disk follows by being installed again: no machine is given up for that.
-                disposable=not self.stage.formed and self.boots.installers is None,
+                disposable=self.stage.disposable and self.boots.installers is None,
             ),
             self.components,
         )
@@ -276,7 +303,7 @@ class Cluster:
                 for node, expected in self._expectations(pool).items()
             },
             after=after,
-            disposable=not self.stage.formed,
+            disposable=self.stage.disposable,
             opts=self.components,
         )
 

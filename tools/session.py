@@ -270,9 +270,10 @@ class Session:
         return {name: value for (namespace, _, name), value in known.items() if namespace == stackfile.NAMESPACE}
 
     def _refuse_protected(self, state: Deployment) -> None:
-        """Raises StackError for a cluster that is protected, before a `down` touches anything."""
+        """Raises StackError for what is protected, before a `down` touches anything. A cluster may be there that no run
+        saw, so an installation that was not finished is no exception."""
         protected = state.protected()
-        if protected and state.is_formed() and not self._may_unprotect():
+        if protected and stackfile.protect(stackfile.read(self._layout.stack_file)) is not False:
             raise StackError(
                 f"the cluster of stack '{self._layout.stack}' is protected, and nothing was deleted",
                 why=f"metal-ipi:protect is not false, so these must stay: {', '.join(protected)}",
@@ -280,16 +281,12 @@ class Session:
             )
 
     def _unprotect(self, state: Deployment) -> None:
-        """Before a `down`: what is protected may go where the stack file says so, and where there is no cluster yet.
-        The engine imports no state as long as the lock of a killed one is there."""
+        """Before a `down`: what was protected may go where the stack file says so. The engine imports no state as long
+        as the lock of a killed one is there."""
         protected = state.protected()
         if protected:
-            why = "metal-ipi:protect is false" if self._may_unprotect() else "there is no cluster yet"
-            self._screen.line(f"{why}: what was protected may go ({', '.join(protected)})")
+            self._screen.line(f"metal-ipi:protect is false: what was protected may go ({', '.join(protected)})")
             import_(self._layout, self._command, state.without_protection())
-
-    def _may_unprotect(self) -> bool:
-        return stackfile.protect(stackfile.read(self._layout.stack_file)) is False
 
     # --- operations --------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ REMOVAL = "metal-ipi:index:Removal"
 INSTALLATION = "metal-ipi:index:Installation"
 UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts", INSTALLATION})
 """What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files."""
-GATE = "metal-ipi:index:Gate"
 SERVER = "metal-ipi:index:RedfishMachine"
 DEVICE = "equinix-metal:index/device:Device"
 SPOT_REQUEST = "equinix-metal:index/spotMarketRequest:SpotMarketRequest"
@@ -154,13 +153,6 @@ class Deployment:
         """The document of a state in which everything may be deleted."""
         resources = [{key: value for key, value in r.items() if key != "protect"} for r in self.resources]
         return {**self.document, "deployment": {**self._deployment, "resources": resources}}
-
-    def is_formed(self) -> bool:
-        """Whether there is a cluster: the gate has passed behind which its etcd has data."""
-        return any(
-            r.get("type") == GATE and (r.get("outputs") or {}).get("kind") == "bootstrap-complete"
-            for r in self.resources
-        )
 
     def left(self) -> list[tuple[str, str]]:
         """Type and name of each real resource that is still there."""

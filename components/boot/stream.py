@@ -64,8 +64,8 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
         kernel=_artifact(tree, (*base, "formats", "pxe", "kernel")),
         initramfs=_artifact(tree, (*base, "formats", "pxe", "initramfs")),
         rootfs=_artifact(tree, (*base, "formats", "pxe", "rootfs")),
-        disk=_disk(tree, (*base, "formats")),
-        iso=_iso(tree, (*base, "formats")),
+        disk=_format(tree, (*base, "formats"), "raw."),
+        iso=_format(tree, (*base, "formats"), "iso"),
     )
 
 
@@ -80,20 +80,13 @@ def _name(tree: Any) -> str | None:
     raise StreamError("the stream metadata's stream is no text")
 
 
-def _disk(tree: Any, base: _Path) -> Artifact | None:
-    """`raw.xz`, `raw.gz`...; images for sectors of 4096 bytes are called `4k.raw.*`."""
+def _format(tree: Any, base: _Path, begins: str) -> Artifact | None:
+    """The disk of a format: `iso`; `raw.xz`, `raw.gz`..., and not `4k.raw.*`, for sectors of 4096 bytes."""
     formats = tree
     for part in base:
         formats = formats[part]
-    found = sorted(name for name in formats if name.startswith("raw."))
+    found = sorted(name for name in formats if name.startswith(begins))
     return _artifact(tree, (*base, found[-1], "disk")) if found else None
-
-
-def _iso(tree: Any, base: _Path) -> Artifact | None:
-    formats = tree
-    for part in base:
-        formats = formats[part]
-    return _artifact(tree, (*base, "iso", "disk")) if "iso" in formats else None
 
 
 def _artifact(tree: Any, path: _Path) -> Artifact:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
+import asyncssh
 import httpx
 import yaml
 
@@ -12,21 +16,90 @@ from components.install.assets import AssetsError, Credentials, credentials, par
 
 _STATUS = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
 _TIMEOUT = 5.0
+_PORT = 22
+_LOGIN_TIMEOUT = 20.0
+"""An emulated machine needs seconds for a key exchange."""
+_LOOK = "test -e /opt/openshift/.bootkube.done && echo done || echo busy"
+"""bootkube.sh leaves that file behind, and only then is the cluster told that bootstrap is complete
+(openshift/installer, data/data/bootstrap/files/usr/local/bin: bootkube.sh, report-progress.sh)."""
 
 
-def is_bootstrapped(assets: str) -> bool:
-    """Whether the cluster that these assets were made for says so (openshift/installer, create.go); `assets` is the
-    driver's document, secret. A cluster that cannot be asked does not say so."""
+@dataclass(frozen=True, kw_only=True)
+class Login:
+    """A way into the machine that bootstraps the cluster."""
+
+    address: str
+    host_key: str
+    """The only one that is believed, as in a .pub file."""
+    private_key: str = field(repr=False)
+    """Opens the user `core`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """Whether there is a cluster."""
+
+    formed: bool | None
+    """None: nobody could be asked."""
+    text: str
+    """Who said so, or why nobody did."""
+
+
+def ask(assets: str, login: Login | None) -> Answer:
+    """Whether the cluster that these assets were made for was formed: its API says so (openshift/installer, create.go),
+    or else the machine that bootstraps it. `assets` is the driver's document, secret."""
+    answer = _of_api(assets)
+    if answer.formed is not None or login is None:
+        return answer
+    # The engine's language host runs the program in an event loop already.
+    with ThreadPoolExecutor(1) as elsewhere:
+        other = elsewhere.submit(asyncio.run, _of_machine(login)).result()
+    return other if other.formed is not None else Answer(formed=None, text=f"{answer.text}; {other.text}")
+
+
+def _of_api(assets: str) -> Answer:
     try:
         kubeconfig = parse(assets)["kubeconfig"]
         context = _tls(credentials(kubeconfig))
-        server = str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"])
+        url = str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"]).rstrip("/")
+    except (AssetsError, ssl.SSLError, ValueError, KeyError, TypeError):
+        return Answer(formed=None, text="the assets hold no kubeconfig to ask the cluster's API with")
+    try:
         # Straight to the cluster, as gates do: a proxy of the environment is for the outside world.
         with httpx.Client(verify=context, timeout=_TIMEOUT, trust_env=False) as client:
-            answer = client.get(server.rstrip("/") + _STATUS)
-        return answer.is_success and answer.json()["data"]["status"] == "complete"
-    except (AssetsError, ssl.SSLError, httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
-        return False
+            answer = client.get(url + _STATUS)
+        if answer.status_code != 404:
+            complete = answer.is_success and answer.json()["data"]["status"] == "complete"
+            if complete or not answer.is_success:
+                return Answer(formed=complete or None, text=f"{url} answers with HTTP {answer.status_code}")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Answer(formed=None, text=f"{url} does not answer ({str(error) or type(error).__name__})")
+    except (ValueError, KeyError, TypeError):
+        return Answer(formed=None, text=f"{url} answers with something that is no ConfigMap")
+    return Answer(formed=False, text=f"{url} says that bootstrap is not complete")
+
+
+async def _of_machine(login: Login) -> Answer:
+    try:
+        async with asyncssh.connect(
+            login.address,
+            _PORT,
+            username="core",
+            client_keys=[asyncssh.import_private_key(login.private_key)],
+            known_hosts=([asyncssh.import_public_key(login.host_key)], [], []),
+            agent_path=None,
+            config=None,
+            connect_timeout=_TIMEOUT,
+            login_timeout=_LOGIN_TIMEOUT,
+        ) as connection:
+            said = str((await connection.run(_LOOK, timeout=_LOGIN_TIMEOUT)).stdout).strip()
+    except (OSError, asyncssh.Error, asyncio.TimeoutError, asyncssh.KeyImportError) as error:
+        why = str(error) or type(error).__name__
+        return Answer(formed=None, text=f"the bootstrap machine at {login.address} does not answer over SSH ({why})")
+    if said not in {"done", "busy"}:
+        return Answer(formed=None, text=f"the bootstrap machine at {login.address} does not say how far it is")
+    has = "has" if said == "done" else "has not"
+    return Answer(formed=said == "done", text=f"the bootstrap machine at {login.address} {has} formed the cluster")
 
 
 def _tls(known: Credentials) -> ssl.SSLContext:

@@ -9,8 +9,8 @@ whatever backend the state is in.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pulumi
@@ -30,11 +30,19 @@ class Earlier:
     """The driver's document, as it was printed; secret."""
     public_key: str = ""
     """The cluster's SSH key."""
+    private_key: str = ""
+    """It opens the cluster's machines; secret."""
+    host_key_seed: str = ""
+    """What their host keys are derived from; secret."""
+    addresses: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Public addresses of machines, by the names of the resources that they are."""
+    has_control_plane: bool = False
+    """Whether a machine of the control plane was ordered, or claimed."""
 
 
-def earlier(*, assets: str, gate: str, keys: str) -> Earlier:
-    """What the state has of the resources of these names. Where it cannot be read, the cluster counts as formed: then
-    nothing is made anew."""
+def earlier(*, assets: str, gate: str, keys: str, control_plane: Sequence[str]) -> Earlier:
+    """What the state has of the resources of these names; `control_plane` are those of machines, with which the names
+    of their resources begin. Where it cannot be read, the cluster counts as formed: then nothing is made anew."""
     try:
         answer: Any = pulumi.runtime.invoke(READ_STATE, {"stackName": _stack()}).value
         found = _by_name(answer["outputs"] or {})
@@ -45,11 +53,17 @@ def earlier(*, assets: str, gate: str, keys: str) -> Earlier:
         )
         return Earlier(bootstrapped=True)
     made = found.get(("Command", assets), {})
+    access = found.get(("ClusterKeys", keys), {})
+    machines = tuple(f"{name}-" for name in control_plane)
     return Earlier(
         bootstrapped=("Gate", gate) in found,
         request=_request(made.get("stdin")) if made.get("stdout") else None,
         assets=str(made.get("stdout") or ""),
-        public_key=str(found.get(("ClusterKeys", keys), {}).get("publicKey") or ""),
+        public_key=str(access.get("publicKey") or ""),
+        private_key=str(access.get("privateKey") or ""),
+        host_key_seed=str(access.get("hostKeySeed") or ""),
+        addresses={name: str(known["publicIpv4"]) for (_, name), known in found.items() if known.get("publicIpv4")},
+        has_control_plane=any(name.startswith(machines) for _, name in found),
     )
 
 

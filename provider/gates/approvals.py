@@ -5,7 +5,7 @@ certificate it asks for is the kubelet's of a named node, asked for by the machi
 bootstrap token or by the node itself, and if a serving certificate names nothing but this node.
 
 The bootstrap machine of openshift-install would approve every request (approve-csr.service); it is masked there
-(stacks/user_data.py), so this is the only rule.
+(components/install/bootstrap.py), so this is the only rule.
 """
 
 from __future__ import annotations

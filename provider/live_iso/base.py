@@ -72,7 +72,7 @@ async def _make(settings: Settings, iso: LiveIso, path: Path, tell: Tell) -> Non
     # Another stack may be making the same file at this moment: each has a name of its own until it is whole.
     part = path.with_suffix(f".{os.getpid()}.part")
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".whole-") as whole:
+        with tempfile.TemporaryFile(dir=path.parent) as whole:
             await _fetch(settings, iso, whole, tell)
             with part.open("wb") as out:
                 digest = await asyncio.to_thread(minimal.unpack, whole, out)

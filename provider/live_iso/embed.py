@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provider.live_iso import PLAIN_ARGUMENT, LiveIsoError, initrd
-from provider.live_iso.iso9660 import Disc, Extent
+from provider.live_iso.iso9660 import Disc
 
 _KARGS, _IGNINFO = "coreos/kargs.json", "coreos/igninfo.json"
 _ON_DISC = "coreos.liveiso="
@@ -53,7 +53,7 @@ def patches(disc: Disc, arguments: Sequence[str], files: Mapping[str, bytes]) ->
             "artifacts.baseUrl, boot.kernelArguments or the machine's name, or use another bootMethod"
         )
     found = [
-        Patch(offset=_file(disc, str(each["path"])).offset + int(each["offset"]), data=_area(line, size, each))
+        Patch(offset=disc.need(str(each["path"])).offset + int(each["offset"]), data=_area(line, size, each))
         for each in info["files"]
     ]
     if not found:
@@ -68,7 +68,7 @@ def _area(line: str, size: int, each: Mapping[str, Any]) -> bytes:
 
 def _initramfs(disc: Disc, files: Mapping[str, bytes]) -> Patch:
     info = _json(disc, _IGNINFO)
-    place, begin = _file(disc, str(info["file"])), int(info.get("offset") or 0)
+    place, begin = disc.need(str(info["file"])), int(info.get("offset") or 0)
     room = int(info.get("length") or place.length - begin)
     packed = initrd.pack(files)
     if len(packed) > room:
@@ -78,18 +78,11 @@ def _initramfs(disc: Disc, files: Mapping[str, bytes]) -> Patch:
     return Patch(offset=place.offset + begin, data=packed.ljust(room, b"\0"))
 
 
-def _file(disc: Disc, path: str) -> Extent:
-    found = disc.find(path)
-    if found is None:
-        raise LiveIsoError(f"the ISO has no {path}: it is none of CoreOS's, or one of before 2023")
-    return found
-
-
 def _json(disc: Disc, path: str) -> dict[str, Any]:
     # ISO 9660 cuts endings to three characters.
     stem, _, end = path.rpartition(".")
     try:
-        found = json.loads(disc.read(disc.find(path) or _file(disc, f"{stem}.{end[:3]}")))
+        found = json.loads(disc.read(disc.find(path) or disc.need(f"{stem}.{end[:3]}")))
     except ValueError:
         raise LiveIsoError(f"{path} of the ISO is no JSON: it is corrupt") from None
     if not isinstance(found, dict):

@@ -56,6 +56,13 @@ class Disc:
         found = self._entry(here, name)
         return None if found is None or found.is_directory else found.extent
 
+    def need(self, path: str) -> Extent:
+        """The same. Raises LiveIsoError where there is none."""
+        found = self.find(path)
+        if found is None:
+            raise LiveIsoError(f"the ISO has no {path}: it is none of CoreOS's, or one of before 2023")
+        return found
+
     def read(self, extent: Extent) -> bytes:
         """What is there. Raises LiveIsoError where the disc is too short."""
         self._file.seek(extent.offset)

@@ -26,10 +26,7 @@ _WIDE = {251: "<H", 252: "<I", 253: "<Q"}
 def unpack(whole: IO[bytes], out: IO[bytes]) -> str:
     """Writes the small disc of a whole one; answers its SHA-256 in hexadecimal digits. Raises LiveIsoError."""
     disc = Disc(whole)
-    place = disc.find(_DATA)
-    if place is None:
-        raise LiveIsoError(f"the ISO has no {_DATA}: it is none of CoreOS's, or one of before 2023")
-    data = _Reader(disc.read(place))
+    data = _Reader(disc.read(disc.need(_DATA)))
     if data.take(len(_MAGIC)) != _MAGIC or data.number() != _VERSION:
         raise LiveIsoError(f"{_DATA} of the ISO is of a format that is not known here")
     data.take(data.number())  # which program wrote it

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from provider import order_inputs
-from provider.fields import HOST_NAME, IPV4, URL, Reader
+from provider.fields import HOST_NAME, IPV4, SHA256, URL, Reader
 from provider.preflight.plan import DEFAULT_HASHED_MIB, BootFile, Plan, Server
 
-_SHA256 = r"[0-9a-f]{64}"
 _ARCHITECTURES = ("x86_64", "aarch64")
 _ROLES = ("bootstrap", "control-plane", "worker")
 KEYS = (
@@ -63,7 +62,7 @@ def _boot_file(reader: Reader) -> BootFile:
     return BootFile(
         name=reader.text("name"),
         url=reader.text("url", pattern=URL, what="a URL"),
-        sha256=reader.text("sha256", pattern=_SHA256, what="a SHA-256 in hexadecimal digits"),
+        sha256=reader.text("sha256", pattern=SHA256, what="a SHA-256 in hexadecimal digits"),
         mirrored=reader.optional_text("mirrored", pattern=URL, what="a URL"),
     )
 

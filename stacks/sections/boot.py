@@ -27,7 +27,7 @@ class Boot(Section):
     )
     architecture: Literal["x86_64", "aarch64"] = Field(default="x86_64", description="x86_64 or aarch64")
     install: InstallToDisk | None = Field(
-        default=None, description="how machines are installed to disk; not set: the live system runs from memory"
+        default=None, description="how machines are installed to disk; required outside the lab"
     )
     kernel_arguments: KernelArguments = Field(default=(), description="more kernel arguments, one per item")
     consoles: Words = Field(

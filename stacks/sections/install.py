@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, SecretStr, field_validator
 
@@ -34,6 +34,11 @@ class Install(Section):
     fips: bool = Field(
         default=False,
         description="the cluster's machines run in FIPS mode; wants a FIPS-capable installer on a system in FIPS mode",
+    )
+    discard: Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")] | None = Field(
+        default=None,
+        description="says of an installation that was not finished and cannot be asked that there is no cluster; the"
+        " value is told by `up`, and good for this one installation",
     )
     work_directory: PathHere = Field(
         default=".state/install", description="where the installer works for a moment; mode 0700"

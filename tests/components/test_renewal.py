@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from components.install.asking import Answer
 from components.install.earlier import Earlier
 from components.install.install_config import install_config
 from components.install.renewal import certificates, reasons
@@ -161,19 +162,19 @@ def test_a_request_of_an_older_program_is_compared_as_far_as_it_goes() -> None:
 
 
 def _stage(found: Earlier, wanted: Mapping[str, Any], *, hours: float = 1, says: bool | None = None) -> Stage:
-    asked: list[str] = []
+    asked: list[Earlier] = []
 
-    def ask(assets: str) -> bool:
-        asked.append(assets)
-        return bool(says)
+    def ask(found: Earlier) -> Answer:
+        asked.append(found)
+        return Answer(formed=says, text="who was asked")
 
     reached = stage(found, wanted, time=_MADE + timedelta(hours=hours), ask=ask)
-    assert asked == ([] if says is None else [found.assets])
+    assert asked == ([] if says is None else [found])
     return reached
 
 
-_HALF_WAY = Earlier(bootstrapped=False, request=_request(), assets=OF_OPENSHIFT, public_key="ssh-ed25519 AAAA")
-_FORMED = Earlier(bootstrapped=True, request=_request(), assets=OF_OPENSHIFT, public_key="ssh-ed25519 AAAA")
+_HALF_WAY = Earlier(bootstrapped=False, request=_request(), assets=OF_OPENSHIFT, has_control_plane=True)
+_FORMED = Earlier(bootstrapped=True, request=_request(), assets=OF_OPENSHIFT)
 
 
 def test_a_first_run_asks_nobody_and_makes_nothing_anew() -> None:
@@ -186,7 +187,7 @@ def test_after_bootstrap_complete_nothing_is_ever_made_anew() -> None:
 
 
 def test_an_interrupted_installation_goes_on_with_good_assets() -> None:
-    assert _stage(_HALF_WAY, _request(), says=False) == Stage(formed=False, resumed=True)
+    assert _stage(_HALF_WAY, _request(), says=False) == Stage(formed=False, resumed=True, source="who was asked")
 
 
 def test_an_interrupted_installation_has_bad_assets_made_anew() -> None:

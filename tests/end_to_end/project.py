@@ -168,6 +168,14 @@ class Project:
         self.configure(**changes)
         self._original = self._own.read_text()
 
+    def discard(self) -> str:
+        """Say that no cluster was formed with the assets that there are, as a preview tells how; what it printed."""
+        told = self.make("preview", fails=True).text
+        found = re.search(r"install\.discard to ([0-9a-f]{8})", told)
+        assert found, told
+        self.keep(install={"discard": found[1]})
+        return told
+
     def restore(self) -> None:
         """Put the committed stack file back."""
         self._own.write_text(self._original)

@@ -1,4 +1,4 @@
-"""Taking down what is protected: refused for a cluster, with the way there; not where there is none yet."""
+"""Taking down what is protected: refused, with the way there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_protected_cluster_is_taken_down_in_two_steps(project: Project) -> Non
     assert "metal-ipi:protect is false: what was protected may go" in told and "nothing is left of the lab" in told
 
 
-def test_where_no_cluster_came_about_nothing_holds_what_was_made(project: Project) -> None:
+def test_what_no_run_saw_to_its_end_is_protected_as_well(project: Project) -> None:
     project.keep(protect=True)
     project.start_lab()
     project.faults({"kind": "ignition_fails", "match": {"hostname": "lab-bootstrap"}, "count": None})
@@ -33,8 +33,9 @@ def test_where_no_cluster_came_about_nothing_holds_what_was_made(project: Projec
     project.make("up", fails=True)
     project.faults()
     project.configure()
-    told = project.make("down").text
-    assert "there is no cluster yet: what was protected may go" in told and "nothing is left of the lab" in told
+    assert "is protected, and nothing was deleted" in project.make("down", fails=True).text
+    project.keep(protect=False)
+    assert "nothing is left of the lab" in project.make("down").text
 
 
 def test_a_half_installed_cluster_goes_on_under_policies(project: Project) -> None:
@@ -50,6 +51,7 @@ def test_a_half_installed_cluster_goes_on_under_policies(project: Project) -> No
     project.make("up", fails=True)
     project.faults()
     project.keep(install={"pullSecret": '{"auths":{"quay.io":{"auth":"cmlnaHQ="}}}'})
+    project.discard()
     assert "the installer's assets are made anew" in project.make("up").text
     assert "up: no changes" in project.make("up").out
     project.keep(protect=False)

@@ -56,8 +56,14 @@ def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
     project.faults()
 
     project.keep(install=_RIGHT)
+    refused = project.make("up", fails=True).text
+    why = "the installer's assets would have to be made anew, because"
+    assert f"{why} what they are made of has changed since: pullSecret of install-config.yaml" in refused
+    assert "whether there is one is not known" in refused and "does not answer" in refused
+    assert _when(project) == first["modified"] and _devices(project) == before, "nothing goes without consent"
+    project.discard()
     preview = project.make("preview").text
-    assert _TOLD in preview and "pullSecret of install-config.yaml" in preview
+    assert _TOLD in preview and "pullSecret of install-config.yaml" in preview and "install.discard says so" in preview
     assert _when(project) == first["modified"] and _devices(project) == before, "a preview changes nothing"
 
     told = project.make("up").text
@@ -85,6 +91,7 @@ def test_assets_that_were_left_lying_are_too_old(project: Project, monkeypatch: 
     project.faults()
     project.configure()
     monkeypatch.delenv("LAB_OPENSHIFT_CERTIFICATE_VALIDITY")
+    project.discard()
     told = project.make("up").text
     assert _TOLD in told and "their certificate CN=" in told
     assert_finished(project)
@@ -102,9 +109,24 @@ def test_good_assets_go_on(project: Project, monkeypatch: pytest.MonkeyPatch) ->
     # The way on for a user whose assets are good: the machine that failed is made anew by name.
     monkeypatch.setenv("REPLACE", "lab-bootstrap")
     told = project.make("up").text
-    assert _TOLD not in told
+    assert _TOLD not in told and "whether there is a cluster is not known" in told
     assert_finished(project)
     assert _when(project) == first and _devices(project) == before
+
+
+def test_a_bootstrap_machine_that_answers_says_that_there_is_no_cluster(project: Project) -> None:
+    """The control plane does not come about. Nobody has to say what the bootstrap machine can be asked."""
+    project.start_lab()
+    project.faults({"kind": "ignition_fails", "match": {"hostname": "lab-control-plane-0"}, "count": None})
+    project.configure(install=_WRONG, timeouts={"bootstrapComplete": 10, "machinesReachable": 25})
+    assert "error" in project.make("up", fails=True).text
+    first, before = _when(project), _devices(project)
+    project.faults()
+    project.keep(install=_RIGHT)
+    told = project.make("up").text
+    assert _TOLD in told and "There is no cluster yet" in told, told
+    assert_finished(project)
+    assert _when(project) != first and not set(before.values()) & set(_devices(project).values())
 
 
 def test_a_cluster_that_was_formed_after_a_gate_gave_up_is_kept(project: Project) -> None:
@@ -143,6 +165,7 @@ def test_servers_are_installed_again(tmp_path: Path) -> None:
         }
 
         project.keep(install=_RIGHT)
+        project.discard()
         told = project.make("up").text
         assert _TOLD in told
         assert _when(project) != first and project.output()["bootstrap"] == {"present": False}
@@ -162,6 +185,7 @@ def test_a_single_node_is_installed_again(tmp_path: Path) -> None:
         project.rack("power", server="all", to="off")
         first = _when(project)
         project.keep(install=_RIGHT)
+        project.discard()
         told = project.make("up").text
         assert _TOLD in told and _when(project) != first
         assert "up: no changes" in project.make("up").out

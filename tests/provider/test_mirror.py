@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from provider import download
 from provider.errors import InitFailed, RemoteError
@@ -359,6 +361,28 @@ def test_names_begin_with_the_hash_and_are_names(url: str, ending: str) -> None:
     file = MirroredFile(url=url, sha256="0" * 64)
     assert file.name == "0" * 64 + ending
     assert file.url_below("http://boot.test/x/") == f"http://boot.test/x/mirror/{file.name}"
+
+
+def test_a_web_server_that_is_not_trusted_is_not_asked_again() -> None:
+    import httpx
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    tried: list[str] = []
+
+    async def run() -> None:
+        async def note(text: str) -> None:
+            tried.append(text)
+
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+        async with server, httpx.AsyncClient() as client:
+            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
+            with pytest.raises(RemoteError, match=f"{url}: its TLS certificate is not trusted"):
+                async for _ in download.checked(client, url, "0" * 64, note):
+                    pass
+
+    asyncio.run(run())
+    assert tried == []
 
 
 def test_a_download_ends_when_nothing_comes_any_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def test_openshift_install_is_asked_for_a_single_node() -> None:
 def test_its_installer_waits_for_bootkube_and_has_its_time() -> None:
     recorder, _ = _seen()
     inputs = recorder.one(f"{_NODE}-installation").inputs
-    assert inputs["timeoutSeconds"] == 600 + 600
+    assert inputs["timeoutSeconds"] == 600 + 900
     assert plain(inputs["members"]) == [f"{_NODE}.{_DOMAIN}"]
 
 

@@ -13,19 +13,21 @@ import pulumi
 import pytest
 import trustme
 
+from components.boot.host_keys import host_key
 from components.install import stage as stages
+from components.install.asking import Answer, Login
 from components.install.earlier import READ_STATE
-from components.install.stage import Stage
+from components.install.stage import Stage, StageError
 from stacks import program
 from stacks.program import main
 from tests.components.test_renewal import OF_OPENSHIFT
 from tests.mocks import Recorder, is_secret, plain, run
-from tests.stacks.answers import ANSWERS, ASSETS, CALLS, PUBLIC_KEY, left_behind, settings
+from tests.stacks.answers import ANSWERS, ASSETS, CALLS, PUBLIC_KEY, SEED, left_behind, settings
 from tests.stacks.rack import rack_text
 
 _COMMAND = "metal-ipi:install:InstallAssets$command:local:Command"
 _GATE = "metal-ipi:install:BootstrapGates$metal-ipi:index:Gate"
-_KEYS = ("metal-ipi:index:ClusterKeys", {"publicKey": PUBLIC_KEY})
+_KEYS = ("metal-ipi:index:ClusterKeys", {"publicKey": PUBLIC_KEY, "privateKey": "private", "hostKeySeed": SEED})
 _INSTALLATION, _DEVICE = "metal-ipi:index:Installation", "equinix-metal:index/device:Device"
 _EXPIRED = json.dumps({**json.loads(ASSETS), "bootstrap": json.loads(OF_OPENSHIFT)["bootstrap"]})
 """They were made in 2020."""
@@ -44,17 +46,42 @@ def _stdin(of_rack: bool = False) -> str:
     return plain(recorder.one("install-assets-create").inputs["stdin"])
 
 
-def _interrupted(assets: str = ASSETS, *, of_rack: bool = False) -> dict[str, Any]:
-    return left_behind(install_assets_create=(_COMMAND, {"stdin": _stdin(of_rack), "stdout": assets}), keys=_KEYS)
+_FORMED = Answer(formed=True, text="formed")
+_BUSY = Answer(formed=False, text="https://api.test says that bootstrap is not complete")
+_SILENT = Answer(formed=None, text="https://api.test does not answer (all circuits are busy)")
+
+
+def _interrupted(assets: str = ASSETS, *, of_rack: bool = False, has_control_plane: bool = True) -> dict[str, Any]:
+    name = "rack_control_plane_0_server" if of_rack else "da11_control_plane_0_device"
+    resources: dict[str, tuple[str, dict[str, Any]]] = {
+        name: (_DEVICE, {}),
+        "da11_bootstrap": ("metal-ipi:index:EphemeralMachine", {"publicIpv4": "198.51.100.1"}),
+    }
+    return left_behind(
+        install_assets_create=(_COMMAND, {"stdin": _stdin(of_rack), "stdout": assets}),
+        keys=_KEYS,
+        **(resources if has_control_plane else {}),
+    )
 
 
 def _run(
-    answers: Mapping[str, Any], config: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, *, says: bool = False
+    answers: Mapping[str, Any],
+    config: Mapping[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    says: Answer = _BUSY,
+    asked: list[Login | None] | None = None,
 ) -> tuple[Recorder, list[str]]:
-    """`says`: what the cluster answers when it is asked whether it was formed."""
+    """`says`: what is answered to the question whether the cluster was formed; `asked`: each who was asked it."""
     told: list[str] = []
+
+    def answer(assets: str, login: Login | None) -> Answer:
+        if asked is not None:
+            asked.append(login)
+        return says
+
     monkeypatch.setattr(pulumi.log, "warn", told.append)
-    monkeypatch.setattr(program, "is_bootstrapped", lambda assets: says)
+    monkeypatch.setattr(program, "ask", answer)
     recorder = Recorder(answers, CALLS)
     run(main, recorder, config, stack="da11")
     return recorder, told
@@ -88,8 +115,9 @@ def test_a_corrected_pull_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     args = recorder.one("install-assets-create")
     assert _RIGHT in json.loads(plain(args.inputs["stdin"]))["installConfig"] and is_secret(args.inputs["stdin"])
     why = "what they are made of has changed since: pullSecret of install-config.yaml"
-    assert told.startswith(f"the installer's assets are made anew, because {why}. No earlier run saw that bootstrap")
-    assert "or does not answer. If there is a cluster all the same, stop this run" in told, "nobody can know that"
+    assert told.startswith(
+        f"the installer's assets are made anew, because {why}. There is no cluster yet: {_BUSY.text}."
+    )
     assert "right" not in told
     (shown,) = args.inputs["environment"].values()
     assert shown.endswith(f": {why}"), "the preview's diff shows it, too"
@@ -116,9 +144,53 @@ def test_after_bootstrap_complete_never(assets: str, monkeypatch: pytest.MonkeyP
 
 def test_a_cluster_that_says_it_is_formed_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     config = settings(install={"pullSecret": _RIGHT})
-    recorder, told = _run(_interrupted(_EXPIRED), config, monkeypatch, says=True)
+    recorder, told = _run(_interrupted(_EXPIRED), config, monkeypatch, says=_FORMED)
     assert _is_kept(recorder) and told == []
     assert "userData" in recorder.requests["da11-control-plane-0-device"].ignoreChanges
+
+
+def test_where_nobody_answers_no_assets_are_made_anew_without_consent(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = settings(install={"pullSecret": _RIGHT})
+    with pytest.raises(StageError) as refused:
+        _run(_interrupted(), config, monkeypatch, says=_SILENT)
+    text = str(refused.value)
+    assert "pullSecret of install-config.yaml. That ends" in text
+    assert _SILENT.text in text and "Nothing was changed" in text and "right" not in text
+    (fingerprint,) = re.findall(r"set metal-ipi:install\.discard to (\S+):", text)
+
+    config = settings(install={"pullSecret": _RIGHT, "discard": fingerprint})
+    recorder, (told,) = _run(_interrupted(), config, monkeypatch, says=_SILENT)
+    assert not _is_kept(recorder) and "There is no cluster yet: install.discard says so" in told
+    assert recorder.one("da11-bootstrap").inputs["disposable"] is True
+    with pytest.raises(StageError):  # it was said of those assets, and of no others
+        _run(_interrupted(_EXPIRED), config, monkeypatch, says=_SILENT)
+
+
+def test_where_nobody_answers_machines_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, (told,) = _run(_interrupted(), settings(**_FROM_MEMORY), monkeypatch, says=_SILENT)
+    assert _is_kept(recorder) and _SILENT.text in told and re.search(r"install\.discard to [0-9a-f]{8}:", told)
+    for args in recorder.of(_DEVICE):
+        assert "userData" in recorder.requests[args.name].ignoreChanges
+    assert not recorder.one("da11-bootstrap").inputs.get("disposable")
+    recorder, _ = _run(_interrupted(of_rack=True), rack_text(), monkeypatch, says=_SILENT)
+    assert not any("disposable" in args.inputs for args in recorder.of(_INSTALLATION))
+
+
+def test_without_a_control_plane_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Login | None] = []
+    config = settings(install={"pullSecret": _RIGHT})
+    recorder, (told,) = _run(_interrupted(has_control_plane=False), config, monkeypatch, says=_SILENT, asked=asked)
+    assert not _is_kept(recorder) and asked == []
+    assert "There is no cluster yet: no machine of the control plane was made yet" in told
+
+
+def test_the_bootstrap_machine_is_asked_by_its_own_host_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Login | None] = []
+    _run(_interrupted(), settings(), monkeypatch, asked=asked)
+    (login,) = asked
+    assert login is not None and login.address == "198.51.100.1" and login.private_key == "private"
+    assert login.host_key == host_key(SEED, "da11-bootstrap.da11.metal.example.com", "ed25519").public_key
+    assert "private'" not in repr(login)
 
 
 def test_a_state_that_cannot_be_read_counts_as_a_formed_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +212,7 @@ def test_a_state_that_cannot_be_read_counts_as_a_formed_cluster(monkeypatch: pyt
 def test_a_rehearsal_has_no_secrets_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", told.append)
-    monkeypatch.setattr(program, "is_bootstrapped", lambda assets: pytest.fail("a rehearsal asks nobody"))
+    monkeypatch.setattr(program, "ask", lambda *arguments: pytest.fail("a rehearsal asks nobody"))
     recorder = Recorder(_interrupted(_EXPIRED))
     run(main, recorder, settings(rehearsal=True), stack="da11", preview=True)
     assert _is_kept(recorder) and told == []

@@ -42,9 +42,9 @@ def _of_modules(system: Any) -> int:
     if not link:
         return 0
     total = 0.0
-    for member in system._conn.get(link).json().get("Members") or ():
-        module = system._conn.get(member["@odata.id"]).json()
-        if (module.get("Status") or {}).get("State") == "Absent":
+    for listed in _fetched(system, link).get("Members") or ():
+        module = _fetched(system, listed.get("@odata.id") if isinstance(listed, dict) else None)
+        if _of(module, "Status").get("State") == "Absent":
             continue
         capacity = _number(module.get("CapacityMiB"))
         if capacity is None:
@@ -53,9 +53,24 @@ def _of_modules(system: Any) -> int:
     return int(total)
 
 
-def _member(system: Any, name: str) -> dict[str, Any]:
-    found = (system.json or {}).get(name)
+def _fetched(system: Any, link: Any) -> dict[str, Any]:
+    """A document of the BMC; empty where it gives none, or something else."""
+    if not isinstance(link, str):
+        return {}
+    try:
+        found = system._conn.get(link).json()
+    except ValueError:
+        return {}
     return found if isinstance(found, dict) else {}
+
+
+def _of(document: dict[str, Any], name: str) -> dict[str, Any]:
+    found = document.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _member(system: Any, name: str) -> dict[str, Any]:
+    return _of(system.json or {}, name)
 
 
 def _number(value: Any) -> float | None:

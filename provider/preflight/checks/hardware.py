@@ -147,7 +147,13 @@ def _memory(machine: _Machine) -> list[Finding]:
         return []
     what = f"{machine.name} has {has / GIB:.1f} GiB of memory: {_needs(machine)}"
     if has * _DECIMAL >= least:
-        return [_finding("warning", what, "nothing, if that much is built in and told in powers of ten")]
+        return [
+            _finding(
+                "warning",
+                what,
+                "look at what is built in: the BMC may have told powers of ten, and it is enough",
+            )
+        ]
     if machine.runs:
         return [_finding("warning", f"{what}, and it runs already", machine.remedy)]
     return [_finding("error", what, machine.remedy)]
