@@ -30,6 +30,18 @@ _TELL_EVERY_SECONDS = 15.0
 _LINES_TOLD = 8
 
 
+def downloaded(done: subprocess.CompletedProcess[str], module: str) -> dict[str, str]:
+    """What `go mod download -json` told of a module: `Dir`, `Sum`... Raises SetupFailed."""
+    try:
+        told: dict[str, str] = json.loads(done.stdout)
+    except ValueError:
+        told = {}
+    if done.returncode != 0 or "Dir" not in told:
+        why = told.get("Error") or done.stderr.strip() or f"go ended with {done.returncode}"
+        raise SetupFailed(f"{module} cannot be downloaded; see whether the Go module proxy can be reached: {why}")
+    return told
+
+
 @dataclass(frozen=True, kw_only=True)
 class GoTool:
     """A program, and where it is pinned."""
@@ -68,14 +80,7 @@ class GoTool:
         """The directory of one of the modules that are pinned, checked by go.sum. Raises SetupFailed."""
         command = [str(find_go()), "mod", "download", "-json", module]
         done = subprocess.run(command, cwd=self.pins, env=_environment(), capture_output=True, text=True, check=False)
-        try:
-            told: dict[str, str] = json.loads(done.stdout)
-        except ValueError:
-            told = {}
-        if done.returncode != 0 or "Dir" not in told:
-            why = told.get("Error") or done.stderr.strip() or f"go ended with {done.returncode}"
-            raise SetupFailed(f"{module} cannot be downloaded; see whether the Go module proxy can be reached: {why}")
-        return Path(told["Dir"])
+        return Path(downloaded(done, module)["Dir"])
 
     def _build(self, go: Path, target: Path, report: Report) -> None:
         report(f"building {self.program} from Go modules (once, {self.minutes}) ...")

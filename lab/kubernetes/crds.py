@@ -7,7 +7,6 @@ once more, for those who have switched that off.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -18,7 +17,9 @@ from typing import Any
 
 import yaml
 
+from lab.cache import filling
 from lab.errors import SetupFailed
+from lab.go_tool import downloaded
 from lab.golang import find_go
 from lab.layout import cache_dir
 
@@ -51,19 +52,9 @@ class Definitions:
         found = [sorted(source.glob(pattern)) for pattern in self.files]
         if not all(found):
             raise SetupFailed(f"{self.module} {self.version} has not all of {', '.join(self.files)} in {self.folder}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix="fetching-", dir=path.parent))
-        try:
+        with filling(path) as fresh:
             for file in (file for files in found for file in files):
                 shutil.copyfile(file, fresh / file.name)
-            fresh.chmod(0o755)
-            try:
-                fresh.rename(path)
-            except OSError:
-                if not path.is_dir():  # else somebody fetched the same at the same time
-                    raise
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
         return path
 
     def _path(self) -> Path:
@@ -82,13 +73,7 @@ class Definitions:
                 text=True,
                 check=False,
             )
-        try:
-            told: dict[str, str] = json.loads(answer.stdout)
-        except ValueError:
-            told = {}
-        if answer.returncode != 0 or "Dir" not in told:
-            why = told.get("Error") or answer.stderr.strip() or f"go ended with {answer.returncode}"
-            raise SetupFailed(f"{wanted} cannot be downloaded; see whether the Go module proxy can be reached: {why}")
+        told = downloaded(answer, wanted)
         if told.get("Sum") != self.sum:
             raise SetupFailed(
                 f"{self.module} {self.version} has checksum {told.get('Sum')}, not {self.sum}:"

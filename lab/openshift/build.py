@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
+from lab.cache import filling
 from lab.errors import SetupFailed
 from lab.golang import find_go
 from lab.layout import cache_dir
@@ -26,24 +25,13 @@ def ensure() -> Path:
     """
     go = find_go()
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
-    store = cache_dir() / "lab-openshift"
-    finished = store / _key(go, environment)
+    finished = cache_dir() / "lab-openshift" / _key(go, environment)
     program = finished / PROGRAM
     if program.exists():
         return program
-    store.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix="building-", dir=store))
-    try:
+    with filling(finished) as fresh:
         _compile(go, fresh / PROGRAM, environment)
         (fresh / INSTALLER).symlink_to(PROGRAM)
-        fresh.chmod(0o755)
-        try:
-            fresh.rename(finished)
-        except OSError:
-            if not program.exists():  # else somebody built the same at the same time
-                raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
     return program
 
 

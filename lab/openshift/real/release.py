@@ -15,11 +15,11 @@ import json
 import os
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.cache import filling
 from lab.go_tool import GoTool, Report
 from lab.openshift.real import RELEASE
 
@@ -140,8 +140,7 @@ def _assemble(programs: list[Path], finished: Path) -> None:
     definitions = api / "payload-manifests" / "crds"
     plain = (path for path in sorted(definitions.iterdir()) if not any(name in path.name for name in _OTHER_SETS))
     render, *machine_config = programs
-    fresh = Path(tempfile.mkdtemp(prefix="assembling-", dir=finished.parent))
-    try:
+    with filling(finished) as fresh:
         _image(fresh / API, [render], {f"usr/share/bootkube/manifests/manifests/{path.name}": path for path in plain})
         _image(
             fresh / OPERATOR,
@@ -157,14 +156,6 @@ def _assemble(programs: list[Path], finished: Path) -> None:
             for group, name in _OPERATED
         }
         _image(fresh / RELEASE_IMAGE, [], operated, _references())
-        fresh.chmod(0o755)
-        try:
-            fresh.rename(finished)
-        except OSError:
-            if not finished.exists():  # else somebody did the same at the same time
-                raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _image(
