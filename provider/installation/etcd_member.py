@@ -137,7 +137,9 @@ def stale(members: Sequence[Member], job: Job) -> Member | None:
 def refuse_unsafe(members: Sequence[Member], member: Member, healthy: frozenset[str], job: Job) -> None:
     """Raises where the member is alive, or where etcd would not be quorate without it."""
     if healthy & set(member.clients):
-        raise _Unexpected(f"member {member.id} answers, though {job.node} runs nothing of the kind: who answers there?")
+        raise _Unexpected(
+            f"member {member.id} answers, though {job.node} runs no etcd: find out what answers there first"
+        )
     others = [each for each in members if each != member]
     ailing = [each.name for each in others if not healthy & set(each.clients)]
     if ailing:

@@ -81,8 +81,8 @@ class Installer:
         self._ask_power_at = 0.0
 
     async def settled(self, *, patient: bool = True) -> Seen:
-        """Which system answers; a silent one may be starting and is given time, unless it has no power. Who is not
-        `patient` takes the silence for an answer: whatever may be starting there is to go.
+        """Which system answers; a silent one may be starting and is given time, unless it has no power. Not
+        `patient`: silence is an answer at once, because whatever may be starting there is to go.
 
         Raises ProviderError where a system answers that is none of the machine's, and may not be wiped.
         """

@@ -85,8 +85,8 @@ def marks_of(node: Mapping[str, Any], *, cordoned_here: bool) -> Marks:
     spec: Mapping[str, Any] = node.get("spec") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
     return Marks(
-        labels=_people_s(labels, _LABELS),
-        annotations=_people_s(metadata.get("annotations") or {}, _ANNOTATIONS),
+        labels=_of_others(labels, _LABELS),
+        annotations=_of_others(metadata.get("annotations") or {}, _ANNOTATIONS),
         taints=[
             {key: str(taint[key]) for key in ("key", "value", "effect") if taint.get(key)}
             for taint in spec.get("taints") or []
@@ -124,7 +124,8 @@ def missing(marks: Marks, node: Mapping[str, Any], *, worker: bool) -> dict[str,
     return patch or None
 
 
-def _people_s(values: Mapping[str, str], owned: Sequence[str]) -> dict[str, str]:
+def _of_others(values: Mapping[str, str], owned: Sequence[str]) -> dict[str, str]:
+    """Without what the cluster sets by itself."""
     return {key: value for key, value in values.items() if not _is_of(owned, key)}
 
 
