@@ -91,7 +91,7 @@ def test_a_member_that_answers_is_not_taken_out(run: Run) -> None:
         machines, etcd = await control_plane(it)
         healthy = etcd.healthy
         etcd.healthy = lambda member: True  # type: ignore[method-assign]
-        with pytest.raises(ProviderError, match=rf"member \w+ answers, though {FIRST} runs nothing of the kind"):
+        with pytest.raises(ProviderError, match=rf"member \w+ answers, though {FIRST} runs no etcd"):
             await it.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=2)
         assert len(etcd.members) == 3
         etcd.healthy = healthy  # type: ignore[method-assign]
