@@ -13,7 +13,9 @@ there, also when the state was never written or is lost; what is done already is
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from provider.backoff import Backoff
 from provider.dns_delegation import await_delegation
@@ -26,6 +28,10 @@ from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
 
 _EXTENSIONS = 5
 """How often a service that throttles may ask for more time than there is, while nothing gets done."""
+
+_Value = tuple[Key, str]
+_locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
+"""By zone."""
 
 __all__ = ["DnsRecords", "parse_record", "records_of", "withdraw"]
 
@@ -113,13 +119,38 @@ class _Work:
 
     async def apply(self, spec: Spec, before: Sequence[RecordSet], inputs: Values, resource_id: str) -> None:
         """Brings the zone from what it holds of ours to what is wanted. What fails after the change keeps its state."""
+        is_changed = False
+        try:
+            async with self._alone():
+                added, removed = await self._bring(spec, before)
+                is_changed = True
+                if removed:
+                    await self._await_views(present=[], absent=removed)
+            await self._await_views(present=added, absent=[])
+            await await_delegation(self._context, self._settings, spec.zone)
+        except RemoteError as error:
+            if not is_changed:
+                raise
+            message = f"zone {spec.zone} was changed, but {error}"
+            outputs = {"records": inputs["records"], "marked": True}
+            raise InitFailed(message, resource_id, outputs) from None
+
+    def _alone(self) -> asyncio.Lock:
+        """Held from the reading of a zone until its servers have let go of what was removed. Of two resources of a
+        stack one may take over a value that the other gives back, as a machine takes over an address: neither may look
+        at the zone, or add to it, while the other is halfway."""
+        locks = _locks.setdefault(asyncio.get_running_loop(), {})
+        return locks.setdefault(self._zone, asyncio.Lock())
+
+    async def _bring(self, spec: Spec, before: Sequence[RecordSet]) -> tuple[list[_Value], list[_Value]]:
+        """Makes the changes; the values that must be there after it, and those that were removed."""
         now = await self.read([*spec.records, *before], spec.domain)
         claims = Claims(now)
         self._refuse_conflicts(spec, before, now, claims)
         wanted = {record.key: record.values for record in spec.records}
         ours = {record.key: record.values for record in before}
         held = claims.held_by(self._owner)
-        gone: list[tuple[Key, str]] = []
+        gone: list[_Value] = []
         for key in {**ours, **wanted}:
             left = {value for value in now.get(key, {}) if digest(key, value) in held} | ours.get(key, frozenset())
             gone += [(key, value) for value in sorted(left - wanted.get(key, frozenset()))]
@@ -145,16 +176,14 @@ class _Work:
             *(change for change in marking if change.remove),
         ]
         await self._change(changes, spec.ttl, now)
-        try:
-            await self._await_views(present=added, absent=[(change.key, change.value) for change in removing])
-            await await_delegation(self._context, self._settings, spec.zone)
-        except RemoteError as error:
-            message = f"zone {spec.zone} was changed, but {error}"
-            outputs = {"records": inputs["records"], "marked": True}
-            raise InitFailed(message, resource_id, outputs) from None
+        return added, [(change.key, change.value) for change in removing]
 
     async def withdraw(self, records: Sequence[RecordSet], domain: str, of: Owner | None = None) -> None:
         """Removes values: all markers of one resource with them, or what any resource of the stack says of them."""
+        async with self._alone():
+            await self._take(records, domain, of)
+
+    async def _take(self, records: Sequence[RecordSet], domain: str, of: Owner | None) -> None:
         inside = [record for record in records if within(record.name, self._zone)]
         now = await self.read(inside, domain)
         claims = Claims(now)
@@ -178,8 +207,7 @@ class _Work:
 
     def _held_beside(self, claims: Claims, key: Key, value: str) -> bool:
         """Whether another resource of the stack holds the same value, which then stays."""
-        holders = claims.holders(key, value)
-        return self._owner not in holders and any(holder.stack == self._owner.stack for holder in holders)
+        return any(holder.stack == self._owner.stack and holder != self._owner for holder in claims.holders(key, value))
 
     def _refuse_conflicts(self, spec: Spec, before: Sequence[RecordSet], now: Found, claims: Claims) -> None:
         """Values of others in a set we are about to own are an error: somebody else's cluster may answer there.

@@ -5,6 +5,7 @@ A `Zone` is the service as somebody else sees and changes it: by its own means, 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
@@ -126,6 +127,19 @@ async def whole_life(zone: Zone) -> None:
     assert zone.everything() == before
 
 
+async def exchanges(zone: Zone) -> None:
+    """A value that one resource gives back while another one of the stack takes it over is there in the end."""
+    lasting, passing = await resource(zone, "lasting"), await resource(zone, "passing")
+    await lasting.up(inputs(a("api", "198.51.100.1", "198.51.100.3")))
+    await passing.up(inputs(a("api", "198.51.100.5"), ephemeral=True))
+    for taken, fresh in (("198.51.100.5", "198.51.100.7"), ("198.51.100.7", "198.51.100.9")):
+        await asyncio.gather(
+            passing.up(inputs(a("api", fresh), ephemeral=True)), lasting.up(inputs(a("api", "198.51.100.1", taken)))
+        )
+        assert zone.values(f"api.{DOMAIN}", "A") == {"198.51.100.1", taken, fresh}
+    await asyncio.gather(lasting.delete(), passing.delete())
+
+
 async def clashes(zone: Zone) -> None:
     """Values of others, of other stacks, equal ones and aliases are refused before anything changes."""
     zone.add(f"taken.{DOMAIN}", "A", "192.0.2.99")
@@ -210,7 +224,7 @@ async def proven(zone: Zone) -> None:
 
 
 Story = Callable[[Zone], Coroutine[Any, Any, None]]
-STORIES: tuple[Story, ...] = (whole_life, clashes, lost_state, ephemeral, proven)
+STORIES: tuple[Story, ...] = (whole_life, exchanges, clashes, lost_state, ephemeral, proven)
 
 
 def named(story: Story) -> str:
