@@ -26,6 +26,9 @@ import (
 
 const (
 	heartbeatEvery = 5 * time.Second
+	// The real kubelet looks every 100 ms whether it can call its node ready (kubernetes, pkg/kubelet/kubelet.go,
+	// fastStatusUpdateOnce).
+	unreadyEvery = 500 * time.Millisecond
 	pollEvery      = 500 * time.Millisecond
 	retryEvery     = time.Second
 	requestLimit   = 10 * time.Second
@@ -87,7 +90,7 @@ func (a *agent) member(ctx context.Context) error {
 			a.log.Print("renewing the node's certificate")
 			return a.request(ctx, client)
 		}
-		err := a.report(ctx, client)
+		ready, err := a.report(ctx, client)
 		switch {
 		case kube.Code(err) == http.StatusUnauthorized:
 			return errors.Join(err, os.Remove(a.path()))
@@ -107,7 +110,11 @@ func (a *agent) member(ctx context.Context) error {
 		if err := a.bury(ctx, client); err != nil {
 			a.log.Printf("pods that are to go stay: %v", err)
 		}
-		sleep(ctx, heartbeatEvery)
+		if ready {
+			sleep(ctx, heartbeatEvery)
+		} else {
+			sleep(ctx, unreadyEvery)
+		}
 	}
 	return ctx.Err()
 }
@@ -193,11 +200,11 @@ func gone(err error) bool {
 }
 
 // report writes the node's status, and registers the node if the API does not know it. What others write about the
-// node stays.
-func (a *agent) report(ctx context.Context, client *kube.Client) error {
+// node stays. It tells whether the node calls itself ready.
+func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 	node, err := a.node()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if a.unready != nil {
 		if why := a.unready(ctx, client); why != "" {
@@ -205,7 +212,7 @@ func (a *agent) report(ctx context.Context, client *kube.Client) error {
 			ready.Status, ready.Reason, ready.Message = "False", "KubeletNotReady", why
 		}
 	}
-	return remote{client}.Update(ctx, kube.Nodes+"/"+a.name, "status", func(current kube.Object) (kube.Object, error) {
+	return node.Status.Conditions[0].Status == "True", remote{client}.Update(ctx, kube.Nodes+"/"+a.name, "status", func(current kube.Object) (kube.Object, error) {
 		if current == nil {
 			return toObject(node)
 		}

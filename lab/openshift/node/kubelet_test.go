@@ -166,7 +166,7 @@ func TestANodeJoins(t *testing.T) {
 
 	client := node.agent.access.client(&certificate, node.host.network)
 	defer client.Close()
-	if err := node.agent.report(ctx, client); err != nil {
+	if _, err := node.agent.report(ctx, client); err != nil {
 		t.Fatal(err)
 	}
 	registered, err := fromObject[kube.Node](api.get(kube.Nodes + "/node0"))
@@ -191,7 +191,7 @@ func TestANodeJoins(t *testing.T) {
 		t.Errorf("%+v", ready)
 	}
 
-	if err := node.agent.report(ctx, client); err != nil {
+	if _, err := node.agent.report(ctx, client); err != nil {
 		t.Fatal(err)
 	}
 	object := api.get(kube.Nodes + "/node0")
@@ -223,7 +223,7 @@ func TestANodeWhoseChassisIsRefusedIsNotReady(t *testing.T) {
 	client := node.agent.access.bootstrapper(node.host.network)
 	defer client.Close()
 	for range 2 {
-		if err := node.agent.report(context.Background(), client); err != nil {
+		if _, err := node.agent.report(context.Background(), client); err != nil {
 			t.Fatal(err)
 		}
 	}
