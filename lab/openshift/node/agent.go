@@ -29,9 +29,9 @@ const (
 	// The real kubelet looks every 100 ms whether it can call its node ready (kubernetes, pkg/kubelet/kubelet.go,
 	// fastStatusUpdateOnce).
 	unreadyEvery = 500 * time.Millisecond
-	pollEvery      = 500 * time.Millisecond
-	retryEvery     = time.Second
-	requestLimit   = 10 * time.Second
+	pollEvery    = 500 * time.Millisecond
+	retryEvery   = time.Second
+	requestLimit = 10 * time.Second
 	// forgotten is how long a request may be unknown to the API before it is made again: the server that took it
 	// may have gone before it told the others.
 	forgotten = 30 * time.Second
