@@ -110,6 +110,13 @@ described() { # reads disks
         | if length > 0 then join("; ") else "none at all" end'
 }
 
+# Whether the kernel has had a minute to find the disks of controllers that start slowly.
+is_long_up() {
+    local up rest
+    read -r up rest </proc/uptime
+    [ "${up%.*}" -ge 60 ]
+}
+
 choose_device() {
     local wanted found seen='' listed steady=0 waited=0
     wanted=$(jq -c .device "$rules")
@@ -121,7 +128,7 @@ choose_device() {
         if [ "$waited" -ge "${DISK_WAIT:-30}" ]; then break; fi
         if [ -n "$recorded" ]; then
             if jq -e --arg link "$recorded" 'any(.links | index([$link]))' <<<"$found" >/dev/null; then break; fi
-        elif [ "$found" != '[]' ] && [ "$steady" -ge 5 ]; then
+        elif [ "$found" != '[]' ] && { [ "$steady" -ge 5 ] || is_long_up; }; then
             break
         fi
         sleep 1

@@ -282,6 +282,7 @@ class Machine:
         plan: InstallPlan = PLAN,
         *,
         cmdline: str = "",
+        uptime: int = 20,
         environment: Mapping[str, str] | None = None,
         **changes: Any,
     ) -> subprocess.CompletedProcess[str]:
@@ -291,10 +292,12 @@ class Machine:
         self.write("etc/metal-ipi/install.env", install_values(plan))
         self.write("etc/metal-ipi/install-rules.json", install_rules(plan))
         self.write("cmdline", f"initrd=main {cmdline}\n")
+        self.write("uptime", f"{uptime}.25 1.50\n")
         shutil.copy(PROGRAM, self._root / "install.sh")
         root = shlex.quote(str(self._root))
         mounts = [f"mount --rbind /{name} {root}/{name}" for name in self._mounts]
-        mounts += [f"mount --bind {root}/cmdline {root}/proc/cmdline", f"echo $$ >{root}/pid"]
+        mounts += [f"mount --bind {root}/{name} {root}/proc/{name}" for name in ("cmdline", "uptime")]
+        mounts.append(f"echo $$ >{root}/pid")
         inside = " && ".join([*mounts, f"exec chroot {root} /bin/bash /install.sh"])
         process = subprocess.Popen(
             [*_UNSHARE, "sh", "-c", inside],

@@ -346,6 +346,14 @@ def test_a_disk_that_is_late_is_waited_for(machine: Machine, cmdline: str, waite
     assert (machine.status["device"], machine.waited) == ("/disks/sda", waited)
 
 
+@pytest.mark.parametrize(("uptime", "waited"), [(20, 5), (59, 5), (60, 0), (86400, 0)])
+def test_disks_that_may_come_later_are_waited_for_while_the_kernel_is_young(
+    machine: Machine, uptime: int, waited: int
+) -> None:
+    assert machine.run(uptime=uptime, environment={"DISK_WAIT": "30"}).returncode == 0, machine.status
+    assert machine.waited == waited
+
+
 @pytest.mark.parametrize("cmdline", ["", "metal-ipi.device=", _RECORDED])
 def test_of_a_new_machine_whatever_is_there_goes_until_it_was_installed_once(machine: Machine, cmdline: str) -> None:
     machine.fill("sda", 0, b"what somebody left behind")
