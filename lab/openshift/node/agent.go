@@ -30,7 +30,7 @@ const (
 	// fastStatusUpdateOnce).
 	unreadyEvery = 500 * time.Millisecond
 	pollEvery    = 500 * time.Millisecond
-	retryEvery   = 400 * time.Millisecond
+	retryEvery   = time.Second
 	requestLimit = 10 * time.Second
 	// forgotten is how long a request may be unknown to the API before it is made again: the server that took it
 	// may have gone before it told the others.

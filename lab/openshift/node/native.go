@@ -21,6 +21,7 @@ const (
 	// controllerName is who the loops of this machine are to the API, and the lab's service, too.
 	controllerName = "system:lab-openshift:controller"
 	pulseEvery     = time.Second
+	apiEvery       = 400 * time.Millisecond // asking for an API server costs little
 	startLimit     = 2 * time.Minute
 	dialLimit      = 5 * time.Second
 )
@@ -131,7 +132,7 @@ func (n *native) Run(ctx context.Context) error {
 			last = text
 			n.log.Printf("there is no API server here, trying again: %s", text)
 		}
-		sleep(ctx, retryEvery)
+		sleep(ctx, apiEvery)
 	}
 	return nil
 }
