@@ -21,13 +21,11 @@ from provider.backoff import Backoff
 from provider.dns_delegation import await_delegation
 from provider.dns_inputs import Spec, as_given, parse, parse_record, record_changes, records_of, within
 from provider.dns_ownership import Claims, Owner, digest, digests, is_place, place_of, places
+from provider.dns_patience import Patience
 from provider.dns_services import Change, DnsService, Found, Key, RecordSet, Throttled, open_service
 from provider.errors import DnsConflict, InitFailed, RemoteError
 from provider.fields import Problem
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
-
-_EXTENSIONS = 5
-"""How often a service that throttles may ask for more time than there is, while nothing gets done."""
 
 _Value = tuple[Key, str]
 _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
@@ -238,7 +236,7 @@ class _Work:
         """The sets and the markers that may tell whose they are; repeated while the service does not answer."""
         names = [place_of(domain), *(record.name for record in records)]
         keys = {record.key for record in records} | places(names, self._zone)
-        patience = _Patience(self._context, self._settings.propagation.timeout)
+        patience = Patience(self._context, self._settings.propagation.timeout)
         while True:
             try:
                 return await self._service.read(keys)
@@ -250,7 +248,7 @@ class _Work:
 
         Without a TTL markers keep that of the set they are in.
         """
-        patience = _Patience(self._context, self._settings.propagation.timeout)
+        patience = Patience(self._context, self._settings.propagation.timeout)
         left: list[Change] = [change for change in changes if _is_left(change, now, ttl)]
         while left:
             try:
@@ -265,7 +263,7 @@ class _Work:
                 continue
             still = [change for change in changes if _is_left(change, now, ttl)]
             if len(still) < len(left):
-                patience = _Patience(self._context, self._settings.propagation.timeout)
+                patience = Patience(self._context, self._settings.propagation.timeout)
             left = still
 
     async def _await_views(self, *, present: Sequence[tuple[Key, str]], absent: Sequence[tuple[Key, str]]) -> None:
@@ -292,27 +290,6 @@ class _Work:
                 raise RemoteError(f"not everybody answers so within {timeout:g} s; {last}")
             await self._context.status.live(f"waiting for {last}, {backoff.elapsed:.0f} s")
             await backoff.pause(wait)
-
-
-class _Patience:
-    """Bears errors that pass: for a time, and as long beyond it as a service that throttles asks for."""
-
-    def __init__(self, context: Context, timeout: float) -> None:
-        self._context = context
-        self._timeout = timeout
-        self._backoff = Backoff(timeout=timeout)
-        self._extensions = _EXTENSIONS
-
-    async def bear(self, error: RemoteError) -> None:
-        """Waits before the next attempt, or raises the error."""
-        if self._backoff.over or not error.passing:
-            raise error
-        await self._context.status.live(f"{error}; trying again")
-        asked = error.retry_after if isinstance(error, Throttled) else 0.0
-        if asked > self._backoff.left and self._extensions:
-            self._extensions -= 1
-            self._backoff = Backoff(timeout=asked + self._timeout / 2)
-        await self._backoff.pause(asked)
 
 
 def _is_left(change: Change, now: Found, ttl: int | None) -> bool:

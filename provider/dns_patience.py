@@ -1,0 +1,32 @@
+"""Bearing a DNS service that does not answer, or throttles, for a time."""
+
+from __future__ import annotations
+
+from provider.backoff import Backoff
+from provider.dns_services import Throttled
+from provider.errors import RemoteError
+from provider.resource import Context
+
+_EXTENSIONS = 5
+"""How often a service that throttles may ask for more time than there is, while nothing gets done."""
+
+
+class Patience:
+    """Bears errors that pass: for a time, and as long beyond it as a service that throttles asks for."""
+
+    def __init__(self, context: Context, timeout: float) -> None:
+        self._context = context
+        self._timeout = timeout
+        self._backoff = Backoff(timeout=timeout)
+        self._extensions = _EXTENSIONS
+
+    async def bear(self, error: RemoteError) -> None:
+        """Waits before the next attempt, or raises the error."""
+        if self._backoff.over or not error.passing:
+            raise error
+        await self._context.status.live(f"{error}; trying again")
+        asked = error.retry_after if isinstance(error, Throttled) else 0.0
+        if asked > self._backoff.left and self._extensions:
+            self._extensions -= 1
+            self._backoff = Backoff(timeout=asked + self._timeout / 2)
+        await self._backoff.pause(asked)
