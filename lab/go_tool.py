@@ -30,8 +30,14 @@ _TELL_EVERY_SECONDS = 15.0
 _LINES_TOLD = 8
 
 
-def downloaded(done: subprocess.CompletedProcess[str], module: str) -> dict[str, str]:
-    """What `go mod download -json` told of a module: `Dir`, `Sum`... Raises SetupFailed."""
+def download(module: str, folder: Path) -> dict[str, str]:
+    """Has Go download a module (`path`, or `path@version`); what it told of it: `Dir`, `Sum`...
+
+    `folder` is where it runs: one with a go.mod pins what a bare path means, and its go.sum checks it. Raises
+    SetupFailed.
+    """
+    command = [str(find_go()), "mod", "download", "-json", module]
+    done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
     try:
         told: dict[str, str] = json.loads(done.stdout)
     except ValueError:
@@ -78,9 +84,7 @@ class GoTool:
 
     def source(self, module: str) -> Path:
         """The directory of one of the modules that are pinned, checked by go.sum. Raises SetupFailed."""
-        command = [str(find_go()), "mod", "download", "-json", module]
-        done = subprocess.run(command, cwd=self.pins, env=_environment(), capture_output=True, text=True, check=False)
-        return Path(downloaded(done, module)["Dir"])
+        return Path(download(module, self.pins)["Dir"])
 
     def _build(self, go: Path, target: Path, report: Report) -> None:
         report(f"building {self.program} from Go modules (once, {self.minutes}) ...")

@@ -17,13 +17,13 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from weakref import WeakKeyDictionary
 
 from provider import matchbox
 from provider.artifact_stores import ArtifactStore, open_store, persistently
 from provider.configuration import Settings, SshArtifactSettings
 from provider.errors import InvalidInputs
 from provider.fields import Reader
+from provider.per_loop import PerLoop
 
 DIRECTORY = "boot"
 CHAIN = "boot.ipxe"
@@ -32,7 +32,7 @@ MAC = r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}"
 _DIGITS = 16
 _SCRIPT = r"mac-[0-9a-f-]+\.ipxe"
 
-_locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+_lock = PerLoop(asyncio.Lock)
 """One machine at a time: one that is withdrawn must not take away the chain script of one that is being published."""
 
 
@@ -66,7 +66,7 @@ async def publish(settings: Settings, mac: str, script: str, chain: str) -> None
         for directory, texts in places.items():
             await _put(data, directory, texts, listed=True)
         return
-    async with _lock():
+    async with _lock.get():
         await _put(open_store(settings.need_artifacts()), DIRECTORY, {name: script, CHAIN: chain}, listed=False)
 
 
@@ -86,7 +86,7 @@ async def withdraw(settings: Settings, mac: str) -> None:
         if names and not any(re.fullmatch(_SCRIPT, other) for other in names):
             await store.delete(DIRECTORY, [CHAIN])
 
-    async with _lock():
+    async with _lock.get():
         await persistently(work)
 
 
@@ -119,7 +119,3 @@ async def is_published(settings: Settings, mac: str, script: str) -> bool:
 def digest(script: str) -> str:
     """What a script is known again by in the boot tree: the beginning of its SHA-512."""
     return hashlib.sha512(script.encode()).hexdigest()[:_DIGITS]
-
-
-def _lock() -> asyncio.Lock:
-    return _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())

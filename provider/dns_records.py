@@ -14,8 +14,9 @@ there, also when the state was never written or is lost; what is done already is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from weakref import WeakKeyDictionary
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from provider.backoff import Backoff
 from provider.dns_delegation import await_delegation
@@ -25,10 +26,11 @@ from provider.dns_patience import Patience
 from provider.dns_services import Change, DnsService, Found, Key, RecordSet, Throttled, open_service
 from provider.errors import DnsConflict, InitFailed, RemoteError
 from provider.fields import Problem
+from provider.per_loop import PerLoop
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
 
 _Value = tuple[Key, str]
-_locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
+_locks = PerLoop[defaultdict[str, asyncio.Lock]](lambda: defaultdict(asyncio.Lock))
 """By zone."""
 
 __all__ = ["DnsRecords", "parse_record", "records_of", "withdraw"]
@@ -117,28 +119,29 @@ class _Work:
 
     async def apply(self, spec: Spec, before: Sequence[RecordSet], inputs: Values, resource_id: str) -> None:
         """Brings the zone from what it holds of ours to what is wanted. What fails after the change keeps its state."""
-        is_changed = False
-        try:
-            async with self._alone():
-                added, removed = await self._bring(spec, before)
-                is_changed = True
-                if removed:
-                    await self._await_views(present=[], absent=removed)
+        changed = {"records": inputs["records"], "marked": True}
+        async with self._alone():
+            added, removed = await self._bring(spec, before)
+            with self._keeping(resource_id, changed):
+                await self._await_views(present=[], absent=removed)
+        with self._keeping(resource_id, changed):
             await self._await_views(present=added, absent=[])
             await await_delegation(self._context, self._settings, spec.zone)
+
+    @contextmanager
+    def _keeping(self, resource_id: str, outputs: Values) -> Iterator[None]:
+        """What fails in here fails after the change: the state has to know it."""
+        try:
+            yield
         except RemoteError as error:
-            if not is_changed:
-                raise
-            message = f"zone {spec.zone} was changed, but {error}"
-            outputs = {"records": inputs["records"], "marked": True}
+            message = f"zone {self._zone} was changed, but {error}"
             raise InitFailed(message, resource_id, outputs) from None
 
     def _alone(self) -> asyncio.Lock:
         """Held from the reading of a zone until its servers have let go of what was removed. Of two resources of a
         stack one may take over a value that the other gives back, as a machine takes over an address: neither may look
         at the zone, or add to it, while the other is halfway."""
-        locks = _locks.setdefault(asyncio.get_running_loop(), {})
-        return locks.setdefault(self._zone, asyncio.Lock())
+        return _locks.get()[self._zone]
 
     async def _bring(self, spec: Spec, before: Sequence[RecordSet]) -> tuple[list[_Value], list[_Value]]:
         """Makes the changes; the values that must be there after it, and those that were removed."""

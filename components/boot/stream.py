@@ -64,7 +64,7 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
         kernel=_artifact(tree, (*base, "formats", "pxe", "kernel")),
         initramfs=_artifact(tree, (*base, "formats", "pxe", "initramfs")),
         rootfs=_artifact(tree, (*base, "formats", "pxe", "rootfs")),
-        disk=_format(tree, (*base, "formats"), "raw."),
+        disk=_format(tree, (*base, "formats"), r"raw\..+"),
         iso=_format(tree, (*base, "formats"), "iso"),
     )
 
@@ -80,12 +80,13 @@ def _name(tree: Any) -> str | None:
     raise StreamError("the stream metadata's stream is no text")
 
 
-def _format(tree: Any, base: _Path, begins: str) -> Artifact | None:
-    """The disk of a format: `iso`; `raw.xz`, `raw.gz`..., and not `4k.raw.*`, for sectors of 4096 bytes."""
+def _format(tree: Any, base: _Path, names: str) -> Artifact | None:
+    """The disk of a format: `iso`; `raw.xz`, `raw.gz`..., and not `4k.raw.*`, for sectors of 4096 bytes. `names` is a
+    regular expression of the whole name."""
     formats = tree
     for part in base:
         formats = formats[part]
-    found = sorted(name for name in formats if name.startswith(begins))
+    found = sorted(name for name in formats if re.fullmatch(names, name))
     return _artifact(tree, (*base, found[-1], "disk")) if found else None
 
 

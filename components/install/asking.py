@@ -19,9 +19,11 @@ _TIMEOUT = 5.0
 _PORT = 22
 _LOGIN_TIMEOUT = 20.0
 """An emulated machine needs seconds for a key exchange."""
-_LOOK = "test -e /opt/openshift/.bootkube.done && echo done || echo busy"
-"""bootkube.sh leaves that file behind, and only then is the cluster told that bootstrap is complete
-(openshift/installer, data/data/bootstrap/files/usr/local/bin: bootkube.sh, report-progress.sh)."""
+_LOOK = "test -e /opt/openshift/cb-bootstrap.done && echo done || echo busy"
+"""bootkube.sh leaves that file behind once the pods run that make the control plane machines a cluster of their own. It
+then waits for etcd's operator and for DNS before it leaves `.bootkube.done` behind, and only then is the cluster told
+that bootstrap is complete (openshift/installer, data/data/bootstrap/files/usr/local/bin: bootkube.sh.template,
+report-progress.sh)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +49,9 @@ class Answer:
 
 def ask(assets: str, login: Login | None) -> Answer:
     """Whether the cluster that these assets were made for was formed: its API says so (openshift/installer, create.go),
-    or else the machine that bootstraps it. `assets` is the driver's document, secret."""
+    or else the machine that bootstraps it, which knows it earlier. `assets` is the driver's document, secret."""
     answer = _of_api(assets)
-    if answer.formed is not None or login is None:
+    if answer.formed or login is None:
         return answer
     # The engine's language host runs the program in an event loop already.
     with ThreadPoolExecutor(1) as elsewhere:
@@ -58,6 +60,7 @@ def ask(assets: str, login: Login | None) -> Answer:
 
 
 def _of_api(assets: str) -> Answer:
+    """Whether it says that bootstrap is complete; that it does not say so yet proves nothing."""
     try:
         kubeconfig = parse(assets)["kubeconfig"]
         context = _tls(credentials(kubeconfig))
@@ -68,15 +71,15 @@ def _of_api(assets: str) -> Answer:
         # Straight to the cluster, as gates do: a proxy of the environment is for the outside world.
         with httpx.Client(verify=context, timeout=_TIMEOUT, trust_env=False) as client:
             answer = client.get(url + _STATUS)
-        if answer.status_code != 404:
-            complete = answer.is_success and answer.json()["data"]["status"] == "complete"
-            if complete or not answer.is_success:
-                return Answer(formed=complete or None, text=f"{url} answers with HTTP {answer.status_code}")
+        if not answer.is_success and answer.status_code != 404:
+            return Answer(formed=None, text=f"{url} answers with HTTP {answer.status_code}")
+        if answer.is_success and answer.json()["data"]["status"] == "complete":
+            return Answer(formed=True, text=f"{url} says that bootstrap is complete")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return Answer(formed=None, text=f"{url} does not answer ({str(error) or type(error).__name__})")
     except (ValueError, KeyError, TypeError):
         return Answer(formed=None, text=f"{url} answers with something that is no ConfigMap")
-    return Answer(formed=False, text=f"{url} says that bootstrap is not complete")
+    return Answer(formed=None, text=f"{url} does not say that bootstrap is complete")
 
 
 async def _of_machine(login: Login) -> Answer:

@@ -7,9 +7,7 @@ once more, for those who have switched that off.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,7 @@ import yaml
 
 from lab.cache import filling
 from lab.errors import SetupFailed
-from lab.go_tool import downloaded
-from lab.golang import find_go
+from lab.go_tool import download
 from lab.layout import cache_dir
 
 
@@ -48,7 +45,7 @@ class Definitions:
         path = self._path()
         if path.is_dir():
             return path
-        source = self._download(find_go()) / self.folder
+        source = self._download() / self.folder
         found = [sorted(source.glob(pattern)) for pattern in self.files]
         if not all(found):
             raise SetupFailed(f"{self.module} {self.version} has not all of {', '.join(self.files)} in {self.folder}")
@@ -61,19 +58,10 @@ class Definitions:
         digest = hashlib.sha256("\n".join((self.sum, self.folder, *self.files)).encode()).hexdigest()[:12]
         return cache_dir() / self.name / f"{self.version}-{digest}"
 
-    def _download(self, go: Path) -> Path:
+    def _download(self) -> Path:
         """Where the module's files are."""
-        wanted = f"{self.module}@{self.version}"
         with tempfile.TemporaryDirectory() as empty:  # outside of any module: no go.mod has a say
-            answer = subprocess.run(
-                [str(go), "mod", "download", "-json", wanted],
-                cwd=empty,
-                env={**os.environ, "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        told = downloaded(answer, wanted)
+            told = download(f"{self.module}@{self.version}", Path(empty))
         if told.get("Sum") != self.sum:
             raise SetupFailed(
                 f"{self.module} {self.version} has checksum {told.get('Sum')}, not {self.sum}:"

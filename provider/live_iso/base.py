@@ -15,19 +15,19 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import IO
-from weakref import WeakKeyDictionary
 
 from provider import download, web
 from provider.bmc_settings import LiveIso
 from provider.configuration import Settings
 from provider.errors import RemoteError
 from provider.live_iso import LiveIsoError, minimal
+from provider.per_loop import PerLoop
 
 Tell = Callable[[str], Awaitable[None]]
 _TIMEOUT = 60
 _PIECE = 1 << 20
 
-_locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+_lock = PerLoop(asyncio.Lock)
 """All servers of a rack want the same one at the same time: the first fetches it."""
 
 
@@ -42,7 +42,7 @@ def directory() -> Path:
 async def minimal_iso(settings: Settings, iso: LiveIso, tell: Tell) -> Path:
     """The file of the ISO without its root file system. Raises RemoteError and LiveIsoError."""
     path = directory() / f"{iso.sha256}.iso"
-    async with _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+    async with _lock.get():
         if not await asyncio.to_thread(_is_whole, path):
             await _make(settings, iso, path, tell)
     return path

@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from provider import boot_tree
 from provider.artifact_stores import open_store, persistently
@@ -19,11 +18,12 @@ from provider.bmc_settings import LiveIso
 from provider.configuration import Settings
 from provider.live_iso import LiveIsoError, base, embed, initrd, place
 from provider.live_iso.iso9660 import Disc
+from provider.per_loop import PerLoop
 
 _INITRD = "initrd="
 _AT_ONCE = 2
 """A disc has 100 MB: so many are made and uploaded at a time."""
-_limits: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_limit = PerLoop(lambda: asyncio.Semaphore(_AT_ONCE))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ async def publish(settings: Settings, iso: LiveIso, mac: str, script: str, tell:
     for url in wanted.initramfs:
         files |= initrd.unpack(await _ours(settings, url))
     minimal = await base.minimal_iso(settings, iso, tell)
-    async with _limits.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE)):
+    async with _limit.get():
         await tell("making its boot disc")
         with tempfile.TemporaryDirectory(prefix="metal-ipi-") as folder:
             made = Path(folder) / "boot.iso"

@@ -37,8 +37,8 @@ class Install(Section):
     )
     discard: Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")] | None = Field(
         default=None,
-        description="says of an installation that was not finished and cannot be asked that there is no cluster; the"
-        " value is told by `up`, and good for this one installation",
+        description="confirms that an unfinished installation has not formed a cluster, when neither its API nor its"
+        " bootstrap machine can be asked; `up` tells the value, which is good for that installation only",
     )
     work_directory: PathHere = Field(
         default=".state/install", description="where the installer works for a moment; mode 0700"

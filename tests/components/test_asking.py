@@ -92,11 +92,18 @@ def test_a_cluster_that_says_complete_is_believed(api: _Api) -> None:
 @pytest.mark.parametrize(
     ("status", "document"), [(404, {"kind": "Status"}), (200, {"data": {"status": "in progress"}})]
 )
-def test_a_cluster_that_says_anything_else_is_not_formed(api: _Api, status: int, document: Any) -> None:
+@pytest.mark.parametrize(("says", "formed"), [("done", True), ("busy", False)])
+def test_what_is_not_said_to_be_complete_the_bootstrap_machine_tells(
+    api: _Api, status: int, document: Any, says: str, formed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control plane runs for a while before the cluster is told so."""
     api.status, api.document = status, document
-    answer = ask(_assets(api.server_port), _NOBODY)
-    assert answer.formed is False and answer.text.endswith("says that bootstrap is not complete")
-    assert api.asked == [_PATH]
+    with _Machine(says) as port:
+        monkeypatch.setattr("components.install.asking._PORT", port)
+        assert ask(_assets(api.server_port), _login()).formed is formed
+    alone = ask(_assets(api.server_port), None)
+    assert alone.formed is None and alone.text.endswith("does not say that bootstrap is complete")
+    assert api.asked == [_PATH, _PATH]
 
 
 @pytest.mark.parametrize(
@@ -153,9 +160,6 @@ def _login(address: str = "127.0.0.1", host: asyncssh.SSHKey = _HOST) -> Login:
     return Login(address=address, host_key=_public(host), private_key=_USER.export_private_key().decode())
 
 
-_NOBODY = _login("192.0.2.1")
-
-
 class _Machine:
     """An SSH server on loopback, in a thread of its own, which answers every command with what it is told."""
 
@@ -205,7 +209,7 @@ def test_where_the_api_is_silent_the_bootstrap_machine_is_asked(
         answer = ask(_assets(0, server="https://127.0.0.1:1"), _login())
     assert answer.formed is formed, answer.text
     (command,) = machine.commands
-    assert "/opt/openshift/.bootkube.done" in command
+    assert "/opt/openshift/cb-bootstrap.done" in command
 
 
 def test_it_is_asked_from_within_an_event_loop() -> None:

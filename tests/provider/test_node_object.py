@@ -17,9 +17,6 @@ from tests.provider.fake_machine import FakeMachine, node_of
 from tests.provider.harness import until
 from tests.provider.installation_world import NEW, OLD, PACE, Run, World
 
-# A run that is killed closes none of its connections; they are collected here, and not in somebody else's test.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 @pytest.fixture(autouse=True)
 def _collected() -> Iterator[None]:

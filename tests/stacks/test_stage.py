@@ -47,7 +47,7 @@ def _stdin(of_rack: bool = False) -> str:
 
 
 _FORMED = Answer(formed=True, text="formed")
-_BUSY = Answer(formed=False, text="https://api.test says that bootstrap is not complete")
+_BUSY = Answer(formed=False, text="the bootstrap machine at 192.0.2.5 has not formed the cluster")
 _SILENT = Answer(formed=None, text="https://api.test does not answer (all circuits are busy)")
 
 

@@ -258,7 +258,7 @@ class Machine:
         """What is to be read of the kernel; the result is its boot id."""
         boot_id = str(uuid4())
         (directory / "proc/cmdline").write_text(" ".join(kernel.arguments) + "\n")
-        # Nothing of it starts slowly; on a real machine a live system that was fetched is up so long by now.
+        # It has run for longer than anything of it needs to start: its disks are files.
         (directory / "proc/uptime").write_text("90.00 90.00\n")
         root_device = "/dev/disk/by-partlabel/root / ext4 rw 0 0" if kernel.installed else "tmpfs / tmpfs rw 0 0"
         (directory / "proc/mounts").write_text(f"{root_device}\n")

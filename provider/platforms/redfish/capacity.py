@@ -42,7 +42,8 @@ def _of_modules(system: Any) -> int:
     if not link:
         return 0
     total = 0.0
-    for listed in _fetched(system, link).get("Members") or ():
+    members = _fetched(system, link).get("Members")
+    for listed in members if isinstance(members, list) else ():
         module = _fetched(system, listed.get("@odata.id") if isinstance(listed, dict) else None)
         if _of(module, "Status").get("State") == "Absent":
             continue

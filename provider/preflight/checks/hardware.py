@@ -138,22 +138,14 @@ def _memory_of(plan: Document) -> float | None:
 def _memory(machine: _Machine) -> list[Finding]:
     least, has = machine.least.memory_mib, machine.memory_mib
     if has is None:
-        return [
-            _finding(
-                "warning", f"{machine.name} does not tell how much memory it has: {_needs(machine)}", machine.silent
-            )
-        ]
+        untold = f"{machine.name} does not tell how much memory it has: {_needs(machine)}"
+        return [_finding("warning", untold, machine.silent)]
     if has >= least:
         return []
     what = f"{machine.name} has {has / GIB:.1f} GiB of memory: {_needs(machine)}"
     if has * _DECIMAL >= least:
-        return [
-            _finding(
-                "warning",
-                what,
-                "look at what is built in: the BMC may have told powers of ten, and it is enough",
-            )
-        ]
+        remedy = "compare with the memory that is built in: some BMCs count too little by 7 %, and then it is enough"
+        return [_finding("warning", what, remedy)]
     if machine.runs:
         return [_finding("warning", f"{what}, and it runs already", machine.remedy)]
     return [_finding("error", what, machine.remedy)]

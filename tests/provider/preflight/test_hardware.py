@@ -121,7 +121,7 @@ def test_the_documented_minimum_is_asked_of_all(bmc: FakeBmc) -> None:
 def test_gigabytes_that_were_taken_for_powers_of_ten_only_warn(bmc: FakeBmc, told: Any) -> None:
     tells(bmc, told)
     text = the(rack(bmc, server(live=True)), "hardware", "warning")
-    assert "the BMC may have told powers of ten" in text
+    assert "some BMCs count too little" in text
 
 
 @pytest.mark.parametrize("summary", [None, {}, {"TotalSystemMemoryGiB": 0}, {"TotalSystemMemoryGiB": None},
@@ -148,8 +148,8 @@ def test_modules_are_counted_where_there_is_no_sum(bmc: FakeBmc, modules: list[d
     the(rack(bmc, server(live=True)), "hardware", level)
 
 
-@pytest.mark.parametrize("listed", [["nonsense"], [{}], [{"@odata.id": f"{SYSTEM}/Memory/none"}], [None]])
-def test_a_list_of_modules_that_is_none_only_warns(bmc: FakeBmc, listed: list[Any]) -> None:
+@pytest.mark.parametrize("listed", [["nonsense"], [{}], [{"@odata.id": f"{SYSTEM}/Memory/none"}], [None], 5])
+def test_a_list_of_modules_that_is_none_only_warns(bmc: FakeBmc, listed: Any) -> None:
     bmc.machine.extra = {"MemorySummary": None, "Memory": {"@odata.id": f"{SYSTEM}/Memory"}}
     bmc.documents = {f"{SYSTEM}/Memory": {"Members": listed}, f"{SYSTEM}/Memory/none": {}}
     assert "does not tell how much memory" in the(rack(bmc, server(live=True)), "hardware", "warning")
