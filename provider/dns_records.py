@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from provider.backoff import Backoff
 from provider.dns_delegation import await_delegation
@@ -129,7 +130,7 @@ class _Work:
             await await_delegation(self._context, self._settings, spec.zone)
 
     @contextmanager
-    def _keeping(self, resource_id: str, outputs: Values) -> Iterator[None]:
+    def _keeping(self, resource_id: str, outputs: dict[str, Any]) -> Generator[None]:
         """What fails in here fails after the change: the state has to know it."""
         try:
             yield
