@@ -89,15 +89,13 @@ def test_a_cluster_that_says_complete_is_believed(api: _Api) -> None:
     assert api.asked == [_PATH]
 
 
-@pytest.mark.parametrize(
-    ("status", "document"), [(404, {"kind": "Status"}), (200, {"data": {"status": "in progress"}})]
-)
+@pytest.mark.parametrize("answer", [(404, {"kind": "Status"}), (200, {"data": {"status": "in progress"}})])
 @pytest.mark.parametrize(("says", "formed"), [("done", True), ("busy", False)])
 def test_what_is_not_said_to_be_complete_the_bootstrap_machine_tells(
-    api: _Api, status: int, document: Any, says: str, formed: bool, monkeypatch: pytest.MonkeyPatch
+    api: _Api, answer: tuple[int, Any], says: str, formed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control plane runs for a while before the cluster is told so."""
-    api.status, api.document = status, document
+    api.status, api.document = answer
     with _Machine(says) as port:
         monkeypatch.setattr("components.install.asking._PORT", port)
         assert ask(_assets(api.server_port), _login()).formed is formed

@@ -45,6 +45,8 @@ class Machine:
     """BootOrder, if the BMC has one."""
     options: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     """What there is to know of a boot option besides its name."""
+    power_losses: int = 0
+    """How often it loses its power at once when it is switched on."""
     lag: float = 0
     """Seconds until a new power state shows."""
     shuts_down: bool = True
@@ -75,6 +77,9 @@ class Machine:
         if kind in ("On", "ForceOn", "ForceRestart", "PowerCycle"):
             self._show("On")
             self._boot()
+            if self.power_losses:
+                self.power_losses -= 1
+                self.power = "Off"
         elif kind == "ForceOff" or (kind == "GracefulShutdown" and self.shuts_down):
             self._show("Off")
 

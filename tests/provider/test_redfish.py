@@ -168,6 +168,12 @@ def test_a_server_that_never_goes_on_is_told(bmc: FakeBmc) -> None:
     assert "is still Off 5 s after it was asked to be On" in refusal(bmc, install)
 
 
+def test_a_server_that_loses_its_power_at_once_boots_from_the_network_all_the_same(bmc: FakeBmc) -> None:
+    bmc.machine.power_losses = 1
+    drive(bmc, install)
+    assert bmc.machine.boots == ["Pxe", "Pxe"] and bmc.machine.state() == "On"
+
+
 # --- one-time boots -------------------------------------------------------------------------------------------------
 
 

@@ -39,9 +39,10 @@ async def state(connection: Connection) -> str:
     return await connection.call("for its power state", power)
 
 
-async def turn_on(connection: Connection, patience: Patience) -> None:
-    """Returns once it is on."""
-    if not await _turn(connection, "On", _ON, patience.power, patience.again):
+async def turn_on(connection: Connection, patience: Patience, *, prepare: Callable[[], Awaitable[None]]) -> None:
+    """Returns once it is on. Where it has to be asked again it may have been on for a moment, which used up a one-time
+    boot: `prepare` is awaited before that."""
+    if not await _turn(connection, "On", _ON, patience.power, patience.again, prepare=prepare):
         raise await _still(connection, "On", patience.power)
 
 
@@ -73,7 +74,7 @@ async def start_over(
                 raise
             await backoff.pause()
         else:
-            return await turn_on(connection, patience)
+            return await turn_on(connection, patience, prepare=prepare)
 
 
 async def _reset(connection: Connection, patience: Patience, say: Say) -> None:
@@ -102,14 +103,24 @@ async def _settled(connection: Connection, patience: Patience) -> str:
     return now
 
 
-async def _turn(connection: Connection, wanted: str, kinds: Sequence[str], timeout: float, again: float) -> bool:
-    """Whether it came to be as wanted in time."""
+async def _turn(
+    connection: Connection,
+    wanted: str,
+    kinds: Sequence[str],
+    timeout: float,
+    again: float,
+    *,
+    prepare: Callable[[], Awaitable[None]] | None = None,
+) -> bool:
+    """Whether it came to be as wanted in time; `prepare` is awaited before all but the first request."""
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
     due, refusals = 0.0, 0
     while await state(connection) != wanted:
         if backoff.over:
             return False
         if backoff.elapsed >= due:
+            if due and prepare:
+                await prepare()
             due = backoff.elapsed + again
             try:
                 await connection.call(f"to switch {wanted.lower()}", lambda system: _ask(connection, system, kinds))
