@@ -43,7 +43,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	silent := log.New(io.Discard, "", 0)
-	loops, err := newController(ControlPlane, bundle, kube.Network{}, silent)
+	loops, err := newController(ControlPlane, bundle, kube.Network{}, t.TempDir(), silent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func (b *bootkube) stages(ctx context.Context, endAPI func()) error {
 	if err := b.render(ctx); err != nil {
 		return err
 	}
-	if err := b.applyManifests(ctx); err != nil {
+	if err := b.bootstrapCluster(ctx); err != nil {
 		return err
 	}
 	if b.inPlace {
@@ -124,9 +124,6 @@ func (b *bootkube) stages(ctx context.Context, endAPI func()) error {
 		}
 		endAPI()
 		return b.done()
-	}
-	if err := b.awaitControlPlane(ctx); err != nil {
-		return err
 	}
 	b.host.log.Print("Tearing down temporary bootstrap control plane...")
 	if err := os.Remove(filepath.Join(b.host.root, manifestDirectory, bootstrapPod)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -137,6 +134,23 @@ func (b *bootkube) stages(ctx context.Context, endAPI func()) error {
 		return err
 	}
 	return b.done()
+}
+
+// bootstrapCluster is cluster-bootstrap's part: it ends once the cluster's first objects are there and, where there are
+// other machines, their control plane runs.
+func (b *bootkube) bootstrapCluster(ctx context.Context) error {
+	if b.finished("cb-bootstrap") {
+		return nil
+	}
+	if err := b.applyManifests(ctx); err != nil {
+		return err
+	}
+	if !b.inPlace {
+		if err := b.awaitControlPlane(ctx); err != nil {
+			return err
+		}
+	}
+	return b.finish("cb-bootstrap")
 }
 
 func (b *bootkube) done() error {
@@ -343,9 +357,6 @@ func (m machine) ownAPI(way access) *kube.Client {
 // applyManifests has the cluster's first objects be there: the installer's, the release's definitions of their kinds, and
 // what the machine config operator will keep true.
 func (b *bootkube) applyManifests(ctx context.Context) error {
-	if b.finished("cb-bootstrap") {
-		return nil
-	}
 	way, err := b.admin()
 	if err != nil {
 		return err
@@ -376,11 +387,7 @@ func (b *bootkube) applyManifests(ctx context.Context) error {
 		return err
 	}
 	b.host.log.Print("Starting cluster-bootstrap...")
-	all := needed(append(objects, operator...))
-	if err := newApplier(client, b.host.log).Apply(ctx, all); err != nil {
-		return err
-	}
-	return b.finish("cb-bootstrap")
+	return newApplier(client, b.host.log).Apply(ctx, needed(append(objects, operator...)))
 }
 
 // awaitRendered waits for what the machine config controller renders, and lists it.

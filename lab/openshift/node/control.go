@@ -159,6 +159,7 @@ type bootstrapper struct {
 	facts   cluster.Facts
 	config  *tls.Config
 	network kube.Network
+	root    string
 	log     *log.Logger
 	last    string // what was last reported
 	// complete has the API servers at these addresses know the last status, before anybody reads it here: this machine
@@ -186,6 +187,9 @@ func (b *bootstrapper) step(ctx context.Context, nodes []kube.Node) error {
 	b.report("%d of %d control plane nodes are ready, %d of their API servers answer", len(addresses), b.facts.ControlPlane, count)
 	if count < b.facts.ControlPlane {
 		return nil
+	}
+	if err := tellFormed(b.root); err != nil {
+		return err
 	}
 	if err := b.complete(ctx, addresses, bootstrapObject("complete")); err != nil {
 		return fmt.Errorf("telling the control plane that bootstrapping is complete: %w", err)

@@ -19,6 +19,7 @@ import (
 const (
 	masterIgnition = "/opt/openshift/master.ign"
 	bootkubeDone   = "/opt/openshift/.bootkube.done"
+	formedDone     = "/opt/openshift/cb-bootstrap.done"
 )
 
 // bootstrapInPlace forms the cluster on the machine that is to be all of it: it serves the API until the cluster's
@@ -47,6 +48,9 @@ func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, network kube.N
 		return err
 	}
 	logger.Print("the cluster's objects are there; its API ends here, and goes on from the disk")
+	if err := tellFormed(member.root); err != nil {
+		return err
+	}
 	config, err := bundle.PoolConfig("master")
 	if err != nil {
 		return err
@@ -66,6 +70,15 @@ func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, network kube.N
 		return err
 	}
 	return os.WriteFile(filepath.Join(member.root, bootkubeDone), nil, 0o644)
+}
+
+// tellFormed leaves behind, as the real bootkube.sh does, that the cluster runs by itself from here on.
+func tellFormed(root string) error {
+	path := filepath.Join(root, formedDone)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o644)
 }
 
 // hasVersion returns once this machine's own API server has the cluster's version.

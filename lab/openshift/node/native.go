@@ -62,7 +62,7 @@ type standInHello struct {
 }
 
 // newNative is the API server of a machine of the stand-in, with the loops of its cluster beside it.
-func newNative(role Role, bundle cluster.Bundle, network kube.Network, logger *log.Logger) (*native, error) {
+func newNative(role Role, bundle cluster.Bundle, network kube.Network, root string, logger *log.Logger) (*native, error) {
 	certificate, err := serving(role, bundle)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func newNative(role Role, bundle cluster.Bundle, network kube.Network, logger *l
 		return nil, err
 	}
 	client.GetClientCertificate = own.client
-	loops, err := newController(role, bundle, network, logger)
+	loops, err := newController(role, bundle, network, root, logger)
 	if err != nil {
 		return nil, err
 	}

@@ -132,17 +132,17 @@ type apiServer interface {
 
 func newAPIServer(role Role, bundle cluster.Bundle, network kube.Network, root string, logger *log.Logger) (apiServer, error) {
 	if bundle.Facts.Kubernetes != nil {
-		return newNative(role, bundle, network, logger)
+		return newNative(role, bundle, network, root, logger)
 	}
 	store := NewStore(time.Now)
 	if err := OpenStore(filepath.Join(root, storeFile), store); err != nil {
 		return nil, err
 	}
-	return newSmall(role, bundle, network, store, logger)
+	return newSmall(role, bundle, network, root, store, logger)
 }
 
 // newController makes the loops of a machine's API server; where its objects are is still to be said.
-func newController(role Role, bundle cluster.Bundle, network kube.Network, logger *log.Logger) (*controller, error) {
+func newController(role Role, bundle cluster.Bundle, network kube.Network, root string, logger *log.Logger) (*controller, error) {
 	signer := "kube-csr-signer"
 	if role == Bootstrap {
 		signer = "kubelet-signer" // it ends after a day, which is why an old bootstrap.ign makes no cluster
@@ -163,7 +163,7 @@ func newController(role Role, bundle cluster.Bundle, network kube.Network, logge
 			return nil, err
 		}
 		result.every = bootstrapEvery
-		result.bootstrap = &bootstrapper{facts: bundle.Facts, network: network, log: logger, config: config}
+		result.bootstrap = &bootstrapper{facts: bundle.Facts, network: network, root: root, log: logger, config: config}
 	}
 	return result, nil
 }

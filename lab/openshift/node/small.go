@@ -20,7 +20,7 @@ type small struct {
 	log        *log.Logger
 }
 
-func newSmall(role Role, bundle cluster.Bundle, network kube.Network, store *Store, logger *log.Logger) (*small, error) {
+func newSmall(role Role, bundle cluster.Bundle, network kube.Network, root string, store *Store, logger *log.Logger) (*small, error) {
 	clients, err := bundle.Pool("client-ca-bundle.crt")
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func newSmall(role Role, bundle cluster.Bundle, network kube.Network, store *Sto
 		return nil, err
 	}
 	peers.GetClientCertificate = own.client
-	loops, err := newController(role, bundle, network, logger)
+	loops, err := newController(role, bundle, network, root, logger)
 	if err != nil {
 		return nil, err
 	}

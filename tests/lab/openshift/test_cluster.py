@@ -90,11 +90,14 @@ def test_cluster_forms_and_outlives_its_bootstrap_machine(any_site: Facility) ->
     result = site.install("wait-for", "bootstrap-complete", LAB_OPENSHIFT_BOOTSTRAP_TIMEOUT="500ms")
     assert result.returncode == 5
     assert "Failed to wait for bootstrapping to complete" in result.stderr
+    formed = site.root / "bootstrap/opt/openshift/cb-bootstrap.done"
+    assert not formed.exists()
 
     site.start("control-plane-2", 4, "control-plane", machine_config(site, 2, "master"))
     result = site.install("wait-for", "bootstrap-complete", LAB_OPENSHIFT_BOOTSTRAP_TIMEOUT="30s")
     assert result.returncode == 0, result.stderr
     assert "It is now safe to remove the bootstrap resources" in result.stderr
+    assert formed.exists()
     site.stop("bootstrap")
     for index in (2, 3, 4):
         assert read(index, BOOTSTRAP_STATUS)["data"] == {"status": "complete"}

@@ -64,6 +64,7 @@ def test_one_machine_becomes_a_cluster(any_site: Facility) -> None:
     assert _create(site)[0] == 0
     site.start("live", 1, "bootstrap-in-place", _config(site.assets / _CONFIG))
     wait_until("bootkube is done", (site.root / "live/opt/openshift/.bootkube.done").exists, seconds=40)
+    assert (site.root / "live/opt/openshift/cb-bootstrap.done").exists()
     assert site.processes["live"].wait(timeout=5) == 0
     master = _config(site.root / "live/opt/openshift/master.ign")
 
