@@ -175,12 +175,17 @@ func (p *pods) static() map[string]podManifest {
 		if err != nil {
 			continue // it was taken away
 		}
-		told, err := parsePod(data)
-		if err != nil {
-			p.refuse(filepath.Base(path), err)
+		name := filepath.Base(path)
+		if it := p.running[name]; it != nil && bytes.Equal(it.manifest.text, data) {
+			found[name] = it.manifest
 			continue
 		}
-		found[filepath.Base(path)] = told
+		told, err := parsePod(data)
+		if err != nil {
+			p.refuse(name, err)
+			continue
+		}
+		found[name] = told
 	}
 	return found
 }
