@@ -167,9 +167,12 @@ func stop(command *exec.Cmd, ended <-chan struct{}) {
 	}
 }
 
-// environment is the variables of a container's specification, with what every process has.
+// environment is the variables of a container's specification, with what every process has. OpenShift's programs are Go
+// programs: that they collect their garbage only where there is much of it saves seconds on an emulated processor.
 func environment(told []variable) []string {
-	result := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+	result := []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "GOGC=off", "GOMEMLIMIT=192MiB",
+	}
 	for _, each := range told {
 		result = append(result, each.Name+"="+each.Value)
 	}
