@@ -287,7 +287,8 @@ func (b *bootkube) execute(ctx context.Context, name, program string, arguments 
 	}
 	its := box{
 		Root: from.root, Command: append([]string{path}, arguments...), Mounts: []bind{{Source: b.assets, Target: "/assets"}},
-		Environment: environment(nil),
+		// It lives for a second: collecting its garbage would only cost time.
+		Environment: append(environment(nil), "GOGC=off"),
 	}
 	return its.run(ctx, &lines{log: b.host.log, prefix: program + ": "})
 }

@@ -167,12 +167,9 @@ func stop(command *exec.Cmd, ended <-chan struct{}) {
 	}
 }
 
-// environment is the variables of a container's specification, with what every process has. OpenShift's programs are Go
-// programs: that they collect their garbage only where there is much of it saves seconds on an emulated processor.
+// environment is the variables of a container's specification, with what every process has.
 func environment(told []variable) []string {
-	result := []string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "GOGC=off", "GOMEMLIMIT=192MiB",
-	}
+	result := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	for _, each := range told {
 		result = append(result, each.Name+"="+each.Value)
 	}
