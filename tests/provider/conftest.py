@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,13 @@ def world_cluster() -> Iterator[FakeCluster]:
     """The cluster of the worlds."""
     with fake_cluster.running() as server:
         yield server
+
+
+@pytest.fixture
+def sockets_collected() -> Iterator[None]:
+    """For `kills`."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture

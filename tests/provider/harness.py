@@ -9,13 +9,26 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+import pytest
 from pulumi.provider.experimental import provider as sdk
 
 from provider.errors import InitFailed
 from provider.plugin import MetalIpiProvider
 from provider.values import to_python_map, to_wire_map
+
+_Test = TypeVar("_Test", bound=Callable[..., None])
+
+
+def kills(test: _Test) -> _Test:
+    """Marks a test that cancels a run wherever it is.
+
+    httpcore and asyncssh leave a socket open where they are cancelled just after they got it; a real kill closes it. It
+    is collected with this test, and not in somebody else's.
+    """
+    ignored = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    return ignored(pytest.mark.usefixtures("sockets_collected")(test))
 
 
 class RecordedLog:

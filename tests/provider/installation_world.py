@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -73,8 +72,6 @@ class World:
         await asyncio.wait([task], timeout=seconds)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        del task
-        gc.collect()  # what httpcore and asyncssh left open is told here, and not in somebody else's test
         self.another_run()
 
     async def machine(self, name: str, *, installed: str | None = None, ready: bool = True) -> FakeMachine:

@@ -13,7 +13,7 @@ from provider.errors import InitFailed, RemoteError
 from provider.values import UNKNOWN, has_unknown
 from tests.provider import fake_metal
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import Harness, Resource, kills
 
 TAGS = [
     "metal-ipi",
@@ -163,6 +163,7 @@ class _AnyDevice(dict[str, Any]):
         return self._events
 
 
+@kills
 def test_a_cancelled_creation_keeps_the_machine(metal: FakeMetal) -> None:
     async def run() -> None:
         metal.states = ["queued"] + ["provisioning"] * 10_000

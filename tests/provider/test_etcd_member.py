@@ -11,7 +11,7 @@ from provider.errors import ProviderError, RemoteError
 from provider.installation.etcd_member import Member, healthy_endpoints, parse
 from tests.provider.fake_etcd import FakeEtcd
 from tests.provider.fake_machine import FakeMachine, node_of
-from tests.provider.harness import until
+from tests.provider.harness import kills, until
 from tests.provider.installation_world import NEW, OLD, Run, World
 
 FIRST = node_of("control-plane-0")
@@ -146,6 +146,7 @@ def test_by_hand_where_pods_take_no_commands(run: Run) -> None:
     run(test)
 
 
+@kills
 def test_killed_after_the_member_went(run: Run) -> None:
     async def test(it: World) -> None:
         machines, etcd = await control_plane(it)

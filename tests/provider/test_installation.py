@@ -11,6 +11,7 @@ import pytest
 
 from provider.errors import InitFailed, ProviderError
 from provider.values import UNKNOWN, has_unknown
+from tests.provider.harness import kills
 from tests.provider.installation_world import NEW, OLD, Run, World
 
 
@@ -269,8 +270,7 @@ def test_files_that_are_gone_are_named(run: Run) -> None:
     run(test)
 
 
-# httpcore and asyncssh leave a socket open where they are cancelled just after they got it: a real kill closes it.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@kills
 @pytest.mark.parametrize("step", range(12))
 def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> None:
     async def test(it: World) -> None:

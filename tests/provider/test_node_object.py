@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +12,8 @@ import pytest
 from provider.errors import ProviderError
 from provider.installation import Installation
 from tests.provider.fake_machine import FakeMachine, node_of
-from tests.provider.harness import until
+from tests.provider.harness import kills, until
 from tests.provider.installation_world import NEW, OLD, PACE, Run, World
-
-
-@pytest.fixture(autouse=True)
-def _collected() -> Iterator[None]:
-    yield
-    gc.collect()
-
 
 NODE = node_of("worker-0")
 RECORD = f"metal-ipi-node-{NODE}"
@@ -83,7 +74,7 @@ def test_an_administrators_cordon_comes_back(run: Run) -> None:
     run(test)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@kills
 @pytest.mark.parametrize(
     "moment", [f"remove {NODE}", "boot disk worker-0", "reboot worker-0", f"register {NODE}", "check worker-0"]
 )
@@ -107,6 +98,7 @@ def test_killed_right_after(run: Run, moment: str) -> None:
     run(test)
 
 
+@kills
 def test_killed_while_an_installation_that_was_not_finished_is_gone_on_with(run: Run) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0", installed=OLD)
@@ -188,6 +180,7 @@ def test_a_record_of_another_machine_is_not_applied(run: Run) -> None:
     run(test)
 
 
+@kills
 def test_a_machine_that_left_its_live_system_by_itself(run: Run) -> None:
     async def test(it: World) -> None:
         machine = await it.machine("worker-0", installed=OLD)

@@ -11,7 +11,7 @@ import pytest
 from provider.errors import InvalidInputs, ProviderError
 from provider.values import UNKNOWN
 from tests.provider.fake_machine import CLUSTER, FakeMachine, node_of
-from tests.provider.harness import Harness, Resource, until
+from tests.provider.harness import Harness, Resource, kills, until
 from tests.provider.installation_world import NEW, OLD, Run, World
 
 
@@ -300,8 +300,7 @@ def test_never_beyond_quorum(run: Run) -> None:
     run(test)
 
 
-# httpcore and asyncssh leave a socket open where they are cancelled just after they got it: a real kill closes it.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@kills
 @pytest.mark.parametrize("step", range(12))
 def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> None:
     async def test(it: World) -> None:
