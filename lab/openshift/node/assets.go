@@ -21,6 +21,27 @@ const (
 	facilityFile = "/etc/lab-openshift/facility.json"
 )
 
+// Stages of bootkube.sh that others ask for.
+const (
+	clusterFormed = "cb-bootstrap" // the cluster runs by itself from here on
+	allDone       = ".bootkube"
+)
+
+// finished says whether the machine with this root is past that stage of bootkube.sh.
+func finished(root, stage string) bool {
+	_, err := os.Stat(filepath.Join(root, assetDirectory, stage+".done"))
+	return err == nil
+}
+
+// finish leaves behind, as bootkube.sh does, that the machine is past that stage.
+func finish(root, stage string) error {
+	path := filepath.Join(root, assetDirectory, stage+".done")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // the stand-in's machines have no such directory
+		return err
+	}
+	return os.WriteFile(path, nil, 0o644)
+}
+
 // assetsHello is what the machine with the real installer's files tells the lab's service: those of them that an API
 // server needs, and those that OpenShift's operators make further certificates with. Nothing of it is made here.
 type assetsHello struct {

@@ -139,7 +139,7 @@ func (b *bootkube) stages(ctx context.Context, endAPI func()) error {
 // bootstrapCluster is cluster-bootstrap's part: it ends once the cluster's first objects are there and, where there are
 // other machines, their control plane runs.
 func (b *bootkube) bootstrapCluster(ctx context.Context) error {
-	if b.finished("cb-bootstrap") {
+	if finished(b.host.root, clusterFormed) {
 		return nil
 	}
 	if err := b.applyManifests(ctx); err != nil {
@@ -150,11 +150,11 @@ func (b *bootkube) bootstrapCluster(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.finish("cb-bootstrap")
+	return finish(b.host.root, clusterFormed)
 }
 
 func (b *bootkube) done() error {
-	if err := b.finish(".bootkube"); err != nil {
+	if err := finish(b.host.root, allDone); err != nil {
 		return err
 	}
 	b.host.log.Print("bootkube.service complete")
@@ -225,7 +225,7 @@ func apiFromAssets(place cluster.Native, host machine, files assets, facts *rele
 // render makes the manifests that the API's own program and the machine config programs make, and has the kubelet start
 // the machine config server.
 func (b *bootkube) render(ctx context.Context) error {
-	if b.finished("mco-bootstrap") {
+	if finished(b.host.root, "mco-bootstrap") {
 		return nil
 	}
 	if err := b.copyAll("openshift/*", "manifests"); err != nil {
@@ -269,7 +269,7 @@ func (b *bootkube) render(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.finish("mco-bootstrap")
+	return finish(b.host.root, "mco-bootstrap")
 }
 
 // execute runs a program of one of the release's images, with the installer's files at /assets.
@@ -328,15 +328,6 @@ func copyFile(source, target string) error {
 		return err
 	}
 	return os.Rename(fresh, target)
-}
-
-func (b *bootkube) finished(stage string) bool {
-	_, err := os.Stat(filepath.Join(b.assets, stage+".done"))
-	return err == nil
-}
-
-func (b *bootkube) finish(stage string) error {
-	return os.WriteFile(filepath.Join(b.assets, stage+".done"), nil, 0o644)
 }
 
 // admin is the administrator's way to the cluster's API.

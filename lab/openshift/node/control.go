@@ -188,7 +188,7 @@ func (b *bootstrapper) step(ctx context.Context, nodes []kube.Node) error {
 	if count < b.facts.ControlPlane {
 		return nil
 	}
-	if err := tellFormed(b.root); err != nil {
+	if err := finish(b.root, clusterFormed); err != nil {
 		return err
 	}
 	if err := b.complete(ctx, addresses, bootstrapObject("complete")); err != nil {

@@ -16,16 +16,12 @@ import (
 	"metal-ipi.test/lab/openshift/kube"
 )
 
-const (
-	masterIgnition = "/opt/openshift/master.ign"
-	bootkubeDone   = "/opt/openshift/.bootkube.done"
-	formedDone     = "/opt/openshift/cb-bootstrap.done"
-)
+const masterIgnition = assetDirectory + "/master.ign"
 
 // bootstrapInPlace forms the cluster on the machine that is to be all of it: it serves the API until the cluster's
 // own objects are there, ends it, and leaves the Ignition of the machine's disk, which has what the API kept.
 func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, network kube.Network, member *agent, logger *log.Logger) error {
-	if _, err := os.Stat(filepath.Join(member.root, bootkubeDone)); err == nil {
+	if finished(member.root, allDone) {
 		logger.Print("bootstrapped already")
 		return nil
 	}
@@ -48,7 +44,7 @@ func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, network kube.N
 		return err
 	}
 	logger.Print("the cluster's objects are there; its API ends here, and goes on from the disk")
-	if err := tellFormed(member.root); err != nil {
+	if err := finish(member.root, clusterFormed); err != nil {
 		return err
 	}
 	config, err := bundle.PoolConfig("master")
@@ -69,16 +65,7 @@ func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, network kube.N
 	if err := os.WriteFile(filepath.Join(member.root, masterIgnition), data, 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(member.root, bootkubeDone), nil, 0o644)
-}
-
-// tellFormed leaves behind, as the real bootkube.sh does, that the cluster runs by itself from here on.
-func tellFormed(root string) error {
-	path := filepath.Join(root, formedDone)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, nil, 0o644)
+	return finish(member.root, allDone)
 }
 
 // hasVersion returns once this machine's own API server has the cluster's version.

@@ -31,6 +31,8 @@ from lab.openshift import base_config
 PATIENCE = 420.0
 KINDS = ("bios", "uefi")
 DISK_MIB = 4096
+CONFIG = "config.ign"
+"""Where Ignition looks for it in an initramfs."""
 LEAN = boot_bench.LEAN_KARGS.split()
 INSTALL = """#!/bin/bash
 set -euo pipefail
@@ -83,11 +85,13 @@ may-fail=false
 [ipv6]
 method=disabled
 """
-KEXEC = """
+GET = """
 cd /var/tmp
 curl -sSf -o kernel {kernel} && curl -sSf -o initramfs {initramfs} && curl -sSf -o config {config}
 truncate --size=%4 initramfs && cat config >>initramfs
-sudo -n kexec --load kernel --initrd=initramfs --command-line='{arguments}'
+"""
+KEXEC = f"""{GET}
+sudo -n kexec --load kernel --initrd=initramfs --command-line='{{arguments}}'
 sudo -n systemctl --no-block kexec
 """
 
@@ -151,6 +155,11 @@ class Installs:
         """Where the archive with the Ignition of its live system is."""
         return f"http://{plan.BOOT}/{machine.spec.id}.img"
 
+    def pointer(self, machine: Machine) -> bytes:
+        """The Ignition of its live system: where the rest of it is."""
+        merge = [{"source": f"http://{plan.BOOT}/{machine.spec.id}.live.ign"}]
+        return json.dumps({"ignition": {"version": "3.3.0", "config": {"merge": merge}}}).encode()
+
     def publish(self, machine: Machine, generation: str) -> None:
         """Serve what installs the machine as `generation`."""
         spec, pxe = machine.spec, self._formats["pxe"]
@@ -185,11 +194,8 @@ class Installs:
             f"initrd --name main {pxe['initramfs']['location']}\n"
             f"initrd --name config {self.archive(machine)}\nboot\n"
         ).replace(boot_bench.BASE_URL, f"http://{plan.BOOT}")
-        merge = [{"source": f"{own}.live.ign"}]
         archive = Tree()
-        archive.file(
-            "config.ign", json.dumps({"ignition": {"version": "3.3.0", "config": {"merge": merge}}}).encode(), 0o600
-        )
+        archive.file(CONFIG, self.pointer(machine), 0o600)
         self.pages[f"{plan.BOOT}/{spec.id}.img"] = Answer(archive.cpio())
         address = spec.addresses[0].address
         documents = {f"{plan.BOOT}/{spec.id}.ign": node, f"{plan.BOOT}/{spec.id}.live.ign": live}

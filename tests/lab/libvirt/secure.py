@@ -27,20 +27,18 @@ from lab.node_image import ensure
 from lab.openshift import base_config
 from provider.live_iso import embed, minimal
 from provider.live_iso.iso9660 import Disc
-from tests.lab.libvirt.installs import Installs, Machine
+from tests.lab.libvirt.installs import CONFIG, GET, Installs, Machine
 
 KIND = "uefi"
 PATIENCE = 900
 """In seconds, for each of the three steps. On a processor that is free, the longest takes a quarter of it."""
 REFUSED = b"Access Denied"
 LOCKED = "sudo -n dmesg | grep -o 'Kernel is locked down from EFI Secure Boot' | head -1"
-KEXEC = """
-cd /var/tmp
-curl -sSf -o kernel {kernel} && curl -sSf -o initramfs {initramfs}
+KEXEC = f"""{GET}
 cp kernel broken
 printf x | dd of=broken bs=1 seek=3000000 conv=notrunc 2>/dev/null
 sudo -n kexec -s --load broken --command-line=x 2>/dev/null && echo 'took a kernel whose signature is wrong'
-sudo -n kexec -s --load kernel --initrd=initramfs --command-line='{arguments}' || exit
+sudo -n kexec -s --load kernel --initrd=initramfs --command-line='{{arguments}}' || exit
 sudo -n systemctl --no-block kexec
 echo sent
 """
@@ -54,7 +52,7 @@ class SecureInstalls(Installs):
         arguments = [word for word in self.arguments(machine).split() if not word.startswith("initrd=")]
         out = io.BytesIO()
         minimal.unpack(io.BytesIO(whole), out)
-        for patch in embed.patches(Disc(out), arguments, {}):
+        for patch in embed.patches(Disc(out), arguments, {CONFIG: self.pointer(machine)}):
             out.seek(patch.offset)
             out.write(patch.data)
         path = Path(self.backend.machines).parent / "live.iso"
