@@ -60,8 +60,8 @@ def debian(tmp_path: Path) -> Path:
     """GRUB's modules, as far as they are looked at."""
     directory = tmp_path / "usr/lib/grub/i386-pc"
     directory.mkdir(parents=True)
-    (directory / "moddep.lst").write_text("linux: boot relocator\nrelocator: mmap\nmmap:\nchain: boot\nboot:\n")
-    for module in ("linux", "boot", "relocator", "mmap", "chain"):
+    (directory / "moddep.lst").write_text("linux16: boot relocator\nrelocator: mmap\nmmap:\nchain: boot\nboot:\n")
+    for module in ("linux16", "boot", "relocator", "mmap", "chain"):
         (directory / f"{module}.mod").write_text(module)
     (directory / "boot.img").write_bytes(bytes(range(256)) * 2)
     return tmp_path
@@ -86,7 +86,7 @@ def test_the_boot_partition_has_what_coreos_installer_edits(debian: Path) -> Non
 def test_the_modules_that_are_loaded_late_come_with_what_they_need(debian: Path) -> None:
     tree = grub.boot_partition(debian, "12.0.1-0", {"vmlinuz": b"k"})
     modules = {path for path, _ in tree.entries() if path.startswith("grub2/i386-pc/")}
-    assert modules == {f"grub2/i386-pc/{name}.mod" for name in ("linux", "boot", "relocator", "mmap")}
+    assert modules == {f"grub2/i386-pc/{name}.mod" for name in ("linux16", "boot", "relocator", "mmap")}
 
 
 def test_the_bios_finds_the_core_image(debian: Path) -> None:
