@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import golang
 from lab.errors import SetupFailed
 from lab.golang import find_go
 from lab.layout import cache_dir
@@ -116,11 +117,7 @@ class GoTool:
             )
 
     def _path(self, go: Path) -> Path:
-        try:
-            version = subprocess.run([str(go), "version"], env=_environment(), capture_output=True, check=True).stdout
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise SetupFailed(f"{go} does not run: {error}") from error
-        digest = hashlib.sha256(version)
+        digest = hashlib.sha256(golang.version(go))
         for part in (self.package, _RECIPE, *self.link, *self.tags):
             digest.update(f"{part}\n".encode())
         ours = (self.pins / self.package).glob("*.go") if self.package.startswith("./") else ()

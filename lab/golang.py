@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -43,20 +44,23 @@ def cached() -> Path:
     return cache_dir() / "go" / _PINNED / "go" / "bin" / "go"
 
 
-def _version(go: Path) -> tuple[int, ...]:
-    """Its version, without letting it download another toolchain; (0,) if it does not run."""
+@functools.cache
+def version(go: Path) -> bytes:
+    """What `go version` says, without letting it download another toolchain. Raises SetupFailed."""
+    command, environment = [str(go), "version"], {**os.environ, "GOTOOLCHAIN": "local"}
     try:
-        answer = subprocess.run(
-            [str(go), "version"],
-            env={**os.environ, "GOTOOLCHAIN": "local"},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=30,
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
+        return subprocess.run(command, env=environment, capture_output=True, check=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SetupFailed(f"{go} does not run: {error}") from error
+
+
+def _version(go: Path) -> tuple[int, ...]:
+    """Its version; (0,) if it does not run."""
+    try:
+        answer = version(go)
+    except SetupFailed:
         return (0,)
-    found = re.search(r"go(\d+)\.(\d+)", answer)
+    found = re.search(rb"go(\d+)\.(\d+)", answer)
     return (int(found[1]), int(found[2])) if found else (0,)
 
 

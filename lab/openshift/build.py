@@ -7,6 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from lab import golang
 from lab.cache import filling
 from lab.errors import SetupFailed
 from lab.golang import find_go
@@ -25,7 +26,7 @@ def ensure() -> Path:
     """
     go = find_go()
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
-    finished = cache_dir() / "lab-openshift" / _key(go, environment)
+    finished = cache_dir() / "lab-openshift" / _key(go)
     program = finished / PROGRAM
     if program.exists():
         return program
@@ -55,13 +56,9 @@ def _compile(go: Path, target: Path, environment: dict[str, str]) -> None:
         raise SetupFailed(f"building the lab's OpenShift stand-in failed:\n{result.stdout.strip()}")
 
 
-def _key(go: Path, environment: dict[str, str]) -> str:
+def _key(go: Path) -> str:
     """What the build depends on: the sources without their tests, and the version of Go."""
-    try:
-        version = subprocess.run([str(go), "version"], cwd=_SOURCES, env=environment, capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise SetupFailed(f"{go} does not run: {error}") from error
-    digest = hashlib.sha256(version.stdout)
+    digest = hashlib.sha256(golang.version(go))
     sources = [_SOURCES / "go.mod", _SOURCES / "go.sum", *_SOURCES.rglob("*.go")]
     for path in sorted(path for path in sources if not path.name.endswith("_test.go")):
         content = path.read_bytes()
