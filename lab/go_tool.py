@@ -20,7 +20,6 @@ from pathlib import Path
 
 from lab import golang
 from lab.errors import SetupFailed
-from lab.golang import find_go
 from lab.layout import cache_dir
 
 Report = Callable[[str], None]
@@ -37,7 +36,7 @@ def download(module: str, folder: Path) -> dict[str, str]:
     `folder` is where it runs: one with a go.mod pins what a bare path means, and its go.sum checks it. Raises
     SetupFailed.
     """
-    command = [str(find_go()), "mod", "download", "-json", module]
+    command = [str(golang.find_go()), "mod", "download", "-json", module]
     done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
     try:
         told: dict[str, str] = json.loads(done.stdout)
@@ -68,12 +67,12 @@ class GoTool:
 
     def cached(self) -> Path | None:
         """The program, if it is built already. Raises SetupFailed where there is no Go."""
-        path = self._path(find_go())
+        path = self._path(golang.find_go())
         return path if os.access(path, os.X_OK) else None
 
     def ensure(self, report: Report) -> Path:
         """The program, built if need be. Raises SetupFailed."""
-        go = find_go()
+        go = golang.find_go()
         path = self._path(go)
         if os.access(path, os.X_OK):
             return path

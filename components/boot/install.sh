@@ -51,14 +51,15 @@ list_disks() {
     local tree path
     tree=$(lsblk --json --bytes --output \
         NAME,PATH,TYPE,SIZE,RO,RM,ROTA,MODEL,VENDOR,SERIAL,HCTL,FSTYPE,PTTYPE,LABEL,MOUNTPOINTS)
-    # jq takes longer to start than for all disks together: so the properties of each stand behind its path.
+    # Starting jq takes longer than its work, so one jq reads all disks: a separator and the path come before each one's
+    # properties. udev prints links in another order each time; they are sorted, so that equal lists are equal texts.
     jq -r '.blockdevices[].path' <<<"$tree" | while read -r path; do
         printf '\036%s\n' "$path"
         udevadm info --query=property --name="$path"
     done | jq -Rcs --argjson tree "$tree" '
         ([split("\u001e")[1:][] | split("\n") | .[0] as $path
-            | [.[1:][] | split("=") | {key: .[0], value: (.[1:] | join("="))} | select(.key)] | from_entries
-            | {$path, links: (.DEVLINKS // "" | split(" ")), wwn: .ID_WWN, wwnWithExtension: .ID_WWN_WITH_EXTENSION,
+            | [.[1:][] | split("=") | select(length > 1) | {key: .[0], value: (.[1:] | join("="))}] | from_entries
+            | {$path, links: (.DEVLINKS // "" | split(" ") | sort), wwn: .ID_WWN, wwnWithExtension: .ID_WWN_WITH_EXTENSION,
                wwnVendorExtension: .ID_WWN_VENDOR_EXTENSION, serials: [.ID_SERIAL_SHORT, .ID_SCSI_SERIAL]}]
             | INDEX(.path)) as $udev
         | [$tree.blockdevices[] | ([.. | objects | .mountpoints? // [] | .[] | strings]) as $mounted
@@ -123,7 +124,7 @@ is_long_up() {
 }
 
 choose_device() {
-    local wanted found seen='' steady=0 waited=0 path size
+    local wanted found seen='' steady=0 waited=0 chosen listed path size
     wanted=$(jq -c .device "$rules")
     while :; do # a controller may still be starting, and a rule mean another disk until then
         disks=$(list_disks)
@@ -145,13 +146,15 @@ choose_device() {
     *) fail "several disks are $wanted: $(described <<<"$found"); all: $(described <<<"$disks")" \
         'add a rule to boot.install.device (or to the installDevice of this server) until one is left' ;;
     esac
+    chosen=$(jq -r '.[0] | tojson, .path, (.path as $path | .links | [(.[] | select(test("/by-id/(wwn-|nvme-eui)"))),
+        (.[] | select(test("/by-id/"))), (.[] | select(test("/by-path/"))), $path][0])' <<<"$found")
     {
         read -r disk
         read -r device
         read -r stable
-    } < <(jq -r '.[0] | tojson, .path, (.path as $path | .links | [(.[] | select(test("/by-id/(wwn-|nvme-eui)"))),
-        (.[] | select(test("/by-id/"))), (.[] | select(test("/by-path/"))), $path][0])' <<<"$found")
-    while read -r path size; do sizes[$path]=$size; done < <(jq -r '.[] | "\(.path) \(.size)"' <<<"$disks")
+    } <<<"$chosen"
+    listed=$(jq -r '.[] | "\(.size) \(.path)"' <<<"$disks")
+    while read -r size path; do sizes[$path]=$size; done <<<"$listed"
 }
 
 choose_others() { # which other disks are to be wiped

@@ -34,7 +34,7 @@ def build(tools: Tools, work: Path, release: str, *, kernel: bytes, initramfs: b
     work.mkdir()
     place = _placeholder(release)
     core = grub.loader(tools, work)
-    # Packed: GRUB reads few megabytes a second on an emulated processor, and the kernel unpacks faster than that.
+    # Packed: GRUB reads a few megabytes a second on an emulated processor, and the kernel unpacks faster than that.
     files = {"vmlinuz": kernel, "initramfs.img": _compress(tools, initramfs, work), "authority.img": place}
     boot = grub.boot_partition(tools.directory, release, files)
     boot_id, root_id = _id(release, "boot file system"), _id(release, "root file system")

@@ -17,7 +17,7 @@ from lab.node_image.tree import Tree
 _COMMON = ("boot", "configfile", "echo", "ext2", "normal", "part_gpt", "reboot", "serial", "sleep", "terminal", "test")
 _PLATFORM = "i386-pc"
 _MODULES = ("biosdisk", *_COMMON)
-"""In the loader itself. `linux` need not be among them."""
+"""In the loader itself. It loads `linux16` from the boot partition."""
 _PREFIX = "(,gpt3)/grub2"
 """Where its files are: on the disk that it was loaded from, whatever other disks there are."""
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from lab import golang
 from lab.cache import filling
 from lab.errors import SetupFailed
-from lab.golang import find_go
 from lab.layout import cache_dir
 
 PROGRAM = "lab-openshift"
@@ -24,8 +23,14 @@ def ensure() -> Path:
 
     It is one static binary, so the same file serves this machine and the node image. Raises SetupFailed.
     """
-    go = find_go()
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+    go = golang.find_go()
+    environment = {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOFLAGS": "-mod=readonly",
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+    }
     finished = cache_dir() / "lab-openshift" / _key(go)
     program = finished / PROGRAM
     if program.exists():

@@ -354,6 +354,20 @@ def test_disks_that_may_come_later_are_waited_for_while_the_kernel_is_young(
     assert machine.waited == waited
 
 
+def test_properties_are_read_as_udev_writes_them(tmp_path: Path) -> None:
+    odd = Disk(name="sdb", udev={"ID_SERIAL_SHORT": "A=B==", "ID_WWN": ""})
+    machine = Machine(tmp_path, _SSD, odd)
+    machine.write("fixtures/udev/sdb", "ID_WWN_WITH_EXTENSION\nID_WWN=\nID_SERIAL_SHORT=A=B==\n")
+    assert machine.run(device={"serial": "A=B=="}).returncode == 0, machine.status
+    assert machine.status["device"] == machine.status["stable"] == "/disks/sdb"
+
+
+def test_a_disk_that_udev_does_not_know_ends_it_before_anything_is_written(machine: Machine) -> None:
+    (machine.disk("sdb").parents[1] / "fixtures/udev/sdb").unlink()
+    reason, _ = _failed(machine)
+    assert "list_disks" in reason
+
+
 @pytest.mark.parametrize("cmdline", ["", "metal-ipi.device=", _RECORDED])
 def test_of_a_new_machine_whatever_is_there_goes_until_it_was_installed_once(machine: Machine, cmdline: str) -> None:
     machine.fill("sda", 0, b"what somebody left behind")

@@ -25,7 +25,7 @@ def kills(test: _Test) -> _Test:
     """Marks a test that cancels a run wherever it is.
 
     httpcore and asyncssh leave a socket open where they are cancelled just after they got it; a real kill closes it. It
-    is collected with this test, and not in somebody else's; anything else that cannot be raised fails it as ever.
+    is collected with this test, and not in somebody else's. Every other exception that cannot be raised fails the test.
     """
     leaks = r"Exception ignored in. <(socket\.socket|function _SelectorTransport\.__del__)"
     ignored = pytest.mark.filterwarnings(f"ignore:{leaks}:pytest.PytestUnraisableExceptionWarning")

@@ -21,10 +21,11 @@ const (
 	facilityFile = "/etc/lab-openshift/facility.json"
 )
 
-// Stages of bootkube.sh that others ask for.
+// Stages of bootkube.sh, by the files that it leaves behind, without their ending.
 const (
-	clusterFormed = "cb-bootstrap" // the cluster runs by itself from here on
-	allDone       = ".bootkube"
+	configRendered = "mco-bootstrap"
+	clusterFormed  = "cb-bootstrap" // the cluster runs by itself from here on
+	allDone        = ".bootkube"
 )
 
 // finished says whether the machine with this root is past that stage of bootkube.sh.

@@ -225,7 +225,7 @@ func apiFromAssets(place cluster.Native, host machine, files assets, facts *rele
 // render makes the manifests that the API's own program and the machine config programs make, and has the kubelet start
 // the machine config server.
 func (b *bootkube) render(ctx context.Context) error {
-	if finished(b.host.root, "mco-bootstrap") {
+	if finished(b.host.root, configRendered) {
 		return nil
 	}
 	if err := b.copyAll("openshift/*", "manifests"); err != nil {
@@ -269,7 +269,7 @@ func (b *bootkube) render(ctx context.Context) error {
 			return err
 		}
 	}
-	return finish(b.host.root, "mco-bootstrap")
+	return finish(b.host.root, configRendered)
 }
 
 // execute runs a program of one of the release's images, with the installer's files at /assets.

@@ -144,7 +144,7 @@ def _memory(machine: _Machine) -> list[Finding]:
         return []
     what = f"{machine.name} has {has / GIB:.1f} GiB of memory: {_needs(machine)}"
     if has * _DECIMAL >= least:
-        remedy = "compare with the memory that is built in: some BMCs tell 7 % too little; then it is enough"
+        remedy = "compare with the memory that is built in: some BMCs report 7 % too little, and then it is enough"
         return [_finding("warning", what, remedy)]
     if machine.runs:
         return [_finding("warning", f"{what}, and it runs already", machine.remedy)]

@@ -87,7 +87,7 @@ method=disabled
 """
 GET = """
 cd /var/tmp
-curl -sSf -o kernel {kernel} && curl -sSf -o initramfs {initramfs} && curl -sSf -o config {config}
+curl -sSf -o kernel {kernel} && curl -sSf -o initramfs {initramfs} && curl -sSf -o config {config} || exit
 truncate --size=%4 initramfs && cat config >>initramfs
 """
 KEXEC = f"""{GET}

@@ -75,8 +75,13 @@ def test_the_boot_partition_has_what_coreos_installer_edits(debian: Path) -> Non
     assert "linux /ostree/lab-coreos-12.0.1-0/vmlinuz" in entry
     directory = "/ostree/lab-coreos-12.0.1-0"
     assert f"initrd {directory}/initramfs.img {directory}/authority.img" in entry
-    # The expression of coreos-installer's src/install.rs.
     configuration = tree["grub2/grub.cfg"].data.decode()
+    start = configuration[configuration.index("if [ $grub_platform = pc ]; then") :]
+    bios, efi = start[: start.index("\nfi\n")].split("\nelse\n")
+    kernel, archives = f"{directory}/vmlinuz", f"{directory}/initramfs.img {directory}/authority.img"
+    assert f"linux16 {kernel} $entry_options\n    initrd16 {archives}" in bios
+    assert f"linux {kernel} $entry_options\n    initrd {archives}" in efi and "16" not in efi.replace(directory, "")
+    # The expression of coreos-installer's src/install.rs.
     assert re.search(r"\n# CONSOLE-SETTINGS-START\n(([^\n]*\n)*)# CONSOLE-SETTINGS-END\n", configuration)
     platforms = json.loads(tree["coreos/platforms.json"].data)
     assert options[4:] == platforms["metal"]["kernel_arguments"]

@@ -121,7 +121,7 @@ def test_the_documented_minimum_is_asked_of_all(bmc: FakeBmc) -> None:
 def test_gigabytes_that_were_taken_for_powers_of_ten_only_warn(bmc: FakeBmc, told: Any) -> None:
     tells(bmc, told)
     text = the(rack(bmc, server(live=True)), "hardware", "warning")
-    assert "some BMCs tell 7 % too little" in text
+    assert "some BMCs report 7 % too little" in text
 
 
 @pytest.mark.parametrize("summary", [None, {}, {"TotalSystemMemoryGiB": 0}, {"TotalSystemMemoryGiB": None},
