@@ -279,6 +279,7 @@ class Machine:
     async def _serve(self, system: System) -> None:
         """Start units and SSH, unless the configuration masks it."""
         self._system = system
+        self._units = units = Units(system, self._console.line)
         host = Host(
             spec=self.spec,
             around=self._around,
@@ -286,11 +287,11 @@ class Machine:
             disks=self._disks,
             power=self,
             line=self._console.line,
+            starting=lambda: units.starting,
         )
         self._hardware = Hardware(host)
         self._hardware.open()
-        self._units = Units(system, self._console.line)
-        self._units.start()
+        units.start()
         if any(unitfile.is_masked(system.root, name) for name in unitfile.SSH_UNITS):
             self._console.line("systemd[1]: sshd.service is masked.")
             return

@@ -27,6 +27,8 @@ class Units:
         self._tasks: list[asyncio.Task[None]] = []
         self._processes: set[asyncio.subprocess.Process] = set()
         self._settled: dict[str, asyncio.Event] = {}
+        self.starting: set[str] = set()
+        """The services of type oneshot that run: `activating`, as systemd has it."""
 
     def start(self) -> None:
         """Start all; returns at once."""
@@ -86,7 +88,12 @@ class Units:
         variables = {**self._system.variables, **unitfile.environment(unit, self._root)}
         while True:
             self._log(f"systemd[1]: Starting {unit.name}...")
-            code = await self._once(unit, variables, oneshot)
+            if oneshot:
+                self.starting.add(unit.name)
+            try:
+                code = await self._once(unit, variables, oneshot)
+            finally:
+                self.starting.discard(unit.name)
             if code == 0:
                 self._log(f"systemd[1]: {unit.name}: Deactivated successfully.")
             else:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from lab.machines.simulated import afterburn, unitfile
+from lab.machines.simulated.programs import Answer, Call, power
 
 
 def unit(text: str, name: str = "worker@7.service") -> unitfile.UnitFile:
@@ -49,6 +53,17 @@ def test_what_enabled_units_pull_in(tmp_path: Path) -> None:
     assert afterburn.required(tmp_path)
     preset.write_text("enable b.service\n")
     assert not afterburn.required(tmp_path)
+
+
+def test_systemctl_tells_which_unit_is_activating() -> None:
+    """Gates ask it of the first boot's unit: one that runs on until the restart."""
+    host: Any = SimpleNamespace(starting=lambda: {"first.service"})
+
+    def asked(name: str) -> Answer:
+        return asyncio.run(power.systemctl(Call(name="systemctl", directory="/", arguments=("is-active", name)), host))
+
+    assert (asked("first.service").status, asked("first.service").stdout) == (3, "activating\n")
+    assert asked("second.service").then == "systemctl is-active second.service"
 
 
 def test_afterburn_counts_each_kind_of_address() -> None:

@@ -6,7 +6,7 @@ An option that none of our scripts needs is refused, not ignored: a wrong answer
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -42,6 +42,8 @@ class Host:
     power: Power
     line: Callable[[str], None]
     """Prints on the console."""
+    starting: Callable[[], Collection[str]]
+    """The units that are activating."""
     loaded: Kernel | None = None
     """What `kexec --load` left behind."""
 

@@ -25,7 +25,7 @@ async def poweroff(call: Call, host: Host) -> Answer:
 
 
 async def systemctl(call: Call, host: Host) -> Answer:
-    """Its verbs that end what runs; the others are the host's systemctl's business."""
+    """What ends the machine, and whether a unit is activating. Everything else is asked of the host's systemctl."""
     words = [word for word in call.arguments if word not in ("--force", "-f", "--no-block", "--no-wall", "-i")]
     if words == ["reboot"]:
         host.power.reboot()
@@ -33,6 +33,8 @@ async def systemctl(call: Call, host: Host) -> Answer:
         host.power.shutdown()
     elif words == ["kexec"]:
         _execute(host)
+    elif words[:1] == ["is-active"] and len(words) == 2 and words[1] in host.starting():
+        return Answer(status=3, stdout="activating\n")
     else:
         return Answer(then=shlex.join(["systemctl", *call.arguments]))
     return Answer()
