@@ -24,7 +24,6 @@ from lab.layout import cache_dir
 
 Report = Callable[[str], None]
 
-_FLAGS = "-mod=readonly -buildvcs=false"
 _RECIPE = "CGO_ENABLED=0 -trimpath"
 _TELL_EVERY_SECONDS = 15.0
 _LINES_TOLD = 8
@@ -37,7 +36,7 @@ def download(module: str, folder: Path) -> dict[str, str]:
     SetupFailed.
     """
     command = [str(golang.find_go()), "mod", "download", "-json", module]
-    done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=golang.environment(), capture_output=True, text=True, check=False)
     try:
         told: dict[str, str] = json.loads(done.stdout)
     except ValueError:
@@ -102,7 +101,7 @@ class GoTool:
             result = subprocess.run(
                 command,
                 cwd=self.pins,
-                env=_environment(),
+                env=golang.environment(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -153,7 +152,3 @@ def _saying_that_it_runs(report: Report) -> Generator[None]:
     finally:
         done.set()
         ticker.join()
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": _FLAGS, "GOTOOLCHAIN": "local", "GOWORK": "off"}

@@ -44,12 +44,18 @@ def cached() -> Path:
     return cache_dir() / "go" / _PINNED / "go" / "bin" / "go"
 
 
+def environment() -> dict[str, str]:
+    """What every call of Go gets: it builds what is pinned, statically, and downloads no other toolchain."""
+    flags = "-mod=readonly -buildvcs=false"
+    return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": flags, "GOTOOLCHAIN": "local", "GOWORK": "off"}
+
+
 @functools.cache
 def version(go: Path) -> bytes:
-    """What `go version` says, without letting it download another toolchain. Raises SetupFailed."""
-    command, environment = [str(go), "version"], {**os.environ, "GOTOOLCHAIN": "local"}
+    """What `go version` says. Raises SetupFailed."""
+    command = [str(go), "version"]
     try:
-        return subprocess.run(command, env=environment, capture_output=True, check=True, timeout=30).stdout
+        return subprocess.run(command, env=environment(), capture_output=True, check=True, timeout=30).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise SetupFailed(f"{go} does not run: {error}") from error
 

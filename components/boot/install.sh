@@ -52,7 +52,8 @@ list_disks() {
     tree=$(lsblk --json --bytes --output \
         NAME,PATH,TYPE,SIZE,RO,RM,ROTA,MODEL,VENDOR,SERIAL,HCTL,FSTYPE,PTTYPE,LABEL,MOUNTPOINTS)
     # Starting jq takes longer than its work, so one jq reads all disks: a separator and the path come before each one's
-    # properties. udev prints links in another order each time; they are sorted, so that equal lists are equal texts.
+    # properties. udev keeps links in a set without order (systemd, sd-device.c, device_properties_prepare); they are sorted,
+    # so that equal lists are equal texts.
     jq -r '.blockdevices[].path' <<<"$tree" | while read -r path; do
         printf '\036%s\n' "$path"
         udevadm info --query=property --name="$path"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 from pathlib import Path
 
@@ -24,19 +23,12 @@ def ensure() -> Path:
     It is one static binary, so the same file serves this machine and the node image. Raises SetupFailed.
     """
     go = golang.find_go()
-    environment = {
-        **os.environ,
-        "CGO_ENABLED": "0",
-        "GOFLAGS": "-mod=readonly",
-        "GOTOOLCHAIN": "local",
-        "GOWORK": "off",
-    }
     finished = cache_dir() / "lab-openshift" / _key(go)
     program = finished / PROGRAM
     if program.exists():
         return program
     with filling(finished) as fresh:
-        _compile(go, fresh / PROGRAM, environment)
+        _compile(go, fresh / PROGRAM)
         (fresh / INSTALLER).symlink_to(PROGRAM)
     return program
 
@@ -46,12 +38,12 @@ def installer() -> Path:
     return ensure().with_name(INSTALLER)
 
 
-def _compile(go: Path, target: Path, environment: dict[str, str]) -> None:
-    command = [str(go), "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", str(target)]
+def _compile(go: Path, target: Path) -> None:
+    command = [str(go), "build", "-trimpath", "-ldflags", "-s -w", "-o", str(target)]
     result = subprocess.run(
         [*command, "./cmd/lab-openshift"],
         cwd=_SOURCES,
-        env=environment,
+        env=golang.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

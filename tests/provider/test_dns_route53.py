@@ -14,7 +14,6 @@ from provider.dns_services import canonical, spelled
 from provider.errors import DnsConflict, RemoteError
 from tests.provider import dns_life
 from tests.provider.dns_life import DOMAIN, a, inputs, resource
-from tests.provider.harness import kills
 
 if TYPE_CHECKING:
     from mypy_boto3_route53 import Route53Client
@@ -215,7 +214,6 @@ def test_a_set_that_somebody_changes_meanwhile_is_read_again(zone: HostedZone) -
     asyncio.run(run())
 
 
-@kills
 def test_killed_between_change_and_state(zone: HostedZone) -> None:
     """The batch was applied, its answer never came: the next run finds its own values."""
 

@@ -287,7 +287,7 @@ class Machine:
             disks=self._disks,
             power=self,
             line=self._console.line,
-            starting=lambda: units.starting,
+            activating=lambda: units.activating,
         )
         self._hardware = Hardware(host)
         self._hardware.open()

@@ -27,8 +27,8 @@ class Units:
         self._tasks: list[asyncio.Task[None]] = []
         self._processes: set[asyncio.subprocess.Process] = set()
         self._settled: dict[str, asyncio.Event] = {}
-        self.starting: set[str] = set()
-        """The services of type oneshot that run: `activating`, as systemd has it."""
+        self.activating: set[str] = set()
+        """The services of type oneshot that run."""
 
     def start(self) -> None:
         """Start all; returns at once."""
@@ -89,11 +89,11 @@ class Units:
         while True:
             self._log(f"systemd[1]: Starting {unit.name}...")
             if oneshot:
-                self.starting.add(unit.name)
+                self.activating.add(unit.name)
             try:
                 code = await self._once(unit, variables, oneshot)
             finally:
-                self.starting.discard(unit.name)
+                self.activating.discard(unit.name)
             if code == 0:
                 self._log(f"systemd[1]: {unit.name}: Deactivated successfully.")
             else:

@@ -28,8 +28,8 @@ const (
 	heartbeatEvery = 5 * time.Second
 	// The real kubelet looks every 100 ms whether it can call its node ready (kubernetes, pkg/kubelet/kubelet.go,
 	// fastStatusUpdateOnce).
-	unreadyEvery = 200 * time.Millisecond
-	pollEvery    = 200 * time.Millisecond // the real kubelet watches its request, and has its certificate at once
+	unreadyEvery = 500 * time.Millisecond
+	pollEvery    = 500 * time.Millisecond
 	retryEvery   = time.Second
 	requestLimit = 10 * time.Second
 	// forgotten is how long a request may be unknown to the API before it is made again: the server that took it

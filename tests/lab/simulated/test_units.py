@@ -57,7 +57,7 @@ def test_what_enabled_units_pull_in(tmp_path: Path) -> None:
 
 def test_systemctl_tells_which_unit_is_activating() -> None:
     """Gates ask it of the first boot's unit: one that runs on until the restart."""
-    host: Any = SimpleNamespace(starting=lambda: {"first.service"})
+    host: Any = SimpleNamespace(activating=lambda: {"first.service"})
 
     def asked(name: str) -> Answer:
         return asyncio.run(power.systemctl(Call(name="systemctl", directory="/", arguments=("is-active", name)), host))

@@ -42,7 +42,7 @@ class Host:
     power: Power
     line: Callable[[str], None]
     """Prints on the console."""
-    starting: Callable[[], Collection[str]]
+    activating: Callable[[], Collection[str]]
     """The units that are activating."""
     loaded: Kernel | None = None
     """What `kexec --load` left behind."""

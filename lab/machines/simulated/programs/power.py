@@ -33,7 +33,7 @@ async def systemctl(call: Call, host: Host) -> Answer:
         host.power.shutdown()
     elif words == ["kexec"]:
         _execute(host)
-    elif words[:1] == ["is-active"] and len(words) == 2 and words[1] in host.starting():
+    elif words[:1] == ["is-active"] and len(words) == 2 and words[1] in host.activating():
         return Answer(status=3, stdout="activating\n")
     else:
         return Answer(then=shlex.join(["systemctl", *call.arguments]))
