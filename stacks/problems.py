@@ -102,6 +102,9 @@ def _problem(details: ErrorDetails, root: type[BaseModel]) -> Problem:
             why="it names none of the kinds there are",
             remedy=f"set it to one of: {tags}",
         )
+    if kind == "string_type" and isinstance(value, (int, float)):
+        remedy = "write it in quotes: without them YAML reads it as a number or a truth value, and may change it"
+        return Problem(path=path, value=_shown(value, location, root), why="it should be a text", remedy=remedy)
     for part in str(context.get("at", "")).split(".") if context.get("at") else ():
         location = (*location, part)
         value = value.get(part, _NOT_SET) if isinstance(value, dict) else _NOT_SET

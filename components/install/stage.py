@@ -68,7 +68,8 @@ def stage(
     if found.bootstrapped or found.request is None:
         return Stage(formed=found.bootstrapped)
     renewal = reasons(was=found.request, now=wanted, assets=found.assets, time=time)
-    fingerprint = hashlib.sha256(found.assets.encode()).hexdigest()[:8]
+    # With a word before the digits: YAML, and `pulumi config set --path`, take eight digits alone for a number.
+    fingerprint = f"assets-{hashlib.sha256(found.assets.encode()).hexdigest()[:8]}"
     if not found.has_control_plane:
         source = "no machine of the control plane was made yet"
     elif discarded == fingerprint:

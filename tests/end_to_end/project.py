@@ -171,7 +171,7 @@ class Project:
     def discard(self) -> str:
         """Say that no cluster was formed with the assets that there are, as a preview tells how; what it printed."""
         told = self.make("preview", fails=True).text
-        found = re.search(r"install\.discard to ([0-9a-f]{8})", told)
+        found = re.search(r"install\.discard to (assets-[0-9a-f]{8})", told)
         assert found, told
         self.keep(install={"discard": found[1]})
         return told
