@@ -37,8 +37,8 @@ class Install(Section):
     )
     discard: Annotated[str, Field(pattern=r"^assets-[0-9a-f]{8}$")] | None = Field(
         default=None,
-        description="the word that confirms that an unfinished installation has not formed a cluster, when neither its API"
-        " nor its bootstrap machine can be asked; `up` tells it, and it is good for that installation only",
+        description="the word that confirms that an unfinished installation has not formed a cluster, when neither its"
+        " API nor its bootstrap machine can be asked; `up` tells it, and it is good for that installation only",
     )
     work_directory: PathHere = Field(
         default=".state/install", description="where the installer works for a moment; mode 0700"
