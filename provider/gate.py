@@ -11,7 +11,7 @@ gate that only another one needs is named there (`givesUpWith`).
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from provider.backoff import Backoff
 from provider.errors import GateFailed
@@ -101,7 +101,7 @@ class Gate(ResourceType):
             await context.status.live(_progress(seen, backoff.elapsed, passed_since, stability))
             await backoff.pause()
         return {
-            "passedAt": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "passedAt": datetime.now(UTC).isoformat(timespec="seconds"),
             "observed": seen.text,
             "waitedSeconds": round(backoff.elapsed, 1),
         }

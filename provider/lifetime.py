@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from provider.errors import InvalidInputs
 from provider.fields import Problem, Reader
@@ -47,7 +47,7 @@ class Lifetime(ResourceType):
         return {"endsAt": UNKNOWN}
 
     async def create(self, context: Context, inputs: Values) -> Made:
-        now = datetime.fromtimestamp(self._clock(), timezone.utc).replace(microsecond=0)
+        now = datetime.fromtimestamp(self._clock(), UTC).replace(microsecond=0)
         ends_at = f"{now + timedelta(hours=float(inputs['hours'])):%Y-%m-%dT%H:%M:%SZ}"
         await context.status.warn(_warning(ends_at))
         return Made(id=secrets.token_hex(8), outputs={"endsAt": ends_at})

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +172,7 @@ class MetalClient:
             theirs = parsedate_to_datetime(answer.headers.get("Date", ""))
         except ValueError:
             return  # an answer without the time of day tells nothing about clocks
-        self.clock = theirs, datetime.now(timezone.utc)
+        self.clock = theirs, datetime.now(UTC)
 
 
 def _retry_after(answer: httpx.Response) -> float:

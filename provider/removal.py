@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from provider.artifact_stores import open_store, persistently
@@ -79,7 +79,7 @@ class Removal(ResourceType):
 
 
 def _now() -> Values:
-    return {"removedAt": datetime.now(timezone.utc).isoformat(timespec="seconds")}
+    return {"removedAt": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def _fresh(old: Values, new: Values) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +168,7 @@ class Cluster:
         reached = stage(
             found,
             wanted,
-            time=datetime.now(timezone.utc),
+            time=datetime.now(UTC),
             ask=lambda found: ask(found.assets, self._way_in(found)),
             discarded=self.settings.install.discard,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from pulumi import automation
 from pulumi.automation.errors import CommandError
@@ -75,7 +75,7 @@ class Operations:
         also: Sequence[Callable[[automation.EngineEvent], None]] = (),
     ) -> None:
         """Run `up`, `down`, `refresh` or `preview`; `also` are given every event of the engine."""
-        started, began = time.monotonic(), datetime.now(timezone.utc)
+        started, began = time.monotonic(), datetime.now(UTC)
         self.layout.log.unlink(missing_ok=True)
         if operation == "up":
             self.layout.timeline.unlink(missing_ok=True)  # of a run that is killed there is none

@@ -1,7 +1,7 @@
 """The notes of a release: the changelog's section of its version.
 
-`python -m tools.release_notes v1.2.3` prints them. The release workflow calls it before anything is installed, so it needs
-nothing but Python.
+`python -m tools.release_notes v1.2.3` prints them. The release workflow calls it before anything is installed, so it
+needs nothing but Python.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from pulumi import automation
@@ -194,7 +194,7 @@ class Session:
 
     def _mark(self, operation: str) -> None:
         """Leave a note that a run is under way; of several interrupted ones in a row, the first one's time is kept."""
-        started = self._since or datetime.now(timezone.utc)
+        started = self._since or datetime.now(UTC)
         note = {"operation": operation, "started": started.isoformat()}
         write_private(self._layout.running, json.dumps(note))
 

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from rich.table import Table
 
@@ -155,7 +155,7 @@ def run(
     named: str | None,
     wanted: Wanted,
     here: Callable[[], Known],
-    clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
     """List, and delete where that is asked for and confirmed. Raises RunFailed while there are orphans.
 

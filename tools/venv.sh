@@ -19,9 +19,9 @@ if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null || true)" = "$hash
 fi
 
 command -v "$python" >/dev/null || fail "there is no $python" "it is not on PATH" \
-    "install Python 3.10 to 3.13, or name one: make PYTHON=/path/to/python3"
-"$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' ||
-    fail "$("$python" --version) cannot be used" "the pinned packages want Python 3.10 to 3.13" \
+    "install Python 3.11 to 3.14, or name one: make PYTHON=/path/to/python3"
+"$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' ||
+    fail "$("$python" --version) cannot be used" "the pinned packages want Python 3.11 to 3.14" \
         "install one of these, or name one: make PYTHON=/path/to/python3"
 
 if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ class InstallAssets(pulumi.ComponentResource):
     def __init__(self, name: str, args: InstallAssetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:install:InstallAssets", name, None, opts)
         request = pulumi.Output.secret(args.install_config).apply(lambda text: json.dumps(request_of(args, text)))
-        occasion = f"{datetime.now(timezone.utc).isoformat(timespec='seconds')}: {'; '.join(args.renewal)}"
+        occasion = f"{datetime.now(UTC).isoformat(timespec='seconds')}: {'; '.join(args.renewal)}"
         create = command.local.Command(
             f"{name}-create",
             create=f"exec '{sys.executable}' -m {driver.__name__}",

@@ -183,7 +183,7 @@ class Redfish:
     def _now(self, seconds: float) -> str:
         """A moment by the BMC's clock."""
         clock = self._server.faults.find("clock")
-        moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
         moment += datetime.timedelta(days=clock.days if clock else 0)
         return moment.strftime("%Y-%m-%dT%H:%M:%S+00:00")
 

@@ -46,7 +46,7 @@ def of_node(hello: NodeHello, operated: Operated) -> bool:
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     groups = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     wanted = (f"system:node:{hello.name}", "system:nodes")
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     return (
         len(names) == len(groups) == 1
         and (names[0].value, groups[0].value) == wanted
@@ -125,7 +125,7 @@ def _issue(signer: Pair, subject: str, names: Sequence[str]) -> Pair:
         "signers of installers are of one of these"
     )
     key = ec.generate_private_key(ec.SECP256R1())
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))

@@ -165,7 +165,7 @@ async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.S
                 address, username="core", client_keys=[user], known_hosts=known, config=None, connect_timeout=15
             ) as connection:
                 result = await connection.run(f"cat /etc/hostname; {command}", check=True)
-        except (OSError, asyncio.TimeoutError, asyncssh.ConnectionLost):
+        except (TimeoutError, OSError, asyncssh.ConnectionLost):
             await asyncio.sleep(0.2)
             continue
         seen = str(result.stdout)
@@ -213,7 +213,7 @@ def main() -> int:
     except (LabError, BackendError) as error:
         print(f"boot bench: {error}", file=sys.stderr)
         return 1
-    except asyncio.TimeoutError:
+    except TimeoutError:
         print(f"boot bench: not all machines answered within {options.timeout:g} s; see --consoles", file=sys.stderr)
         return 1
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from starlette.requests import Request
@@ -122,9 +122,9 @@ class Body:
         try:
             moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
             if assume_utc and moment.tzinfo is None:
-                moment = moment.replace(tzinfo=timezone.utc)
+                moment = moment.replace(tzinfo=UTC)
             if moment.tzinfo is not None:
-                return moment.astimezone(timezone.utc)
+                return moment.astimezone(UTC)
         except (ValueError, OverflowError):
             pass
         self._problem(name, "is not a valid time")

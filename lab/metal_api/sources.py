@@ -6,7 +6,7 @@ import asyncio
 import random
 import secrets
 import uuid
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -22,7 +22,7 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
-        return datetime.now(timezone.utc)
+        return datetime.now(UTC)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -49,4 +49,4 @@ class Chance:
 
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC with whole seconds, as the API writes it."""
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

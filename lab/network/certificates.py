@@ -32,7 +32,7 @@ def _builder(
     subject: str, issuer: x509.Name | None, key: ec.EllipticCurvePublicKey, *, shift: datetime.timedelta | None = None
 ) -> x509.CertificateBuilder:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
-    now = datetime.datetime.now(datetime.timezone.utc) + (shift or datetime.timedelta())
+    now = datetime.datetime.now(datetime.UTC) + (shift or datetime.timedelta())
     return (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -123,7 +123,7 @@ class LexiconService:
         """Does it with the service's provider, for which TTLs are configuration."""
         try:
             return await asyncio.wait_for(asyncio.to_thread(self._told, work, ttl), _CALL_TIMEOUT)
-        except (asyncio.TimeoutError, TimeoutError):
+        except TimeoutError:
             raise RemoteError(f"{self.where} does not answer within {_CALL_TIMEOUT:g} s", passing=True) from None
 
     def _told(self, work: Callable[[Any], Result], ttl: int) -> Result:

@@ -74,7 +74,7 @@ async def answers(address: str, port: int) -> bool:
     """Whether a TCP connection comes about."""
     try:
         (await _tcp(address, port)).close()
-    except (OSError, TimeoutError, asyncio.TimeoutError):
+    except (OSError, TimeoutError):
         return False
     return True
 
@@ -99,7 +99,7 @@ async def _connect(host: str, port: int, user: str, private_key: str, *, known_h
         raise NotYet("the SSH key or host key given cannot be read") from None
     except asyncssh.PermissionDenied:
         raise NotYet(f"SSH answers, but refuses the login of {user}") from None
-    except (TimeoutError, asyncio.TimeoutError):
+    except TimeoutError:
         raise NotYet("no answer") from None
     except OSError as error:
         raise NotYet(_reason(error)) from None

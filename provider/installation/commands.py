@@ -70,7 +70,7 @@ async def _shell(command: str, environment: dict[str, str], *, timeout: float) -
     code: int | None = None
     try:
         code = await asyncio.wait_for(read(), timeout)
-    except (asyncio.TimeoutError, TimeoutError):
+    except TimeoutError:
         pass
     finally:
         if process.returncode is None:

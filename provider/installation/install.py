@@ -277,7 +277,7 @@ class Installer:
             return False
         try:
             return await asyncio.wait_for(self._remote.is_off(), self._pace.answer)
-        except (RemoteError, asyncio.TimeoutError, TimeoutError) as error:
+        except (RemoteError, TimeoutError) as error:
             self._ask_power_at = time.monotonic() + self._pace.vanished
             await self._status.live(f"{self._job.hostname} ({self._remote.where}): {error or 'no answer'}")
             return False

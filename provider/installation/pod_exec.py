@@ -52,7 +52,7 @@ async def execute(api: Api, pod: Mapping[str, Any], container: str, command: Seq
 
     try:
         await asyncio.wait_for(run(), timeout)
-    except (asyncio.TimeoutError, TimeoutError):
+    except TimeoutError:
         raise RemoteError(f"`{' '.join(command)}` in pod {name} did not end within {timeout:g} s") from None
     except (OSError, WebSocketException) as error:
         raise RemoteError(f"`{' '.join(command)}` in pod {name}: {reason_of(error, api.url)}") from None

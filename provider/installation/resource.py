@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import defaultdict
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from provider.errors import InitFailed, ProviderError
@@ -217,7 +217,7 @@ def _job_in_state(old: Values) -> Job:
 def _outputs(job: Job, outcome: Outcome) -> Values:
     return {
         "generation": job.generation,
-        "installedAt": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "installedAt": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": outcome.device or job.recorded or None,
         "via": outcome.via,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -77,7 +77,7 @@ def _note_clock(answer: httpx.Response, url: str, subject: Subject) -> None:
     except ValueError:
         return  # no clock is told
     if "Age" not in answer.headers:  # a cache tells the time of long ago
-        subject.clocks[urlsplit(url).netloc] = (date, datetime.now(timezone.utc))
+        subject.clocks[urlsplit(url).netloc] = (date, datetime.now(UTC))
 
 
 def _refuse(answer: httpx.Response, url: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from components.install.renewal import certificates, reasons
 from components.install.stage import Stage, stage
 from stacks.sections.install import Timeouts
 
-_MADE = datetime(2020, 1, 1, 8, 0, tzinfo=timezone.utc)
+_MADE = datetime(2020, 1, 1, 8, 0, tzinfo=UTC)
 _DAY = timedelta(days=1)
 _PULL_SECRET = '{"auths":{"quay.io":{"auth":"eDp5"}}}'
 

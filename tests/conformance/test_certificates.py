@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
 
@@ -55,7 +55,7 @@ def _verify(authorities: Sequence[x509.Certificate], name: str, chain: Sequence[
         subject = x509.IPAddress(ip_address(name))
     except ValueError:
         subject = x509.DNSName(name)
-    builder = PolicyBuilder().store(Store(list(authorities))).time(datetime.now(timezone.utc))
+    builder = PolicyBuilder().store(Store(list(authorities))).time(datetime.now(UTC))
     builder.build_server_verifier(subject).verify(chain[0], list(chain[1:]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,7 +82,7 @@ class Api:
             answer = answer(request)
         assert answer is not None, f"nobody told what to answer to {request.method} {path}"
         status, body = (200, answer) if isinstance(answer, dict) else (answer, {"errors": [f"told to say {answer}"]})
-        date = format_datetime(datetime.now(timezone.utc) + self.skew, usegmt=True)
+        date = format_datetime(datetime.now(UTC) + self.skew, usegmt=True)
         return httpx.Response(status, json=body, headers={"Date": date})
 
 

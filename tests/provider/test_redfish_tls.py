@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ def test_another_name() -> None:
     ids=["expired", "clock of the BMC ahead", "clocks differ", "clock of the BMC lost"],
 )
 def test_validity(start: timedelta, end: timedelta, clock: timedelta, seen: str, remedy: str) -> None:
-    authority, now = trustme.CA(), datetime.now(timezone.utc)
+    authority, now = trustme.CA(), datetime.now(UTC)
     with fake_bmc.running(authority, not_before=now + start, not_after=now + end) as bmc:
         bmc.date = format_datetime(now + clock, usegmt=True)
         message = refusal(bmc, bmc.settings())
@@ -108,9 +108,9 @@ def test_validity(start: timedelta, end: timedelta, clock: timedelta, seen: str,
 
 
 def test_our_own_clock() -> None:
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     peer = trouble.Peer(certificate=b"", date=now)
-    long_ago = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    long_ago = datetime(2020, 1, 1, tzinfo=UTC)
     validity = trouble._validity  # pyright: ignore[reportPrivateUsage] - nobody sets this computer's clock
     found = validity(now - DAY, now + DAY, peer, "pin", long_ago)
     assert "is not valid yet" in found.seen and found.remedy == "the clock of this computer is wrong: set it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from tools.metal import MetalApi
 from tools.state import EPHEMERAL, Deployment
 
 MINE = ("metal-ipi", "metal-ipi:stack=t", "metal-ipi:cluster=c.test")
-NOW = datetime.now(timezone.utc)
+NOW = datetime.now(UTC)
 
 
 @pytest.fixture

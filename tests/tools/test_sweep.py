@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from tools.metal import Found, MetalApi, Resource
 from tools.screen import Screen
 from tools.sweep import Wanted
 
-NOW = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 NOTHING = Known()
 LAB = Known(
     stacks=frozenset({"lab"}), ids={"in state": "lab", "request": "lab", "its project": "lab"}, runs={"1": "lab"}
@@ -138,7 +138,7 @@ def swept(metal: MetalServer, named: str | None = None, here: Known = NOTHING, *
 
 
 def test_orphans_are_deleted_once_exactly_they_were_confirmed(metal: MetalServer) -> None:
-    long_ago = datetime.now(timezone.utc) - timedelta(hours=3)
+    long_ago = datetime.now(UTC) - timedelta(hours=3)
     metal.add("orphan", *MARKS, created=long_ago)
     other = metal.add("web", "web", created=long_ago)
     with pytest.raises(RunFailed, match="1 things of another checkout or of a lost state, by name of: ci") as listed:
@@ -168,7 +168,7 @@ def test_a_live_stack_loses_nothing_although_it_is_named(metal: MetalServer) -> 
 
 
 def test_projects_that_a_stack_made_are_found_by_name_and_mark(metal: MetalServer) -> None:
-    long_ago = datetime.now(timezone.utc) - timedelta(hours=3)
+    long_ago = datetime.now(UTC) - timedelta(hours=3)
     empty, other = metal.add_project("ours", long_ago), metal.add_project("theirs", long_ago)
     assert "no orphans" in swept(metal, named="ours")
     assert set(metal.projects) == {empty, other}

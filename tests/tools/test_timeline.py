@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ from tools.progress import GATE, Progress
 
 _DEVICE = "equinix-metal:index/device:Device"
 _CHECK = "command:remote:Command"
-_BEGAN = datetime(2026, 11, 22, 10, 42, tzinfo=timezone.utc)
+_BEGAN = datetime(2026, 11, 22, 10, 42, tzinfo=UTC)
 
 
 def _step(name: str, type_: str, begin: float, end: float | None, told: str = "", *, failed: bool = False) -> Step:

@@ -1,4 +1,4 @@
-"""The workflows of pull requests: whoever opens one gets a preview, and neither secrets nor a token that writes."""
+"""The workflows: whoever opens a pull request gets tests and a preview, and neither secrets nor a token that writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from lab import golang
+from lab.go_tool import GoTool
+
 _WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
+_NAMES = sorted(path.stem for path in _WORKFLOWS.glob("*.yml"))
 _REHEARSED = "rehearsal"
 
 
@@ -32,6 +36,38 @@ def test_a_pull_requests_code_runs_without_secrets_and_may_write_nothing() -> No
     assert "secrets." not in json.dumps(job) and "permissions" not in job and "environment" not in job
 
 
+def test_tests_run_without_secrets_and_may_write_nothing() -> None:
+    for name in ("test", "nightly"):
+        workflow = _read(name)
+        assert workflow["permissions"] == {"contents": "read"} and "secrets." not in json.dumps(workflow)
+        assert not any("permissions" in job for job in workflow["jobs"].values())
+
+
+def test_a_tag_makes_a_release_and_nothing_else_does() -> None:
+    assert _read("release")["on"] == {"push": {"tags": ["v*"]}}
+
+
+def test_pull_requests_and_nights_run_what_makefile_has() -> None:
+    """`make test` for a pull request, `make test-all` at night."""
+    commands = {name: {it for job in _read(name)["jobs"].values() for it in _scripts(job)} for name in _NAMES}
+    assert {"make check", "make test", "make docs"} <= commands["test"]
+    assert {"make test-all", "make conformance"} <= commands["nightly"]
+
+
+def test_actionlint_finds_nothing() -> None:
+    if golang.present() is None:
+        pytest.skip("there is no Go to build actionlint with")
+    linter = GoTool(
+        program="actionlint",
+        package="github.com/rhysd/actionlint/cmd/actionlint",
+        pins=Path(__file__).with_name("actionlint"),
+        minutes="half a minute",
+    )
+    files = sorted(str(path) for path in _WORKFLOWS.glob("*.yml"))
+    done = subprocess.run([str(linter.ensure(print)), *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_credentials_are_for_branches_of_the_repository_alone() -> None:
     job = _read("preview")["jobs"]["with-credentials"]
     assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"]
@@ -46,7 +82,7 @@ def test_what_may_write_runs_nothing_of_the_pull_request() -> None:
     assert not any(re.search(r"\b(make|python|sh|bash|source)\b .*report", script) for script in _scripts(job))
 
 
-@pytest.mark.parametrize("name", ["preview", "preview-comment"])
+@pytest.mark.parametrize("name", _NAMES)
 def test_no_script_holds_what_others_chose(name: str) -> None:
     """A branch may be called `$(rm -rf ~)`: such names come as variables, which the shell does not run."""
     for job in _read(name)["jobs"].values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lab.machines.simulated import afterburn
@@ -119,7 +119,7 @@ class Provision:
         """The result file, in the shape Ignition 2.14 writes (internal/exec/stages/files)."""
         result = {
             "provisioningBootID": boot_id,
-            "provisioningDate": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "provisioningDate": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "userConfigProvided": provided,
         }
         path = self._root / "etc/.ignition-result.json"

@@ -81,6 +81,6 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
         os.killpg(process.pid, signal.SIGTERM)
         try:
             await asyncio.wait_for(process.wait(), KILL_AFTER_SECONDS)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()

@@ -38,7 +38,7 @@ async def _dial(run: Run) -> asyncssh.SSHClientConnection:
         attempt += 1
         try:
             return await asyncio.wait_for(asyncssh.connect(**options), timeout)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             problem = f"no SSH connection within {timeout:g} s"
         except (OSError, asyncssh.Error) as error:
             problem = str(error) or type(error).__name__

@@ -14,7 +14,7 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
@@ -160,7 +160,7 @@ class Client:
 
     async def order(self, path: str, body: Json, find: Finder, **query: str) -> dict[str, Json]:
         """Make something exactly once; `find` is asked whenever an answer leaves in doubt whether it was made."""
-        since = datetime.now(timezone.utc)
+        since = datetime.now(UTC)
         call = f"POST {path}"
         reason: Exception | None = None
         for attempt in range(self._settings.max_retries + 1):
@@ -244,8 +244,8 @@ def made_since(entry: Answer, since: datetime) -> bool:
     except ValueError:
         return False
     if created.tzinfo is None:
-        created = created.replace(tzinfo=timezone.utc)
-    now = datetime.now(timezone.utc)
+        created = created.replace(tzinfo=UTC)
+    now = datetime.now(UTC)
     age = ((entry.server_time or now) - created).total_seconds()
     return age <= (now - since).total_seconds() + CLOCK_MARGIN_SECONDS
 

@@ -37,7 +37,7 @@ class Virsh:
             ) from None
         try:
             out, err = await asyncio.wait_for(process.communicate(stdin.encode()), self._timeout)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise RemoteError(
                 f"libvirt at {self.uri} does not answer `{PROGRAM} {arguments[0]}` within {self._timeout:g} s; see to "
                 "it there, and run the same command again",

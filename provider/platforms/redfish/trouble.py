@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ _SAME_TIME = timedelta(minutes=5)
 _NOT_REDFISH, _UPDATE = "its answer is not what Redfish wants", "update the BMC's firmware"
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
 """What sushy and we stumble with over an answer of another shape than Redfish's."""
-_BUILT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+_BUILT = datetime(2026, 1, 1, tzinfo=UTC)
 """This code is younger: a clock that shows an earlier time is wrong."""
 _EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
 """OpenSSL's X509_V_ERR_*."""
@@ -162,7 +162,7 @@ def _parsed(date: str | None) -> datetime | None:
         parsed = parsedate_to_datetime(date or "")
     except ValueError:
         return None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def fingerprint(certificate: bytes) -> str:
@@ -214,7 +214,7 @@ def _names(certificate: Any) -> str:
 
 def _validity(start: datetime, end: datetime, peer: Peer, pin: str, ours: datetime | None = None) -> Trouble:
     """Which of three is wrong: our clock, the BMC's, or neither and so the certificate?"""
-    ours = ours or datetime.now(timezone.utc)
+    ours = ours or datetime.now(UTC)
     what = "is not valid yet" if ours < start else "has expired"
     seen = f"its TLS certificate {what}: it is valid from {_time(start)} to {_time(end)}, and it is {_time(ours)} here"
     if ours < _BUILT:
@@ -238,4 +238,4 @@ def _validity(start: datetime, end: datetime, peer: Peer, pin: str, ours: dateti
 
 
 def _time(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -62,7 +62,7 @@ async def ask(program: str, *words: str) -> Answer:
     )
     try:
         out, err = await asyncio.wait_for(process.communicate(), _TIMEOUT)
-    except (asyncio.TimeoutError, TimeoutError):
+    except TimeoutError:
         process.kill()
         await process.wait()
         return Answer(succeeded=False, out="", said=f"it does not end within {_TIMEOUT} s")

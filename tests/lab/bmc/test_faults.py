@@ -126,7 +126,7 @@ def test_its_clock_is_wrong(lab: World) -> None:
 
     def off_by() -> float:
         told = datetime.datetime.fromisoformat(get(lab, path).json()["DateTime"])
-        return (told - datetime.datetime.now(datetime.timezone.utc)).total_seconds()
+        return (told - datetime.datetime.now(datetime.UTC)).total_seconds()
 
     assert abs(off_by()) < 5
     lab.fault("clock", days=-3650)

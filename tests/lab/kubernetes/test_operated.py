@@ -51,7 +51,7 @@ class _World:
         key = serialization.load_pem_private_key(signer.key.encode(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         told = {"user": f"system:node:{_NODE}", "group": "system:nodes", **names}
-        now = datetime.datetime.now(datetime.timezone.utc)
+        now = datetime.datetime.now(datetime.UTC)
         subject = [
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, told["group"]),
             x509.NameAttribute(NameOID.COMMON_NAME, told["user"]),

@@ -105,7 +105,7 @@ async def main(state: Path) -> dict[str, Any]:
             await backend.delete(spec.id)
             await backend.delete(spec.id)
         forgotten = [backend.console(spec.id).decode() for spec in machines]
-    except asyncio.TimeoutError:
+    except TimeoutError:
         for spec in machines:
             print(f"--- {spec.hostname}\n{backend.console(spec.id).decode(errors='replace')}", file=sys.stderr)
         raise

@@ -274,7 +274,7 @@ async def main(state: Path, kinds: list[str]) -> dict[str, Any]:
         walks = (installs.walk(machine) for machine in installs.machines)
         seen = await asyncio.wait_for(asyncio.gather(*walks), PATIENCE)
         again = None if kinds else await asyncio.wait_for(installs.again(installs.machines[0]), PATIENCE)
-    except asyncio.TimeoutError:
+    except TimeoutError:
         for each in installs.machines:
             console = installs.backend.console(each.spec.id).decode(errors="replace")
             print(f"--- {each.spec.hostname}\n{console}", file=sys.stderr)

@@ -65,7 +65,7 @@ async def main(state: Path) -> dict[str, Any]:
             if await backend.power_state(SPEC.id) == "off":
                 return
             await asyncio.sleep(0.05)
-        raise asyncio.TimeoutError
+        raise TimeoutError
 
     try:
         await world.open()
@@ -86,7 +86,7 @@ async def main(state: Path) -> dict[str, Any]:
             *("ip", "-o", "-4", "address", "show", "to", plan.GATEWAY), stdout=asyncio.subprocess.PIPE
         )
         addresses, _ = await gateway.communicate()
-    except asyncio.TimeoutError:
+    except TimeoutError:
         print(backend.console(SPEC.id).decode(errors="replace"), file=sys.stderr)
         raise
     finally:

@@ -97,7 +97,7 @@ async def main(state: Path, ipxe: bytes) -> dict[str, Any]:
         console = installs.backend.console(machine.spec.id).decode(errors="replace")
         again = await asyncio.wait_for(installs.again(machine, KEXEC), PATIENCE)
         times.append(time.monotonic())
-    except asyncio.TimeoutError:
+    except TimeoutError:
         print(installs.backend.console(machine.spec.id).decode(errors="replace"), file=sys.stderr)
         raise
     finally:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class FakeClock:
     """A clock that jumps: sleeping takes no time but lets others run, unless somebody stops the clock."""
 
     def __init__(self) -> None:
-        self.time = datetime(2026, 1, 1, tzinfo=timezone.utc)
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
         self.runs = asyncio.Event()
         self.runs.set()
 

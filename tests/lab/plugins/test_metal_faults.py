@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 
@@ -52,7 +52,7 @@ async def create(made: Client) -> str:
 
 def clocks(metal: FakeMetal, skew: timedelta = timedelta()) -> None:
     """The API's clock runs, perhaps not with ours."""
-    now = datetime.now(timezone.utc) + skew
+    now = datetime.now(UTC) + skew
     metal.now = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     metal.clock = format_datetime(now, usegmt=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -66,32 +66,32 @@ class MetalServer:
 
     def add(self, hostname: str, *tags: str, created: datetime | None = None) -> str:
         id = str(uuid.uuid4())
-        when = (created or datetime.now(timezone.utc)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        when = (created or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.devices[id] = {"id": id, "hostname": hostname, "tags": list(tags), "state": "active", "created_at": when}
         return id
 
     def add_key(self, label: str) -> str:
         id = str(uuid.uuid4())
-        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.keys[id] = {"id": id, "label": label, "created_at": now}
         return id
 
     def add_session(self, device: str) -> str:
         id = str(uuid.uuid4())
-        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         link = {"href": f"/metal/v1/devices/{device}"}
         self.sessions[id] = {"id": id, "address_family": "ipv4", "device": link, "created_at": now}
         return id
 
     def add_project(self, name: str, created: datetime | None = None) -> str:
         id = str(uuid.uuid4())
-        when = (created or datetime.now(timezone.utc)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        when = (created or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.projects[id] = {"id": id, "name": name, "created_at": when}
         return id
 
     def add_address(self, network: str, *tags: str, management: bool = False) -> str:
         id = str(uuid.uuid4())
-        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         block = {"id": id, "network": network, "tags": list(tags), "type": "public_ipv4", "created_at": now}
         self.addresses[id] = {**block, "management": management}
         return id
