@@ -55,7 +55,7 @@ class Service:
         except (LabError, ValueError) as error:  # ValueError: a line that is too long
             _LOG.warning("%s: %s", machine, error)
             _write(writer, {"error": str(error)})
-        except (TimeoutError, OSError) as error:
+        except OSError as error:
             _LOG.info("%s: %r", machine, error)
         except asyncio.CancelledError:
             _LOG.info("%s: cut off, for this service ends", machine)

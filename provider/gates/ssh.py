@@ -74,7 +74,7 @@ async def answers(address: str, port: int) -> bool:
     """Whether a TCP connection comes about."""
     try:
         (await _tcp(address, port)).close()
-    except (OSError, TimeoutError):
+    except OSError:
         return False
     return True
 
