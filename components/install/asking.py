@@ -96,7 +96,7 @@ async def _of_machine(login: Login) -> Answer:
             login_timeout=_LOGIN_TIMEOUT,
         ) as connection:
             said = str((await connection.run(_LOOK, timeout=_LOGIN_TIMEOUT)).stdout).strip()
-    except (TimeoutError, OSError, asyncssh.Error, asyncssh.KeyImportError) as error:
+    except (OSError, asyncssh.Error, asyncssh.KeyImportError) as error:
         why = str(error) or type(error).__name__
         return Answer(formed=None, text=f"the bootstrap machine at {login.address} does not answer over SSH ({why})")
     if said not in {"done", "busy"}:

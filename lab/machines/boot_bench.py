@@ -165,7 +165,7 @@ async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.S
                 address, username="core", client_keys=[user], known_hosts=known, config=None, connect_timeout=15
             ) as connection:
                 result = await connection.run(f"cat /etc/hostname; {command}", check=True)
-        except (TimeoutError, OSError, asyncssh.ConnectionLost):
+        except (OSError, asyncssh.ConnectionLost):
             await asyncio.sleep(0.2)
             continue
         seen = str(result.stdout)

@@ -134,6 +134,6 @@ class SshStore:
             raise RemoteError(f"{where}: `privateKey` or `hostKey` cannot be read") from None
         except asyncssh.SFTPError as error:
             raise RemoteError(f"{where}, directory {settings.directory}: {error.reason}") from None
-        except (asyncssh.Error, OSError, TimeoutError) as error:
+        except (asyncssh.Error, OSError) as error:
             reason = str(error) or type(error).__name__
             raise RemoteError(f"{where} cannot be used: {reason}", passing=True) from None

@@ -35,7 +35,7 @@ async def _said(address: str, key: asyncssh.SSHKey, command: str, until: float) 
                 address, username="core", client_keys=[key], known_hosts=None, connect_timeout=10, config=None
             ) as node:
                 return str((await node.run(command, check=True, timeout=30)).stdout)
-        except (TimeoutError, OSError, asyncssh.Error):
+        except (OSError, asyncssh.Error):
             if time.monotonic() > until:
                 raise
         await asyncio.sleep(1)

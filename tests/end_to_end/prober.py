@@ -27,7 +27,7 @@ async def ask(address: str, port: int, context: ssl.SSLContext, file: IO[str]) -
     began = time.monotonic()
     try:
         well = await asyncio.wait_for(_answers(address, port, context), LIMIT)
-    except (TimeoutError, OSError, EOFError):
+    except (OSError, EOFError):
         well = False
     file.write(json.dumps({"began": began, "port": port, "well": well}) + "\n")
 
