@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
 from provider.fields import Reader
+from provider.forms import PLATFORMS
 from provider.status import Status
+from provider.tags import identifying
 
 if TYPE_CHECKING:
     from provider.platforms.redfish import Redfish
-
-PLATFORMS = ("equinix-metal", "redfish", "local-vm")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,15 +199,6 @@ async def is_gone(machine_id: str | None, settings: Settings) -> bool:
         return await lending.given_back(machine_id, settings)
     async with open_driver(platform, settings) as driver:
         return await driver.get(machine_id) is None
-
-
-def identifying(tags: Sequence[str]) -> tuple[str, ...]:
-    """The tags a machine is found by after a crash: its stack, its cluster, its run and its name, in this order.
-
-    Without the run, another checkout's machine of the same stack would be taken for an earlier run's.
-    """
-    marks = ("stack", "cluster", "run", "name")
-    return tuple(tag for mark in marks for tag in tags if tag.startswith(f"metal-ipi:{mark}="))
 
 
 __all__ = [
