@@ -16,6 +16,7 @@ from provider.forms import PLACEHOLDER
 from provider.inputs import Problem
 from provider.values import Unknown
 
+
 class Reader:
     """Reads the members of one map."""
 

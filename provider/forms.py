@@ -85,7 +85,12 @@ SshKey = Annotated[str, form(r"(ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/=]+( .*)?\s*",
 Sha256 = Annotated[str, form(r"[0-9a-f]{64}", "a SHA-256 in hexadecimal digits")]
 FileName = Annotated[str, form(FILE_NAME, "a plain file name")]
 AbsolutePath = Annotated[str, form(r"/.*", "an absolute path")]
-Mac = Annotated[str, form(MAC, "a MAC address, 52:54:00:12:34:56")]
+Mac = Annotated[
+    str,
+    form(MAC, "a MAC address, 52:54:00:12:34:56"),
+    AfterValidator(lambda value: value.lower().replace("-", ":")),
+]
+"""In lower case with colons, once it was read."""
 Anything = Annotated[str, Field(min_length=0)]
 """A text that may be empty."""
 Domain = Annotated[str, form(HOST, "a domain")]

@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
-from provider.fields import Reader
 from provider.forms import PLATFORMS
+from provider.resources.ephemeral_machine import MachineArgs
 from provider.status import Status
 from provider.tags import identifying
 
 if TYPE_CHECKING:
     from provider.platforms.redfish import Redfish
-
-
-@dataclass(frozen=True, kw_only=True)
-class MachineSpec:
-    """A machine to make; each platform adds what it needs to know."""
-
-    hostname: str
 
 
 LEAVING = frozenset({"deprovisioning", "deleted"})
@@ -69,7 +62,7 @@ class Event:
     """Of a state the machine itself posted (Ignition does); empty otherwise."""
 
 
-Spec_contra = TypeVar("Spec_contra", bound=MachineSpec, contravariant=True)
+Spec_contra = TypeVar("Spec_contra", bound=MachineArgs, contravariant=True)
 
 
 class MachineDriver(Protocol[Spec_contra]):
@@ -157,24 +150,6 @@ def open_driver(platform: str, settings: Settings, status: Status | None = None)
     raise InvalidInputs(f"platform {platform} is not known; known are {', '.join(PLATFORMS)}")
 
 
-def spec_of(platform: str, reader: Reader) -> MachineSpec:
-    """Reads what a platform is to make, and notes what is wrong with it."""
-    if platform == "redfish":
-        from provider.platforms.redfish import lending
-
-        reader.only("platform", "timeoutSeconds", "disposable", *lending.KEYS)
-        return lending.read(reader)
-    if platform == "local-vm":
-        from provider.platforms.local_vm import inputs
-
-        reader.only("platform", "timeoutSeconds", "disposable", *inputs.KEYS)
-        return inputs.read(reader)
-    from provider.platforms import metal_spec
-
-    reader.only("platform", "timeoutSeconds", "disposable", *metal_spec.KEYS)
-    return metal_spec.read(reader)
-
-
 def platform_of(machine_id: str) -> str:
     """Whose id it is: Metal's are UUIDs, servers with a BMC begin with their name and a slash, the others say it."""
     if machine_id.startswith("local-vm:"):
@@ -207,10 +182,8 @@ __all__ = [
     "InstallingDriver",
     "Machine",
     "MachineDriver",
-    "MachineSpec",
     "identifying",
     "is_gone",
     "open_driver",
     "platform_of",
-    "spec_of",
 ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pulumi
 
-from provider.forms import Accept, Domain, Ipv4, Mac, Seconds, ShortName, Url, Whole, between, form, one_of
+from provider.forms import Accept, Domain, Ipv4, Mac, Platform, Seconds, ShortName, Url, Whole, between, form
 from provider.given import LEFT_OUT, Given, GivenList, LateFlag, Secret, default
 from provider.inputs import Conflict, Inputs
 from provider.resources.base import computed
@@ -17,16 +17,26 @@ from provider.tags import identifying
 ImageFile = Annotated[str, form(r"(/(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f]+)+", "an absolute path where libvirt runs")]
 
 
-class EphemeralMachineArgs(Inputs):
+class MachineArgs(Inputs):
+    """What the platforms have in common."""
+
+    hostname: Given[ShortName]
+    """Host name, unique in the stack."""
+    disposable: Given[LateFlag] = default(False)
+    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
+    another machine of it."""
+    timeout_seconds: Given[Seconds] = default(1800)
+    """How long it may take to become active, and as long again to be gone."""
+
+
+class EphemeralMachineArgs(MachineArgs):
     """Arguments of `EphemeralMachine`. Once the machine was made, changes wait for the next installation, unless it is
     disposable."""
 
-    platform: Given[Annotated[str, one_of("equinix-metal")]] = default("equinix-metal")
+    platform: Given[Platform] = default("equinix-metal")
     """Which driver makes it."""
     project_id: Given[str]
     """UUID of the Metal project."""
-    hostname: Given[ShortName]
-    """Host name, unique in the stack."""
     plan: Given[str]
     """Metal plan slug, `c3.small.x86`."""
     metro: Given[str | None] = default()
@@ -55,11 +65,6 @@ class EphemeralMachineArgs(Inputs):
     """The prefix length of its own public IPv4 subnet, 28 to 31; not given: 31."""
     bgp: Given[LateFlag] = default(False)
     """Whether it announces IPv4 addresses: it gets a BGP session with its neighbours."""
-    disposable: Given[LateFlag] = default(False)
-    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
-    another machine of it."""
-    timeout_seconds: Given[Seconds] = default(1800)
-    """How long it may take to become active, and as long again to be gone."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -74,15 +79,13 @@ class EphemeralMachineArgs(Inputs):
             )
 
 
-class LentServerArgs(Inputs):
+class LentServerArgs(MachineArgs):
     """Arguments of `EphemeralMachine` for a server with a BMC that is lent, and later installed as something else."""
 
-    platform: Given[Annotated[str, one_of("redfish")]] = default("redfish")
+    platform: Given[Platform] = default("redfish")
     """`redfish`."""
     server: Given[str]
     """Its name in the provider's section `bmcs`."""
-    hostname: Given[ShortName]
-    """Host name."""
     mac: Given[Mac]
     """MAC address of the interface it boots from."""
     public_ipv4: Given[Ipv4]
@@ -95,20 +98,13 @@ class LentServerArgs(Inputs):
     """Text of `boot/boot.ipxe`, which leads there."""
     accept: Given[Accept] = default("empty")
     """`empty`: it must be switched off; `wipe`: whatever is on it may be lost."""
-    disposable: Given[LateFlag] = default(False)
-    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
-    another machine of it."""
-    timeout_seconds: Given[Seconds] = default(1800)
-    """How long it may take to become active, and as long again to be gone."""
 
 
-class LocalVmArgs(Inputs):
+class LocalVmArgs(MachineArgs):
     """Arguments of `EphemeralMachine` for a virtual machine of the libvirt that the provider's section names."""
 
-    platform: Given[Annotated[str, one_of("local-vm")]] = default("local-vm")
+    platform: Given[Platform] = default("local-vm")
     """`local-vm`."""
-    hostname: Given[ShortName]
-    """Host name."""
     cluster: Given[Domain]
     """The cluster's domain: libvirt's domain is called `<hostname>.<cluster>`, and marked as the cluster's."""
     mac: Given[Mac]
@@ -127,11 +123,25 @@ class LocalVmArgs(Inputs):
     """The iPXE script it boots, published as `boot/mac-….ipxe`. Secret."""
     chain: Given[str]
     """Text of `boot/boot.ipxe`, which leads there."""
-    disposable: Given[LateFlag] = default(False)
-    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
-    another machine of it."""
-    timeout_seconds: Given[Seconds] = default(1800)
-    """How long it may take to be gone."""
+
+    @property
+    def domain(self) -> str:
+        """What libvirt's domain is called."""
+        return f"{self.hostname}.{self.cluster}"
+
+
+ARGS: Mapping[str, type[MachineArgs]] = {
+    "equinix-metal": EphemeralMachineArgs,
+    "redfish": LentServerArgs,
+    "local-vm": LocalVmArgs,
+}
+"""What a machine is made of, by its platform."""
+
+
+def args_of(values: Mapping[str, Any]) -> type[MachineArgs]:
+    """The inputs of the platform that values name; of the first one where they name none that is known."""
+    platform = values.get("platform")
+    return ARGS.get(platform if isinstance(platform, str) else "", EphemeralMachineArgs)
 
 
 class EphemeralMachine(Machine):
