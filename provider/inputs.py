@@ -98,6 +98,11 @@ class Inputs(BaseModel):
         """Read a map of a state. Members that are not known any more are left out; what it does not have is None."""
         return cls.model_validate(values, context=Reading(lenient=True))
 
+    @classmethod
+    def wire_names(cls) -> tuple[str, ...]:
+        """The members that it may have on the wire."""
+        return tuple(sorted(_names(cls)))
+
     def to_wire(self) -> dict[str, Any]:
         """The map as the engine is handed it."""
         found: dict[str, Any] = {}
