@@ -16,7 +16,6 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from provider import matchbox
 from provider.artifact_stores import ArtifactStore, open_store, persistently
@@ -94,7 +93,7 @@ def _matchbox(settings: Settings) -> ArtifactStore | None:
     """The data directory of the site's matchbox, where there is one."""
     artifacts = settings.need_artifacts()
     if isinstance(artifacts, SshArtifactSettings) and artifacts.matchbox is not None:
-        return open_store(replace(artifacts, directory=artifacts.matchbox))
+        return open_store(artifacts.model_copy(update={"directory": artifacts.matchbox}))
     return None
 
 

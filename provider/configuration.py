@@ -9,13 +9,29 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from provider import bmc_settings, dns_settings
+from pydantic import AfterValidator
+
+from provider import dns_settings
 from provider.bmc_settings import BmcSettings
 from provider.dns_settings import DnsSettings
 from provider.errors import InvalidInputs
-from provider.fields import PEM, PLACEHOLDER, SSH_KEY, URI, URL, Problem, Reader
+from provider.forms import (
+    PEM,
+    PLACEHOLDER,
+    AbsolutePath,
+    Anything,
+    BaseUrl,
+    Pem,
+    Port,
+    SshKey,
+    Uri,
+    Url,
+    form,
+)
+from provider.given import SECRET, Secret
+from provider.inputs import Inputs, Problem, markers, not_known
 from provider.values import Unknown
 
 METAL_ENDPOINT = "https://api.equinix.com/metal/v1"
@@ -24,46 +40,71 @@ SECTIONS = ("metal", "bmcs", "libvirt", "dns", "artifacts")
 _ENGINE_KEYS = frozenset({"version", "pluginDownloadURL", "parameterization"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class MetalSettings:
+class MetalSettings(Inputs):
     """The Equinix Metal API."""
 
-    auth_token: str
-    endpoint: str
+    auth_token: Secret[str]
+    """A token of it."""
+    endpoint: BaseUrl = METAL_ENDPOINT
+    """Where it is."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SshArtifactSettings:
-    """An artifact host reached over SFTP."""
+class _Libvirt(Inputs):
+    """The libvirt that runs virtual machines."""
 
-    host: str
-    port: int
-    user: str
-    host_key: str
-    private_key: str
-    directory: str
-    base_url: str
-    boot_base_url: str
-    matchbox: str | None = None
-    """The data directory of a matchbox that boots machines there, in place of the boot tree."""
-    ca_bundle: str | None = None
+    uri: Uri = LIBVIRT_URI
+    """How it is reached."""
+
+
+class _ArtifactSettings(Inputs):
+    """What all artifact hosts have."""
+
+    base_url: BaseUrl
+    """Where machines fetch files."""
+    boot_base_url: BaseUrl
+    """The same, for firmware which cannot verify TLS."""
+    ca_bundle: Pem | None = None
     """The authority (PEM) of its web server's certificate; None: one that every system trusts."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class S3ArtifactSettings:
+class SshArtifactSettings(_ArtifactSettings):
+    """An artifact host reached over SFTP."""
+
+    type: str = "ssh"
+    """`ssh`."""
+    host: str
+    """Its name or address."""
+    port: Port = 22
+    """Its SSH port."""
+    user: str
+    """Its SSH user."""
+    host_key: SshKey
+    """Its pinned SSH host key."""
+    private_key: Secret[Annotated[str, form(PEM, "an OpenSSH private key in PEM")]]
+    """The key that opens it."""
+    directory: AbsolutePath
+    """Where files are put."""
+    matchbox: AbsolutePath | None = None
+    """The data directory of a matchbox that boots machines there, in place of the boot tree."""
+
+
+class S3ArtifactSettings(_ArtifactSettings):
     """An artifact bucket."""
 
+    type: str = "s3"
+    """`s3`."""
     bucket: str
-    prefix: str
+    """Its name."""
+    prefix: Annotated[Anything, AfterValidator(lambda value: value.strip("/"))] = ""
+    """What all names begin with."""
     region: str
-    endpoint: str | None
+    """Its region."""
+    endpoint: Url | None = None
+    """Another endpoint than that of AWS."""
     access_key_id: str
-    secret_access_key: str
-    base_url: str
-    boot_base_url: str
-    ca_bundle: str | None = None
-    """As above."""
+    """Id of the access key."""
+    secret_access_key: Secret[str]
+    """Its secret."""
 
 
 ArtifactSettings = SshArtifactSettings | S3ArtifactSettings
@@ -109,11 +150,6 @@ class Settings:
         return self.artifacts
 
 
-_SECRET = frozenset({"auth_token", "password", "tsig_secret", "private_key", "secret_access_key", "session_token"})
-_OPTIONS = "options"
-"""Of a service of dns-lexicon: which of them are secret, only that service knows."""
-
-
 def secret_values(settings: object, *, everything: bool = False) -> Iterator[str]:
     """Every secret of a configuration, or of a part of it."""
     if isinstance(settings, str) and everything:
@@ -121,10 +157,13 @@ def secret_values(settings: object, *, everything: bool = False) -> Iterator[str
     elif isinstance(settings, Mapping):
         for item in settings.values():
             yield from secret_values(item, everything=everything)
+    elif isinstance(settings, Inputs):
+        for name in type(settings).model_fields:
+            secret = everything or SECRET in markers(type(settings), name)
+            yield from secret_values(getattr(settings, name), everything=secret)
     elif is_dataclass(settings):
         for part in fields(settings):
-            secret = part.name in _SECRET or part.name == _OPTIONS
-            yield from secret_values(getattr(settings, part.name), everything=everything or secret)
+            yield from secret_values(getattr(settings, part.name), everything=everything)
 
 
 def _missing(section: str, what: str) -> InvalidInputs:
@@ -134,81 +173,58 @@ def _missing(section: str, what: str) -> InvalidInputs:
 def parse(values: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     """Reads the configuration as the engine gives it. Unknown sections (in a preview) count as absent."""
     problems: list[Problem] = []
-    root = Reader({key: value for key, value in values.items() if key not in _ENGINE_KEYS}, problems=problems)
-    root.only(*SECTIONS)
-    metal, bmcs, libvirt, dns, artifacts = (_section(root, key) for key in SECTIONS)
+    given = {key: value for key, value in values.items() if key not in _ENGINE_KEYS}
+    problems += [Problem(path=key, reason=not_known(key, SECTIONS)) for key in given if key not in SECTIONS]
+    found = {key: section for key in SECTIONS if (section := _section(key, given.get(key), problems)) is not None}
+    dns, wrong = dns_settings.read(found["dns"]) if "dns" in found else (None, [])
+    libvirt = _read(_Libvirt, found.get("libvirt"), "libvirt", problems)
     settings = Settings(
-        metal=None if metal is None else _metal(metal),
-        bmcs=None if bmcs is None else bmc_settings.read(bmcs),
-        libvirt_uri=LIBVIRT_URI if libvirt is None else _libvirt(libvirt),
-        dns=None if dns is None else dns_settings.read(dns),
-        artifacts=None if artifacts is None else _artifacts(artifacts),
+        metal=_read(MetalSettings, found.get("metal"), "metal", problems),
+        bmcs=_bmcs(found["bmcs"], problems) if "bmcs" in found else None,
+        libvirt_uri=libvirt.uri if libvirt else LIBVIRT_URI,
+        dns=dns,
+        artifacts=_artifacts(found["artifacts"], problems) if "artifacts" in found else None,
     )
-    return settings, problems
+    return settings, [*problems, *wrong]
 
 
-def _section(root: Reader, key: str) -> Reader | None:
-    value = root.values.get(key)
+def _section(key: str, value: Any, problems: list[Problem]) -> Mapping[str, Any] | None:
     if value is None or isinstance(value, Unknown):
         return None
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError:
-            root.fail(key, "must be a JSON object in a string")
+            problems.append(Problem(path=key, reason="must be a JSON object in a string"))
             return None
     if not isinstance(value, Mapping):
-        root.fail(key, "must be a JSON object")
+        problems.append(Problem(path=key, reason="must be a JSON object"))
         return None
-    return Reader(value, key, root.problems)
+    return value
 
 
-def _metal(reader: Reader) -> MetalSettings:
-    reader.only("authToken", "endpoint")
-    endpoint = reader.text("endpoint", pattern=URL, what="a URL", default=METAL_ENDPOINT)
-    return MetalSettings(auth_token=reader.text("authToken"), endpoint=endpoint.rstrip("/"))
+_Read = TypeVar("_Read", bound=Inputs)
 
 
-def _libvirt(reader: Reader) -> str:
-    reader.only("uri")
-    return reader.text("uri", pattern=URI, what="a connection URI of libvirt's, qemu:///system", default=LIBVIRT_URI)
+def _read(kind: type[_Read], values: Any, path: str, problems: list[Problem]) -> _Read | None:
+    """What is declared, or None with all its problems noted."""
+    if values is None:
+        return None
+    wrong = kind.problems(values, path)
+    problems += wrong
+    return None if wrong else kind.read(values)
 
 
-def _artifacts(reader: Reader) -> ArtifactSettings | None:
-    kind = reader.text("type")
-    base_url = reader.text("baseUrl", pattern=URL, what="a URL").rstrip("/")
-    boot_base_url = reader.text("bootBaseUrl", pattern=URL, what="a URL").rstrip("/")
-    ca_bundle = reader.optional_text("caBundle", pattern=PEM, what="in PEM")
+def _bmcs(servers: Mapping[str, Any], problems: list[Problem]) -> Mapping[str, BmcSettings]:
+    found = {name: _read(BmcSettings, values or {}, f"bmcs.{name}", problems) for name, values in servers.items()}
+    return {name: bmc for name, bmc in found.items() if bmc is not None}
+
+
+def _artifacts(values: Mapping[str, Any], problems: list[Problem]) -> ArtifactSettings | None:
+    kind = values.get("type")
     if kind == "s3":
-        reader.only("type", "bucket", "prefix", "region", "endpoint", "accessKeyId", "secretAccessKey", *_URLS)
-        return S3ArtifactSettings(
-            bucket=reader.text("bucket"),
-            prefix=reader.text("prefix", default="").strip("/") if reader.values.get("prefix") else "",
-            region=reader.text("region"),
-            endpoint=reader.optional_text("endpoint", pattern=URL, what="a URL"),
-            access_key_id=reader.text("accessKeyId"),
-            secret_access_key=reader.text("secretAccessKey"),
-            base_url=base_url,
-            boot_base_url=boot_base_url,
-            ca_bundle=ca_bundle,
-        )
+        return _read(S3ArtifactSettings, values, "artifacts", problems)
     if kind in ("ssh", PLACEHOLDER):
-        reader.only("type", "host", "port", "user", "hostKey", "privateKey", "directory", "matchbox", *_URLS)
-        return SshArtifactSettings(
-            host=reader.text("host"),
-            port=int(reader.number("port", default=22, minimum=1, maximum=65535)),
-            user=reader.text("user"),
-            host_key=reader.text("hostKey", pattern=SSH_KEY, what="an SSH public key, `ssh-ed25519 AAAA…`"),
-            private_key=reader.text("privateKey", pattern=PEM, what="an OpenSSH private key in PEM"),
-            directory=reader.text("directory", pattern=r"/.*", what="an absolute path"),
-            matchbox=reader.optional_text("matchbox", pattern=r"/.*", what="an absolute path"),
-            base_url=base_url,
-            boot_base_url=boot_base_url,
-            ca_bundle=ca_bundle,
-        )
-    if kind:
-        reader.fail("type", "must be `ssh` or `s3`")
+        return _read(SshArtifactSettings, values, "artifacts", problems)
+    problems.append(Problem(path="artifacts.type", reason="is required" if kind is None else "must be `ssh` or `s3`"))
     return None
-
-
-_URLS = ("baseUrl", "bootBaseUrl", "caBundle")

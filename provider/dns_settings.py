@@ -12,12 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from provider.fields import PLACEHOLDER, URL, Reader
+from pydantic import Field
+
+from provider.forms import PLACEHOLDER, Port, Seconds, Url, form
+from provider.given import ListOf, Local, MapOf, Secret, default
+from provider.inputs import Inputs, Problem
 
 SERVICES = ("rfc2136", "route53", "cloudflare", "lexicon")
-PROPAGATION = ("service", "authoritative")
-_COMMON = ("service", "zone", "propagation", "propagationTimeout")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,131 +33,133 @@ class Propagation:
     """Whether every authoritative server is asked, or only the service itself."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Delegation:
+class Delegation(Inputs):
     """That somebody must set NS records in the parent zone by hand."""
 
-    timeout: float
+    timeout: Seconds = 3600
     """Seconds that are waited for them."""
-    parent_servers: tuple[str, ...]
+    parent_servers: ListOf[Annotated[str, form(r"[0-9a-fA-F:.]+(#\d+)?", "address[#port]")]] = default(())
     """`address` or `address#port` of the parent's authoritative servers; empty: they are found by DNS."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rfc2136Settings:
+class _Service(Inputs):
+    """What all services have."""
+
+    service: str
+    """Its name."""
+    zone: str | None = None
+    """The zone that it keeps."""
+    views: Annotated[str, form("service|authoritative", "`service` or `authoritative`"), Field(alias="propagation")] = (
+        "service"
+    )
+    """Who is asked after a change: the service itself, or every authoritative server."""
+    propagation_timeout: Seconds = 60
+    """Seconds until a change must be visible."""
+
+    @property
+    def propagation(self) -> Propagation:
+        """What is waited for after a change."""
+        return Propagation(timeout=self.propagation_timeout, everywhere=self.views == "authoritative")
+
+
+class Tsig(Inputs):
+    """The key that signs updates."""
+
+    name: Annotated[str, form(r"[^:\s]+", "a key name")]
+    """Its name."""
+    algorithm: Annotated[str, form(r"hmac-[a-z0-9-]+", "`hmac-sha256` or another HMAC")]
+    """Its algorithm."""
+    secret: Secret[Annotated[str, form(r"[A-Za-z0-9+/]+={0,2}", "base64")]]
+    """The key, in base64."""
+
+
+class Rfc2136Settings(_Service):
     """A server that takes RFC 2136 updates signed with TSIG."""
 
     server: str
-    port: int
-    tsig_name: str
-    tsig_algorithm: str
-    tsig_secret: str
-    propagation: Propagation
+    """Its name or address."""
+    port: Port = 53
+    """Its port."""
+    tsig: Tsig
+    """The key."""
     delegation: Delegation | None = None
+    """None: the zone is delegated already, or need not be."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Route53Settings:
+class Route53Settings(_Service):
     """Hosted zones of an AWS account."""
 
-    zone_id: str | None
-    region: str
+    zone_id: Annotated[str, form(r"[A-Z0-9]+", "the id of a hosted zone, `Z…`")] | None = None
+    """The hosted zone; None: it is found by its name."""
+    region: str = "us-east-1"
+    """The region whose API is asked."""
     access_key_id: str
-    secret_access_key: str
-    session_token: str | None
-    endpoint: str | None
-    propagation: Propagation
+    """Id of the access key."""
+    secret_access_key: Secret[str]
+    """Its secret."""
+    session_token: Secret[str] | None = None
+    """Of temporary credentials."""
+    endpoint: Url | None = None
+    """Another endpoint than that of AWS."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LexiconSettings:
+class LexiconSettings(_Service):
     """Any service of dns-lexicon, by its name there."""
 
-    name: str
-    options: Mapping[str, str]
-    endpoint: str | None
-    propagation: Propagation
+    name: Annotated[str, form(r"[a-z0-9]+", "a service's name in dns-lexicon")]
+    """Its name."""
+    options: MapOf[Secret[str]] = default({})
+    """Its own options. Which of them are secret, only that service knows."""
+    endpoint: Local[str | None] = None
+    """Another endpoint than the service's."""
+
+
+class _CloudflareSettings(_Service):
+    """Zones at Cloudflare."""
+
+    auth_token: Secret[str]
+    """An API token."""
+    zone_id: str | None = None
+    """The zone; None: it is found by its name."""
+    endpoint: Url | None = None
+    """Another endpoint than the service's."""
+
+    def lexicon(self) -> LexiconSettings:
+        """The same, as dns-lexicon takes it."""
+        options = {"auth_token": self.auth_token, **({} if self.zone_id is None else {"zone_id": self.zone_id})}
+        return LexiconSettings(
+            service=self.service,
+            zone=self.zone,
+            views=self.views,
+            propagation_timeout=self.propagation_timeout,
+            name="cloudflare",
+            options=options,
+            endpoint=self.endpoint,
+        )
 
 
 DnsSettings = Rfc2136Settings | Route53Settings | LexiconSettings
+_KINDS: Mapping[str, type[_Service]] = {
+    "rfc2136": Rfc2136Settings,
+    "route53": Route53Settings,
+    "cloudflare": _CloudflareSettings,
+    "lexicon": LexiconSettings,
+    PLACEHOLDER: Rfc2136Settings,
+}
 
 
-def read(reader: Reader) -> DnsSettings:
-    """The section. An unknown service is a problem, and the rest is then read as for the first one."""
-    service = reader.text("service")
-    if service not in ("", *SERVICES, PLACEHOLDER):
-        reader.fail("service", "must be one of " + ", ".join(f"`{name}`" for name in SERVICES))
-    reader.optional_text("zone")
-    propagation = _propagation(reader)
-    if service == "route53":
-        return _route53(reader, propagation)
-    if service == "cloudflare":
-        return _cloudflare(reader, propagation)
-    if service == "lexicon":
-        return _lexicon(reader, propagation)
-    return _rfc2136(reader, propagation)
-
-
-def _propagation(reader: Reader) -> Propagation:
-    where = reader.text("propagation", default="service")
-    if where not in PROPAGATION:
-        reader.fail("propagation", "must be `service` or `authoritative`")
-    timeout = reader.number("propagationTimeout", default=60, minimum=1)
-    return Propagation(timeout=timeout, everywhere=where == "authoritative")
-
-
-def _rfc2136(reader: Reader, propagation: Propagation) -> Rfc2136Settings:
-    reader.only(*_COMMON, "server", "port", "tsig", "delegation")
-    tsig = reader.section("tsig")
-    tsig.only("name", "algorithm", "secret")
-    return Rfc2136Settings(
-        server=reader.text("server"),
-        port=int(reader.number("port", default=53, minimum=1, maximum=65535)),
-        tsig_name=tsig.text("name", pattern=r"[^:\s]+", what="a key name"),
-        tsig_algorithm=tsig.text("algorithm", pattern=r"hmac-[a-z0-9-]+", what="`hmac-sha256` or another HMAC"),
-        tsig_secret=tsig.text("secret", pattern=r"[A-Za-z0-9+/]+={0,2}", what="base64"),
-        propagation=propagation,
-        delegation=None if reader.values.get("delegation") is None else _delegation(reader.section("delegation")),
-    )
-
-
-def _delegation(reader: Reader) -> Delegation:
-    reader.only("timeout", "parentServers")
-    servers = reader.texts("parentServers", required=False, pattern=r"[0-9a-fA-F:.]+(#\d+)?", what="address[#port]")
-    return Delegation(timeout=reader.number("timeout", default=3600, minimum=1), parent_servers=servers)
-
-
-def _route53(reader: Reader, propagation: Propagation) -> Route53Settings:
-    reader.only(*_COMMON, "zoneId", "region", "accessKeyId", "secretAccessKey", "sessionToken", "endpoint")
-    return Route53Settings(
-        zone_id=reader.optional_text("zoneId", pattern=r"[A-Z0-9]+", what="the id of a hosted zone, `Z…`"),
-        region=reader.text("region", default="us-east-1"),
-        access_key_id=reader.text("accessKeyId"),
-        secret_access_key=reader.text("secretAccessKey"),
-        session_token=reader.optional_text("sessionToken"),
-        endpoint=reader.optional_text("endpoint", pattern=URL, what="a URL"),
-        propagation=propagation,
-    )
-
-
-def _cloudflare(reader: Reader, propagation: Propagation) -> LexiconSettings:
-    reader.only(*_COMMON, "authToken", "zoneId", "endpoint")
-    options = {"auth_token": reader.text("authToken")}
-    zone_id = reader.optional_text("zoneId")
-    return LexiconSettings(
-        name="cloudflare",
-        options=options if zone_id is None else {**options, "zone_id": zone_id},
-        endpoint=reader.optional_text("endpoint", pattern=URL, what="a URL"),
-        propagation=propagation,
-    )
-
-
-def _lexicon(reader: Reader, propagation: Propagation) -> LexiconSettings:
-    reader.only(*_COMMON, "name", "options")
-    options = reader.section("options", required=False)
-    return LexiconSettings(
-        name=reader.text("name", pattern=r"[a-z0-9]+", what="a service's name in dns-lexicon"),
-        options={key: options.text(key) for key in options.values},
-        endpoint=None,
-        propagation=propagation,
-    )
+def read(values: Mapping[str, Any]) -> tuple[DnsSettings | None, list[Problem]]:
+    """The section, or all its problems. With a service that is not known, the rest is read as for the first one."""
+    service = values.get("service")
+    kind = _KINDS.get(service) if isinstance(service, str) else None
+    problems = (kind or Rfc2136Settings).problems(values, "dns")
+    if kind is None and isinstance(service, str) and service:
+        known = ", ".join(f"`{name}`" for name in SERVICES)
+        problems.insert(0, Problem(path="dns.service", reason=f"must be one of {known}"))
+    if kind is None or problems:
+        return None, problems
+    found = kind.read(values)
+    if isinstance(found, _CloudflareSettings):
+        return found.lexicon(), []
+    assert isinstance(found, DnsSettings)
+    return found, []

@@ -80,7 +80,11 @@ Ipv4 = Annotated[str, form(r"(\d{1,3}\.){3}\d{1,3}", "an IPv4 address")]
 ShortName = Annotated[str, form(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a host name")]
 Url = Annotated[str, form(r"https?://[^\s/]+(/\S*)?", "a URL")]
 HttpsUrl = Annotated[str, form(r"https://[^\s/]+(/\S*)?", "an https URL")]
-Pem = Annotated[str, form(r"\s*-----BEGIN [A-Z0-9 ]+-----.*", "in PEM")]
+PEM = r"\s*-----BEGIN [A-Z0-9 ]+-----.*"
+Pem = Annotated[str, form(PEM, "in PEM")]
+Uri = Annotated[str, form(r"[a-z][a-z0-9+.-]*://\S*", "a connection URI of libvirt's, qemu:///system")]
+BaseUrl = Annotated[Url, AfterValidator(lambda value: value.rstrip("/"))]
+"""A URL, without a slash at its end once it was read."""
 SshKey = Annotated[str, form(r"(ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/=]+( .*)?\s*", "an SSH public key")]
 Sha256 = Annotated[str, form(r"[0-9a-f]{64}", "a SHA-256 in hexadecimal digits")]
 FileName = Annotated[str, form(FILE_NAME, "a plain file name")]

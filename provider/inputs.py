@@ -149,7 +149,7 @@ class Inputs(BaseModel):
         if reading.lenient:
             return handler(dict.fromkeys(_needed(cls)) | _nested(cls, known))
         found = [
-            InitErrorDetails(type=wrong(_not_known(key, names)), loc=(key,), input=None)
+            InitErrorDetails(type=wrong(not_known(key, names)), loc=(key,), input=None)
             for key in given
             if key not in names
         ]
@@ -233,7 +233,8 @@ def _told(declared: type[Inputs], error: ErrorDetails) -> InitErrorDetails:
     return InitErrorDetails(type=wrong(_reason(error)), loc=where, input=None)
 
 
-def _not_known(name: str, names: Iterable[str]) -> str:
+def not_known(name: str, names: Iterable[str]) -> str:
+    """That a member does not exist, and the nearest one that does."""
     near = difflib.get_close_matches(name, names, n=1)
     known = ", ".join(sorted(names)) or "none"
     return f"is not known; did you mean `{near[0]}`?" if near else f"is not known; known are {known}"

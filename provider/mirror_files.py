@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from provider.fields import FILE_NAME
+from provider.forms import FILE_NAME
 
 DIRECTORY = "mirror"
 _LONGEST = 100

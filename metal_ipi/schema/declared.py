@@ -141,7 +141,6 @@ def _resource(made: type, args: tuple[type, ...], types: Types) -> dict[str, Any
     needed = set[str].intersection(*(set(part["required"]) for part in parts)) if parts else set[str]()
     if made is ours.Gate:
         given["spec"] = {"type": "object", "additionalProperties": _ANY, "secret": True, **_described(_GATE_SPEC)}
-        given["kind"] = {"type": "string", "description": "The kind of what to wait for."}
         needed.add("kind")
     elif made is ours.EphemeralMachine:
         needed.add("platform")

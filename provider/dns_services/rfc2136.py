@@ -176,7 +176,7 @@ def _lexicon_provider(settings: Rfc2136Settings, zone: str, ttl: int) -> Any:
                 raise _refused(where, zone, _reason(error)) from None
             return answer.rcode()
 
-    token = f"{settings.tsig_algorithm}:{settings.tsig_name}:{settings.tsig_secret}"
+    token = f"{settings.tsig.algorithm}:{settings.tsig.name}:{settings.tsig.secret}"
     config = ConfigResolver().with_dict(
         {
             "provider_name": "ddns",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pulumi
 from pydantic import BeforeValidator
 
-from provider.forms import Seconds, between, wrong
+from provider.forms import Seconds, between, one_of, wrong
 from provider.given import LEFT_OUT, Given, GivenList, ListOf, default
-from provider.inputs import Inputs, Problem, kind_of
+from provider.inputs import Conflict, Inputs, Problem, kind_of
 from provider.resources.base import Resource, computed
 from provider.resources.gate_kinds import KINDS, GateSpec
-from provider.values import Unknown
 
 
 def _map(value: Any) -> Any:
@@ -33,6 +32,8 @@ class GateArgs(Inputs):
 
     spec: _Spec
     """What to wait for."""
+    kind: Given[Annotated[str, one_of(*KINDS)] | None] = default()
+    """The kind of what to wait for. Programs in Python leave it out: `spec` tells it."""
     timeout_seconds: Given[Seconds]
     """How long to wait before giving up."""
     stability_seconds: Given[Annotated[float, between(0)] | None] = default()
@@ -45,17 +46,19 @@ class GateArgs(Inputs):
     """Names of gates that run beside this one, and without which it cannot pass: it gives up when one of them fails."""
 
     @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        if given.get("kind") is None:
+            yield ("kind",), f"is required: one of {', '.join(KINDS)}"
+
+    @classmethod
     def problems(cls, values: Mapping[str, Any], path: str = "") -> list[Problem]:
         kind, spec = values.get("kind"), values.get("spec")
-        found = super().problems({key: value for key, value in values.items() if key != "kind"}, path)
-        if not isinstance(kind, Unknown) and kind not in KINDS:
-            found.append(Problem(path="kind", reason=f"must be one of {', '.join(KINDS)}"))
-        elif isinstance(spec, Mapping) and isinstance(kind, str):
-            found += KINDS[kind].problems(spec, "spec")
-        return found
+        declared = KINDS.get(kind) if isinstance(kind, str) else None
+        found = super().problems(values, path)
+        return [*found, *declared.problems(spec, "spec")] if declared and isinstance(spec, Mapping) else found
 
     def to_wire(self) -> dict[str, Any]:
-        return {"kind": self.spec.kind, **super().to_wire()}
+        return {**super().to_wire(), "kind": self.spec.kind}
 
 
 class Gate(Resource):

@@ -54,7 +54,7 @@ def test_resources_have_the_inputs_that_the_provider_takes(token: str) -> None:
 def _taken(token: str, inputs: dict[str, Any]) -> set[str]:
     """The provider names what it knows when it is given what it does not."""
     reasons = {each.path: each.reason for each in _RESOURCES[token].check({**inputs, "°": 1})}
-    known = reasons["°"].partition("known are ")[2]
+    known = reasons['["°"]'].partition("known are ")[2]
     return set() if known == "none" else set(known.split(", "))
 
 

@@ -35,7 +35,10 @@ def install(run: Run, web: Web, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     def runner(test: Callable[[World], Awaitable[None]]) -> None:
         async def inside(it: World) -> None:
             bmcs = it.settings.bmcs or {}
-            changed = {name: replace(bmc, boot_method="live-iso", live_iso=web.iso) for name, bmc in bmcs.items()}
+            changed = {
+                name: bmc.model_copy(update={"boot_method": "live-iso", "live_iso": web.iso})
+                for name, bmc in bmcs.items()
+            }
             it.settings = replace(it.settings, bmcs=changed)
             await test(it)
 
