@@ -1,4 +1,4 @@
-"""The rooms and their doors: who may import whom, who reads configuration, and how large a module may be."""
+"""The rooms and their doors: who may import whom, and who reads configuration."""
 
 from __future__ import annotations
 
@@ -23,13 +23,6 @@ _DOORS = {
     "policy": (),
     "provider": (),
 }
-_LONGEST = 330
-# Modules that may be longer, and why. An entry that is not needed any more fails.
-_LONGER = {
-    "provider/types.py": "one declarative class per resource type, nothing else",
-    "stacks/program.py": "the composition of a cluster, in the order of its data flow",
-}
-_MEASURED = ("components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools")
 _FOREIGN = {".git", ".venv", ".state", ".hypothesis", ".pytest_cache", ".ruff_cache", "__pycache__", "node_modules"}
 
 
@@ -118,12 +111,6 @@ def _reads_configuration(path: str, tree: ast.Module) -> bool:
 def test_only_the_settings_read_configuration() -> None:
     found = [path for room in _ROOMS for path, tree in _modules(room).items() if _reads_configuration(path, tree)]
     assert found == ["stacks/settings.py"]
-
-
-def test_modules_are_short() -> None:
-    lengths = {path: len((_ROOT / path).read_text().splitlines()) for room in _MEASURED for path in _modules(room)}
-    assert {path: length for path, length in lengths.items() if length > _LONGEST and path not in _LONGER} == {}
-    assert [path for path in _LONGER if lengths.get(path, 0) <= _LONGEST] == [], "exceptions that are not needed"
 
 
 def test_components_end_with_their_outputs() -> None:
