@@ -28,6 +28,8 @@ ALIVE = b"+"
 """The first byte on the leash: the outer process holds it."""
 STOP = b"s"
 """Asks the inner process to cancel the operation, as Ctrl-C does."""
+LOOKING = frozenset({"preflight", "sweep"})
+"""The operations of the inner process that touch no state: they work on one apart."""
 
 _UNSHARE = ("unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 _WAYS: tuple[tuple[str, ...], ...] = (_UNSHARE, (*_UNSHARE, "--user", "--map-current-user"))
