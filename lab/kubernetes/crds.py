@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
+from binaries.go_tool import download
 from lab.cache import filling
 from lab.errors import SetupFailed
-from lab.go_tool import download
 from lab.layout import cache_dir
 
 
