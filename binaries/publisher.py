@@ -100,7 +100,7 @@ def _expected(sums: str, url: str) -> str:
         raise ProgramMissing(f"{SETTING} is no URL: {error}") from error
     except (httpx.HTTPError, TimeoutError) as error:
         os.environ[UNREACHABLE] = " ".join([*failed, host])
-        why = str(error) or f"no answer within {seconds:.0f} s"
+        why = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or f"no answer within {seconds:.0f} s"
         raise DownloadFailed(f"{host} cannot be reached: {why}") from error
     name = re.escape(urlsplit(url).path.rpartition("/")[2])
     found = re.search(rf"^([0-9a-fA-F]{{64}})(?:[ \t]+\*?(?:\S*/)?{name})?[ \t\r]*$", text, re.MULTILINE)
