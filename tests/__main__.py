@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from tests import browser
 
-_ROOMS = ["components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
+_ROOMS = ["binaries", "components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
 _ENGINE = "engine and not libvirt"
 _REST = "not engine and not libvirt and not conformance"
 _EMULATED = "libvirt"

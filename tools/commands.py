@@ -34,7 +34,12 @@ def setup(layout: Layout, asked: Asked) -> None:
     engine.ensure(say)
     if wanted is not None:
         kind, installer = choices.machines(layout, wanted, asked, document), choices.installer(layout, asked, document)
-        Facility(layout=layout).setup(kind, installer, kube_vip=stackfile.announces(document))
+        Facility(layout=layout).setup(
+            kind,
+            installer,
+            kube_vip=stackfile.announces(document),
+            small_kubernetes=stackfile.wants_small_kubernetes(document),
+        )
 
 
 def up(layout: Layout, asked: Asked) -> None:
@@ -159,9 +164,10 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
 def _facility(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree) -> dict[str, Any]:
     """Start the lab, or find it running; returns its facts. `wanted`: which machines the stack file says."""
     kind, installer = choices.machines(layout, wanted, asked, document), choices.installer(layout, asked, document)
+    engine.ensure(say)  # first: the lab's set-up is told which hosts did not answer
     facility = Facility(layout=layout)
-    facility.setup(kind, installer, kube_vip=stackfile.announces(document))
     small = stackfile.wants_small_kubernetes(document)
+    facility.setup(kind, installer, kube_vip=stackfile.announces(document), small_kubernetes=small)
     facts = facility.up(kind, installer, rack=stackfile.rack(document), small_kubernetes=small)
     facility.reserve(stackfile.reservations(document))
     return facts

@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 ROOT = Path(__file__).resolve().parent.parent
 """The project's root, where Pulumi.yaml is."""
-
-
-def cache_directory() -> Path:
-    """The per-user cache; what is in it can be made again at any time."""
-    return user_cache_path("metal-ipi", appauthor=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lab import golang
-from lab.go_tool import GoTool
+from binaries import golang
+from binaries.go_tool import GoTool
 
 _WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
 _NAMES = sorted(path.stem for path in _WORKFLOWS.glob("*.yml"))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import go_tool
-from lab.errors import SetupFailed
-from lab.go_tool import GoTool
-from lab.golang import find_go
+from binaries import go_tool
+from binaries.errors import ProgramMissing
+from binaries.go_tool import GoTool
+from binaries.golang import find_go
 
 
 def _program(pins: Path, package: str) -> Path:
@@ -22,9 +22,9 @@ def _program(pins: Path, package: str) -> Path:
 def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     try:
         find_go()
-    except SetupFailed as error:
+    except ProgramMissing as error:
         pytest.skip(str(error))
-    monkeypatch.setattr(go_tool, "cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr(go_tool, "cache_directory", lambda: tmp_path / "cache")
     folder = tmp_path / "pins"
     (folder / "ours").mkdir(parents=True)
     for name in ("go.mod", "go.sum", "ours/main.go"):

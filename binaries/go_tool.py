@@ -1,39 +1,33 @@
-"""Programs that the lab builds from Go modules, once per user: a cache keyed by pins and the Go that compiles them.
+"""Programs that are built from Go modules, once per user: a cache keyed by pins and the Go that compiles them.
 
 A folder with a go.mod and a go.sum pins a program; nothing else of it is needed.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
-import os
+import re
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import golang
-from lab.errors import SetupFailed
-from lab.layout import cache_dir
-
-Report = Callable[[str], None]
+from binaries import golang
+from binaries.cache import Report, alone, cache_directory, is_program, telling_time
+from binaries.errors import ProgramMissing
 
 _RECIPE = "CGO_ENABLED=0 -trimpath"
-_TELL_EVERY_SECONDS = 15.0
 _LINES_TOLD = 8
 
 
 def download(module: str, folder: Path) -> dict[str, str]:
-    """Has Go download a module (`path`, or `path@version`); what it told of it: `Dir`, `Sum`...
+    """Has Go download a module (`path`, or `path@version`); returns what Go says of it: `Dir`, `Sum`...
 
     `folder` is where it runs: one with a go.mod pins what a bare path means, and its go.sum checks it. Raises
-    SetupFailed.
+    ProgramMissing.
     """
     command = [str(golang.find_go()), "mod", "download", "-json", module]
     done = subprocess.run(command, cwd=folder, env=golang.environment(), capture_output=True, text=True, check=False)
@@ -43,7 +37,7 @@ def download(module: str, folder: Path) -> dict[str, str]:
         told = {}
     if done.returncode != 0 or "Dir" not in told:
         why = told.get("Error") or done.stderr.strip() or f"go ended with {done.returncode}"
-        raise SetupFailed(f"{module} cannot be downloaded; see whether the Go module proxy can be reached: {why}")
+        raise ProgramMissing(f"{module} cannot be downloaded; see whether the Go module proxy can be reached: {why}")
     return told
 
 
@@ -63,26 +57,32 @@ class GoTool:
     """Build tags; part of the cache key."""
     minutes: str
     """How long the build takes on two cores, in words."""
+    place: Path | None = None
+    """The file that it becomes; None: a file in the cache whose name depends on Go's version and everything above."""
 
     def cached(self) -> Path | None:
-        """The program, if it is built already. Raises SetupFailed where there is no Go."""
-        path = self._path(golang.find_go())
-        return path if os.access(path, os.X_OK) else None
+        """The program, if it is built already. Where it depends on Go's version, there must be a Go."""
+        path = self.place
+        if path is None and (go := golang.present(self._minimum())) is not None:
+            path = self._path(go)
+        return path if path is not None and is_program(path) else None
 
     def ensure(self, report: Report) -> Path:
-        """The program, built if need be. Raises SetupFailed."""
-        go = golang.find_go()
-        path = self._path(go)
-        if os.access(path, os.X_OK):
+        """The program, built if need be. Raises ProgramMissing."""
+        if self.place is not None and is_program(self.place):
+            return self.place
+        go = golang.find_go(self._minimum())
+        path = self.place or self._path(go)
+        if is_program(path):
             return path
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(path.parent.with_suffix(".lock"), self.program, report):
-            if not os.access(path, os.X_OK):
+        with alone(path.parent.with_suffix(".lock"), self.program, report):
+            if not is_program(path):
                 self._build(go, path, report)
         return path
 
     def source(self, module: str) -> Path:
-        """The directory of one of the modules that are pinned, checked by go.sum. Raises SetupFailed."""
+        """The directory of one of the modules that are pinned, checked by go.sum. Raises ProgramMissing."""
         return Path(download(module, self.pins)["Dir"])
 
     def _build(self, go: Path, target: Path, report: Report) -> None:
@@ -96,8 +96,8 @@ class GoTool:
         report(f"built {self.program} in {time.monotonic() - started:.0f} s: {target}")
 
     def _run(self, command: list[str], report: Report) -> None:
-        """Run it; say now and then that it still runs, and raise SetupFailed with its last lines if it fails."""
-        with _saying_that_it_runs(report):
+        """Run it; say now and then that it still runs, and raise ProgramMissing with its last lines if it fails."""
+        with telling_time(report):
             result = subprocess.run(
                 command,
                 cwd=self.pins,
@@ -109,10 +109,15 @@ class GoTool:
             )
         if result.returncode != 0:
             last = "\n".join(result.stdout.strip().splitlines()[-_LINES_TOLD:])
-            raise SetupFailed(
+            raise ProgramMissing(
                 f"building {self.program} failed;"
                 f" see whether the Go module proxy can be reached (`go env GOPROXY`):\n{last}"
             )
+
+    def _minimum(self) -> golang.Version:
+        """The oldest Go that builds it."""
+        found = re.search(r"^go (\S+)$", (self.pins / "go.mod").read_text(), re.MULTILINE)
+        return max(golang.MINIMUM, golang.parse(found[1])) if found else golang.MINIMUM
 
     def _path(self, go: Path) -> Path:
         digest = hashlib.sha256(golang.version(go))
@@ -121,34 +126,4 @@ class GoTool:
         ours = (self.pins / self.package).glob("*.go") if self.package.startswith("./") else ()
         for path in (self.pins / "go.mod", self.pins / "go.sum", *sorted(ours)):
             digest.update(path.read_bytes())
-        return cache_dir() / self.program / digest.hexdigest()[:20] / self.program
-
-
-@contextlib.contextmanager
-def _alone(lock: Path, program: str, report: Report) -> Generator[None]:
-    """Only one set-up at a time builds; the others wait and then find its result."""
-    with lock.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            report(f"waiting for another set-up that is building {program} ...")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def _saying_that_it_runs(report: Report) -> Generator[None]:
-    done = threading.Event()
-    started = time.monotonic()
-
-    def keep_saying() -> None:
-        while not done.wait(_TELL_EVERY_SECONDS):
-            report(f"  ... {time.monotonic() - started:.0f} s")
-
-    ticker = threading.Thread(target=keep_saying, daemon=True)
-    ticker.start()
-    try:
-        yield
-    finally:
-        done.set()
-        ticker.join()
+        return cache_directory() / self.program / digest.hexdigest()[:20] / self.program
