@@ -17,7 +17,7 @@ _ROOMS = ("components", "lab", "metal_ipi", "policy", "provider", "stacks", "too
 # What a room may import of ours besides itself. Everything else is closed, so a new room has no door at all.
 # docs/architecture.md has the same arrows, for people.
 _DOORS = {
-    "components": ("provider.types",),
+    "components": ("provider.secrecy", "provider.types"),
     "stacks": ("components", "provider.lexicon_services", "provider.types"),
     "metal_ipi": ("components", "provider", "stacks"),  # what other programs see
     "tools": ("policy", "stacks"),  # the lab is run as a command
