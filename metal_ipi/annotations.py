@@ -7,11 +7,12 @@ import types
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import pulumi
 
-from provider.secrecy import SECRET
+from provider.given import GIVEN, SECRET, Marker
+from provider.inputs import Inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +25,13 @@ class Shape:
     """Whether it may be None."""
     plain: bool
     """Whether it must be known: no output may stand there."""
+    secret: bool = False
+    """Whether it is declared to be a secret."""
 
 
 def shape(annotation: Any) -> Shape:
-    """Take an annotation apart: `T`, `T | None`, `pulumi.Input[T]`, `pulumi.Output[T]`, `A | B`."""
-    members = list(_members(annotation))
+    """Take an annotation apart: `T`, `T | None`, `pulumi.Input[T]`, `pulumi.Output[T]`, `Given[T]`, `A | B`."""
+    members, said = list(_members(annotation)), set(_said(annotation))
     outputs = [member for member in members if _is_output(member)]
     kinds = [member for member in members if member not in outputs and get_origin(member) is not Awaitable]
     if not [kind for kind in kinds if kind is not types.NoneType]:  # an output alone
@@ -36,14 +39,26 @@ def shape(annotation: Any) -> Shape:
     return Shape(
         kinds=tuple(kind for kind in kinds if kind is not types.NoneType),
         optional=types.NoneType in kinds,
-        plain=not outputs,
+        plain=not outputs and GIVEN not in said,
+        secret=SECRET in said,
     )
+
+
+def _said(annotation: Any) -> Iterator[Marker]:
+    """What is declared of a value, or of what it holds."""
+    for each in (*getattr(annotation, "__metadata__", ()), *get_args(annotation)):
+        if isinstance(each, Marker):
+            yield each
+        else:
+            yield from _said(each)
 
 
 def _members(annotation: Any) -> Iterator[Any]:
     if get_origin(annotation) in (Union, types.UnionType):
         for member in get_args(annotation):
             yield from _members(member)
+    elif get_origin(annotation) is Annotated:
+        yield from _members(get_args(annotation)[0])
     elif get_origin(annotation) is Awaitable or annotation is Awaitable:
         yield Awaitable[Any]
     else:
@@ -64,37 +79,30 @@ class Field:
     """In other languages."""
     shape: Shape
     required: bool
-    secret: bool
 
 
 def fields(args: type) -> list[Field]:
     """The arguments that other languages can give: not those which take objects of Python."""
-    hints, hidden = hints_of(args), secrets(args)
+    hints = hints_of(args)
     found: list[Field] = []
+    if issubclass(args, Inputs):
+        return [
+            Field(name=name, wire=each.alias or name, shape=shape(hints[name]), required=each.is_required())
+            for name, each in args.model_fields.items()
+        ]
     for each in dataclasses.fields(args):
         its = shape(hints[each.name])
         if any(map(_is_of_python, its.kinds)):
             continue
         given = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
-        secret = each.name in hidden
-        found.append(Field(name=each.name, wire=camel(each.name), shape=its, required=not given, secret=secret))
+        found.append(Field(name=each.name, wire=camel(each.name), shape=its, required=not given))
     return found
 
 
 def hints_of(item: Any) -> dict[str, Any]:
     """The annotations of a class or a function, resolved."""
     # The SDK's own name each other as text.
-    return get_type_hints(item, localns={**vars(pulumi), "T": Any})
-
-
-def secrets(item: type) -> frozenset[str]:
-    """The arguments or outputs that are declared as `Secret`."""
-    hints = get_type_hints(item, localns={**vars(pulumi), "T": Any}, include_extras=True)
-    return frozenset(name for name, hint in hints.items() if _is_secret(hint))
-
-
-def _is_secret(hint: Any) -> bool:
-    return SECRET in getattr(hint, "__metadata__", ()) or any(map(_is_secret, get_args(hint)))
+    return get_type_hints(item, localns={**vars(pulumi), "T": Any}, include_extras=True)
 
 
 def outputs(component: type) -> dict[str, Any]:

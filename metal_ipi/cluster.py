@@ -9,7 +9,7 @@ from typing import Any
 
 import pulumi
 
-from provider.secrecy import Secret
+from provider.types import Secret
 from stacks import program
 from stacks.settings import Settings, of_tree
 

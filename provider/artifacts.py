@@ -15,14 +15,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from provider.artifact_stores import open_store, persistently
 from provider.errors import InitFailed, ProviderError
-from provider.fields import FILE_NAME, Problem, Reader
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from provider.resources.artifacts import ArtifactsArgs
 from provider.values import UNKNOWN, Secret, Unknown
 
 _PLACE = frozenset({"directory", "urls", "bootUrls"})
@@ -32,21 +31,9 @@ class Artifacts(ResourceType):
     """Files under an unguessable directory of the artifact host."""
 
     token = "metal-ipi:index:Artifacts"  # noqa: S105 - a type token
+    inputs = ArtifactsArgs
     # The contents are in the state's inputs already; diffs compare hashes.
     hidden_inputs = frozenset({"files"})
-
-    def check(self, inputs: Values) -> list[Problem]:
-        reader = Reader(inputs)
-        reader.only("files", "pathSeed", "ephemeral")
-        reader.text("pathSeed", pattern=r".{16,}", what="at least 16 random characters")
-        reader.boolean("ephemeral")
-        files = reader.section("files")
-        for name in files.values:
-            if not re.fullmatch(FILE_NAME, name):
-                files.fail(name, "is no plain file name: letters, digits, `.`, `_` and `-`, not beginning with a dot")
-            elif not isinstance(files.values[name], str | Unknown):
-                files.fail(name, "must be text")
-        return reader.problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         changes: dict[str, Kind] = {}

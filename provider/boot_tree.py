@@ -22,13 +22,11 @@ from provider import matchbox
 from provider.artifact_stores import ArtifactStore, open_store, persistently
 from provider.configuration import Settings, SshArtifactSettings
 from provider.errors import InvalidInputs
-from provider.fields import Reader
+from provider.forms import MAC
 from provider.per_loop import PerLoop
 
 DIRECTORY = "boot"
 CHAIN = "boot.ipxe"
-MAC = r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}"
-"""A MAC address."""
 _DIGITS = 16
 _SCRIPT = r"mac-[0-9a-f-]+\.ipxe"
 
@@ -45,12 +43,6 @@ def _hyphenated(mac: str) -> str:
     if not re.fullmatch(MAC, mac):
         raise InvalidInputs(f"{mac} is no MAC address: give six bytes in hex, 52:54:00:12:34:56")
     return mac.lower().replace(":", "-")
-
-
-def read_mac(reader: Reader) -> str:
-    """A resource's `mac`, in lower case with colons."""
-    mac = reader.text("mac", pattern=MAC, what="a MAC address, 52:54:00:12:34:56")
-    return mac.lower().replace("-", ":")
 
 
 async def publish(settings: Settings, mac: str, script: str, chain: str) -> None:

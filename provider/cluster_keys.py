@@ -12,24 +12,19 @@ import base64
 import secrets
 
 from provider.errors import InvalidInputs
-from provider.fields import Problem, Reader
 from provider.resource import Changes, Context, Made, ResourceType, Values
+from provider.resources.cluster_keys import ClusterKeysArgs
 from provider.values import UNKNOWN, Secret
 
-KEY_TYPES = ("ed25519", "ecdsa")
-"""What SSH keys may be. FIPS takes no ed25519; ECDSA is on the curve P-256."""
+_DEFAULT = "ed25519"
+"""What a state of an earlier version has, and what programs get that name none."""
 
 
 class ClusterKeys(ResourceType):
     """The SSH key of a cluster and the seed its nodes' host keys are derived from."""
 
     token = "metal-ipi:index:ClusterKeys"  # noqa: S105 - a type token
-
-    def check(self, inputs: Values) -> list[Problem]:
-        reader = Reader(inputs)
-        reader.only("keyType")
-        reader.optional_text("keyType", pattern="|".join(KEY_TYPES), what="one of " + ", ".join(KEY_TYPES))
-        return reader.problems
+    inputs = ClusterKeysArgs
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         before, after = _key_type(old), _key_type(new)
@@ -66,4 +61,4 @@ class ClusterKeys(ResourceType):
 
 
 def _key_type(values: Values) -> str:
-    return str(values.get("keyType") or KEY_TYPES[0])
+    return str(values.get("keyType") or _DEFAULT)

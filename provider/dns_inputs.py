@@ -6,17 +6,14 @@ Records come as a map from a label to a record, so that a preview tells each cha
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from provider.dns_services import RecordSet, canonical
-from provider.fields import HOST_NAME, Reader
 from provider.resource import Kind, Values
-from provider.values import Unknown, has_unknown
-
-TYPES = ("A", "AAAA", "PTR", "TXT", "CNAME")
+from provider.resources.dns_records import DnsRecordsArgs, within
+from provider.values import has_unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,76 +29,18 @@ class Spec:
     ephemeral: bool
 
 
-def parse(inputs: Values) -> tuple[Spec, Reader]:
-    """The inputs, and a reader with every problem of theirs."""
-    reader = Reader(inputs)
-    reader.only("zone", "domain", "ttl", "records", "ephemeral")
-    zone = reader.text("zone", pattern=HOST_NAME, what="a zone name without trailing dot").lower()
-    domain = (reader.optional_text("domain", pattern=HOST_NAME, what="a domain without trailing dot") or zone).lower()
-    if zone and not within(domain, zone):
-        reader.fail("domain", f"{domain} is not in zone {zone}")
-    records: list[RecordSet] = []
-    for member in _members(reader):
-        record = parse_record(member, zone)
-        if record.name and any(record.key == other.key for other in records):
-            member.fail("name", f"{record.name} {record.type} is given twice; put all values into one record")
-        records.append(record)
-    ttl = int(reader.number("ttl", minimum=0, maximum=604800))
-    inside = tuple(record for record in records if within(record.name, zone))
-    return Spec(zone=zone, domain=domain, ttl=ttl, records=inside, ephemeral=reader.boolean("ephemeral")), reader
-
-
-def _members(reader: Reader) -> list[Reader]:
-    records = reader.values.get("records")
-    if not isinstance(records, Mapping):
-        return reader.sections("records")
-    members: list[Reader] = []
-    for label, record in records.items():
-        if isinstance(record, Mapping):
-            members.append(Reader(record, path_of(str(label)), reader.problems))
-        elif not isinstance(record, Unknown):
-            reader.fail("records", f"must hold maps, but {label} is none")
-    return members
+def spec_of(inputs: Values) -> Spec:
+    """The inputs; raises InvalidInputs."""
+    given = DnsRecordsArgs.read(inputs)
+    zone = given.zone.lower()
+    records = tuple(record for record in records_of(inputs["records"]) if within(record.name, zone))
+    domain = (given.domain or zone).lower()
+    return Spec(zone=zone, domain=domain, ttl=given.ttl, records=records, ephemeral=given.ephemeral)
 
 
 def path_of(label: str) -> str:
     """The property path of a record."""
     return f'records["{label}"]'
-
-
-def within(name: str, zone: str) -> bool:
-    """Whether a name is a zone's own or below it."""
-    return name == zone or name.endswith("." + zone)
-
-
-def parse_record(reader: Reader, zone: str, also: tuple[str, ...] = ()) -> RecordSet:
-    """One record; its values must fit its type, its name must be in the zone, unless it is a PTR record."""
-    reader.only("name", "type", "values", *also)
-    name = reader.text("name", pattern=HOST_NAME, what="a full DNS name without trailing dot").lower()
-    type_ = reader.text("type", pattern="|".join(TYPES), what="one of " + ", ".join(TYPES))
-    if name and zone and not reader.unknown("type") and type_ != "PTR" and not within(name, zone):
-        reader.fail("name", f"{name} is not in zone {zone}")
-    values = reader.texts("values")
-    for index, value in enumerate(values):
-        problem = _value_problem(type_, value)
-        if problem:
-            reader.fail(f"values[{index}]", problem)
-    good = [value for value in values if not _value_problem(type_, value)]
-    return RecordSet(name=name, type=type_, values=frozenset(canonical(type_, value) for value in good))
-
-
-def _value_problem(type_: str, value: str) -> str | None:
-    if type_ in ("A", "AAAA"):
-        try:
-            version = ipaddress.ip_address(value).version
-        except ValueError:
-            version = 0
-        wanted = 4 if type_ == "A" else 6
-        return None if version == wanted else f"must be an IPv{wanted} address"
-    if type_ == "TXT":
-        fits = len(value.encode()) <= 255 and '"' not in value
-        return None if fits else "must be at most 255 bytes without quotation marks"
-    return None
 
 
 def records_of(values: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]) -> list[RecordSet]:

@@ -21,30 +21,28 @@ from typing import Any
 
 from provider.backoff import Backoff
 from provider.dns_delegation import await_delegation
-from provider.dns_inputs import Spec, as_given, parse, parse_record, record_changes, records_of, within
+from provider.dns_inputs import Spec, as_given, record_changes, records_of, spec_of
 from provider.dns_ownership import Claims, Owner, digest, digests, is_place, place_of, places
 from provider.dns_patience import Patience
 from provider.dns_services import Change, DnsService, Found, Key, RecordSet, Throttled
 from provider.dns_services.opening import open_service
 from provider.errors import DnsConflict, InitFailed, RemoteError
-from provider.fields import Problem
 from provider.per_loop import PerLoop
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from provider.resources.dns_records import DnsRecordsArgs, within
 
 _Value = tuple[Key, str]
 _locks = PerLoop[defaultdict[str, asyncio.Lock]](lambda: defaultdict(asyncio.Lock))
 """By zone."""
 
-__all__ = ["DnsRecords", "parse_record", "records_of", "withdraw"]
+__all__ = ["DnsRecords", "records_of", "withdraw"]
 
 
 class DnsRecords(ResourceType):
     """Values in DNS record sets of one zone."""
 
     token = "metal-ipi:index:DnsRecords"  # noqa: S105 - a type token
-
-    def check(self, inputs: Values) -> list[Problem]:
-        return parse(inputs)[1].problems
+    inputs = DnsRecordsArgs
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         changes: dict[str, Kind] = {}
@@ -62,13 +60,13 @@ class DnsRecords(ResourceType):
         return {"marked": True}
 
     async def create(self, context: Context, inputs: Values) -> Made:
-        spec = _spec(inputs)
+        spec = spec_of(inputs)
         resource_id = f"{spec.zone}/{context.name}"
         await _Work(context, spec.zone).apply(spec, (), inputs, resource_id)
         return Made(id=resource_id, outputs={"marked": True})
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        spec = _spec(new)
+        spec = spec_of(new)
         before = [record for record in records_of(old.get("records") or []) if within(record.name, spec.zone)]
         await _Work(context, spec.zone).apply(spec, before, new, resource_id)
         return {"marked": True}
@@ -97,12 +95,6 @@ class DnsRecords(ResourceType):
 async def withdraw(context: Context, zone: str, records: Sequence[RecordSet]) -> None:
     """Removes values of this stack's, whichever resource holds them, and waits until no server answers with them."""
     await _Work(context, zone).withdraw(records, zone)
-
-
-def _spec(inputs: Values) -> Spec:
-    spec, reader = parse(inputs)
-    reader.raise_problems()
-    return spec
 
 
 def _with(record: RecordSet, values: Iterable[str]) -> RecordSet:

@@ -21,9 +21,10 @@ from typing import Any
 
 from provider.backoff import Backoff
 from provider.errors import InitFailed, ProviderError
-from provider.fields import Problem, Reader
-from provider.platforms import PLATFORMS, Machine, MachineDriver, MachineSpec, open_driver, spec_of
+from provider.inputs import Problem
+from provider.platforms import PLATFORMS, Machine, MachineDriver, open_driver
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from provider.resources.ephemeral_machine import MachineArgs, args_of
 from provider.values import UNKNOWN
 
 _COMPUTED = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state", "announces")
@@ -37,8 +38,10 @@ class EphemeralMachine(ResourceType):
 
     token = "metal-ipi:index:EphemeralMachine"  # noqa: S105 - a type token
 
+    inputs = MachineArgs
+
     def check(self, inputs: Values) -> list[Problem]:
-        return _parse(inputs)[1].problems
+        return args_of(inputs).problems(inputs)
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         changes: dict[str, Kind] = {"state": "update"} if _unfinished(old, new) else {}
@@ -52,8 +55,7 @@ class EphemeralMachine(ResourceType):
         return {key: old.get(key) for key in _COMPUTED}
 
     async def create(self, context: Context, inputs: Values) -> Made:
-        spec, reader = _parse(inputs)
-        reader.raise_problems()
+        spec = args_of(inputs).read(inputs)
         async with _open(context, inputs) as driver:
             machine = await _take_over(context, driver, spec, timeout=_timeout(inputs))
             if machine is None:
@@ -65,8 +67,7 @@ class EphemeralMachine(ResourceType):
         outdated = _outdated(old, new)
         if not outdated and not _unfinished(old, new):
             return {key: old.get(key) for key in _COMPUTED}
-        spec, reader = _parse(new)
-        reader.raise_problems()
+        spec = args_of(new).read(new)
         async with _open(context, new) as driver:
             machine = await driver.get(old["machineId"])
             if outdated or machine is None or machine.leaving or machine.state == "failed":
@@ -106,7 +107,7 @@ async def remove_machine(context: Context, driver: MachineDriver[Any], machine_i
 
 
 async def _take_over(
-    context: Context, driver: MachineDriver[Any], spec: MachineSpec, *, timeout: float
+    context: Context, driver: MachineDriver[Any], spec: MachineArgs, *, timeout: float
 ) -> Machine | None:
     """A machine that an earlier, killed run ordered. Others are deleted: those that failed, and those that booted
     something else than is wanted now, for instance from assets of the installer that were made anew since."""
@@ -210,13 +211,3 @@ def _addressed(machine: Machine, inputs: Values) -> Machine:
         return machine
     public = str(inputs["publicIpv4"])
     return replace(machine, public_ipv4=public, private_ipv4=str(inputs.get("privateIpv4") or public))
-
-
-def _parse(inputs: Values) -> tuple[MachineSpec, Reader]:
-    reader = Reader(inputs)
-    platform = reader.text(
-        "platform", default=PLATFORMS[0], pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS)
-    )
-    reader.number("timeoutSeconds", default=1800, minimum=1)
-    reader.boolean("disposable")
-    return spec_of(platform, reader), reader

@@ -9,24 +9,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from provider.errors import InvalidInputs
+from provider.forms import PLACEHOLDER
+from provider.inputs import Problem
 from provider.values import Unknown
-
-PLACEHOLDER = "rehearsal"
-"""What a preview without credentials gives for every credential: it passes every check of form."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """One wrong value."""
-
-    path: str
-    """Property path, `records[2].name`."""
-    reason: str
-    """What is wrong, and the remedy."""
 
 
 class Reader:

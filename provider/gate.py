@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 
 from provider.backoff import Backoff
 from provider.errors import GateFailed
-from provider.fields import Problem, Reader
-from provider.gates import KINDS, Check, Observation, check_spec, read_access
+from provider.gates import Check, Observation, access_of
 from provider.gates.causes import recognise
 from provider.gates.logs import gather
 from provider.gates.opening import opener
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from provider.resources.gate import GateArgs
 from provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("passedAt", "observed", "waitedSeconds")
@@ -32,6 +32,7 @@ class Gate(ResourceType):
     """Waits until something is so, and fails with cause and gathered logs."""
 
     token = "metal-ipi:index:Gate"  # noqa: S105 - a type token
+    inputs = GateArgs
     # All nodes with their host keys and consoles, in the state's inputs already.
     hidden_inputs = frozenset({"spec"})
 
@@ -40,19 +41,6 @@ class Gate(ResourceType):
         """The gate whose failure ends all waiting; a plugin lives as long as one update."""
         self._failed_gates: set[str] = set()
         """The names of all that failed."""
-
-    def check(self, inputs: Values) -> list[Problem]:
-        reader = Reader(inputs)
-        reader.only(*_INPUTS)
-        kind = reader.text("kind", pattern="|".join(KINDS), what="one of " + ", ".join(KINDS))
-        reader.number("timeoutSeconds", minimum=1)
-        reader.number("stabilitySeconds", default=0)
-        reader.boolean("aborts")
-        reader.texts("givesUpWith", required=False)
-        spec = reader.section("spec")
-        if kind in KINDS and not reader.unknown("spec"):
-            check_spec(kind, spec)
-        return reader.problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         # Where logs are gathered depends on who runs this, and where: that alone is no change.
@@ -135,7 +123,7 @@ def _progress(seen: Observation, elapsed: float, passed_since: float | None, sta
 
 async def _failure(context: Context, inputs: Values, seen: Observation, how: str) -> GateFailed:
     """Gathers logs, then says which gate, what was last seen, the cause if it is known, and where the logs lie."""
-    access = read_access(Reader(inputs["spec"], "spec"))
+    access = access_of(inputs["spec"])
     nodes = [node for node in access.nodes if not seen.waiting or node.name in seen.waiting]
     await context.status.remark(f"gathering logs of {', '.join(node.name for node in nodes) or 'no node'}")
     logs = await gather(access, context.name, nodes)

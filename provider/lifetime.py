@@ -15,8 +15,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from provider.errors import InvalidInputs
-from provider.fields import Problem, Reader
 from provider.resource import Changes, Context, Made, ResourceType, Values
+from provider.resources.lifetime import LifetimeArgs
 from provider.values import UNKNOWN
 
 _LONGEST = 24 * 365
@@ -26,15 +26,10 @@ class Lifetime(ResourceType):
     """When the platform deletes a cluster's machines."""
 
     token = "metal-ipi:index:Lifetime"  # noqa: S105 - a type token
+    inputs = LifetimeArgs
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-
-    def check(self, inputs: Values) -> list[Problem]:
-        reader = Reader(inputs)
-        reader.only("hours")
-        reader.number("hours", minimum=1, maximum=_LONGEST)
-        return reader.problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         if self._is_over(old):

@@ -22,9 +22,9 @@ from typing import Any
 from provider import download, web
 from provider.artifact_stores import ArtifactStore, open_store, persistently
 from provider.errors import InitFailed, ProviderError, RemoteError
-from provider.fields import SHA256, URL, Problem, Reader
 from provider.mirror_files import DIRECTORY, MirroredFile, claim_of, is_claim_of
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from provider.resources.mirror import MirrorArgs
 from provider.values import UNKNOWN, has_unknown
 
 _TIMEOUT = 60.0
@@ -34,19 +34,7 @@ class Mirror(ResourceType):
     """Files of a release, kept on the artifact host."""
 
     token = "metal-ipi:index:Mirror"  # noqa: S105 - a type token
-
-    def check(self, inputs: Values) -> list[Problem]:
-        reader = Reader(inputs)
-        reader.only("files", "pathSeed")
-        reader.text("pathSeed", pattern=r".{16,}", what="at least 16 random characters")
-        files = reader.section("files")
-        for name in files.values:
-            if not files.unknown(name):
-                file = files.section(name)
-                file.only("url", "sha256")
-                file.text("url", pattern=URL, what="a URL")
-                file.text("sha256", pattern=SHA256, what="a SHA-256 in hexadecimal digits")
-        return reader.problems
+    inputs = MirrorArgs
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         changes: dict[str, Kind] = {}

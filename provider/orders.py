@@ -1,14 +1,18 @@
 """What a stack orders of a machine platform, as plain data: the one list for those who order, preflight and cost.
 
-Programs make it of their settings (through `provider.types`, which hands these classes on); the provider reads it back
-from a resource's inputs. Nothing here is secret, and nothing asks anybody.
+Programs make it of their settings (through `provider.types`, which hands these classes on); the provider reads them
+back from a resource's inputs. Nothing here is secret, and nothing asks anybody.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from provider.forms import NOT_EMPTY, ShortName, Whole, between
+from provider.given import LEFT_OUT, ListOf, default
+from provider.inputs import Conflict, Inputs
+from provider.values import Unknown
 
 NEXT_AVAILABLE = "next-available"
 """Any reserved server of the plan that is free, as Metal calls it."""
@@ -27,21 +31,20 @@ def public_addresses(length: int) -> int:
     return 2 ** (32 - length) if length < _OWN_SUBNET else 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class MachineOrder:
+class MachineOrder(Inputs):
     """Machines of one role, which are alike."""
 
     role: str
     """`bootstrap`, `control-plane` or `worker`."""
-    hostnames: tuple[str, ...]
+    hostnames: Annotated[ListOf[ShortName], LEFT_OUT, NOT_EMPTY]
     """One per machine."""
     plan: str
     operating_system: str
-    reservations: tuple[str, ...] = ()
+    reservations: Annotated[ListOf[str], LEFT_OUT] = default(())
     """Ids of reserved servers by the machines' numbers, or `next-available` alone; empty: on demand."""
-    spot_max_price: float | None = None
+    spot_max_price: Annotated[float, between(0)] | None = None
     """The highest bid on the spot market, USD per hour; None: not from there."""
-    subnet_length: int | None = None
+    subnet_length: Whole | None = None
     """Of a machine's own public IPv4 subnet; None: what every machine has."""
 
     @property
@@ -61,58 +64,44 @@ class MachineOrder:
         return self.reservations[number] if self.reservations else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AddressOrder:
+class AddressOrder(Inputs):
     """A block of public IPv4 addresses."""
 
     name: str
-    quantity: int
+    quantity: Annotated[Whole, between(1)]
     """A power of 2."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkOrder:
+class NetworkOrder(Inputs):
     """A VLAN."""
 
     name: str
-    vlan: int | None = None
+    vlan: Whole | None = None
     """Its number; None: the platform chooses."""
     subnet: str | None = None
     """What its machines have addresses of, as a CIDR; None: not known beforehand."""
-    gateway_size: int | None = None
+    gateway_size: Whole | None = None
     """How many addresses the private subnet of its gateway has; None: there is no gateway."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Orders:
+class Orders(Inputs):
     """Everything that is ordered, all of it in one place."""
 
     metro: str | None = None
     """A metro's code; None: facilities are named."""
-    facilities: tuple[str, ...] = ()
+    facilities: Annotated[ListOf[str], LEFT_OUT] = default(())
     """Facility codes in order of preference."""
-    machines: tuple[MachineOrder, ...] = ()
-    addresses: tuple[AddressOrder, ...] = ()
-    networks: tuple[NetworkOrder, ...] = ()
+    machines: Annotated[ListOf[MachineOrder], LEFT_OUT] = default(())
+    addresses: Annotated[ListOf[AddressOrder], LEFT_OUT] = default(())
+    networks: Annotated[ListOf[NetworkOrder], LEFT_OUT] = default(())
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        metro = given.get("metro")
+        if not isinstance(metro, Unknown) and (metro is None) == (not given.get("facilities")):
+            yield ("metro",), "or `facilities` must be given, and not both"
 
     @property
     def place(self) -> str:
         """Where, for people: `da`, or `da11, da6`."""
         return self.metro or ", ".join(self.facilities)
-
-    def to_wire(self) -> dict[str, Any]:
-        """As a property of a resource: camelCase, without what is not given."""
-        return wire(dataclasses.asdict(self))
-
-
-def wire(value: Any) -> Any:
-    """Plain data as the wire has it: keys in camelCase, and without what is None or empty."""
-    if isinstance(value, dict):
-        items = {str(key): item for key, item in value.items()}
-        return {_camel(key): wire(item) for key, item in items.items() if item is not None and item not in ((), {})}
-    return [wire(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)

@@ -20,8 +20,8 @@ from provider.cost import function as cost
 from provider.dns_records import DnsRecords
 from provider.ephemeral_machine import EphemeralMachine
 from provider.errors import InitFailed, InvalidInputs
-from provider.fields import Problem
 from provider.gate import Gate
+from provider.inputs import Problem
 from provider.installation import Installation
 from provider.lifetime import Lifetime
 from provider.mirror import Mirror

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from provider import boot_tree
 from provider.errors import InvalidInputs
-from provider.fields import IPV4, SHORT_NAME, Problem, Reader
 from provider.platforms.redfish import Inventory, Redfish, secure_boot
 from provider.platforms.redfish.ids import MachineId
-from provider.platforms.redfish.lending import read_accept
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from provider.resources.redfish_machine import RedfishMachineArgs
 from provider.values import UNKNOWN
 
 _TIMEOUT = 180
@@ -33,23 +31,11 @@ class RedfishMachine(ResourceType):
     """A server with a BMC, claimed for the cluster."""
 
     token = "metal-ipi:index:RedfishMachine"  # noqa: S105 - a type token
+    inputs = RedfishMachineArgs
 
     def __init__(self) -> None:
         self._wanted: dict[str, str] = {}
         """Server to URN, of what this run saw: a server is one machine."""
-
-    def check(self, inputs: Values) -> list[Problem]:
-        reader = Reader(inputs)
-        reader.only(*_COMPARED, "accept", "timeoutSeconds")
-        reader.text("server", pattern=r"[^/\s]+", what="a name in `bmcs`, without a slash")
-        reader.text("hostname", pattern=SHORT_NAME, what="a host name")
-        boot_tree.read_mac(reader)
-        read_accept(reader)
-        reader.text("publicIpv4", pattern=IPV4, what="an IPv4 address")
-        reader.optional_text("privateIpv4", pattern=IPV4, what="an IPv4 address")
-        reader.number("minimumMemoryMib", default=0)
-        reader.number("timeoutSeconds", default=_TIMEOUT, minimum=1)
-        return reader.problems
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         self._want(context, new)

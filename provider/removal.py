@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from provider.artifact_stores import open_store, persistently
-from provider.dns_records import parse_record, records_of, withdraw
+from provider.dns_records import records_of, withdraw
 from provider.ephemeral_machine import remove_machine
-from provider.fields import FILE_NAME, HOST_NAME, Problem, Reader
 from provider.platforms import PLATFORMS, open_driver
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from provider.resources.removal import RemovalArgs
 from provider.values import UNKNOWN
 
 _WHAT = ("machineId", "platform", "records", "artifactsDirectory", "artifactsFiles")
@@ -33,24 +33,7 @@ class Removal(ResourceType):
     """Removes an ephemeral machine, its DNS values and its files."""
 
     token = "metal-ipi:index:Removal"  # noqa: S105 - a type token
-
-    def check(self, inputs: Values) -> list[Problem]:
-        reader = Reader(inputs)
-        reader.only(*_INPUTS)
-        reader.optional_text("machineId")
-        reader.text(
-            "platform", default=PLATFORMS[0], pattern="|".join(PLATFORMS), what="one of " + ", ".join(PLATFORMS)
-        )
-        for member in reader.sections("records", required=False):
-            zone = member.text("zone", pattern=HOST_NAME, what="a zone name without trailing dot").lower()
-            parse_record(member, zone, also=("zone",))
-        reader.optional_text(
-            "artifactsDirectory", pattern=r"[A-Za-z0-9_-]{20,}", what="the output `directory` of an Artifacts"
-        )
-        reader.texts("artifactsFiles", required=False, pattern=FILE_NAME, what="a plain file name")
-        reader.number("drainSeconds", default=0, maximum=86400)
-        reader.number("timeoutSeconds", default=1800, minimum=1)
-        return reader.problems
+    inputs = RemovalArgs
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         return simple_changes(old, new, _INPUTS)

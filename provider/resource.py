@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from provider.configuration import Settings
-from provider.fields import Problem
+from provider.inputs import Inputs, Problem
 from provider.status import Status
 
 Values = Mapping[str, Any]
@@ -61,13 +61,15 @@ class ResourceType(ABC):
 
     token: ClassVar[str]
     """`metal-ipi:index:<Class>`."""
+    inputs: ClassVar[type[Inputs]]
+    """Its inputs, as they are declared."""
     hidden_inputs: ClassVar[frozenset[str]] = frozenset()
     """Inputs which are left out of the outputs, because they are large or secret. With what is old, `diff`, `preview`
     and `update` get them all the same; `read` and `delete` do not."""
 
-    @abstractmethod
     def check(self, inputs: Values) -> list[Problem]:
         """All problems of the inputs; does no I/O."""
+        return self.inputs.problems(inputs)
 
     @abstractmethod
     def diff(self, context: Context, old: Values, new: Values) -> Changes:

@@ -17,10 +17,10 @@ from typing import Any
 from provider.backoff import Backoff
 from provider.ephemeral_machine import machine_outputs, remove_machine
 from provider.errors import ProviderError
-from provider.fields import SHORT_NAME, Problem, Reader
 from provider.platforms import Machine
 from provider.platforms.equinix_metal import EquinixMetal
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from provider.resources.spot_machine import SpotMachineArgs
 from provider.values import UNKNOWN, Unknown
 
 _COMPUTED = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "bond")
@@ -31,15 +31,7 @@ class SpotMachine(ResourceType):
     """The machine of a spot market request."""
 
     token = "metal-ipi:index:SpotMachine"  # noqa: S105 - a type token
-
-    def check(self, inputs: Values) -> list[Problem]:
-        reader = Reader(inputs)
-        reader.only("requestId", "machineIds", "hostname", "timeoutSeconds")
-        reader.text("requestId")
-        reader.texts("machineIds", required=False)
-        reader.text("hostname", pattern=SHORT_NAME, what="a host name")
-        reader.number("timeoutSeconds", default=1800, minimum=1)
-        return reader.problems
+    inputs = SpotMachineArgs
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         changed = simple_changes(old, new, ("requestId",), replace=frozenset({"requestId"}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from components.machines.equinix_metal import OPERATING_SYSTEM
 from provider.types import AddressOrder, MachineOrder, NetworkOrder, Orders
@@ -61,8 +60,10 @@ def as_kept(ordered: Orders, there: Mapping[str, MachineOrder]) -> Orders:
     found: dict[MachineOrder, list[str]] = {}
     for order in ordered.machines:
         for hostname in order.hostnames:
-            found.setdefault(replace(there.get(hostname, order), hostnames=()), []).append(hostname)
-    return replace(ordered, machines=tuple(replace(order, hostnames=tuple(names)) for order, names in found.items()))
+            alike = there.get(hostname, order).model_copy(update={"hostnames": ()})
+            found.setdefault(alike, []).append(hostname)
+    machines = tuple(order.model_copy(update={"hostnames": tuple(names)}) for order, names in found.items())
+    return ordered.model_copy(update={"machines": machines})
 
 
 def network(section: Network) -> NetworkOrder:

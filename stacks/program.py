@@ -468,7 +468,7 @@ class Cluster:
             GateArgs(
                 spec=AddressAnnounced(
                     logs=self.access.logs(masters),
-                    leaving=self.access.logs({self.settings.full(self.names.bootstrap): self.bootstrap}),
+                    leaving=self.access.logs({self.settings.full(self.names.bootstrap): self.bootstrap}).nodes,
                     address=self.api_address,
                     mode=api.mode,
                     program=kube_vip.PROGRAM,

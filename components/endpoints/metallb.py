@@ -23,7 +23,7 @@ import pulumi_kubernetes as kubernetes
 from components.endpoints import manifests
 from components.endpoints.manifests import Manifest, ManifestError, Operator, Pool
 from components.machines.contract import BgpNeighbour
-from provider.secrecy import Secret
+from provider.types import Secret
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import pulumi_command as command
 import yaml
 
 from components.install import driver
-from provider.secrecy import Secret
+from provider.types import Secret
 
 _ROOT = Path(__file__).resolve().parents[__name__.count(".")]
 """Where the package that this module is in, is found."""

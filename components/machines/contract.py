@@ -15,8 +15,7 @@ from typing import Literal, Protocol
 import pulumi
 
 from components.boot.ignition import NodeFile
-from provider.secrecy import Secret
-from provider.types import MachineOrder
+from provider.types import MachineOrder, Secret
 
 Role = Literal["bootstrap", "control-plane", "worker"]
 

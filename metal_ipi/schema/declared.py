@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
-from metal_ipi.annotations import Shape, camel, fields, hints_of, is_map, items, outputs, secrets, shape
+from metal_ipi.annotations import Shape, camel, fields, hints_of, is_map, items, outputs, shape
 from metal_ipi.schema import docs
 from provider import types as ours
+from provider.inputs import Inputs
 from provider.plugin import NAME
 
 Property = dict[str, Any]
 PROVIDER = docs.of(ours.ProviderArgs)
 _ANY: Property = {"$ref": "pulumi.json#/Any"}
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
-_SECRET = re.compile(r"\bsecret\b", re.IGNORECASE)
 _GATE_SPEC = """What to wait for; what it holds depends on `kind`. These may stand in each, and say whose logs are
 gathered when it fails: `nodes` (a list of `name`, `address`, `hostKey`, `machineId`?, `console`?, `port`?), `user`,
 `privateKey`, `logDirectory`.
@@ -25,7 +24,7 @@ gathered when it fails: `nodes` (a list of `name`, `address`, `hostKey`, `machin
 - `address-announced`: `address`, `mode`, `program`, `from` (nodes that let go of it).
 - `api-answers`: `url`, `caPem`.
 - `bootstrap-complete`, `install-complete`: `url`, `caPem`, `clientCertPem`, `clientKeyPem`.
-- `nodes-ready`: the same, `names`, `addresses`?. Secret."""
+- `nodes-ready`: the same, `names`, `addresses`?."""
 _COST = {
     "currency": "string",
     "hourly": "number",
@@ -46,27 +45,29 @@ class Types:
     def __init__(self) -> None:
         self.found: dict[str, Property] = {}
 
-    def property_of(self, its: Shape, *, description: str = "", secret: bool = False) -> Property:
+    def property_of(self, its: Shape, *, description: str = "") -> Property:
         """A property of a shape."""
         kinds = [self._kind(kind) for kind in its.kinds]
         unique = [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
         found = unique[0] if len(unique) == 1 else {"oneOf": unique}
-        flags = {**({"plain": True} if its.plain else {}), **({"description": description} if description else {})}
-        return {**found, **flags, **({"secret": True} if secret else {})}
+        plain = {"plain": True} if its.plain else {}
+        secret = {"secret": True} if its.secret else {}
+        return {**found, **plain, **_described(description), **secret}
 
     def _kind(self, kind: Any) -> Property:
         if kind in _PLAIN:
             return {"type": _PLAIN[kind]}
         if get_origin(kind) is Literal:
             return {"type": _PLAIN[type(get_args(kind)[0])]}
-        if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or issubclass(kind, Inputs)):
             return {"$ref": f"#/types/{self._object(kind)}"}
         inner = items(kind)
         if inner is None:
             if kind is Any or getattr(kind, "_is_protocol", False):
                 return _ANY
             raise SchemaError(f"{kind} has no form in other languages")
-        held = {key: value for key, value in self.property_of(shape(inner)).items() if key != "plain"}
+        # A list or map is secret as a whole.
+        held = {k: v for k, v in self.property_of(shape(inner)).items() if k not in ("plain", "secret")}
         return {"type": "object", "additionalProperties": held} if is_map(kind) else {"type": "array", "items": held}
 
     def _object(self, kind: type) -> str:
@@ -81,37 +82,28 @@ class Types:
     def members(self, kind: type) -> dict[str, Any]:
         """`properties` and `required` of a data class."""
         told = docs.of_members(kind)
-        known, said = fields(kind), _said(kind, told)
+        known = fields(kind)
         return {
             "properties": {
-                each.wire: self.property_of(
-                    each.shape, description=told.get(each.name, ""), secret=each.secret or each.name in said
-                )
-                for each in known
+                each.wire: self.property_of(each.shape, description=told.get(each.name, "")) for each in known
             },
             "required": sorted(each.wire for each in known if each.required),
         }
 
 
-def _said(kind: type, told: Mapping[str, str]) -> frozenset[str]:
-    """What the descriptions of our resources call secret: their fields do not declare it yet."""
-    if not kind.__module__.startswith("provider."):
-        return frozenset()
-    return frozenset(name for name, text in told.items() if _SECRET.search(text))
+def _described(text: str) -> Property:
+    return {"description": text} if text else {}
 
 
 def resource(made: type, args: type | None, types: Types) -> dict[str, Any]:
     """A component, or a resource, with the arguments that it is made with."""
     told = docs.of_members(made)
     found = {name: shape(hint) for name, hint in outputs(made).items()}
-    hidden = secrets(made) | _said(made, told)
     inputs = types.members(args) if args is not None else {"properties": {}, "required": []}
     return {
         "description": docs.of(made),
         "properties": {
-            camel(name): types.property_of(
-                dataclasses.replace(its, plain=False), description=told.get(name, ""), secret=name in hidden
-            )
+            camel(name): types.property_of(dataclasses.replace(its, plain=False), description=told.get(name, ""))
             for name, its in found.items()
         },
         "required": sorted(camel(name) for name, its in found.items() if not its.optional),
@@ -128,7 +120,7 @@ def resources(types: Types) -> dict[str, dict[str, Any]]:
         ours.Artifacts: (ours.ArtifactsArgs,),
         ours.Mirror: (ours.MirrorArgs,),
         ours.EphemeralMachine: (ours.EphemeralMachineArgs, ours.LentServerArgs, ours.LocalVmArgs),
-        ours.Lifetime: (),
+        ours.Lifetime: (ours.LifetimeArgs,),
         ours.SpotMachine: (ours.SpotMachineArgs,),
         ours.Preflight: (ours.Plan,),
         ours.RedfishMachine: (ours.RedfishMachineArgs,),
@@ -148,15 +140,9 @@ def _resource(made: type, args: tuple[type, ...], types: Types) -> dict[str, Any
         given |= part["properties"]
     needed = set[str].intersection(*(set(part["required"]) for part in parts)) if parts else set[str]()
     if made is ours.Gate:
-        given["spec"] = {"type": "object", "additionalProperties": _ANY, "description": _GATE_SPEC, "secret": True}
+        given["spec"] = {"type": "object", "additionalProperties": _ANY, "secret": True, **_described(_GATE_SPEC)}
         given["kind"] = {"type": "string", "description": "The kind of what to wait for."}
         needed.add("kind")
-    elif made is ours.Lifetime:
-        given, needed = {"hours": {"type": "integer", "description": "How long, from the first `up` on."}}, {"hours"}
-    elif made is ours.DnsRecords:
-        given["records"] = {**given["records"], "type": "object", "additionalProperties": given["records"]["items"]}
-        given["records"] |= {"description": "The values to own, by labels that previews show; no (name, type) twice."}
-        del given["records"]["items"]
     elif made is ours.EphemeralMachine:
         needed.add("platform")
         given["platform"] = {

@@ -6,14 +6,14 @@ unknown, and why.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from provider import order_inputs
 from provider.configuration import Settings
 from provider.cost import estimate, prices
 from provider.cost.prices import PriceList
 from provider.errors import ProviderError
-from provider.fields import Problem, Reader
+from provider.given import LEFT_OUT, default
+from provider.inputs import Inputs, Problem
 from provider.metal_client import MetalClient
 from provider.orders import Orders
 from provider.resource import Values
@@ -23,23 +23,28 @@ _TIMEOUT, _PATIENCE = 25, 10
 """How long the API may be asked again, and one answer waited for, in seconds: a preview waits for it."""
 
 
+class CostArgs(Inputs):
+    """What is asked."""
+
+    orders: Orders
+    """What is ordered."""
+    prices: Annotated[dict[str, Any], LEFT_OUT] = default({})
+    """A document of prices, in place of the platform's list."""
+    source: str | None = None
+    """Where that comes from."""
+
+
 def check(inputs: Values) -> list[Problem]:
     """All problems of the arguments."""
-    reader = Reader(inputs)
-    reader.only("orders", "prices", "source")
-    order_inputs.read(reader.section("orders"))
-    reader.mapping("prices", required=False)
-    reader.optional_text("source")
-    return reader.problems
+    return CostArgs.problems(inputs)
 
 
 async def cost(settings: Settings, inputs: Values) -> dict[str, Any]:
     """`inputs`: the orders; and `prices`, a document of them, with its `source`, in place of the API's list."""
-    reader = Reader(inputs)
-    ordered = order_inputs.read(reader.section("orders"))
-    document = reader.mapping("prices", required=False)
-    if document:
-        return _told(ordered, prices.of_document(document, ordered, reader.text("source")))
+    given = CostArgs.read(inputs)
+    ordered = given.orders
+    if given.prices:
+        return _told(ordered, prices.of_document(given.prices, ordered, given.source or ""))
     try:
         async with MetalClient(settings.need_metal(), timeout=_TIMEOUT, patience=_PATIENCE) as client:
             return _told(ordered, await prices.asked(client, ordered))

@@ -15,8 +15,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from provider.errors import ProviderError
-from provider.fields import Reader
-from provider.gates import Check, Node, Observation, Spec, access_of, read_nodes
+from provider.gates import Check, Node, Observation, Spec, access_of, nodes_of
 from provider.gates.ssh import NotYet, WrongHostKey, run
 from provider.platforms import is_gone
 from provider.resource import Context
@@ -36,10 +35,7 @@ def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
 
 
 def _nodes(spec: Spec, key: str) -> list[Node]:
-    reader = Reader(spec, "spec")
-    nodes = read_nodes(reader, key, required=False)
-    reader.raise_problems()
-    return nodes
+    return nodes_of(spec.get(key) or ())
 
 
 class AddressAnnounced:

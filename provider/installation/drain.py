@@ -33,7 +33,7 @@ async def drain(cluster: Cluster, job: Job, status: Status) -> None:
 
     A node which is not Ready has nobody left to end its pods: they end with their machine.
     """
-    node, timeout = job.node, job.drain_timeout
+    node, timeout = job.node, job.drain_timeout_seconds
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
     told = False
     while True:

@@ -60,12 +60,12 @@ def members_available(operator: Mapping[str, Any] | None) -> int | None:
 
 async def is_whole(job: Job, cluster: Cluster, status: Status, pace: Pace) -> None:
     """Waits until all members are there again."""
-    backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
+    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
     while text := await trouble(cluster, members=len(job.members)):
         if backoff.over:
             raise ProviderError(
-                f"node {job.node} was installed and is Ready, but etcd is not whole after {job.timeout:g} s: {text}. "
-                "No other control plane machine is taken down. Look at "
+                f"node {job.node} was installed and is Ready, but etcd is not whole after {job.timeout_seconds:g} s: "
+                f"{text}. No other control plane machine is taken down. Look at "
                 f"`oc logs --namespace={NAMESPACE} --container=etcd etcd-{job.node}`. Where it says that its data has "
                 f"been destroyed, its former member is still in etcd and has to be taken out:\n{by_hand(job)}\n"
                 "Then the same command goes on"

@@ -59,7 +59,7 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
     if await cluster.operator("etcd") is None:
         await status.remark(f"this cluster has no etcd operator: no member of etcd is taken out for {job.node}")
         return
-    backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
+    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
     told = False
     while True:
         try:
@@ -75,8 +75,8 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
         if backoff.over:
             raise ProviderError(
                 f"machine {job.hostname} was installed again, but its etcd member could not be taken out within "
-                f"{job.timeout:g} s: {why}. The machine stays in its live system, and no other control plane machine "
-                f"is taken down. By hand:\n{await _by_hand(job, cluster)}\nThen the same command goes on"
+                f"{job.timeout_seconds:g} s: {why}. The machine stays in its live system, and no other control "
+                f"plane machine is taken down. By hand:\n{await _by_hand(job, cluster)}\nThen the same command goes on"
             )
         if not told and backoff.elapsed >= pace.cluster:  # etcd itself is silent for a while when a member goes
             told = True
@@ -98,7 +98,7 @@ async def remove_secrets(job: Job, cluster: Cluster) -> None:
 async def _by_hand(job: Job, cluster: Cluster) -> str:
     """The commands, with the member's id where the operator has written it down."""
     known = await cluster.config_map("etcd-endpoints", NAMESPACE)
-    ids = [key for key, address in (known or {}).items() if address in job.addresses]
+    ids = [key for key, address in (known or {}).items() if address in job.all_addresses]
     return etcd.by_hand(job, ids[0] if len(ids) == 1 else "")
 
 
@@ -120,12 +120,14 @@ async def _is_out(job: Job, cluster: Cluster, status: Status) -> bool:
 
 def stale(members: Sequence[Member], job: Job) -> Member | None:
     """The member that the machine was. Raises where others are not those of this control plane."""
-    ours = [each for each in members if each.name == job.node or each.hosts & set(job.addresses)]
+    ours = [each for each in members if each.name == job.node or each.hosts & set(job.all_addresses)]
     others = {each.name for each in members if each not in ours}
     expected = set(job.members) - {job.node}
-    if len(ours) > 1 or any(each.name not in ("", job.node) or not each.hosts & set(job.addresses) for each in ours):
+    if len(ours) > 1 or any(
+        each.name not in ("", job.node) or not each.hosts & set(job.all_addresses) for each in ours
+    ):
         found = "; ".join(f"{each.id} {each.name or '(not started)'} {', '.join(sorted(each.hosts))}" for each in ours)
-        raise _Unexpected(f"which member {job.node} at {', '.join(job.addresses)} was is not clear: {found}")
+        raise _Unexpected(f"which member {job.node} at {', '.join(job.all_addresses)} was is not clear: {found}")
     if others != expected:
         raise _Unexpected(
             f"besides it etcd has {', '.join(sorted(name or '(not started)' for name in others)) or 'none'}, and this "

@@ -124,7 +124,7 @@ class Installer:
         `underway` tells that somebody sent it into its installer already, `again` that a live system which failed did
         so in an earlier run: what it stumbled over may be set right.
         """
-        deadline = time.monotonic() + self._job.timeout
+        deadline = time.monotonic() + self._job.timeout_seconds
         via = _ORDER if underway else _FOUND
         inside = underway if isinstance(seen, Silent) else self._is_ours(seen, again=again)
         before = ""
@@ -241,7 +241,9 @@ class Installer:
                     f"waiting for the installer of {job.hostname} ({seen.why}), {now - begun:.0f} s"
                 )
             if now >= deadline:
-                raise self._gave_up(f"was not installed within {job.timeout:g} s (last seen: {machine.told(seen)})")
+                raise self._gave_up(
+                    f"was not installed within {job.timeout_seconds:g} s (last seen: {machine.told(seen)})"
+                )
             await asyncio.sleep(pace.look)
 
     async def flip(self, done: Outcome) -> None:

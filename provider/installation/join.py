@@ -21,7 +21,7 @@ from provider.status import Status
 
 async def runs_from_disk(job: Job, watch: Watch, status: Status, pace: Pace) -> Installed:
     """Waits until the machine runs its generation and is past its first boot, which ends in a restart."""
-    backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
+    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
     first_boot = FirstBoot()
     while True:
         seen = await watch.look()
@@ -34,7 +34,7 @@ async def runs_from_disk(job: Job, watch: Watch, status: Status, pace: Pace) -> 
         if backoff.over:
             raise ProviderError(
                 f"machine {job.hostname} ({job.machine_id}, {watch.where}) was installed, but did not come up from "
-                f"its disk within {job.timeout:g} s (last seen: {text}): look at its console, whether its boot "
+                f"its disk within {job.timeout_seconds:g} s (last seen: {text}): look at its console, whether its boot "
                 "order has that disk, and at `journalctl -u machine-config-daemon-firstboot`. The same command goes on"
             )
         await status.live(f"waiting for {job.hostname} from its disk ({text}), {backoff.elapsed:.0f} s")
@@ -47,7 +47,7 @@ async def check(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
     What the script finds on a node that goes down or restarts meanwhile is not believed: it is run again. What it finds
     on one that stays as it is cannot get better.
     """
-    backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
+    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
     while True:
         before = await runs_from_disk(job, watch, status, pace)
         if job.check is None:
@@ -78,9 +78,9 @@ async def is_ready(job: Job, node: NodeObject, watch: Watch, status: Status, pac
     A node may boot again before its kubelet starts: RHCOS does, into the operating system of the cluster's release.
     """
     gate = NodesReady(
-        {**(job.credentials or {}), "names": [job.node], "addresses": {job.node: list(job.addresses)}}, [job.node]
+        {**(job.api or {}), "names": [job.node], "addresses": {job.node: list(job.all_addresses)}}, [job.node]
     )
-    backoff = Backoff(timeout=job.timeout, first=pace.look, longest=pace.look)
+    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
     while True:
         seen, now = await gate.look(backoff.elapsed), await watch.look()
         text = seen.text
@@ -91,8 +91,8 @@ async def is_ready(job: Job, node: NodeObject, watch: Watch, status: Status, pac
             text = f"{job.node} (its kubelet has not told of itself since it was started)"
         if backoff.over:
             raise ProviderError(
-                f"node {job.node} was installed, but is not Ready after {job.timeout:g} s: {text}. Look at the journal "
-                "of its kubelet; the same command waits on"
+                f"node {job.node} was installed, but is not Ready after {job.timeout_seconds:g} s: {text}. Look at the "
+                "journal of its kubelet; the same command waits on"
             )
         await status.live(f"waiting for {text}, {backoff.elapsed:.0f} s")
         await backoff.pause()

@@ -149,7 +149,7 @@ async def host_key(job: Job) -> str:
     import asyncssh
 
     try:
-        key = await asyncio.wait_for(asyncssh.get_server_host_key(job.address, job.port, config=None), _KEY_TIMEOUT)
+        key = await asyncio.wait_for(asyncssh.get_server_host_key(job.address, job.ssh_port, config=None), _KEY_TIMEOUT)
     except (OSError, asyncssh.Error, TimeoutError):
         key = None
     return key.get_fingerprint() if key else "(it does not answer any more)"

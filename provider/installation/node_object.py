@@ -73,7 +73,7 @@ class NodeObject:
 
     async def remove(self) -> None:
         """Removes the object, as it was saved last. The machine's old system must not run any more."""
-        timeout = self._job.drain_timeout
+        timeout = self._job.drain_timeout_seconds
         backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
         while (node := await self.save()) is not None:
             metadata = node["metadata"]

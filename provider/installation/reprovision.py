@@ -60,7 +60,7 @@ class Reprovisioning:
         job = self._job
         refuse_unconsented(job)
         seen = await self._installer.settled()
-        cluster = Cluster(job.credentials, patience=self._pace.cluster) if job.credentials else None
+        cluster = Cluster(job.api, patience=self._pace.cluster) if job.api else None
         try:
             node = await cluster.node(job.node) if cluster else None
         except Unreachable as error:
@@ -79,7 +79,7 @@ class Reprovisioning:
             up=not (away or isinstance(seen, Installing) or self._is_done(seen)),
             others=lambda: self._away(cluster),
             tell=self._status.live,
-            timeout=job.drain_timeout,
+            timeout=job.drain_timeout_seconds,
             remedy=_REMEDIES[job.role],
         )
         async with self._roll.turn(turn):

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from provider.errors import InitFailed, ProviderError
-from provider.fields import Problem
 from provider.gates.logs import gather
+from provider.inputs import Problem
 from provider.installation import machine
 from provider.installation.departure import leave
-from provider.installation.inputs import CONTROL_PLANE, WORKER, Job, job_of, parse
+from provider.installation.inputs import CONTROL_PLANE, WORKER, Job
 from provider.installation.install import Installer, Outcome, Pace
 from provider.installation.machine import Installed, Seen, Silent
 from provider.installation.node_object import NodeObject
@@ -38,6 +37,7 @@ class Installation(ResourceType):
     """A machine's operating system on its disk."""
 
     token = "metal-ipi:index:Installation"  # noqa: S105 - a type token
+    inputs = Job
 
     def __init__(self, pace: Pace | None = None, opener: Opener = open_driver) -> None:
         self._pace, self._opener = pace or Pace(), opener
@@ -51,7 +51,7 @@ class Installation(ResourceType):
     def check(self, inputs: Values) -> list[Problem]:
         if inputs.get("disposable") is True:
             self._unformed.add(str(inputs.get("cluster")))
-        return parse(inputs)[1].problems
+        return super().check(inputs)
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         found = simple_changes(old, new, tuple(sorted(_ANOTHER)), _ANOTHER)
@@ -72,21 +72,21 @@ class Installation(ResourceType):
             return {key: old.get(key) for key in _COMPUTED}
         known = not has_unknown([new.get(key) for key in ("generation", "role", "consent", "members")])
         if old is not None and old.get("generation") and known:
-            refuse_unconsented(parse(new)[0])
+            refuse_unconsented(Job.of_state(new))
         return {**dict.fromkeys(_COMPUTED, UNKNOWN), "generation": new.get("generation")}
 
     async def create(self, context: Context, inputs: Values) -> Made:
         identity = hashlib.sha256(context.urn.encode()).hexdigest()[:16]
-        return Made(id=identity, outputs=await self._install(context, identity, job_of(inputs), old=None))
+        return Made(id=identity, outputs=await self._install(context, identity, Job.read(inputs), old=None))
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        job = job_of(new)
+        job = Job.read(new)
         if old.get("generation") == new.get("generation"):
             # Files that were uploaded once more install nothing: its installer, and with it its secrets, must not stay.
             await withdraw_files(context, job)
         if old.get("generation") == new.get("generation") or _stays(old, new):
             return {key: old.get(key) for key in _COMPUTED}
-        job = replace(job, recorded=_recorded(old, new))
+        job = job.model_copy(update={"recorded": _recorded(old, new)})
         if job.disposable or not old.get("generation"):
             # What it was installed with is not wanted any more, so nobody waits for it to come up.
             outdated = bool(old.get("generation"))
@@ -106,10 +106,10 @@ class Installation(ResourceType):
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         """Leaves the installer's files to their `Artifacts`: a machine made anew may need them at this very moment."""
         job = _job_in_state(old)
-        job = replace(job, disposable=job.cluster in self._unformed)
+        job = job.model_copy(update={"disposable": job.cluster in self._unformed})
         remote = open_remote(context, job, self._opener)
-        if context.given_up and job.role == WORKER and job.credentials is not None and old.get("installedAt"):
-            cluster = Cluster(job.credentials, patience=self._pace.cluster)
+        if context.given_up and job.role == WORKER and job.api is not None and old.get("installedAt"):
+            cluster = Cluster(job.api, patience=self._pace.cluster)
             await leave(job, cluster, Installer(context, job, remote, self._pace), context.status)
         await remote.withdraw()
 
@@ -155,12 +155,12 @@ class Installation(ResourceType):
             return False
         if isinstance(seen, Installed) and seen.generation != job.generation:
             return seen.joined
-        if job.credentials is None:
+        if job.api is None:
             return False
         if not isinstance(seen, Silent):
-            return again and await self._was_taken_down(context, job, Cluster(job.credentials, patience=0))
+            return again and await self._was_taken_down(context, job, Cluster(job.api, patience=0))
         # Before a first installation there is no cluster to wait for.
-        cluster = Cluster(job.credentials, patience=self._pace.cluster if installed else 0)
+        cluster = Cluster(job.api, patience=self._pace.cluster if installed else 0)
         try:
             return await cluster.node(job.node) is not None
         except Unreachable as error:
@@ -211,7 +211,7 @@ def _left_alone(old: Values, new: Values) -> str:
 
 def _job_in_state(old: Values) -> Job:
     """The job as the state has it. Its generation is what was last seen, of any form."""
-    return job_of({**{key: old[key] for key in old if key not in _COMPUTED}, "generation": "0" * 16})
+    return Job.of_state({**old, "generation": "0" * 16})
 
 
 def _outputs(job: Job, outcome: Outcome) -> Values:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
-from provider.fields import Reader
+from provider.forms import PLATFORMS
+from provider.resources.ephemeral_machine import MachineArgs
 from provider.status import Status
+from provider.tags import identifying
 
 if TYPE_CHECKING:
     from provider.platforms.redfish import Redfish
-
-PLATFORMS = ("equinix-metal", "redfish", "local-vm")
-
-
-@dataclass(frozen=True, kw_only=True)
-class MachineSpec:
-    """A machine to make; each platform adds what it needs to know."""
-
-    hostname: str
 
 
 LEAVING = frozenset({"deprovisioning", "deleted"})
@@ -70,7 +62,7 @@ class Event:
     """Of a state the machine itself posted (Ignition does); empty otherwise."""
 
 
-Spec_contra = TypeVar("Spec_contra", bound=MachineSpec, contravariant=True)
+Spec_contra = TypeVar("Spec_contra", bound=MachineArgs, contravariant=True)
 
 
 class MachineDriver(Protocol[Spec_contra]):
@@ -158,24 +150,6 @@ def open_driver(platform: str, settings: Settings, status: Status | None = None)
     raise InvalidInputs(f"platform {platform} is not known; known are {', '.join(PLATFORMS)}")
 
 
-def spec_of(platform: str, reader: Reader) -> MachineSpec:
-    """Reads what a platform is to make, and notes what is wrong with it."""
-    if platform == "redfish":
-        from provider.platforms.redfish import lending
-
-        reader.only("platform", "timeoutSeconds", "disposable", *lending.KEYS)
-        return lending.read(reader)
-    if platform == "local-vm":
-        from provider.platforms.local_vm import inputs
-
-        reader.only("platform", "timeoutSeconds", "disposable", *inputs.KEYS)
-        return inputs.read(reader)
-    from provider.platforms import metal_spec
-
-    reader.only("platform", "timeoutSeconds", "disposable", *metal_spec.KEYS)
-    return metal_spec.read(reader)
-
-
 def platform_of(machine_id: str) -> str:
     """Whose id it is: Metal's are UUIDs, servers with a BMC begin with their name and a slash, the others say it."""
     if machine_id.startswith("local-vm:"):
@@ -202,25 +176,14 @@ async def is_gone(machine_id: str | None, settings: Settings) -> bool:
         return await driver.get(machine_id) is None
 
 
-def identifying(tags: Sequence[str]) -> tuple[str, ...]:
-    """The tags a machine is found by after a crash: its stack, its cluster, its run and its name, in this order.
-
-    Without the run, another checkout's machine of the same stack would be taken for an earlier run's.
-    """
-    marks = ("stack", "cluster", "run", "name")
-    return tuple(tag for mark in marks for tag in tags if tag.startswith(f"metal-ipi:{mark}="))
-
-
 __all__ = [
     "PLATFORMS",
     "Event",
     "InstallingDriver",
     "Machine",
     "MachineDriver",
-    "MachineSpec",
     "identifying",
     "is_gone",
     "open_driver",
     "platform_of",
-    "spec_of",
 ]

@@ -12,7 +12,7 @@ from provider.metal_client import MetalClient, Passing, Refused, Unprocessable
 from provider.orders import NEXT_AVAILABLE
 from provider.platforms import Event, Machine, identifying
 from provider.platforms.metal_documents import event_of, id_of, machine_of, order
-from provider.platforms.metal_spec import MetalSpec
+from provider.resources.ephemeral_machine import EphemeralMachineArgs
 
 if TYPE_CHECKING:
     import httpx
@@ -38,7 +38,7 @@ class EquinixMetal:
     async def __aexit__(self, *error: object) -> None:
         await self._client.__aexit__(*error)
 
-    async def find(self, spec: MetalSpec) -> list[Machine]:
+    async def find(self, spec: EphemeralMachineArgs) -> list[Machine]:
         wanted = identifying(spec.tags)
         devices = self._client.pages(f"/projects/{spec.project_id}/devices", "devices", tag=wanted[-1])
         found = [(machine_of(device), device.get("userdata")) async for device in devices]
@@ -48,7 +48,7 @@ class EquinixMetal:
             if set(wanted) <= set(machine.tags) and not machine.leaving
         ]
 
-    async def create(self, spec: MetalSpec) -> Machine:
+    async def create(self, spec: EphemeralMachineArgs) -> Machine:
         body = order(spec)
         if spec.hardware_reservation_id not in (None, NEXT_AVAILABLE):
             await self._await_reservation(str(spec.hardware_reservation_id))

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from provider.platforms import Event, Machine
-from provider.platforms.metal_spec import MetalSpec
+from provider.resources.ephemeral_machine import EphemeralMachineArgs
 
 _LABEL = re.compile(r"metal-ipi:(?P<stack>[^:\s]+):(?P<cluster>[^:\s]+)(?::\S*)?(?: run=(?P<run>\S+))?(?=\s|$)")
 _TAG = re.compile(r"metal-ipi:(?P<key>stack|cluster|name|role|run)=(?P<value>.+)")
 
 
-def order(spec: MetalSpec) -> dict[str, Any]:
+def order(spec: EphemeralMachineArgs) -> dict[str, Any]:
     """An order."""
     body: dict[str, Any] = {
         "hostname": spec.hostname,

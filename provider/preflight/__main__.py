@@ -13,20 +13,19 @@ import sys
 from typing import Any
 
 from provider import configuration
-from provider.preflight import inputs as plans
 from provider.preflight import running
+from provider.preflight.plan import Plan
 
 
 def main() -> int:
     """One report."""
     request: dict[str, Any] = json.load(sys.stdin)
     settings, problems = configuration.parse(request["config"])
-    plan, reader = plans.read(request["inputs"])
-    if problems or reader.problems:
-        wrong = [*problems, *reader.problems]
+    wrong = [*problems, *Plan.problems(request["inputs"])]
+    if wrong:
         print("\n".join(f"{problem.path} {problem.reason}" for problem in wrong), file=sys.stderr)
         return 2
-    report = asyncio.run(running.run(plan, settings, again=request.get("again", False)))
+    report = asyncio.run(running.run(Plan.read(request["inputs"]), settings, again=request.get("again", False)))
     print(report)
     return 1 if report.errors else 0
 

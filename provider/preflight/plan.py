@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
-from provider.orders import Orders, wire
+from provider.forms import Domain, Ipv4, Sha256, Url, Whole, between, one_of
+from provider.given import LEFT_OUT, ListOf, MapOf, default
+from provider.inputs import Conflict, Inputs
+from provider.orders import Orders
 
 DEFAULT_HASHED_MIB = 64
 
@@ -16,71 +18,73 @@ LIVE_ISO = "live ISO"
 """The name of the boot file that this program fetches itself, to make servers' discs of it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BootFile:
+class BootFile(Inputs):
     """A file that machines boot from."""
 
     name: str
     """`kernel`, `initramfs`, `rootfs`, `disk` or `live ISO`."""
-    url: str
-    sha256: str
-    mirrored: str | None = None
+    url: Url
+    sha256: Sha256
+    mirrored: Url | None = None
     """Where the artifact host serves it once it was copied there; None: machines fetch it from `url`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Server:
+class Server(Inputs):
     """A machine that is not ordered: a server with a BMC, or the virtual machine that bootstraps the cluster."""
 
     name: str
     """What the stack calls it: `control-plane-0`, `worker-0`, `bootstrap`."""
-    role: str
+    role: Annotated[str, one_of("bootstrap", "control-plane", "worker")]
     """`bootstrap`, `control-plane` or `worker`."""
     live: bool = False
     """Whether it forms the cluster in its live system: as bootstrap machine, as the server that is lent for it, or as a
     single node."""
     bmc: str | None = None
     """Its name in the provider's section `bmcs`; None: it has none, and `memory_mib` and `cpus` tell what it has."""
-    memory_mib: int | None = None
+    memory_mib: Annotated[Whole, between(1)] | None = None
     """The memory of a virtual machine."""
-    cpus: int | None = None
+    cpus: Annotated[Whole, between(1)] | None = None
     """The CPUs of a virtual machine."""
 
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        if given.get("bmc") is None and given.get("memoryMib") is None:
+            yield ("bmc",), "or `memoryMib` must be given: what else tells how much memory it has?"
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
+
+class Plan(Inputs):
     """A stack, as far as it can be checked before anything is ordered."""
 
     stack: str
     run: str | None = None
     """The installation that it is, as its tags say; None: nothing of it was ever ordered."""
-    domain: str
+    domain: Domain
     """The cluster's."""
-    architecture: str
+    architecture: Annotated[str, one_of("x86_64", "aarch64")]
     """`x86_64` or `aarch64`."""
     project_id: str | None = None
     project_name: str | None = None
     """Of a project that is to be created."""
     organization_id: str | None = None
     """Whose it is to be."""
-    lifetime_hours: int | None = None
+    lifetime_hours: Annotated[Whole, between(1)] | None = None
     """Hours after which the platform deletes all machines; None: never."""
     orders: Orders | None = None
     """None where the machines are there already."""
-    servers: tuple[Server, ...] = ()
+    servers: Annotated[ListOf[Server], LEFT_OUT] = default(())
     """The machines that are there already, and the virtual one."""
-    networks: Mapping[str, str] = field(default_factory=dict[str, str])
+    networks: Annotated[MapOf[str], LEFT_OUT] = default({})
     """What the cluster uses inside, or was told to use: a word for people to CIDR."""
-    api_address: str | None = None
+    api_address: Ipv4 | None = None
     """The API's address, where a stack names it; it is announced over BGP."""
-    zones: tuple[str, ...] = ()
+    zones: Annotated[ListOf[Domain], LEFT_OUT] = default(())
     """DNS zones that are written, the cluster's first."""
     release: str | None = None
     """The release of the stream that the boot files are of; None: not known."""
     stream: str | None = None
     """The stream's own name for itself, e.g. `rhcos-4.21`; None: not known."""
-    boot: tuple[BootFile, ...] = ()
-    hashed_mib: float = DEFAULT_HASHED_MIB
+    boot: Annotated[ListOf[BootFile], LEFT_OUT] = default(())
+    hashed_mib: Annotated[float, between(0)] = DEFAULT_HASHED_MIB
     """Of files up to this size the hash is computed; of larger ones only the size is asked for."""
     installer: str | None = None
     """The installer program, by path or by name on PATH."""
@@ -88,10 +92,25 @@ class Plan:
     """The release it must be for."""
     fips: bool = False
     """Whether the cluster is to be in FIPS mode, which the installer ties to the host that it runs on."""
-    excused: tuple[str, ...] = ()
+    excused: Annotated[ListOf[str], LEFT_OUT] = default(())
     """Checks whose errors are taken for warnings."""
 
-    def to_wire(self) -> dict[str, Any]:
-        """As inputs of a resource."""
-        named = {"networks": dict(self.networks)} if self.networks else {}
-        return {**wire(dataclasses.asdict(self)), **named}
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        networks = given.get("networks")
+        for name, cidr in networks.items() if isinstance(networks, Mapping) else ():
+            if isinstance(cidr, str) and not _is_network(cidr):
+                yield ("networks", name), "must be a CIDR such as 10.128.0.0/14"
+        project = given.get("projectId"), given.get("projectName")
+        if given.get("orders") is not None and (project[0] is None) == (project[1] is None):
+            yield ("projectId",), "or `projectName` must be given, and not both"
+        if project[1] is not None and given.get("organizationId") is None:
+            yield ("organizationId",), "is required with `projectName`"
+
+
+def _is_network(value: str) -> bool:
+    try:
+        ipaddress.ip_network(value)
+    except ValueError:
+        return False
+    return "/" in value

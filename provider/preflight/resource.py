@@ -9,10 +9,9 @@ Killed at any moment: nothing was made that lasts, so the next run checks again.
 from __future__ import annotations
 
 from provider.errors import ProviderError
-from provider.fields import Problem
-from provider.preflight import inputs as plans
 from provider.preflight import lasting
 from provider.preflight.findings import Report
+from provider.preflight.plan import Plan
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 
 
@@ -24,13 +23,11 @@ class Preflight(ResourceType):
     """Checks a stack before anything is ordered."""
 
     token = "metal-ipi:index:Preflight"  # noqa: S105 - a type token
-
-    def check(self, inputs: Values) -> list[Problem]:
-        return plans.read(inputs)[1].problems
+    inputs = Plan
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         lasting.refuse_changes(old, new)
-        return simple_changes(old, new, plans.KEYS)
+        return simple_changes(old, new, Plan.wire_names())
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         return {}
@@ -44,8 +41,7 @@ class Preflight(ResourceType):
     async def _run(self, context: Context, inputs: Values, *, again: bool) -> Values:
         from provider.preflight import running
 
-        plan, reader = plans.read(inputs)
-        reader.raise_problems()
+        plan = Plan.read(inputs)
         report = await running.run(plan, context.settings, again=again)
         if report.errors:
             raise PreflightFailed(_failure(report))

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ import pytest
 
 from components.boot.stream import pxe_artifacts
 from provider import configuration
-from provider.preflight import inputs as plans
 from provider.preflight.checks import stream
 from provider.preflight.findings import Finding
+from provider.preflight.plan import Plan
 from provider.preflight.subject import Subject
 from tests.conformance.conftest import Made
 from tests.conformance.facilities import ARCHITECTURES, Facility
@@ -58,10 +57,10 @@ def test_architectures_have_files_of_their_own(document: str) -> None:
 
 def _finding(facility: Facility, **changes: Any) -> Finding:
     """What the preflight check says, of the plan that our program hands over."""
-    plan, reader = plans.read(plain(facility.recorder.one("preflight").inputs))
+    plan = Plan.read(plain(facility.recorder.one("preflight").inputs))
     settings, problems = configuration.parse({})
-    assert (reader.problems, problems) == ([], [])
-    subject = Subject(plan=replace(plan, **changes), settings=settings, account=None)
+    assert problems == []
+    subject = Subject(plan=plan.model_copy(update=changes), settings=settings, account=None)
     (found,) = asyncio.run(stream.check(subject))
     return found
 

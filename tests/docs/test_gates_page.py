@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from provider.gates import KINDS
+from provider.resources.gate_kinds import KINDS
 from stacks.sections.install import Timeouts
 from tests.docs.pages import DOCS, ROOT
 

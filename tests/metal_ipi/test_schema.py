@@ -16,7 +16,7 @@ from metal_ipi.exported import COMPONENTS
 from metal_ipi.schema.__main__ import PATH, text
 from metal_ipi.schema.declared import Types
 from provider.plugin import MetalIpiProvider
-from provider.secrecy import Secret
+from provider.types import Secret
 from stacks.settings import Settings
 from tests.metal_ipi.tree import tree
 from tests.metal_ipi.validator import problems

@@ -135,7 +135,7 @@ class World:
             "mac": machine.mac,
             "script": "#!ipxe\nkernel https://mirror.test/live initrd=main\nboot\n",
             "chain": "#!ipxe\nchain\n",
-            "artifacts": [{"directory": DIRECTORY, "files": [f"{machine.name}.ign"]}],
+            "artifacts": [{"directory": DIRECTORY, "files": [f"{machine.name}.ign"], "hashes": {}}],
             "members": [node_of(each.name) for each in self.machines],
             "credentials": self.cluster.spec(),
             "drainTimeoutSeconds": 2,

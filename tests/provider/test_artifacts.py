@@ -143,10 +143,10 @@ def test_check() -> None:
         it = Resource(Harness(), "Artifacts")
         wrong = {"files": {"../x": "1", ".hidden": "2", "ok": 3.0, "fine": UNKNOWN}, "pathSeed": "short"}
         assert [problem.split(" ")[0] for problem in await it.check(wrong)] == [
-            "pathSeed",
-            "files.../x",
-            "files..hidden",
             "files.ok",
+            "pathSeed",
+            'files["../x"]',
+            'files[".hidden"]',
         ]
         found = await Resource(Harness(), "Artifacts", id="x", state={"pathSeed": "old", "hashes": {}}).diff(inputs())
         assert found.replaces == ["pathSeed"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from provider.errors import InitFailed, ProviderError, RemoteError
-from provider.installation.inputs import job_of
+from provider.installation.inputs import Job
 from provider.installation.machine import Installed, look
 from tests.provider.fake_etcd import FakeEtcd
 from tests.provider.fake_machine import STRANGER, FakeMachine, node_of
@@ -277,7 +277,7 @@ def test_a_machine_that_does_not_tell_may_have_joined(
             return 0, done.stdout
 
         machine._run = really  # type: ignore[attr-defined,method-assign]
-        seen = await look(job_of(it.inputs(machine)))
+        seen = await look(Job.read(it.inputs(machine)))
         assert isinstance(seen, Installed) and seen.joined is joined
 
     run(test)

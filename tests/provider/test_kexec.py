@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from provider.installation.inputs import job_of
+from provider.installation.inputs import Job
 from provider.installation.machine import kexec_script
 from tests.provider.installation_world import Run, World
 
@@ -59,7 +59,7 @@ def script(run: Run) -> str:
         file = {"url": "https://mirror.test/it's-a-file", "sha256": digest}
         live = {"kernel": file, "initramfs": file, "arguments": ["ignition.firstboot", "console='x y'"]}
         inputs = {**it.inputs(await it.machine("worker-0")), "live": live}
-        found.append(kexec_script(job_of(inputs)))
+        found.append(kexec_script(Job.read(inputs)))
         await asyncio.sleep(0)
 
     run(make)
@@ -77,7 +77,7 @@ def with_config(run: Run) -> str:
         live = {"kernel": kernel, "initramfs": kernel, "config": config, "arguments": ["ignition.firstboot"]}
         inputs = {**it.inputs(await it.machine("worker-0")), "live": live}
         authority = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-        found.append(kexec_script(job_of(inputs), authority))
+        found.append(kexec_script(Job.read(inputs), authority))
         await asyncio.sleep(0)
 
     run(make)

@@ -340,9 +340,9 @@ def test_wrong_inputs_are_named() -> None:
     problems = asyncio.run(Resource(Harness(), "Mirror").check(wrong))
     assert [problem.partition(" ")[0] for problem in problems] == [
         "more",
-        "pathSeed",
         "files.kernel.url",
         "files.kernel.sha256",
+        "pathSeed",
     ]
 
 

@@ -185,7 +185,7 @@ def test_check_and_preview_contact_nobody(bmc: FakeBmc) -> None:
         it = Resource(await harness(bmc), "RedfishMachine")
         wrong = {**CLAIM, "mac": "x", "accept": "yes", "server": "a/b", "publicIpv4": "x", "sever": "x"}
         problems = await it.check(wrong)
-        assert [problem.split(" ")[0] for problem in problems] == ["sever", "server", "mac", "accept", "publicIpv4"]
+        assert [problem.split(" ")[0] for problem in problems] == ["sever", "server", "mac", "publicIpv4", "accept"]
         assert await it.check({**CLAIM, "publicIpv4": UNKNOWN}) == []
         preview = await it.preview(CLAIM)
         assert has_unknown(preview["machineId"]) and preview["privateIpv4"] == "192.0.2.97"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from components.boot.stream import Artifact, PxeArtifacts
-from provider.preflight import inputs, running
+from provider.preflight import running
+from provider.preflight.plan import Plan
 from stacks import cost, orders, preflight
 from stacks.program import main
 from stacks.sections.base import REHEARSAL
@@ -76,9 +77,8 @@ def test_orders_of_everything_that_can_be_ordered() -> None:
 @pytest.mark.parametrize("stack", ["da11", "lab", "rack7"])
 def test_the_provider_takes_the_plan_of_every_committed_stack(stack: str) -> None:
     wanted = preflight.plan(_settings(stack), _BOOT, stack)
-    found, reader = inputs.read(wanted.to_wire())
-    assert reader.problems == []
-    assert dataclasses.asdict(found) == dataclasses.asdict(wanted)
+    found = Plan.read(wanted.to_wire())
+    assert found == wanted
     files = ["kernel", "initramfs", "rootfs", *(["disk"] if stack == "rack7" else [])]
     assert [file.name for file in found.boot] == files
 

@@ -24,7 +24,7 @@ class EphemeralMetalMachine:
                 hostname=args.hostname,
                 plan=order.plan,
                 metro=project.placement.metro,
-                facilities=project.placement.facility_list,
+                facilities=project.placement.facility_list or (),
                 operating_system=OPERATING_SYSTEM,
                 project_id=project.id,
                 project_ssh_key_ids=project.ssh_key_ids,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pulumi
 
@@ -48,7 +48,7 @@ def device_order(order: MachineOrder, device: metal.Device) -> pulumi.Output[Mac
         addresses = await device.ip_addresses.future()
         kept = order.reservations or (reservation,) if reservation else ()
         length = next((each["cidr"] for each in addresses or () if each["type"] == "public_ipv4"), None)
-        return replace(order, plan=plan or order.plan, reservations=kept, subnet_length=length)
+        return order.model_copy(update={"plan": plan or order.plan, "reservations": kept, "subnet_length": length})
 
     return pulumi.Output.from_input(found())
 
@@ -60,7 +60,7 @@ def request_order(order: MachineOrder, request: metal.SpotMarketRequest) -> pulu
         parameters, bid = await request.instance_parameters.future(), await request.max_bid_price.future()
         if not await request.id.is_known() or not parameters:
             return order
-        return replace(order, plan=parameters["plan"], spot_max_price=bid)
+        return order.model_copy(update={"plan": parameters["plan"], "spot_max_price": bid})
 
     return pulumi.Output.from_input(found())
 

@@ -6,10 +6,10 @@ each name space.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from xml.etree import ElementTree as ET
 
-from provider.platforms import MachineSpec
+from provider.resources.ephemeral_machine import LocalVmArgs
 
 ARCHITECTURE = "x86_64"
 """Of the virtual machine; others boot in other ways."""
@@ -29,33 +29,10 @@ class Mark:
     """`boot_tree.digest` of the script it boots."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class VmSpec(MachineSpec):
-    """A virtual machine to make."""
-
-    cluster: str
-    """The cluster's domain."""
-    mac: str
-    bridge: str
-    memory_mib: int
-    cpus: int
-    boot_image: str | None
-    """Path of an image with iPXE, where libvirt runs; None: the firmware's own iPXE, by DHCP."""
-    script: str = field(repr=False)
-    """The iPXE script it boots."""
-    chain: str = field(repr=False)
-    """Text of `boot.ipxe`."""
-
-    @property
-    def name(self) -> str:
-        """The domain's."""
-        return f"{self.hostname}.{self.cluster}"
-
-
-def xml(spec: VmSpec, mark: Mark, *, accelerated: bool) -> str:
+def xml(spec: LocalVmArgs, mark: Mark, *, accelerated: bool) -> str:
     """The domain: no disk, one network card that it boots from, a serial console."""
     domain = ET.Element("domain", type="kvm" if accelerated else "qemu")
-    _text(domain, "name", spec.name)
+    _text(domain, "name", spec.domain)
     _text(domain, "title", f"bootstrap machine of {spec.cluster}, removed within the same up")
     ET.SubElement(ET.SubElement(domain, "metadata"), _MARK, asdict(mark))
     _text(domain, "memory", str(spec.memory_mib), unit="MiB")

@@ -9,9 +9,10 @@ from provider.configuration import Settings
 from provider.errors import InvalidInputs, RemoteError
 from provider.platforms import Event, Machine
 from provider.platforms.local_vm import domain
-from provider.platforms.local_vm.domain import Mark, VmSpec
-from provider.platforms.local_vm.inputs import MachineId
+from provider.platforms.local_vm.domain import Mark
+from provider.platforms.local_vm.ids import MachineId
 from provider.platforms.local_vm.virsh import Virsh
+from provider.resources.ephemeral_machine import LocalVmArgs
 from provider.status import Say, silent
 
 _FROM_STDIN = "/dev/stdin"
@@ -45,21 +46,21 @@ class LocalVm:
     async def __aexit__(self, *_: object) -> None:
         return
 
-    async def find(self, spec: VmSpec) -> list[Machine]:
+    async def find(self, spec: LocalVmArgs) -> list[Machine]:
         # One that does not run, or boots something else, is no use any more: `create` makes it anew.
-        found, machine_id = await self._look(spec.name), MachineId.of(spec)
+        found, machine_id = await self._look(spec.domain), MachineId.of(spec)
         if found is None:
             return []
         if found.mark is None or (found.mark.cluster, found.mark.hostname) != (spec.cluster, spec.hostname):
             raise RemoteError(
-                f"libvirt at {self._virsh.uri} has a domain {spec.name} already ({found.state}), without a mark of "
+                f"libvirt at {self._virsh.uri} has a domain {spec.domain} already ({found.state}), without a mark of "
                 "this cluster: it is somebody else's. Rename or remove it, or take another libvirt "
                 "(platform.bootstrap.uri)"
             )
         usable = found.boots(machine_id.script) and found.state == "running" and await self._is_published(machine_id)
         return [self._machine(machine_id)] if usable else []
 
-    async def create(self, spec: VmSpec) -> Machine:
+    async def create(self, spec: LocalVmArgs) -> Machine:
         machine_id = MachineId.of(spec)
         self._settings.need_artifacts()
         accelerated = domain.accelerated(await self._virsh.run("capabilities"))
@@ -69,14 +70,15 @@ class LocalVm:
                 "(Debian: qemu-system-x86), or take another libvirt (platform.bootstrap.uri)"
             )
         if not accelerated:
-            await self._say(f"libvirt at {self._virsh.uri} has no KVM: {spec.name} is emulated, and many times slower")
-        if await self._look(spec.name) is not None:  # ours: `find` has seen to that
-            await self._virsh.run("destroy", spec.name)
+            name = spec.domain
+            await self._say(f"libvirt at {self._virsh.uri} has no KVM: {name} is emulated, and many times slower")
+        if await self._look(spec.domain) is not None:  # ours: `find` has seen to that
+            await self._virsh.run("destroy", spec.domain)
         mark = Mark(cluster=spec.cluster, hostname=spec.hostname, script=machine_id.script)
         await self._define(spec, domain.xml(spec, mark, accelerated=accelerated))
         try:
             await boot_tree.publish(self._settings, spec.mac, spec.script, spec.chain)
-            await self._virsh.run("resume", spec.name)
+            await self._virsh.run("resume", spec.domain)
         except BaseException:  # nothing that no state knows is to go on
             await self._remove(machine_id)
             raise
@@ -114,7 +116,7 @@ class LocalVm:
     async def close_bgp(self, machine_id: str) -> None:
         return  # nothing was opened
 
-    async def _define(self, spec: VmSpec, description: str) -> None:
+    async def _define(self, spec: LocalVmArgs, description: str) -> None:
         try:
             await self._virsh.run("create", _FROM_STDIN, "--paused", stdin=description)
         except RemoteError as error:
@@ -124,7 +126,7 @@ class LocalVm:
                 "allocate memory": "platform.bootstrap.memory may be more than there is",
             }
             hint = next((f". {text}" for words, text in hints.items() if words in str(error)), "")
-            raise RemoteError(f"{spec.name} cannot be made. {error}{hint}") from None
+            raise RemoteError(f"{spec.domain} cannot be made. {error}{hint}") from None
 
     async def _look(self, name: str) -> _Found | None:
         if name not in (await self._virsh.run("list", "--all", "--name")).split():

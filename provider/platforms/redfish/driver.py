@@ -9,8 +9,8 @@ from provider.platforms.redfish import boot, inventory, lending, media, power, p
 from provider.platforms.redfish.connection import Connection
 from provider.platforms.redfish.ids import MachineId
 from provider.platforms.redfish.inventory import Inventory
-from provider.platforms.redfish.lending import LentServer
 from provider.platforms.redfish.power import Patience
+from provider.resources.ephemeral_machine import LentServerArgs
 from provider.status import Say, silent
 
 _asked: set[tuple[str, str]] = set()
@@ -48,10 +48,10 @@ class Redfish:
 
     # --- servers that are lent ---------------------------------------------------------------------------------------
 
-    async def find(self, spec: LentServer) -> list[Machine]:
+    async def find(self, spec: LentServerArgs) -> list[Machine]:
         return []  # what an earlier run left undone is done again: nothing comes into being twice
 
-    async def create(self, spec: LentServer) -> Machine:
+    async def create(self, spec: LentServerArgs) -> Machine:
         found = await self.inventory(spec.server)
         machine_id = lending.machine_id(spec, found.identity)
         ours = not await lending.given_back(str(machine_id), self._settings)

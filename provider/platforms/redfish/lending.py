@@ -2,55 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from provider import boot_tree
 from provider.configuration import Settings
-from provider.fields import IPV4, SHORT_NAME, Reader
-from provider.platforms import Machine, MachineSpec
+from provider.platforms import Machine
 from provider.platforms.redfish import published
 from provider.platforms.redfish.ids import MachineId
-
-ACCEPT = ("empty", "wipe")
-KEYS = ("hostname", "server", "mac", "publicIpv4", "privateIpv4", "script", "chain", "accept")
+from provider.resources.ephemeral_machine import LentServerArgs
 
 
-@dataclass(frozen=True, kw_only=True)
-class LentServer(MachineSpec):
-    """A server to borrow."""
-
-    server: str
-    """Its name in the provider's section `bmcs`."""
-    mac: str
-    """Of the interface it boots from."""
-    script: str = field(repr=False)
-    """The iPXE script it boots."""
-    chain: str = field(repr=False)
-    """Text of `boot.ipxe`."""
-    accept: str
-    """One of ACCEPT: what may be on it."""
-
-
-def read(reader: Reader) -> LentServer:
-    """Reads the inputs of a lent server."""
-    reader.text("publicIpv4", pattern=IPV4, what="an IPv4 address")
-    reader.optional_text("privateIpv4", pattern=IPV4, what="an IPv4 address")
-    return LentServer(
-        hostname=reader.text("hostname", pattern=SHORT_NAME, what="a host name"),
-        server=reader.text("server"),
-        mac=boot_tree.read_mac(reader),
-        script=reader.text("script"),
-        chain=reader.text("chain"),
-        accept=read_accept(reader),
-    )
-
-
-def read_accept(reader: Reader) -> str:
-    """`accept`."""
-    return reader.text("accept", default=ACCEPT[0], pattern="|".join(ACCEPT), what=f"one of {', '.join(ACCEPT)}")
-
-
-def machine_id(spec: LentServer, identity: str) -> MachineId:
+def machine_id(spec: LentServerArgs, identity: str) -> MachineId:
     """The id of a lent server."""
     return MachineId(server=spec.server, identity=identity, mac=spec.mac, script=boot_tree.digest(spec.script))
 

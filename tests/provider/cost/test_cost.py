@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from pulumi.provider.experimental import provider as sdk
 
-from provider import order_inputs, orders
+from provider import orders
 from provider.configuration import MetalSettings
 from provider.cost import estimate, prices
-from provider.fields import Reader
 from provider.metal_client import MetalClient
 from provider.values import to_python_map, to_wire_map
 from tests.provider.harness import Harness
@@ -21,10 +20,7 @@ from tests.provider.preflight.asking import ORDERS, machines
 
 
 def read(values: Mapping[str, Any]) -> orders.Orders:
-    reader = Reader(values)
-    found = order_inputs.read(reader)
-    assert reader.problems == []
-    return found
+    return orders.Orders.read(values)
 
 
 def cost(api: Api | None = None, **more: Any) -> dict[str, Any]:

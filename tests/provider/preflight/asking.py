@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from provider import configuration
-from provider.preflight import inputs as plans
 from provider.preflight import running
 from provider.preflight.findings import Finding, Report
+from provider.preflight.plan import Plan
 from tests.provider.metal_answers import PROJECT, TOKEN, Api
 
 TAGS = ["metal-ipi", "metal-ipi:stack=t", "metal-ipi:cluster=c.facility.test"]
@@ -47,8 +47,8 @@ def inputs(orders: Mapping[str, Any] | None = None, **more: Any) -> dict[str, An
 def report(api: Api, config: Mapping[str, Any] | None = None, *, again: bool = False, **values: Any) -> Report:
     """The report about a stack; `config` is the provider's beside the section `metal`."""
     settings, problems = configuration.parse({"metal": {"authToken": TOKEN}, **(config or {})})
-    plan, reader = plans.read(inputs(**values))
-    assert (problems, reader.problems) == ([], [])
+    plan = Plan.read(inputs(**values))
+    assert problems == []
     return asyncio.run(running.run(plan, settings, again=again, transport=api.transport))
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from provider import configuration, sizes
 from provider.orders import BOOTSTRAP, CONTROL_PLANE
-from provider.preflight import inputs as plans
 from provider.preflight import running
 from provider.preflight.findings import Report
+from provider.preflight.plan import Plan
 from tests.provider import fake_bmc
 from tests.provider.fake_bmc import UUID, FakeBmc
 from tests.provider.metal_answers import PLANS, Api, plan
@@ -38,8 +38,8 @@ def rack(bmc: FakeBmc, *servers: dict[str, Any], again: bool = False, **more: An
     bmcs = {str(each["bmc"]): bmc.settings(**each.pop("settings", {})) for each in servers if "bmc" in each}
     settings, problems = configuration.parse({"bmcs": bmcs})
     values = {"stack": "t", "domain": "c.facility.test", "architecture": "x86_64", "version": "4.19.0", **more}
-    found, reader = plans.read({**values, "servers": list(servers)})
-    assert (problems, reader.problems) == ([], [])
+    found = Plan.read({**values, "servers": list(servers)})
+    assert problems == []
     return asyncio.run(running.run(found, settings, again=again))
 
 

@@ -40,7 +40,7 @@ def test_inputs_that_cannot_be() -> None:
             architecture="sparc", networks={"pods": "10.128.0.0"}, projectName="also", orders={"facilities": ["da11"]}
         )
         assert await it.check(wrong) == [
-            "architecture must be x86_64 or aarch64",
+            "architecture must be one of x86_64, aarch64",
             "orders.metro or `facilities` must be given, and not both",
             "networks.pods must be a CIDR such as 10.128.0.0/14",
             "projectId or `projectName` must be given, and not both",

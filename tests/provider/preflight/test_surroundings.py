@@ -21,10 +21,10 @@ import pytest
 import trustme
 
 from provider import configuration
-from provider.preflight import inputs as plans
 from provider.preflight import running
 from provider.preflight.checks import installer
 from provider.preflight.findings import Report
+from provider.preflight.plan import Plan
 from tests.provider import knot
 from tests.provider import ssh_servers as ssh
 from tests.provider.preflight.asking import of, the
@@ -39,8 +39,8 @@ def rack(**more: Any) -> dict[str, Any]:
 
 async def asked(config: dict[str, Any] | None = None, *, again: bool = False, **more: Any) -> Report:
     settings, problems = configuration.parse(config or {})
-    plan, reader = plans.read(rack(**more))
-    assert (problems, reader.problems) == ([], [])
+    plan = Plan.read(rack(**more))
+    assert problems == []
     return await running.run(plan, settings, again=again)
 
 

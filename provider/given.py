@@ -1,0 +1,120 @@
+"""What the declarations of inputs (`provider.inputs`) say of a field beside the form of its value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
+
+import pulumi
+from pydantic import Strict, ValidationError, ValidationInfo, WrapValidator
+
+from provider.values import Unknown
+
+if TYPE_CHECKING:
+    from pydantic import ValidatorFunctionWrapHandler
+
+T = TypeVar("T")
+
+
+class Marker:
+    """Something that a declaration says of a field, beside its type."""
+
+
+SECRET: Final = Marker()
+"""The value is encrypted in the state."""
+GIVEN: Final = Marker()
+"""A program may give an output."""
+FLAT: Final = Marker()
+"""On the wire, the members of this field stand beside the other fields."""
+LOCAL: Final = Marker()
+"""The field is not on the wire."""
+LEFT_OUT: Final = Marker()
+"""False, and an empty list or map, is not sent: states of versions that did not have the field stay as they are."""
+
+Secret = Annotated[T, SECRET]
+Flat = Annotated[T, FLAT]
+Local = Annotated[T, LOCAL]
+LateFlag = Annotated[bool, LEFT_OUT]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Tells validators that a value comes over the wire."""
+
+    lenient: bool
+    """Whether it comes from a state, of which nothing is refused."""
+
+
+def pass_what_is_not_known(value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    """Check a value that the provider reads. What a program gives, and what a preview does not know yet, passes."""
+    reading = info.context
+    if not isinstance(reading, Reading) or isinstance(value, Unknown):
+        return value
+    try:
+        return handler(value)
+    except ValidationError:
+        if reading.lenient:
+            return value
+        raise
+
+
+if TYPE_CHECKING:
+
+    class Given(Generic[T]):
+        """A value: a program may give an output, and the provider reads a `T`."""
+
+        def __get__(self, instance: object, owner: Any) -> T: ...
+        def __set__(self, instance: object, value: pulumi.Input[T]) -> None: ...
+
+    class GivenList(Generic[T]):
+        """A list: a program may give an output for it or for its items, and the provider reads a tuple."""
+
+        def __get__(self, instance: object, owner: Any) -> tuple[T, ...]: ...
+        def __set__(self, instance: object, value: pulumi.Input[Sequence[pulumi.Input[T]]]) -> None: ...
+
+    class GivenMap(Generic[T]):
+        """A map by text: a program may give an output for it or for its values."""
+
+        def __get__(self, instance: object, owner: Any) -> Mapping[str, T]: ...
+        def __set__(self, instance: object, value: pulumi.Input[Mapping[str, pulumi.Input[T]]]) -> None: ...
+
+    class ListOf(Generic[T]):
+        """A list whose length is known when the program runs; its items are too."""
+
+        def __get__(self, instance: object, owner: Any) -> tuple[T, ...]: ...
+        def __set__(self, instance: object, value: Sequence[T]) -> None: ...
+
+    class MapOf(Generic[T]):
+        """A map by text, known when the program runs."""
+
+        def __get__(self, instance: object, owner: Any) -> Mapping[str, T]: ...
+        def __set__(self, instance: object, value: Mapping[str, T]) -> None: ...
+
+else:
+    _items = WrapValidator(pass_what_is_not_known)
+
+    class ListOf:
+        def __class_getitem__(cls, item: Any) -> Any:
+            return Annotated[tuple[Annotated[item, _items], ...], Strict(False)]
+
+    class MapOf:
+        def __class_getitem__(cls, item: Any) -> Any:
+            return dict[str, Annotated[item, _items]]
+
+    class Given:
+        def __class_getitem__(cls, item: Any) -> Any:
+            return Annotated[item, GIVEN]
+
+    class GivenList:
+        def __class_getitem__(cls, item: Any) -> Any:
+            return Annotated[ListOf[item], GIVEN]
+
+    class GivenMap:
+        def __class_getitem__(cls, item: Any) -> Any:
+            return Annotated[MapOf[item], GIVEN]
+
+
+def default(value: Any = None) -> Any:
+    """What a field has that is not given. A type checker takes it for any field."""
+    return value

@@ -1,0 +1,38 @@
+"""What a virtual machine is called in the state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from provider import boot_tree
+from provider.errors import InvalidInputs
+from provider.resources.ephemeral_machine import LocalVmArgs
+
+PREFIX = "local-vm:"
+"""How ids of virtual machines begin."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineId:
+    """An id, taken apart; its form is in the package's docstring."""
+
+    domain: str
+    mac: str
+    script: str
+
+    def __str__(self) -> str:
+        return f"{PREFIX}{self.domain}/{self.mac}/{self.script}"
+
+    @classmethod
+    def of(cls, spec: LocalVmArgs) -> MachineId:
+        """The id of a virtual machine to make."""
+        return cls(domain=spec.domain, mac=spec.mac, script=boot_tree.digest(spec.script))
+
+    @classmethod
+    def parse(cls, text: str) -> MachineId:
+        """Reads an id."""
+        match text.removeprefix(PREFIX).split("/"):
+            case [domain, mac, script] if text.startswith(PREFIX) and domain and mac and script:
+                return cls(domain=domain, mac=mac, script=script)
+            case _:
+                raise InvalidInputs(f"{text} is no id of a virtual machine: `{PREFIX}<domain>/<mac>/<script>`")

@@ -1,0 +1,39 @@
+"""`ClusterKeys`, as programs see it, and its inputs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pulumi
+
+from provider.forms import one_of
+from provider.given import Secret
+from provider.inputs import Inputs
+from provider.resources.base import Resource, computed
+
+
+class ClusterKeysArgs(Inputs):
+    """Arguments of `ClusterKeys`."""
+
+    key_type: Annotated[str, one_of("ed25519", "ecdsa")] | None = None
+    """`ed25519`, or `ecdsa` (on the curve P-256), which FIPS takes; not given: `ed25519`. A change is refused."""
+
+
+class ClusterKeys(Resource):
+    """The SSH key of a cluster and the seed its nodes' host keys are derived from. Never silently replaced.
+
+    It is made by a cluster's first up and gone with its last down: its id, 16 hexadecimal digits, tells one
+    installation of a cluster from the next.
+    """
+
+    private_key: pulumi.Output[Secret[str]] = computed()
+    """OpenSSH PEM. Secret."""
+    public_key: pulumi.Output[str] = computed()
+    """One authorized_keys line without comment: `ssh-ed25519 AAAA…`, `ecdsa-sha2-nistp256 AAAA…`."""
+    host_key_seed: pulumi.Output[Secret[str]] = computed()
+    """32 random bytes in base64. Secret."""
+
+    def __init__(
+        self, name: str, args: ClusterKeysArgs | None = None, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, args or ClusterKeysArgs(), opts)

@@ -1,0 +1,20 @@
+"""How a cluster's API is reached: inputs of several resources."""
+
+from __future__ import annotations
+
+from provider.forms import HttpsUrl, Pem
+from provider.given import Given, Secret
+from provider.inputs import Inputs
+
+
+class ClusterCredentials(Inputs):
+    """How to reach a cluster's API as administrator."""
+
+    url: Given[HttpsUrl]
+    """Base URL, `https://api.<cluster>.<domain>:6443`."""
+    ca_pem: Given[Pem]
+    """Certificates the API's TLS certificate must be signed by."""
+    client_cert_pem: Given[Pem]
+    """Client certificate."""
+    client_key_pem: Given[Secret[Pem]]
+    """Its key. Secret."""

@@ -1,0 +1,172 @@
+"""`DnsRecords`, as programs see it, and its inputs.
+
+On the wire, records are a map from a label to a record, so that a preview tells each change by the record's label
+(`records["api.lab.example.com A"].values`). The provider takes a list, too.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pulumi
+from pydantic import BeforeValidator, WrapValidator
+
+from provider.forms import HOST, NOT_EMPTY, Whole, ZoneName, between, form, one_of
+from provider.given import Given, GivenList, Local, default, pass_what_is_not_known
+from provider.inputs import Conflict, Inputs
+from provider.resources.base import Resource, computed
+
+TYPES = ("A", "AAAA", "PTR", "TXT", "CNAME")
+RecordName = Annotated[str, form(HOST, "a full DNS name without trailing dot")]
+
+
+def _by_label(records: Any) -> Any:
+    """Records of a list, by their numbers."""
+    return dict(enumerate(records)) if isinstance(records, list) else records
+
+
+if TYPE_CHECKING:
+
+    class _Labelled:
+        """Programs give a sequence, and the provider reads a map: labels are for the wire alone."""
+
+        def __get__(self, instance: object, owner: Any) -> Any: ...
+        def __set__(self, instance: object, value: Sequence[DnsRecordArgs]) -> None: ...
+
+
+class DnsRecordArgs(Inputs):
+    """Values of ours in one record set."""
+
+    name: Given[RecordName]
+    """Fully qualified, without trailing dot."""
+    type: Given[Annotated[str, one_of(*TYPES)]]
+    """A, AAAA, PTR, TXT or CNAME."""
+    values: Annotated[GivenList[str], NOT_EMPTY]
+    """Addresses, names (a trailing dot is optional) or text. Never empty."""
+    label: Local[str | None] = None
+    """What previews call it; not given: name and type. A name that is an output needs one."""
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        kind, values = given.get("type"), given.get("values")
+        items: list[Any] = values if isinstance(values, list) else []
+        for index, value in enumerate(items):
+            if isinstance(kind, str) and isinstance(value, str) and (why := value_problem(kind, value)):
+                yield ("values", index), why
+
+    def to_label(self) -> str:
+        named: tuple[Any, Any] = (self.name, self.type)
+        if self.label is None and not all(isinstance(each, str) for each in named):
+            raise ValueError("a DNS record whose name is an output needs a label")
+        return self.label or f"{self.name} {self.type}"
+
+
+class RemovalRecordArgs(Inputs):
+    """DNS values to withdraw."""
+
+    zone: Given[ZoneName]
+    """The zone the record is in."""
+    name: Given[RecordName]
+    """Fully qualified, without trailing dot."""
+    type: Given[Annotated[str, one_of(*TYPES)]]
+    """A, AAAA, PTR, TXT or CNAME."""
+    values: Annotated[GivenList[str], NOT_EMPTY]
+    """The values."""
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        yield from _outside(given, given.get("zone"))
+        yield from DnsRecordArgs.conflicts(given)
+
+
+if not TYPE_CHECKING:
+    _Labelled = Annotated[
+        dict[Any, Annotated[DnsRecordArgs, WrapValidator(pass_what_is_not_known)]], BeforeValidator(_by_label)
+    ]
+
+
+class DnsRecordsArgs(Inputs):
+    """Arguments of `DnsRecords`: one resource per zone, not one per record."""
+
+    zone: Given[ZoneName]
+    """The zone the records are in, fully qualified: `facility.test`. A change replaces."""
+    ttl: Given[Annotated[Whole, between(0, 604800)]]
+    """Seconds."""
+    records: _Labelled
+    """The values to own; no (name, type) twice. Of PTR records only those in the zone are taken, the others passed
+    over: where a reverse name lies is known once the address is."""
+    domain: Given[Annotated[str, form(HOST, "a domain without trailing dot")] | None] = default()
+    """The domain beside which markers of ownership stand, `_metal-ipi.<domain>`; not given: the zone."""
+    ephemeral: Given[bool] = default(False)
+    """Values that a `Removal` withdraws within the same up: absent ones are still ours, and no drift."""
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        zone, domain, records = given.get("zone"), given.get("domain"), given.get("records")
+        if isinstance(zone, str) and isinstance(domain, str) and not within(domain.lower(), zone.lower()):
+            yield ("domain",), f"{domain.lower()} is not in zone {zone.lower()}"
+        members = _by_label(records)
+        seen: set[tuple[str, str]] = set()
+        for label, record in members.items() if isinstance(members, Mapping) else ():
+            if not isinstance(record, Mapping):
+                continue
+            for where, why in _outside(record, zone):
+                yield ("records", label, *where), why
+            name, kind = record.get("name"), record.get("type")
+            if isinstance(name, str) and isinstance(kind, str):
+                if (name.lower(), kind) in seen:
+                    reason = f"{name.lower()} {kind} is given twice; put all values into one record"
+                    yield ("records", label, "name"), reason
+                seen.add((name.lower(), kind))
+
+    def to_wire(self) -> dict[str, Any]:
+        return {**super().to_wire(), "records": _labelled(self.records)}
+
+
+class DnsRecords(Resource):
+    """Values in DNS record sets of one zone. Owns values, not sets: other values of a set are left alone."""
+
+    records: pulumi.Output[dict[str, dict[str, Any]]] = computed()
+    """The values of ours by label, {name, type, values}; after a refresh those that are really there."""
+
+    def __init__(self, name: str, args: DnsRecordsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args, opts)
+
+
+def _labelled(records: Sequence[DnsRecordArgs]) -> dict[str, Any]:
+    labels = [record.to_label() for record in records]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise ValueError(f"DNS records are given twice: {', '.join(twice)}; put all values of a name into one")
+    return dict(zip(labels, (record.to_wire() for record in records), strict=True))
+
+
+def within(name: str, zone: str) -> bool:
+    """Whether a name is a zone's own or below it."""
+    return name == zone or name.endswith("." + zone)
+
+
+def _outside(record: Mapping[str, Any], zone: Any) -> Iterator[Conflict]:
+    """Whether a record, unless it is a PTR record, is not in its zone."""
+    name, kind = record.get("name"), record.get("type")
+    if not (isinstance(name, str) and isinstance(kind, str) and isinstance(zone, str)) or kind == "PTR":
+        return
+    if not within(name.lower(), zone.lower()):
+        yield ("name",), f"{name.lower()} is not in zone {zone.lower()}"
+
+
+def value_problem(kind: str, value: str) -> str | None:
+    """What is wrong with a value of a record of this type."""
+    if kind in ("A", "AAAA"):
+        try:
+            version = ipaddress.ip_address(value).version
+        except ValueError:
+            version = 0
+        wanted = 4 if kind == "A" else 6
+        return None if version == wanted else f"must be an IPv{wanted} address"
+    if kind == "TXT":
+        fits = len(value.encode()) <= 255 and '"' not in value
+        return None if fits else "must be at most 255 bytes without quotation marks"
+    return None

@@ -1,0 +1,197 @@
+"""What a `Gate` waits for: of each kind its own inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import pulumi
+from pydantic import Field
+
+from provider.forms import (
+    NOT_EMPTY,
+    AbsolutePath,
+    HostName,
+    HttpsUrl,
+    NodeName,
+    Pem,
+    Port,
+    SshKey,
+    form,
+    one_of,
+)
+from provider.given import Flat, Given, GivenList, ListOf, MapOf, Secret, default
+from provider.inputs import Conflict, Inputs
+from provider.resources.credentials import ClusterCredentials
+
+_Console = Annotated[str, Field(min_length=0), form(r"([^@\s]+@[^@\s]+)?", "`<user>@<host>`")]
+_LogDirectory = Annotated[AbsolutePath | None, Field(alias="logDirectory")]
+_Network = Annotated[str, form(r"[0-9.]+(/\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:.]*(/\d+)?", "an address or a CIDR")]
+
+if TYPE_CHECKING:
+
+    class _ByNode:
+        """Lists by the name of a node."""
+
+        def __get__(self, instance: object, owner: Any) -> Mapping[str, tuple[str, ...]] | None: ...
+        def __set__(
+            self, instance: object, value: Mapping[str, pulumi.Input[Sequence[pulumi.Input[str]]]] | None
+        ) -> None: ...
+
+else:
+    _ByNode = MapOf[ListOf[str]] | None
+
+
+class GateNode(Inputs):
+    """A node a gate waits for, or whose logs it gathers when it fails."""
+
+    name: Given[HostName]
+    """Host name."""
+    address: Given[str]
+    """IP address SSH answers on."""
+    host_key: Given[SshKey]
+    """Pinned SSH host key, `ssh-ed25519 AAAA…`."""
+    machine_id: Given[str | None] = default()
+    """The platform's id: its events are watched for an Ignition failure."""
+    console: Given[_Console | None] = default()
+    """`<machine id>@<serial-over-SSH host>`; empty where there is none."""
+    port: Given[Port | None] = default()
+    """SSH port, 22."""
+
+
+class GateLogs(Inputs):
+    """What a gate needs to gather logs when it fails. Optional everywhere but in `SshReachable`."""
+
+    nodes: ListOf[GateNode] = default(())
+    """Nodes whose console and journal are gathered."""
+    user: Given[str | None] = default()
+    """SSH user, `core`."""
+    private_key: Given[Secret[str] | None] = default()
+    """SSH key, OpenSSH PEM; also opens the consoles. Secret."""
+    directory: Given[_LogDirectory] = default()
+    """Absolute directory; logs go to `<directory>/<gate>/<node>.console.log`, readable by the owner only."""
+
+
+class GateSpec(Inputs):
+    """What a gate waits for."""
+
+    kind: ClassVar[str]
+    """The gate's kind on the wire."""
+
+
+class _OverSsh(GateSpec):
+    """What is seen by logging in to the nodes."""
+
+    logs: Flat[GateLogs]
+    """The nodes, the user and the key to log in with."""
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        for key in ("nodes", "user", "privateKey"):
+            if given.get(key) is None:
+                yield (key,), "is required"
+
+
+class SshReachable(_OverSsh):
+    """All nodes accept an SSH login with their pinned host keys. Fails early when a node's Ignition failed."""
+
+    kind: ClassVar[str] = "ssh-reachable"
+
+
+class MachineConfigAccess(_OverSsh):
+    """Each node's machine config server answers the given networks and nobody else, which is tried from here."""
+
+    program: Annotated[str, form(r"/[\w./-]+", "an absolute path")]
+    """Absolute path of what takes the networks on each node, one per line: `<program> set`."""
+    networks: Annotated[GivenList[_Network], NOT_EMPTY]
+    """Addresses and CIDRs to let in."""
+    addresses: GivenList[str] = default(())
+    """Further addresses behind which the nodes are, and which must not answer, either."""
+
+    kind: ClassVar[str] = "machine-config-access"
+
+
+class AddressAnnounced(_OverSsh):
+    """All nodes announce an address over BGP, or one of them has it with ARP, and others have let go of it."""
+
+    leaving: Annotated[ListOf[GateNode], Field(alias="from")] = default(())
+    """Those that let go of the address once all nodes are able to serve it; they may be gone already."""
+    address: Given[Annotated[str, form(r"[\d.]+", "an IPv4 address")]]
+    """The IPv4 address."""
+    mode: Annotated[str, one_of("bgp", "arp")]
+    """`bgp` or `arp`."""
+    program: Annotated[str, form(r"/[\w./-]+", "an absolute path")]
+    """Absolute path of what answers on each node: `<program> status`, `<program> stop`."""
+
+    kind: ClassVar[str] = "address-announced"
+
+
+class ApiAnswers(GateSpec):
+    """An HTTPS URL answers 200."""
+
+    url: Given[HttpsUrl]
+    """`https://api.<cluster>.<domain>:6443/readyz`."""
+    ca_pem: Given[Pem]
+    """Certificates its TLS certificate must be signed by."""
+    logs: Flat[GateLogs] = default(GateLogs())
+    """Whose logs to gather on failure."""
+
+    kind: ClassVar[str] = "api-answers"
+
+
+class BootstrapComplete(GateSpec):
+    """ConfigMap kube-system/bootstrap says `complete` (openshift/installer, create.go).
+
+    Approves the certificate requests of the named nodes, and of no others.
+    """
+
+    credentials: Flat[ClusterCredentials]
+    """The cluster."""
+    names: GivenList[NodeName] = default(())
+    """Kubernetes node names of the control plane."""
+    addresses: _ByNode = default()
+    """Node name to the IP addresses its serving certificate may name; not given, no address is accepted in one."""
+    logs: Flat[GateLogs] = default(GateLogs())
+    """Whose logs to gather on failure."""
+
+    kind: ClassVar[str] = "bootstrap-complete"
+
+
+class NodesReady(GateSpec):
+    """Each named node is Ready. Approves the certificate requests of these nodes, and of no others."""
+
+    credentials: Flat[ClusterCredentials]
+    """The cluster."""
+    names: Annotated[GivenList[NodeName], NOT_EMPTY]
+    """Kubernetes node names."""
+    addresses: _ByNode = default()
+    """Node name to the IP addresses its serving certificate may name; not given, no address is accepted in one."""
+    logs: Flat[GateLogs] = default(GateLogs())
+    """Whose logs to gather on failure."""
+
+    kind: ClassVar[str] = "nodes-ready"
+
+
+class InstallComplete(GateSpec):
+    """ClusterVersion is Available, not Failing and not Progressing, and stays so for `stability_seconds`."""
+
+    credentials: Flat[ClusterCredentials]
+    """The cluster."""
+    logs: Flat[GateLogs] = default(GateLogs())
+    """Whose logs to gather on failure."""
+
+    kind: ClassVar[str] = "install-complete"
+
+
+KINDS: Mapping[str, type[GateSpec]] = {
+    each.kind: each
+    for each in (
+        SshReachable,
+        MachineConfigAccess,
+        ApiAnswers,
+        BootstrapComplete,
+        AddressAnnounced,
+        NodesReady,
+        InstallComplete,
+    )
+}

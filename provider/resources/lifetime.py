@@ -1,0 +1,29 @@
+"""`Lifetime`, as programs see it, and its inputs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pulumi
+
+from provider.forms import Whole, between
+from provider.given import Given
+from provider.inputs import Inputs
+from provider.resources.base import Resource, computed
+
+
+class LifetimeArgs(Inputs):
+    """Inputs of `Lifetime`."""
+
+    hours: Given[Annotated[Whole, between(1, 24 * 365)]]
+    """How long, from the first `up` on."""
+
+
+class Lifetime(Resource):
+    """When the platform deletes a cluster's machines: hours after it was made, and fixed from then on."""
+
+    ends_at: pulumi.Output[str] = computed()
+    """RFC 3339, UTC."""
+
+    def __init__(self, name: str, hours: pulumi.Input[int], opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, LifetimeArgs(hours=hours), opts)

@@ -1,0 +1,22 @@
+"""What all resources of machines tell."""
+
+from __future__ import annotations
+
+import pulumi
+
+from provider.resources.base import Resource, computed
+
+
+class Machine(Resource):
+    """What every machine tells."""
+
+    machine_id: pulumi.Output[str] = computed()
+    """The platform's id."""
+    public_ipv4: pulumi.Output[str] = computed()
+    """First public IPv4 address."""
+    private_ipv4: pulumi.Output[str] = computed()
+    """Private IPv4 address."""
+    public_ipv6: pulumi.Output[str] = computed()
+    """Public IPv6 address; empty where it has none."""
+    console: pulumi.Output[str] = computed()
+    """Host of the serial-over-SSH console; log in as the machine's id."""

@@ -1,0 +1,34 @@
+"""`SpotMachine`, as programs see it, and its inputs."""
+
+from __future__ import annotations
+
+import pulumi
+
+from provider.forms import Seconds, ShortName
+from provider.given import Given, GivenList, default
+from provider.inputs import Inputs
+from provider.resources.base import computed
+from provider.resources.machine import Machine
+
+
+class SpotMachineArgs(Inputs):
+    """Arguments of `SpotMachine`."""
+
+    request_id: Given[str]
+    """The spot market request. A change replaces."""
+    machine_ids: GivenList[str]
+    """The ids of the machines that the request has, as the platform tells at this run."""
+    hostname: Given[ShortName]
+    """Host name."""
+    timeout_seconds: Given[Seconds] = default(1800)
+    """How long it may take until it has an active machine, and as long again to be gone."""
+
+
+class SpotMachine(Machine):
+    """The machine that a spot market request has got. One that is evicted is noticed by the next up."""
+
+    bond: pulumi.Output[str] = computed()
+    """The id of the port that bonds its interfaces."""
+
+    def __init__(self, name: str, args: SpotMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args, opts)
