@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+from platformdirs import user_cache_path
 
 Report = Callable[[str], None]
 """Takes one line of progress for the user."""
@@ -18,7 +20,7 @@ _TELL_EVERY_SECONDS = 15.0
 
 def cache_directory() -> Path:
     """The directory of the user's cache; what is in it can be made again at any time."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metal-ipi"
+    return user_cache_path("metal-ipi", appauthor=False)
 
 
 def is_program(path: Path) -> bool:
@@ -30,13 +32,16 @@ def is_program(path: Path) -> bool:
 def alone(lock: Path, program: str, report: Report) -> Generator[None]:
     """Hold the lock of a program. Others wait until it is free, and then find what its holder made."""
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            report(f"waiting for another run that is making {program} ...")
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    held = FileLock(lock, fallback_to_soft=False)
+    try:
+        held.acquire(blocking=False)
+    except Timeout:
+        report(f"waiting for another run that is making {program} ...")
+        held.acquire()
+    try:
         yield
+    finally:
+        held.release()
 
 
 @contextlib.contextmanager
