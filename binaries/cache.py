@@ -34,7 +34,7 @@ def alone(lock: Path, program: str, report: Report) -> Generator[None]:
     lock.parent.mkdir(parents=True, exist_ok=True)
     held = FileLock(lock, fallback_to_soft=False)
     try:
-        held.acquire(blocking=False)
+        held.acquire(timeout=0)
     except Timeout:
         report(f"waiting for another run that is making {program} ...")
         held.acquire()

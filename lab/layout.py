@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -112,11 +110,6 @@ class Layout:
             path.mkdir(exist_ok=True, mode=0o700)
         (self.boot / "artifacts").mkdir(exist_ok=True)
         (self.boot / "streams").mkdir(exist_ok=True)
-
-
-def cache_dir() -> Path:
-    """The per-user cache for what is built or downloaded once, whatever the state directory."""
-    return user_cache_path("metal-ipi", appauthor=False)
 
 
 def write_private(path: Path, content: str | bytes) -> None:

@@ -11,6 +11,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pulumi
 
+from provider.secrecy import SECRET
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
@@ -62,18 +64,20 @@ class Field:
     """In other languages."""
     shape: Shape
     required: bool
+    secret: bool
 
 
 def fields(args: type) -> list[Field]:
     """The arguments that other languages can give: not those which take objects of Python."""
-    hints = hints_of(args)
+    hints, hidden = hints_of(args), secrets(args)
     found: list[Field] = []
     for each in dataclasses.fields(args):
         its = shape(hints[each.name])
         if any(map(_is_of_python, its.kinds)):
             continue
         given = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
-        found.append(Field(name=each.name, wire=camel(each.name), shape=its, required=not given))
+        secret = each.name in hidden
+        found.append(Field(name=each.name, wire=camel(each.name), shape=its, required=not given, secret=secret))
     return found
 
 
@@ -81,6 +85,16 @@ def hints_of(item: Any) -> dict[str, Any]:
     """The annotations of a class or a function, resolved."""
     # The SDK's own name each other as text.
     return get_type_hints(item, localns={**vars(pulumi), "T": Any})
+
+
+def secrets(item: type) -> frozenset[str]:
+    """The arguments or outputs that are declared as `Secret`."""
+    hints = get_type_hints(item, localns={**vars(pulumi), "T": Any}, include_extras=True)
+    return frozenset(name for name, hint in hints.items() if _is_secret(hint))
+
+
+def _is_secret(hint: Any) -> bool:
+    return SECRET in getattr(hint, "__metadata__", ()) or any(map(_is_secret, get_args(hint)))
 
 
 def outputs(component: type) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pulumi
 
+from provider.secrecy import Secret
 from stacks import program
 from stacks.settings import Settings, of_tree
 
@@ -45,9 +46,9 @@ class Cluster(pulumi.ComponentResource):
     """`present`: whether there is a bootstrap machine."""
     nodes: pulumi.Output[list[dict[str, Any]]]
     """`name`, `role`, `public_ipv4`, `private_ipv4` and `checks` of each machine, once the checks have passed."""
-    kubeconfig: pulumi.Output[str]
+    kubeconfig: pulumi.Output[Secret[str]]
     """An administrator's kubeconfig. Secret."""
-    kubeadmin_password: pulumi.Output[str]
+    kubeadmin_password: pulumi.Output[Secret[str]]
     """The console's first password. Secret."""
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:

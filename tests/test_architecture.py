@@ -18,7 +18,7 @@ _ROOMS = ("binaries", "components", "lab", "metal_ipi", "policy", "provider", "s
 # docs/architecture.md has the same arrows, for people.
 _DOORS = {
     "binaries": (),
-    "components": ("provider.types",),
+    "components": ("provider.secrecy", "provider.types"),
     "stacks": ("components", "provider.lexicon_services", "provider.types"),
     "metal_ipi": ("components", "provider", "stacks"),  # what other programs see
     "tools": ("binaries", "policy", "stacks"),  # the lab is run as a command

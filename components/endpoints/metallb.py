@@ -23,6 +23,7 @@ import pulumi_kubernetes as kubernetes
 from components.endpoints import manifests
 from components.endpoints.manifests import Manifest, ManifestError, Operator, Pool
 from components.machines.contract import BgpNeighbour
+from provider.secrecy import Secret
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class L2Args:
 class MetalLbArgs:
     """Which addresses, and how they become known."""
 
-    kubeconfig: pulumi.Input[str]
+    kubeconfig: pulumi.Input[Secret[str]]
     """An administrator's kubeconfig, secret."""
     pools: tuple[PoolArgs, ...]
     """At least one."""

@@ -16,6 +16,7 @@ import pulumi_command as command
 import yaml
 
 from components.install import driver
+from provider.secrecy import Secret
 
 _ROOT = Path(__file__).resolve().parents[__name__.count(".")]
 """Where the package that this module is in, is found."""
@@ -33,7 +34,7 @@ class Credentials:
     """Who signs the API's certificate."""
     client_cert_pem: str
     """The administrator's certificate."""
-    client_key_pem: str
+    client_key_pem: Secret[str]
     """Its key; secret."""
 
 
@@ -45,7 +46,7 @@ class InstallAssetsArgs:
     """The installer program, by path or by name on PATH."""
     version: str
     """The release it must be for."""
-    install_config: pulumi.Input[str]
+    install_config: pulumi.Input[Secret[str]]
     """install-config.yaml; secret."""
     work_directory: str
     """Where the installer works for a moment."""
@@ -67,16 +68,16 @@ class InstallAssets(pulumi.ComponentResource):
     them anew. Only who passes a `renewal` has them made anew: that is for the time in which there is no cluster yet.
     """
 
-    bootstrap: pulumi.Output[str]
+    bootstrap: pulumi.Output[Secret[str]]
     """The bootstrap machine's Ignition, or the live system's where it is bootstrapped in place; secret, some hundred
     KiB."""
     worker_pointer: pulumi.Output[str]
     """worker.ign: where workers find the machine config server, and whom to trust."""
-    kubeconfig: pulumi.Output[str]
+    kubeconfig: pulumi.Output[Secret[str]]
     """An administrator's kubeconfig; secret."""
-    kubeadmin_password: pulumi.Output[str]
+    kubeadmin_password: pulumi.Output[Secret[str]]
     """The console's first password; secret."""
-    credentials: pulumi.Output[Credentials]
+    credentials: pulumi.Output[Secret[Credentials]]
     """What the kubeconfig holds, as PEM; secret."""
 
     def __init__(self, name: str, args: InstallAssetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:

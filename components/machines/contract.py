@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 import pulumi
 
 from components.boot.ignition import NodeFile
+from provider.secrecy import Secret
 from provider.types import MachineOrder
 
 Role = Literal["bootstrap", "control-plane", "worker"]
@@ -65,7 +66,7 @@ class BgpNeighbour:
     """The peers' AS number."""
     peer_ips: tuple[str, ...]
     """The peers' addresses: a session with each."""
-    md5_password: str | None = field(default=None, repr=False)
+    md5_password: Secret[str] | None = field(default=None, repr=False)
     """The password of the sessions (TCP MD5, RFC 2385), a secret; None where they have none."""
     multihop: bool = False
     """Whether the peers are more than one hop away."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from lab.layout import cache_dir
+from binaries.cache import cache_directory
 from lab.node_image import contents, crates, disk, efi, initramfs, packages, rootfs
 from lab.node_image.image import NodeImage
 
@@ -41,7 +41,7 @@ def ensure(openshift: Path | None = None) -> NodeImage:
         openshift = ensure_openshift()
     programs = Programs(openshift, crates.AFTERBURN.ensure(), crates.INSTALLER.ensure())
     key = _key(programs)
-    cache = cache_dir() / "node-image"
+    cache = cache_directory() / "node-image"
     cache.mkdir(parents=True, exist_ok=True)
     directory = cache / key
     # A second caller waits here, and then finds the first one's result.

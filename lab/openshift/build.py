@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 from binaries import golang
+from binaries.cache import cache_directory
 from lab.cache import filling
 from lab.errors import SetupFailed
-from lab.layout import cache_dir
 
 PROGRAM = "lab-openshift"
 INSTALLER = "openshift-install"
@@ -24,7 +24,7 @@ def ensure() -> Path:
     ProgramMissing.
     """
     go = golang.find_go()
-    finished = cache_dir() / "lab-openshift" / _key(go)
+    finished = cache_directory() / "lab-openshift" / _key(go)
     program = finished / PROGRAM
     if program.exists():
         return program

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
-from metal_ipi.annotations import Shape, camel, fields, hints_of, is_map, items, outputs, shape
+from metal_ipi.annotations import Shape, camel, fields, hints_of, is_map, items, outputs, secrets, shape
 from metal_ipi.schema import docs
 from provider import types as ours
 from provider.plugin import NAME
@@ -46,12 +46,13 @@ class Types:
     def __init__(self) -> None:
         self.found: dict[str, Property] = {}
 
-    def property_of(self, its: Shape, *, description: str = "") -> Property:
+    def property_of(self, its: Shape, *, description: str = "", secret: bool = False) -> Property:
         """A property of a shape."""
         kinds = [self._kind(kind) for kind in its.kinds]
         unique = [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
         found = unique[0] if len(unique) == 1 else {"oneOf": unique}
-        return {**found, **({"plain": True} if its.plain else {}), **_described(description)}
+        flags = {**({"plain": True} if its.plain else {}), **({"description": description} if description else {})}
+        return {**found, **flags, **({"secret": True} if secret else {})}
 
     def _kind(self, kind: Any) -> Property:
         if kind in _PLAIN:
@@ -80,28 +81,37 @@ class Types:
     def members(self, kind: type) -> dict[str, Any]:
         """`properties` and `required` of a data class."""
         told = docs.of_members(kind)
-        known = fields(kind)
+        known, said = fields(kind), _said(kind, told)
         return {
             "properties": {
-                each.wire: self.property_of(each.shape, description=told.get(each.name, "")) for each in known
+                each.wire: self.property_of(
+                    each.shape, description=told.get(each.name, ""), secret=each.secret or each.name in said
+                )
+                for each in known
             },
             "required": sorted(each.wire for each in known if each.required),
         }
 
 
-def _described(text: str) -> Property:
-    return {**({"description": text} if text else {}), **({"secret": True} if _SECRET.search(text) else {})}
+def _said(kind: type, told: Mapping[str, str]) -> frozenset[str]:
+    """What the descriptions of our resources call secret: their fields do not declare it yet."""
+    if not kind.__module__.startswith("provider."):
+        return frozenset()
+    return frozenset(name for name, text in told.items() if _SECRET.search(text))
 
 
 def resource(made: type, args: type | None, types: Types) -> dict[str, Any]:
     """A component, or a resource, with the arguments that it is made with."""
     told = docs.of_members(made)
     found = {name: shape(hint) for name, hint in outputs(made).items()}
+    hidden = secrets(made) | _said(made, told)
     inputs = types.members(args) if args is not None else {"properties": {}, "required": []}
     return {
         "description": docs.of(made),
         "properties": {
-            camel(name): types.property_of(dataclasses.replace(its, plain=False), description=told.get(name, ""))
+            camel(name): types.property_of(
+                dataclasses.replace(its, plain=False), description=told.get(name, ""), secret=name in hidden
+            )
             for name, its in found.items()
         },
         "required": sorted(camel(name) for name, its in found.items() if not its.optional),
@@ -138,7 +148,7 @@ def _resource(made: type, args: tuple[type, ...], types: Types) -> dict[str, Any
         given |= part["properties"]
     needed = set[str].intersection(*(set(part["required"]) for part in parts)) if parts else set[str]()
     if made is ours.Gate:
-        given["spec"] = {"type": "object", "additionalProperties": _ANY, **_described(_GATE_SPEC)}
+        given["spec"] = {"type": "object", "additionalProperties": _ANY, "description": _GATE_SPEC, "secret": True}
         given["kind"] = {"type": "string", "description": "The kind of what to wait for."}
         needed.add("kind")
     elif made is ours.Lifetime:

@@ -7,11 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
 
 from pulumi.automation import EngineEvent
 
-from tools.pictures.resources import UNKNOWN, Change, Resource, Tree, of_events, of_state
+from tools.pictures.resources import UNKNOWN, Change, Resource, Tree, listed, mapping, of_events, of_state
 from tools.pictures.shapes import ROLES, Machine, Name, Network, Pool, Role, Topology, order
 from tools.state import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, REMOVAL, SERVER, SPOT_REQUEST, STACK_TYPE, urn_name
 
@@ -77,7 +76,7 @@ class _Parts:
             self._by_type[each.type].append(each)
             self._by_urn[each.urn] = each
         self._outputs: Tree = next((each.outputs for each in self.of(STACK_TYPE)), {})
-        self._bmcs = next((_mapping(each.outputs, "servers") for each in self.of(RACK)), {})
+        self._bmcs = next((mapping(each.outputs, "servers") for each in self.of(RACK)), {})
         hosts = {each.parent: str(each.inputs.get("hostname")) for each in self.of(DEVICE, _SPOT_MACHINE, SERVER)}
         self._beside: defaultdict[str, list[Resource]] = defaultdict(list)
         for each in self.of(_BOND, _SESSION):  # in the component of their machine
@@ -91,7 +90,7 @@ class _Parts:
 
     def cluster(self) -> Tree:
         """Name, domain and version; a failed `up` has left no outputs, but has looked before it ordered."""
-        if found := _mapping(self._outputs, "cluster"):
+        if found := mapping(self._outputs, "cluster"):
             return found
         planned: Tree = next((each.inputs for each in self.of(PREFLIGHT)), {})
         domain = str(planned.get("domain", ""))
@@ -101,7 +100,7 @@ class _Parts:
         """Metro or facilities, as they were ordered and as they came."""
         ordered = self.of(DEVICE, SPOT_REQUEST, EPHEMERAL)
         metros = {str(each.inputs["metro"]) for each in ordered if each.inputs.get("metro")}
-        wanted = {str(one) for each in ordered for one in _list(each.inputs, "facilities")}
+        wanted = {str(one) for each in ordered for one in listed(each.inputs, "facilities")}
         came = {str(each.outputs.get("deployedFacility") or "") for each in ordered} - {"", UNKNOWN}
         parts = [("metro", metros), ("facility", came or wanted)]
         return ", ".join(f"{word} {' or '.join(sorted(found))}" for word, found in parts if found)
@@ -124,9 +123,7 @@ class _Parts:
             public=found.text("accessPublicIpv4", "publicIpv4"),
             private=found.text("accessPrivateIpv4", "privateIpv4"),
             notes=notes,
-            change="update"
-            if resource.change == "same" and _together(self._beside[name]) != "same"
-            else resource.change,
+            change="update" if touched else resource.change,
         )
 
     def _role(self, resource: Resource) -> Role:
@@ -136,7 +133,7 @@ class _Parts:
 
     def _device(self, device: Resource) -> Machine:
         lengths = [
-            each.get("cidr") for each in _list(device.inputs, "ipAddresses") if each.get("type") == "public_ipv4"
+            each.get("cidr") for each in listed(device.inputs, "ipAddresses") if each.get("type") == "public_ipv4"
         ]
         notes = ["reserved server"] if device.inputs.get("hardwareReservationId") else []
         notes += [f"/{length} of public addresses" for length in lengths if length and length != 31]
@@ -147,7 +144,7 @@ class _Parts:
         for request in self.of(SPOT_REQUEST):
             machine = machines.get(request.parent)
             name = machine.text("hostname") if machine else urn_name(request.parent)
-            plan = str(_mapping(request.inputs, "instanceParameters").get("plan", ""))
+            plan = str(mapping(request.inputs, "instanceParameters").get("plan", ""))
             price = f"spot, at most {request.text('maxBidPrice')} USD/h"
             yield self._machine(request, name, plan, price, at=machine)
 
@@ -202,20 +199,20 @@ class _Parts:
         return tuple(found)
 
     def _vlans(self) -> Iterable[Network]:
-        told = next((_mapping(each.outputs, "networks") for each in self.of(METAL)), {})
-        names = {str(_mapping(told, name).get("vlan")): name for name in told}
+        told = next((mapping(each.outputs, "networks") for each in self.of(METAL)), {})
+        names = {str(mapping(told, name).get("vlan")): name for name in told}
         for vlan in sorted(self.of(_VLAN), key=lambda each: order(each.text("vxlan"))):
             # A VLAN that goes away, or of a state that was made before the platform told of its VLANs, says it itself.
             mark = _MARK.match(str(vlan.inputs.get("description")))
             name = names.get(vlan.urn) or (mark[1] if mark else vlan.name)
-            network = _mapping(told, name)
+            network = mapping(told, name)
             gateway = self._gateway(vlan, network)
             subnet = str(network.get("subnet") or "")
             details = [] if subnet in ("", UNKNOWN) else [subnet]
             if gateway is not None:
                 size = "" if details else f" of {gateway.text('privateIpv4SubnetSize')} addresses"
                 details.append(f"Metal's gateway{size}")
-            roles: tuple[Role, ...] = tuple(role for role in ROLES if role in _list(network, "roles"))
+            roles: tuple[Role, ...] = tuple(role for role in ROLES if role in listed(network, "roles"))
             number = vlan.text("vxlan")
             yield Network(name=f"VLAN {number} {name}", detail=", ".join(details), roles=roles, change=vlan.change)
 
@@ -228,7 +225,7 @@ class _Parts:
         """The two ends of the sessions, where MetalLB was told of them."""
         found: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for each in self._metallb("BGPPeer"):
-            spec = _mapping(each.inputs, "spec")
+            spec = mapping(each.inputs, "spec")
             if "peerASN" in spec:
                 found[f"AS {spec.get('myASN')} to AS {spec['peerASN']}"][str(spec.get("peerAddress"))] = None
         return "; ".join(f"{ends} at {', '.join(addresses)}" for ends, addresses in found.items())
@@ -241,21 +238,21 @@ class _Parts:
         for each in self.of(_NAMES):
             if each.inputs.get("ephemeral") is True:
                 continue
-            after, before = _mapping(each.inputs, "records"), _mapping(each.before, "records")
+            after, before = mapping(each.inputs, "records"), mapping(each.before, "records")
             gone = each.change == "delete"
             for key in {**after, **before}:
-                record = _mapping(after, key) or _mapping(before, key)
+                record = mapping(after, key) or mapping(before, key)
                 if record.get("type") in _ADDRESSES:
                     change: Change = "delete" if gone or key not in after else _compared(each, key, before, after)
                     name = str(record["name"])
-                    values = (*(found[name].values if name in found else ()), *map(str, _list(record, "values")))
+                    values = (*(found[name].values if name in found else ()), *map(str, listed(record, "values")))
                     found[name] = Name(name=name, values=values, change=change)
         return tuple(found.values()) or self._needed()
 
     def _needed(self) -> tuple[Name, ...]:
         """What somebody else is to set: `api.lab.example.com. A 192.0.2.1`, a line for each value."""
         values: defaultdict[str, list[str]] = defaultdict(list)
-        for line in _list(_mapping(self._outputs, "dns"), "needed"):
+        for line in listed(mapping(self._outputs, "dns"), "needed"):
             name, _, rest = str(line).partition(". ")
             type_, _, value = rest.partition(" ")
             if type_ in _ADDRESSES:
@@ -270,10 +267,10 @@ class _Parts:
 
     def api(self, machines: Iterable[Machine], names: Iterable[Name]) -> tuple[str, str]:
         """How the API is reached, and its own address; empty where it has none."""
-        address = str(_mapping(self._outputs, "api").get("address") or "")
+        address = str(mapping(self._outputs, "api").get("address") or "")
         for gate in self.of(_GATE):
             if gate.inputs.get("kind") == _ANNOUNCED:
-                spec = _mapping(gate.inputs, "spec")
+                spec = mapping(gate.inputs, "spec")
                 how = "over BGP" if spec.get("mode") == "bgp" else "with ARP"
                 return f"announced by kube-vip {how}", address or str(spec.get("address", ""))
         serving = {each.public for each in machines if each.role == "control-plane"} | {UNKNOWN}
@@ -286,15 +283,15 @@ class _Parts:
     def pools(self) -> tuple[Pool, ...]:
         """What services of type LoadBalancer get addresses from."""
         over_bgp = {
-            str(name): f"/{length}" if (length := _mapping(each.inputs, "spec").get("aggregationLength")) else ""
+            str(name): f"/{length}" if (length := mapping(each.inputs, "spec").get("aggregationLength")) else ""
             for each in self._metallb("BGPAdvertisement")
-            for name in _list(_mapping(each.inputs, "spec"), "ipAddressPools")
+            for name in listed(mapping(each.inputs, "spec"), "ipAddressPools")
         }
         blocks = {each.name: each for each in self.of(_BLOCK)}
         found: list[Pool] = []
         for each in self._metallb("IPAddressPool"):
-            name = str(_mapping(each.inputs, "metadata").get("name", ""))
-            addresses = ", ".join(map(str, _list(_mapping(each.inputs, "spec"), "addresses")))
+            name = str(mapping(each.inputs, "metadata").get("name", ""))
+            addresses = ", ".join(map(str, listed(mapping(each.inputs, "spec"), "addresses")))
             if not addresses:
                 block = blocks.get(_RESERVED_FOR.format(pool=name))
                 addresses = f"{block.text('quantity')} addresses" if block else UNKNOWN
@@ -324,15 +321,3 @@ def _together(resources: Iterable[Resource]) -> Change:
 def _roles(machines: Iterable[Machine]) -> tuple[Role, ...]:
     found = {machine.role for machine in machines}
     return tuple(role for role in ROLES if role in found)
-
-
-def _mapping(tree: Tree, name: str) -> Tree:
-    """A mapping within another one; empty where it is not known, or something else."""
-    value = tree.get(name)
-    return cast(Tree, value) if isinstance(value, dict) else {}
-
-
-def _list(tree: Tree, name: str) -> list[Any]:
-    """The same for a list."""
-    value = tree.get(name)
-    return cast("list[Any]", value) if isinstance(value, list) else []

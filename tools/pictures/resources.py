@@ -142,3 +142,15 @@ def clean(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return [clean(each) for each in cast("list[object]", value)]
     return value
+
+
+def mapping(tree: Tree, name: str) -> Tree:
+    """A mapping within another one; empty where it is not known, or something else."""
+    value = tree.get(name)
+    return cast(Tree, value) if isinstance(value, dict) else {}
+
+
+def listed(tree: Tree, name: str) -> list[Any]:
+    """The same for a list."""
+    value = tree.get(name)
+    return cast("list[Any]", value) if isinstance(value, list) else []
