@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from binaries.errors import ProgramMissing
 from lab.errors import LabError
 from lab.layout import Layout
 
@@ -20,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], int] = parsed.function
     try:
         return command(parsed)
-    except LabError as error:
+    except (LabError, ProgramMissing) as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1
 
@@ -48,15 +49,20 @@ def _parser() -> argparse.ArgumentParser:
         text = "the lab's stand-in for OpenShift, or its real programs, which are built once (20 minutes)"
         command.add_argument("--openshift", choices=("stand-in", "real"), default="stand-in", help=text)
 
+    def add_small_kubernetes(command: argparse.ArgumentParser) -> None:
+        text = "no real Kubernetes API: small services, at once"
+        command.add_argument("--small-kubernetes", action="store_true", help=text)
+
     setup = add("setup", _setup, "install and build what the lab needs, after saying what", state=False)
     add_machines(setup)
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
     add_openshift(setup)
+    add_small_kubernetes(setup)
     up = add("up", _up, "start the lab; one that runs is left alone")
     add_machines(up)
     rack = "so many servers with BMCs, in the place of the Metal API"
     up.add_argument("--rack", type=int, default=0, metavar="N", help=rack)
-    up.add_argument("--small-kubernetes", action="store_true", help="no real Kubernetes API: small services, at once")
+    add_small_kubernetes(up)
     add_openshift(up)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
@@ -137,7 +143,13 @@ def _say(message: str) -> None:
 def _setup(arguments: argparse.Namespace) -> int:
     from lab import setup
 
-    setup.run(arguments.machines, _say, kube_vip=arguments.kube_vip, openshift=arguments.openshift)
+    setup.run(
+        arguments.machines,
+        _say,
+        kube_vip=arguments.kube_vip,
+        openshift=arguments.openshift,
+        real_kubernetes=not arguments.small_kubernetes,
+    )
     return 0
 
 

@@ -112,12 +112,6 @@ class Layout:
         (self.boot / "streams").mkdir(exist_ok=True)
 
 
-def cache_dir() -> Path:
-    """The per-user cache for what is built or downloaded once, whatever the state directory."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "metal-ipi"
-
-
 def write_private(path: Path, content: str | bytes) -> None:
     """Write `content` to `path` in one step, readable by its owner only: a reader sees the old or the new file."""
     data = content.encode() if isinstance(content, str) else content

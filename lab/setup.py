@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
+from lab.network.dns import knot
 from lab.openshift import kinds
 
 Report = Callable[[str], None]
@@ -39,9 +41,8 @@ NETWORK = (
     Package("etcd-server", "/usr/bin/etcd", "etcd.service"),
     Package("jq", "/usr/bin/jq"),
 )
-"""What every lab uses. Without Knot its own DNS server stands in, without BIRD nothing speaks BGP, without etcd the
-Kubernetes API is not the real one, without jq simulated machines cannot be installed to disk; without the others there
-is no lab."""
+"""What every lab uses. Without BIRD nothing speaks BGP, without etcd the Kubernetes API is not the real one, without jq
+simulated machines cannot be installed to disk; without the others there is no lab."""
 
 MACHINES = (
     Package("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
@@ -65,19 +66,28 @@ CARGO = (
 """What cargo needs on top, to build Afterburn and coreos-installer once."""
 
 
-def run(machines: str, report: Report, *, kube_vip: bool = False, openshift: str = "stand-in") -> str:
-    """Install and build what a lab with `machines` needs; returns the kind of machines it can have here."""
+def run(
+    machines: str,
+    report: Report,
+    *,
+    kube_vip: bool = False,
+    openshift: str = "stand-in",
+    real_kubernetes: bool = True,
+) -> str:
+    """Install, download and build what a lab needs, and no more; returns the kind of machines it can have here."""
     if machines == "libvirt" and (reason := _no_libvirt()):
         report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
         machines = "simulated"
     install(missing(_wanted(machines)), report)
+    knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
     found = kinds.ensure(openshift, report)
     report(
         f"{'the stand-in for openshift-install' if found.images is None else 'openshift-install'}: {found.installer}"
     )
-    report(kubernetes(report))
+    if real_kubernetes:
+        report(kubernetes(report))
     if machines == "libvirt":
         from lab.node_image.build import ensure
 
@@ -105,12 +115,12 @@ def settle(machines: str, report: Report) -> str:
 
 
 def kubernetes(report: Report) -> str:
-    """Build and fetch what the real Kubernetes API consists of; says what there is, or what the lab goes on with."""
+    """Download or build what the real Kubernetes API consists of; says what there is, or what the lab goes on with."""
     from lab.kubernetes import programs
 
     try:
         found = programs.ensure(report)
-    except SetupFailed as error:
+    except (SetupFailed, ProgramMissing) as error:
         return f"no real Kubernetes API, small services of the lab's own stand in: {error}"
     return f"the Kubernetes API: kube-apiserver {found.version}, {found.apiserver}"
 

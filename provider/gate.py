@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 
 from provider.backoff import Backoff
 from provider.errors import GateFailed
-from provider.gates import Check, Observation, access_of, opener
+from provider.gates import Check, Observation, access_of
 from provider.gates.causes import recognise
 from provider.gates.logs import gather
+from provider.gates.opening import opener
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from provider.resources.gate import GateArgs
 from provider.values import UNKNOWN, has_unknown

@@ -24,9 +24,9 @@ class Facility:
     layout: Layout
     """Where its runtime directory is."""
 
-    def setup(self, machines: str, installer: str, *, kube_vip: bool) -> None:
+    def setup(self, machines: str, installer: str, *, kube_vip: bool, small_kubernetes: bool) -> None:
         """Install and build what the lab needs; the lab says what it does, and does nothing when all is there."""
-        more = ["--kube-vip"] if kube_vip else []
+        more = [*(["--kube-vip"] if kube_vip else []), *(["--small-kubernetes"] if small_kubernetes else [])]
         self._call("setup", "--machines", machines, "--openshift", installer, *more, what="the lab could not be set up")
 
     def up(self, machines: str, installer: str, *, rack: int, small_kubernetes: bool) -> dict[str, Any]:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 """The project's root, where Pulumi.yaml is."""
-
-
-def cache_directory() -> Path:
-    """The per-user cache; what is in it can be made again at any time."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metal-ipi"
 
 
 @dataclass(frozen=True, kw_only=True)

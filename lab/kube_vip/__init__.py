@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lab.go_tool import GoTool
+from binaries.go_tool import GoTool
 
 _HERE = Path(__file__).parent
 

@@ -1,6 +1,6 @@
 """A real Kubernetes API for the lab: kube-apiserver and etcd, and the definitions of what the program puts there.
 
-    build        kube-apiserver, an ordinary Go tool that go.mod beside this file pins; built once per user
+    build        kube-apiserver of the version that go.mod beside this file pins: on PATH, downloaded, or built
     crds         resource definitions of MetalLB and OpenShift, out of their own Go modules
     programs     all of that, or why there is none
     __main__     the lab's service: machines ask it for an API server
@@ -11,8 +11,8 @@
     access       the lab's own requests, and kubeconfigs for others
     namespaces   empties and ends namespaces that are being deleted
 
-etcd is Debian's (package etcd-server, 3.4). There is no kube-controller-manager and no kubelet: objects are checked,
-defaulted, owned by field managers and stored as on any cluster. What acts on nodes and their certificates are the
-stand-in's loops on the machines (lab/openshift); what stands in for the rest is the end of namespaces, without which
-none could ever be deleted.
+etcd is Debian's (package etcd-server, 3.4), else it is downloaded. There is no kube-controller-manager and no kubelet:
+objects are checked, defaulted, owned by field managers and stored as on any cluster. What acts on nodes and their
+certificates are the stand-in's loops on the machines (lab/openshift); what stands in for the rest is the end of
+namespaces, without which none could ever be deleted.
 """

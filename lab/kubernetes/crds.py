@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
+from binaries.cache import cache_directory
+from binaries.go_tool import download
 from lab.cache import filling
 from lab.errors import SetupFailed
-from lab.go_tool import download
-from lab.layout import cache_dir
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Definitions:
 
     def _path(self) -> Path:
         digest = hashlib.sha256("\n".join((self.sum, self.folder, *self.files)).encode()).hexdigest()[:12]
-        return cache_dir() / self.name / f"{self.version}-{digest}"
+        return cache_directory() / self.name / f"{self.version}-{digest}"
 
     def _download(self) -> Path:
         """Where the module's files are."""

@@ -9,10 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import golang
-from lab.errors import SetupFailed
-from lab.kubernetes import build, crds
-from lab.kubernetes.etcd import program as etcd_program
+from lab.kubernetes import build, crds, etcd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,26 +26,23 @@ class Programs:
 
 def find() -> Programs | str:
     """All of it, or the reason why there is none."""
-    if golang.present() is None:
-        return "there is no Go"
-    try:
-        etcd, apiserver = etcd_program(), build.cached()
-        definitions = {each.name: each.cached() for each in crds.ALL}
-    except SetupFailed as error:
-        return str(error)
+    store, apiserver = etcd.cached(), build.cached()
+    definitions = {each.name: each.cached() for each in crds.ALL}
     present = {name: directory for name, directory in definitions.items() if directory is not None}
+    if store is None:
+        return f"etcd is not there: run set-up, or install the package {etcd.PACKAGE}"
     if apiserver is None or len(present) < len(definitions):
         return "kube-apiserver or its resource definitions are not there: run set-up"
-    return Programs(apiserver=apiserver, etcd=etcd, version=build.pinned(), definitions=present)
+    return Programs(apiserver=apiserver, etcd=store, version=build.pinned(), definitions=present)
 
 
 def ensure(report: Callable[[str], None]) -> Programs:
-    """All of it, built and fetched if need be. Raises SetupFailed."""
-    etcd = etcd_program()
+    """All of it, downloaded or built if need be. Raises SetupFailed or ProgramMissing."""
+    store = etcd.ensure(report)
     apiserver = build.ensure(report)
     return Programs(
         apiserver=apiserver,
-        etcd=etcd,
+        etcd=store,
         version=build.pinned(),
         definitions={each.name: each.ensure() for each in crds.ALL},
     )

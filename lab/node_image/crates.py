@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.layout import cache_dir
+from binaries.cache import cache_directory
 from lab.node_image.packages import run
 
 
@@ -41,7 +41,7 @@ class Crate:
 
     @property
     def _directory(self) -> Path:
-        return cache_dir() / self.name / self.version
+        return cache_directory() / self.name / self.version
 
     @property
     def _units(self) -> Path:

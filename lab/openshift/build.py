@@ -6,10 +6,10 @@ import hashlib
 import subprocess
 from pathlib import Path
 
-from lab import golang
+from binaries import golang
+from binaries.cache import cache_directory
 from lab.cache import filling
 from lab.errors import SetupFailed
-from lab.layout import cache_dir
 
 PROGRAM = "lab-openshift"
 INSTALLER = "openshift-install"
@@ -20,10 +20,11 @@ _SOURCES = Path(__file__).parent
 def ensure() -> Path:
     """The node services' program, `lab-openshift`, built if need be; `openshift-install` is a link beside it.
 
-    It is one static binary, so the same file serves this machine and the node image. Raises SetupFailed.
+    It is one static binary, so the same file serves this machine and the node image. Raises SetupFailed or
+    ProgramMissing.
     """
     go = golang.find_go()
-    finished = cache_dir() / "lab-openshift" / _key(go)
+    finished = cache_directory() / "lab-openshift" / _key(go)
     program = finished / PROGRAM
     if program.exists():
         return program
@@ -34,7 +35,7 @@ def ensure() -> Path:
 
 
 def installer() -> Path:
-    """The stand-in for openshift-install, built if need be. Raises SetupFailed."""
+    """The stand-in for openshift-install, built if need be. Raises SetupFailed or ProgramMissing."""
     return ensure().with_name(INSTALLER)
 
 

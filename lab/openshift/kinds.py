@@ -28,7 +28,7 @@ class OpenShift:
 
 
 def ensure(kind: str, report: Callable[[str], None]) -> OpenShift:
-    """The programs, built if need be. Raises SetupFailed."""
+    """The programs, built if need be. Raises SetupFailed or ProgramMissing."""
     from lab.openshift import build
     from lab.openshift.real import RELEASE, openshift_install, release
 

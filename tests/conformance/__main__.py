@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.openshift import build
 from lab.openshift.real import openshift_install, release
@@ -21,7 +22,7 @@ def main(options: Sequence[str]) -> int:
         release.ensure(print)
         release.ignition_merge(print)
         build.ensure()
-    except SetupFailed as error:
+    except (ProgramMissing, SetupFailed) as error:
         print(error, file=sys.stderr)
         return 1
     chosen = ("-rs", "--durations=5", "--durations-min=5", "-m", "conformance", "tests/conformance")

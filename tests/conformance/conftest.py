@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.openshift.real import openshift_install
 from lab.openshift.real import release as releases
@@ -36,7 +37,7 @@ Program = TypeVar("Program")
 def _built(what: str, find: Callable[[], Program | None]) -> Program:
     try:
         found = find()
-    except SetupFailed as error:
+    except (ProgramMissing, SetupFailed) as error:
         pytest.skip(f"{what} cannot be had: {error}")
     if found is None:
         pytest.skip(f"{what} is not built yet: `make conformance` builds it")

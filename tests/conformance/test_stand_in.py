@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 
+from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.openshift import build
 from tests.conformance import ignition
@@ -142,7 +143,7 @@ class Said:
 def stand_in() -> Path:
     try:
         return build.installer()
-    except SetupFailed as error:
+    except (ProgramMissing, SetupFailed) as error:
         pytest.skip(f"the stand-in cannot be built: {error}")
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 
 from metal_ipi.exported import COMPONENTS
 from metal_ipi.schema.__main__ import PATH, text
+from metal_ipi.schema.declared import Types
 from provider.plugin import MetalIpiProvider
+from provider.types import Secret
 from stacks.settings import Settings
 from tests.metal_ipi.tree import tree
 from tests.metal_ipi.validator import problems
@@ -42,6 +46,21 @@ def test_components_and_settings_are_described() -> None:
         if token.split(":")[1] != "index" and not its.get("description") and "const" not in its
     ]
     assert bare == []
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """Arguments of no component of ours."""
+
+    user: pulumi.Input[str]
+    """Who asks for the secret."""
+    password: pulumi.Input[Secret[str]] | None = None
+    """What nobody else knows."""
+
+
+def test_secrets_are_declared_and_not_described() -> None:
+    members = Types().members(_Given)["properties"]
+    assert {name: each.get("secret") for name, each in members.items()} == {"user": None, "password": True}
 
 
 @pytest.mark.parametrize("token", sorted(_RESOURCES))

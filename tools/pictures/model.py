@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
 
 from pulumi.automation import EngineEvent
 
-from tools.pictures.resources import UNKNOWN, Change, Resource, Tree, of_events, of_state
+from tools.pictures.resources import UNKNOWN, Change, Resource, Tree, listed, mapping, of_events, of_state
 from tools.pictures.shapes import ROLES, Machine, Name, Network, Pool, Role, Topology, order
-from tools.state import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, REMOVAL, SERVER, SPOT_REQUEST, STACK_TYPE
+from tools.state import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, REMOVAL, SERVER, SPOT_REQUEST, STACK_TYPE, urn_name
 
 METAL, RACK = "metal-ipi:machines:EquinixMetal", "metal-ipi:machines:Redfish"
 _NAMES = "metal-ipi:index:DnsRecords"
@@ -27,6 +27,13 @@ _BLOCK = "equinix-metal:index/reservedIpBlock:ReservedIpBlock"
 _METALLB = "kubernetes:metallb.io/"
 _ADDRESSES = ("A", "AAAA", "CNAME")
 _KEPT_BY_HAND = "kept by hand"
+_WORKERS = "workers"
+"""The name of the workers' pool, which is the parent of their components."""
+_RESERVED_FOR = "service-addresses-{pool}"
+"""The name of what is reserved for a pool of service addresses. In a preview nothing else relates the two: the pool's
+addresses are not known, and events have no dependencies."""
+_MARK = re.compile(r"metal-ipi:[^: ]*:[^: ]*:(\S+) run=")
+"""How the description of a VLAN begins: stack, cluster and its name (`components.machines.tags.label`)."""
 
 
 def from_state(resources: Iterable[Tree]) -> Topology:
@@ -69,23 +76,21 @@ class _Parts:
             self._by_type[each.type].append(each)
             self._by_urn[each.urn] = each
         self._outputs: Tree = next((each.outputs for each in self.of(STACK_TYPE)), {})
-        self._bmcs = next((_mapping(each.outputs, "servers") for each in self.of(RACK)), {})
-        self._beside: defaultdict[str, set[Change]] = defaultdict(set)
-        for type_, ending in ((INSTALLATION, "-installation"), (_BOND, "-bond"), (_SESSION, "-bgp")):
-            for name, each in self._named(type_, ending).items():
-                self._beside[name].add(each.change)
+        self._bmcs = next((mapping(each.outputs, "servers") for each in self.of(RACK)), {})
+        hosts = {each.parent: str(each.inputs.get("hostname")) for each in self.of(DEVICE, _SPOT_MACHINE, SERVER)}
+        self._beside: defaultdict[str, list[Resource]] = defaultdict(list)
+        for each in self.of(_BOND, _SESSION):  # in the component of their machine
+            self._beside[hosts.get(each.parent, "")].append(each)
+        for each in self.of(INSTALLATION):
+            self._beside[str(each.inputs.get("hostname"))].append(each)
 
     def of(self, *types: str) -> list[Resource]:
         """The resources of these types."""
         return [each for type_ in types for each in self._by_type.get(type_, ())]
 
-    def _named(self, type_: str, ending: str) -> dict[str, Resource]:
-        """The resources of a type that belong to a machine, by its name."""
-        return {each.name.removesuffix(ending): each for each in self.of(type_)}
-
     def cluster(self) -> Tree:
         """Name, domain and version; a failed `up` has left no outputs, but has looked before it ordered."""
-        if found := _mapping(self._outputs, "cluster"):
+        if found := mapping(self._outputs, "cluster"):
             return found
         planned: Tree = next((each.inputs for each in self.of(PREFLIGHT)), {})
         domain = str(planned.get("domain", ""))
@@ -95,7 +100,7 @@ class _Parts:
         """Metro or facilities, as they were ordered and as they came."""
         ordered = self.of(DEVICE, SPOT_REQUEST, EPHEMERAL)
         metros = {str(each.inputs["metro"]) for each in ordered if each.inputs.get("metro")}
-        wanted = {str(one) for each in ordered for one in _list(each.inputs, "facilities")}
+        wanted = {str(one) for each in ordered for one in listed(each.inputs, "facilities")}
         came = {str(each.outputs.get("deployedFacility") or "") for each in ordered} - {"", UNKNOWN}
         parts = [("metro", metros), ("facility", came or wanted)]
         return ", ".join(f"{word} {' or '.join(sorted(found))}" for word, found in parts if found)
@@ -110,6 +115,7 @@ class _Parts:
     def _machine(self, resource: Resource, name: str, kind: str, *notes: str, at: Resource | None = None) -> Machine:
         """One that stays; `at` knows its addresses, where that is another resource."""
         found = at or resource
+        touched = resource.change == "same" and _together(self._beside[name]) != "same"
         return Machine(
             name=name,
             role=self._role(resource),
@@ -117,28 +123,30 @@ class _Parts:
             public=found.text("accessPublicIpv4", "publicIpv4"),
             private=found.text("accessPrivateIpv4", "privateIpv4"),
             notes=notes,
-            change="update" if resource.change == "same" and self._beside[name] - {"same"} else resource.change,
+            change="update" if touched else resource.change,
         )
 
     def _role(self, resource: Resource) -> Role:
         """A machine's component stands in the pool of its role."""
         component = self._by_urn.get(resource.parent)
-        return "worker" if component and component.parent.endswith("::workers") else "control-plane"
+        return "worker" if component and urn_name(component.parent) == _WORKERS else "control-plane"
 
     def _device(self, device: Resource) -> Machine:
         lengths = [
-            each.get("cidr") for each in _list(device.inputs, "ipAddresses") if each.get("type") == "public_ipv4"
+            each.get("cidr") for each in listed(device.inputs, "ipAddresses") if each.get("type") == "public_ipv4"
         ]
         notes = ["reserved server"] if device.inputs.get("hardwareReservationId") else []
         notes += [f"/{length} of public addresses" for length in lengths if length and length != 31]
         return self._machine(device, device.text("hostname"), device.text("plan"), *notes)
 
     def _spot(self) -> Iterable[Machine]:
-        machines = self._named(_SPOT_MACHINE, "-machine")
-        for name, request in self._named(SPOT_REQUEST, "-request").items():
-            plan = str(_mapping(request.inputs, "instanceParameters").get("plan", ""))
+        machines = {each.parent: each for each in self.of(_SPOT_MACHINE)}
+        for request in self.of(SPOT_REQUEST):
+            machine = machines.get(request.parent)
+            name = machine.text("hostname") if machine else urn_name(request.parent)
+            plan = str(mapping(request.inputs, "instanceParameters").get("plan", ""))
             price = f"spot, at most {request.text('maxBidPrice')} USD/h"
-            yield self._machine(request, name, plan, price, at=machines.get(name, request))
+            yield self._machine(request, name, plan, price, at=machine)
 
     def _server(self, server: Resource) -> Machine:
         found = self._machine(server, server.text("hostname"), f"server {server.text('server')}")
@@ -183,7 +191,7 @@ class _Parts:
         else:
             whole = partial(Network, roles=everyone)
             found = [whole(name="public network"), whole(name="private network"), *self._vlans()]
-        sessions = set(self._named(_SESSION, "-bgp"))
+        sessions = {name for name, beside in self._beside.items() if any(each.type == _SESSION for each in beside)}
         sessions |= {each.text("hostname") for each in self.of(EPHEMERAL) if each.inputs.get("bgp")}
         bgp = _roles(each for each in there if each.name in sessions)
         if bgp:
@@ -191,26 +199,33 @@ class _Parts:
         return tuple(found)
 
     def _vlans(self) -> Iterable[Network]:
-        told = next((_mapping(each.outputs, "networks") for each in self.of(METAL)), {})
-        gateways = self._named(_GATEWAY, "")
+        told = next((mapping(each.outputs, "networks") for each in self.of(METAL)), {})
+        names = {str(mapping(told, name).get("vlan")): name for name in told}
         for vlan in sorted(self.of(_VLAN), key=lambda each: order(each.text("vxlan"))):
-            prefix, _, name = vlan.name.partition("-vlan-")
-            network = _mapping(told, name)
-            gateway = gateways.get(f"{prefix}-gateway-{name}")
+            # A VLAN that goes away, or of a state that was made before the platform told of its VLANs, says it itself.
+            mark = _MARK.match(str(vlan.inputs.get("description")))
+            name = names.get(vlan.urn) or (mark[1] if mark else vlan.name)
+            network = mapping(told, name)
+            gateway = self._gateway(vlan, network)
             subnet = str(network.get("subnet") or "")
             details = [] if subnet in ("", UNKNOWN) else [subnet]
             if gateway is not None:
                 size = "" if details else f" of {gateway.text('privateIpv4SubnetSize')} addresses"
                 details.append(f"Metal's gateway{size}")
-            roles: tuple[Role, ...] = tuple(role for role in ROLES if role in _list(network, "roles"))
+            roles: tuple[Role, ...] = tuple(role for role in ROLES if role in listed(network, "roles"))
             number = vlan.text("vxlan")
             yield Network(name=f"VLAN {number} {name}", detail=", ".join(details), roles=roles, change=vlan.change)
+
+    def _gateway(self, vlan: Resource, network: Tree) -> Resource | None:
+        """The gateway that the platform tells of, or that names the VLAN's id."""
+        by_id = (each for each in self.of(_GATEWAY) if vlan.id and each.inputs.get("vlanId") == vlan.id)
+        return self._by_urn.get(str(network.get("gateway"))) or next(by_id, None)
 
     def _peers(self) -> str:
         """The two ends of the sessions, where MetalLB was told of them."""
         found: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for each in self._metallb("BGPPeer"):
-            spec = _mapping(each.inputs, "spec")
+            spec = mapping(each.inputs, "spec")
             if "peerASN" in spec:
                 found[f"AS {spec.get('myASN')} to AS {spec['peerASN']}"][str(spec.get("peerAddress"))] = None
         return "; ".join(f"{ends} at {', '.join(addresses)}" for ends, addresses in found.items())
@@ -223,21 +238,21 @@ class _Parts:
         for each in self.of(_NAMES):
             if each.inputs.get("ephemeral") is True:
                 continue
-            after, before = _mapping(each.inputs, "records"), _mapping(each.before, "records")
+            after, before = mapping(each.inputs, "records"), mapping(each.before, "records")
             gone = each.change == "delete"
             for key in {**after, **before}:
-                record = _mapping(after, key) or _mapping(before, key)
+                record = mapping(after, key) or mapping(before, key)
                 if record.get("type") in _ADDRESSES:
                     change: Change = "delete" if gone or key not in after else _compared(each, key, before, after)
                     name = str(record["name"])
-                    values = (*(found[name].values if name in found else ()), *map(str, _list(record, "values")))
+                    values = (*(found[name].values if name in found else ()), *map(str, listed(record, "values")))
                     found[name] = Name(name=name, values=values, change=change)
         return tuple(found.values()) or self._needed()
 
     def _needed(self) -> tuple[Name, ...]:
         """What somebody else is to set: `api.lab.example.com. A 192.0.2.1`, a line for each value."""
         values: defaultdict[str, list[str]] = defaultdict(list)
-        for line in _list(_mapping(self._outputs, "dns"), "needed"):
+        for line in listed(mapping(self._outputs, "dns"), "needed"):
             name, _, rest = str(line).partition(". ")
             type_, _, value = rest.partition(" ")
             if type_ in _ADDRESSES:
@@ -252,10 +267,10 @@ class _Parts:
 
     def api(self, machines: Iterable[Machine], names: Iterable[Name]) -> tuple[str, str]:
         """How the API is reached, and its own address; empty where it has none."""
-        address = str(_mapping(self._outputs, "api").get("address") or "")
+        address = str(mapping(self._outputs, "api").get("address") or "")
         for gate in self.of(_GATE):
             if gate.inputs.get("kind") == _ANNOUNCED:
-                spec = _mapping(gate.inputs, "spec")
+                spec = mapping(gate.inputs, "spec")
                 how = "over BGP" if spec.get("mode") == "bgp" else "with ARP"
                 return f"announced by kube-vip {how}", address or str(spec.get("address", ""))
         serving = {each.public for each in machines if each.role == "control-plane"} | {UNKNOWN}
@@ -268,17 +283,17 @@ class _Parts:
     def pools(self) -> tuple[Pool, ...]:
         """What services of type LoadBalancer get addresses from."""
         over_bgp = {
-            str(name): f"/{length}" if (length := _mapping(each.inputs, "spec").get("aggregationLength")) else ""
+            str(name): f"/{length}" if (length := mapping(each.inputs, "spec").get("aggregationLength")) else ""
             for each in self._metallb("BGPAdvertisement")
-            for name in _list(_mapping(each.inputs, "spec"), "ipAddressPools")
+            for name in listed(mapping(each.inputs, "spec"), "ipAddressPools")
         }
-        blocks = {each.name.partition("service-addresses-")[2]: each for each in self.of(_BLOCK)}
+        blocks = {each.name: each for each in self.of(_BLOCK)}
         found: list[Pool] = []
         for each in self._metallb("IPAddressPool"):
-            name = str(_mapping(each.inputs, "metadata").get("name", ""))
-            addresses = ", ".join(map(str, _list(_mapping(each.inputs, "spec"), "addresses")))
+            name = str(mapping(each.inputs, "metadata").get("name", ""))
+            addresses = ", ".join(map(str, listed(mapping(each.inputs, "spec"), "addresses")))
             if not addresses:
-                block = blocks.get(name)
+                block = blocks.get(_RESERVED_FOR.format(pool=name))
                 addresses = f"{block.text('quantity')} addresses" if block else UNKNOWN
             length = over_bgp.get(name)
             how = "MetalLB, layer 2" if length is None else f"MetalLB, BGP{f' as {length}' if length else ''}"
@@ -306,15 +321,3 @@ def _together(resources: Iterable[Resource]) -> Change:
 def _roles(machines: Iterable[Machine]) -> tuple[Role, ...]:
     found = {machine.role for machine in machines}
     return tuple(role for role in ROLES if role in found)
-
-
-def _mapping(tree: Tree, name: str) -> Tree:
-    """A mapping within another one; empty where it is not known, or something else."""
-    value = tree.get(name)
-    return cast(Tree, value) if isinstance(value, dict) else {}
-
-
-def _list(tree: Tree, name: str) -> list[Any]:
-    """The same for a list."""
-    value = tree.get(name)
-    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -15,7 +15,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lab.go_tool import GoTool, Report
+from binaries.cache import Report
+from binaries.go_tool import GoTool
 from lab.openshift.real import RELEASE
 
 PROGRAM = "openshift-install"
@@ -35,7 +36,7 @@ OPENSHIFT_INSTALL_DATA='{data}' exec '{program}' "$@"
 
 
 def ensure(report: Report) -> Path:
-    """The program of release `RELEASE`: from PATH, else built if need be. Raises SetupFailed."""
+    """The program of release `RELEASE`: from PATH, else built if need be. Raises ProgramMissing."""
     found = on_path()
     if found is not None:
         return found
@@ -47,7 +48,7 @@ def ensure(report: Report) -> Path:
 
 
 def cached() -> Path | None:
-    """The same, if nothing has to be built. Raises SetupFailed where there is no Go."""
+    """The same, if nothing has to be built."""
     found = on_path()
     if found is not None:
         return found

@@ -19,8 +19,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from binaries.cache import Report
+from binaries.go_tool import GoTool
 from lab.cache import filling
-from lab.go_tool import GoTool, Report
 from lab.openshift.real import RELEASE
 
 REGISTRY = "registry.facility.test/openshift"
@@ -97,7 +98,7 @@ class Release:
 
 
 def ensure(report: Report) -> Release:
-    """The release image, its programs built if need be. Raises SetupFailed."""
+    """The release image, its programs built if need be. Raises ProgramMissing."""
     programs = [tool.ensure(report) for tool in (_RENDER, *_MACHINE_CONFIG)]
     directory = _directory(programs)
     if not directory.exists():
@@ -106,7 +107,7 @@ def ensure(report: Report) -> Release:
 
 
 def cached() -> Release | None:
-    """The same, if nothing has to be built. Raises SetupFailed where there is no Go."""
+    """The same, if nothing has to be built."""
     found = [tool.cached() for tool in (_RENDER, *_MACHINE_CONFIG)]
     programs = [program for program in found if program is not None]
     if len(programs) < len(found) or not _directory(programs).exists():
@@ -115,12 +116,12 @@ def cached() -> Release | None:
 
 
 def ignition_merge(report: Report) -> Path:
-    """The program that merges Ignition configs by Ignition's own code, built if need be. Raises SetupFailed."""
+    """The program that merges Ignition configs by Ignition's own code, built if need be. Raises ProgramMissing."""
     return _MERGE.ensure(report)
 
 
 def cached_merge() -> Path | None:
-    """The same, if nothing has to be built. Raises SetupFailed where there is no Go."""
+    """The same, if nothing has to be built."""
     return _MERGE.cached()
 
 

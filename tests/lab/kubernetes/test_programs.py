@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import control, facts, golang, setup
-from lab.errors import LabError, SetupFailed
-from lab.kubernetes import build, crds, programs
+from binaries.errors import ProgramMissing
+from lab import control, facts, setup
+from lab.errors import LabError
+from lab.kubernetes import build, crds, etcd, programs
 from lab.layout import Layout
 from tests.lab.openshift import kinds
 
@@ -18,8 +19,7 @@ from tests.lab.openshift import kinds
 @pytest.fixture
 def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A system on which everything is there."""
-    monkeypatch.setattr(golang, "present", lambda: tmp_path / "go")
-    monkeypatch.setattr(programs, "etcd_program", lambda: tmp_path / "etcd")
+    monkeypatch.setattr(etcd, "cached", lambda: tmp_path / "etcd")
     monkeypatch.setattr(build, "cached", lambda: tmp_path / "kube-apiserver")
     monkeypatch.setattr(crds.Definitions, "cached", lambda each: tmp_path / each.name)
     return tmp_path
@@ -35,15 +35,9 @@ def test_all_of_it_is_found(complete: Path) -> None:
 
 
 def test_what_is_missing_is_the_reason(complete: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_etcd() -> Path:
-        raise SetupFailed("etcd is not there")
-
     with monkeypatch.context() as without:
-        without.setattr(golang, "present", lambda: None)
-        assert programs.find() == "there is no Go"
-    with monkeypatch.context() as without:
-        without.setattr(programs, "etcd_program", no_etcd)
-        assert programs.find() == "etcd is not there"
+        without.setattr(etcd, "cached", lambda: None)
+        assert programs.find() == "etcd is not there: run set-up, or install the package etcd-server"
     for owner, name in ((build, "cached"), (crds.Definitions, "cached")):
         with monkeypatch.context() as without:
             without.setattr(owner, name, lambda *_: None)
@@ -52,12 +46,11 @@ def test_what_is_missing_is_the_reason(complete: Path, monkeypatch: pytest.Monke
 
 def test_set_up_goes_on_without_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_: object) -> programs.Programs:
-        raise SetupFailed("etcd is not there: install the package etcd-server")
+        raise ProgramMissing("building kube-apiserver failed")
 
     monkeypatch.setattr(programs, "ensure", nothing)
     assert setup.kubernetes(print) == (
-        "no real Kubernetes API, small services of the lab's own stand in:"
-        " etcd is not there: install the package etcd-server"
+        "no real Kubernetes API, small services of the lab's own stand in: building kube-apiserver failed"
     )
 
 
@@ -83,13 +76,13 @@ def test_a_lab_that_loses_it_says_so_but_does_not_lose_clusters(
     layout.ca.write_text("a certificate")
     known = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     control.prepare_kubernetes(layout, known)
-    monkeypatch.setattr(golang, "present", lambda: None)
+    monkeypatch.setattr(etcd, "cached", lambda: None)
     without = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     assert without == replace(known, kubernetes=None)
-    assert "the real one cannot run: there is no Go" in control.prepare_kubernetes(layout, without)
+    assert "the real one cannot run: etcd is not there" in control.prepare_kubernetes(layout, without)
     assert not layout.api_servers.exists()
     layout.kubernetes.mkdir()
-    with pytest.raises(LabError, match=r"the real one cannot run: there is no Go; run `make setup`"):
+    with pytest.raises(LabError, match=r"the real one cannot run: etcd is not there: .*; run `make setup`"):
         control.prepare_kubernetes(layout, without)
 
 

@@ -1,4 +1,4 @@
-"""What set-up builds and fetches, without doing either."""
+"""What set-up downloads and builds: from a publisher of the tests, and with a Go that only writes down its calls."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
-from lab.kubernetes import build, crds
-from lab.kubernetes.etcd import program as etcd
+from lab.kubernetes import build, crds, etcd
+from tests.binaries import server
+from tests.binaries.server import Publisher
+
+mirror = server.mirror
 
 
 def go(directory: Path, script: str) -> Path:
@@ -26,6 +30,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, and a PATH of its own before the other."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("METAL_IPI_DOWNLOADS", "off")
     return tmp_path
 
 
@@ -39,6 +44,7 @@ def test_kube_apiserver_is_built_once(alone: Path) -> None:
     assert "gitVersion=v1.33.1" in call
     assert call.endswith("k8s.io/kubernetes/cmd/kube-apiserver")
     assert [line.split(" (")[0].split(" in ")[0] for line in said] == [
+        "kube-apiserver 1.33.1 is built, because it cannot be downloaded: METAL_IPI_DOWNLOADS is off",
         "building kube-apiserver from Go modules",
         "built kube-apiserver",
     ]
@@ -47,10 +53,10 @@ def test_kube_apiserver_is_built_once(alone: Path) -> None:
 
 def test_a_build_that_fails_says_why_and_leaves_nothing(alone: Path) -> None:
     go(alone, "echo no such host; exit 1")
-    with pytest.raises(SetupFailed, match=r"(?s)Go module proxy.*no such host"):
+    with pytest.raises(ProgramMissing, match=r"(?s)Go module proxy.*no such host"):
         build.ensure(print)
     assert build.cached() is None
-    assert {path.suffix for path in (alone / "cache").rglob("*") if path.is_file()} == {".lock"}
+    assert {path.suffix for path in (alone / "cache").rglob("*") if path.is_file()} == {".lock", ""}
 
 
 def test_the_definitions_are_those_that_are_pinned(alone: Path) -> None:
@@ -71,7 +77,7 @@ def test_the_definitions_are_those_that_are_pinned(alone: Path) -> None:
 
 def test_a_download_that_fails_says_why(alone: Path) -> None:
     go(alone, """echo '{"Error": "no such host"}'; exit 1""")
-    with pytest.raises(SetupFailed, match="proxy can be reached: no such host"):
+    with pytest.raises(ProgramMissing, match="proxy can be reached: no such host"):
         crds.METALLB.ensure()
 
 
@@ -89,7 +95,46 @@ def test_a_go_mod_that_pins_nothing_is_refused() -> None:
         build.version("module a\n")
 
 
-def test_etcd_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_published_kube_apiserver_is_downloaded(
+    alone: Path, mirror: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    monkeypatch.setenv("METAL_IPI_DOWNLOADS", mirror.url)
+    where = "/dl.k8s.io/v1.33.1/bin/linux/arm64/kube-apiserver"
+    mirror.offer(f"{where}.sha256", mirror.offer(where, b"#!/bin/sh\n").encode())
+    path = build.ensure(print)
+    assert (build.cached(), build.ensure(print)) == (path, path)
+    assert path.is_relative_to(alone / "cache") and mirror.asked == [f"{where}.sha256", where]
+
+
+@pytest.mark.parametrize(("version", "fits"), [("v1.33.1", True), ("v1.33.2", False), ("v1.33.1+k3s1", False)])
+def test_a_kube_apiserver_on_path_is_taken_if_it_is_the_one_that_is_pinned(
+    alone: Path, version: str, *, fits: bool
+) -> None:
+    path = alone / "bin" / "kube-apiserver"
+    path.parent.mkdir()
+    path.write_text(f"#!/bin/sh\necho Kubernetes {version}\n")
+    path.chmod(0o755)
+    assert build.cached() == (path if fits else None)
+
+
+def test_etcd_is_downloaded_where_the_system_has_none(
+    alone: Path, mirror: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    with pytest.raises(SetupFailed, match="install the package etcd-server"):
-        etcd()
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setenv("METAL_IPI_DOWNLOADS", mirror.url)
+    assert etcd.cached() is None
+    release = f"/github.com/etcd-io/etcd/releases/download/v{etcd.VERSION}"
+    name = f"etcd-v{etcd.VERSION}-linux-amd64"
+    total = mirror.offer(f"{release}/{name}.tar.gz", server.archive(f"{name}/etcd", b"#!/bin/sh\n"))
+    mirror.offer(f"{release}/SHA256SUMS", f"{total}  {name}.tar.gz\n".encode())
+    path = etcd.ensure(print)
+    assert (etcd.cached(), etcd.ensure(print)) == (path, path)
+    assert path.is_relative_to(alone / "cache")
+
+
+def test_etcd_that_cannot_be_had_is_named(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(SetupFailed, match=r"install the package etcd-server .*METAL_IPI_DOWNLOADS is off"):
+        etcd.ensure(print)

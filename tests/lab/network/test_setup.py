@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import golang, setup
+from binaries import golang
+from lab import setup
 from lab.errors import SetupFailed
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.errors import SetupFailed
-from lab.golang import find_go
+from binaries.errors import ProgramMissing
+from binaries.golang import find_go
 from lab.openshift.build import ensure
 from tests.lab.kubernetes.support import ready_to_run
 
@@ -19,7 +19,7 @@ from .support import Facility, facility
 def program() -> Path:
     try:
         find_go()
-    except SetupFailed as error:
+    except ProgramMissing as error:
         pytest.skip(f"the OpenShift stand-in is a Go program: {error}")
     return ensure()
 

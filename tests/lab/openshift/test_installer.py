@@ -14,7 +14,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from lab.golang import find_go
+from binaries.golang import find_go
 
 from .support import DOMAIN, SSH_KEY, Facility, contents, write_config
 

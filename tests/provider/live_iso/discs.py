@@ -7,7 +7,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from lab.layout import cache_dir
+from binaries.cache import cache_directory
 from lab.live_iso.coreos import Parts, live_iso
 from provider.live_iso import minimal
 from provider.live_iso.iso9660 import Disc
@@ -48,5 +48,5 @@ def room() -> int:
 def coreos_installer() -> str | None:
     """The program, on PATH or as the lab built it."""
     found = shutil.which("coreos-installer")
-    built: list[Path] = sorted(cache_dir().glob("coreos-installer/*/bin/coreos-installer"))
+    built: list[Path] = sorted(cache_directory().glob("coreos-installer/*/bin/coreos-installer"))
     return found or (str(built[-1]) if built else None)
