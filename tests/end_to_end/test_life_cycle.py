@@ -68,6 +68,25 @@ def test_the_cost_is_the_price_lists_sum(installed: Project) -> None:
     assert cost["installing"] == hourly + prices["c3.small.x86"]
 
 
+def test_the_api_is_the_real_one(user: User, installed: Project) -> None:
+    assert user("version") == f"v{build.pinned()}"
+    supervisor = installed.supervisor()
+    assert supervisor is not None
+    running = [each.program for each in processes.family(supervisor.pid)]
+    assert running.count("etcd") == 1
+    assert running.count("kube-apiserver") == 3, "one for each machine of the control plane, none for bootstrap"
+
+
+def test_nodes_are_ready_and_have_roles(user: User) -> None:
+    # The installer knows of the workers: so the control plane is to have no work of theirs.
+    roles = {"control-plane": ["control-plane", "master"], "worker": ["worker"]}
+    taints = {"control-plane": ["node-role.kubernetes.io/master"], "worker": []}
+    assert user("nodes") == {
+        f"{name}.{DOMAIN}": {"ready": "True", "roles": roles[role], "taints": taints[role]}
+        for name, role in names().items()
+    }
+
+
 def test_a_second_up_and_one_after_refresh_change_nothing(installed: Project) -> None:
     before = _devices(installed)
 
@@ -126,25 +145,6 @@ def test_no_secret_is_shown_or_kept_in_clear(installed: Project) -> None:
     for device in installed.holdings()["devices"]:
         leaks += secrets.leaks(found, f"userdata of {device['hostname']}", _userdata(device))
     assert not leaks, "\n".join(leaks)
-
-
-def test_the_api_is_the_real_one(user: User, installed: Project) -> None:
-    assert user("version") == f"v{build.pinned()}"
-    supervisor = installed.supervisor()
-    assert supervisor is not None
-    running = [each.program for each in processes.family(supervisor.pid)]
-    assert running.count("etcd") == 1
-    assert running.count("kube-apiserver") == 3, "one for each machine of the control plane, none for bootstrap"
-
-
-def test_nodes_are_ready_and_have_roles(user: User) -> None:
-    # The installer knows of the workers: so the control plane is to have no work of theirs.
-    roles = {"control-plane": ["control-plane", "master"], "worker": ["worker"]}
-    taints = {"control-plane": ["node-role.kubernetes.io/master"], "worker": []}
-    assert user("nodes") == {
-        f"{name}.{DOMAIN}": {"ready": "True", "roles": roles[role], "taints": taints[role]}
-        for name, role in names().items()
-    }
 
 
 def test_objects_of_metallb_are_checked_kept_and_outlive_a_machine(user: User, installed: Project) -> None:
