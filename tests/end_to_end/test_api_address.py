@@ -25,7 +25,7 @@ from tests.end_to_end.api_client import (
 from tests.end_to_end.cluster import DOMAIN, names
 from tests.end_to_end.project import Project
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.libvirt]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.libvirt, pytest.mark.nightly]
 
 _LONGEST = 600.0
 """Seconds for an installation: five machines are emulated at once, in software."""
@@ -104,7 +104,6 @@ def test_a_cluster_is_installed_and_nobody_asks_in_vain(emulated: Project, tmp_p
     skip_unless(fit, done.seconds)
 
 
-@pytest.mark.nightly
 def test_the_address_comes_back_after_a_power_cut_of_the_whole_control_plane(emulated: Project) -> None:
     """By ARP: test_rack.py. Machines that run from memory would have to ask for their configuration at that address."""
     build_kube_vip()
