@@ -48,7 +48,7 @@ preview-report: $(READY)
 setup: $(READY_LAB)
 	@$(TOOLS) setup $(WITH)
 
-# What every change must pass; test-all: what takes an hour more, too.
+# What every change must pass; test-all: the tests of the night, too, which take an hour and a half more.
 test test-all: $(READY_DEV)
 	@$(TOOLS) setup --stack lab $(if $(MACHINES),--machines $(MACHINES))
 	@$(PY) -m tests $(if $(filter test-all,$@),--all)
