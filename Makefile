@@ -26,7 +26,7 @@ TOOLS = $(PY) -m tools
 WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES)) $(if $(INSTALLER),--installer $(INSTALLER))
 
 .DEFAULT_GOAL := help
-.PHONY: help up down preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all conformance check lint bench docs clean
+.PHONY: help up down preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all conformance check quick lint bench docs clean
 
 help:
 	@echo 'make up | down | preview | preflight | sweep | refresh | output | kubeconfig | setup   STACK=$(STACK) MACHINES=...'
@@ -48,7 +48,7 @@ preview-report: $(READY)
 setup: $(READY_LAB)
 	@$(TOOLS) setup $(WITH)
 
-# What every change must pass; test-all: what takes an hour more, too.
+# What every change must pass; test-all: the tests of the night, too, which take an hour and a half more.
 test test-all: $(READY_DEV)
 	@$(TOOLS) setup --stack lab $(if $(MACHINES),--machines $(MACHINES))
 	@$(PY) -m tests $(if $(filter test-all,$@),--all)
@@ -57,9 +57,13 @@ test test-all: $(READY_DEV)
 conformance: $(READY_DEV)
 	@$(PY) -m tests.conformance
 
-# What is quick: style, types, and the tests that start neither the lab nor the engine.
-check: lint
-	@$(PY) -m pytest -q -rs -m 'not lab and not libvirt and not engine and not conformance'
+# What is quick: style, types, and the tests that start neither the lab nor the engine nor other programs. Types are
+# checked while the tests run.
+check: $(READY_DEV)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint quick
+
+quick: $(READY_DEV)
+	@$(PY) -m pytest -q -rs -n auto --dist loadfile -m 'not (lab or libvirt or engine or conformance or programs or nightly)'
 
 lint: $(READY_DEV)
 	@$(PY) -m ruff format --check .

@@ -24,7 +24,7 @@ _EMULATED = "libvirt"
 def main(arguments: Sequence[str]) -> int:
     """Run all three and print what each printed; 0 when all passed. Without `--all`: but for the tests of the night."""
     parser = argparse.ArgumentParser(prog="python -m tests", description="run the tests")
-    parser.add_argument("--all", action="store_true", help="also those marked `nightly`, which take an hour more")
+    parser.add_argument("--all", action="store_true", help="also those marked `nightly`: an hour and a half more")
     chosen = "" if parser.parse_args(arguments).all else " and not nightly"
 
     def pytest(which: str, *options: str) -> list[str]:

@@ -66,13 +66,13 @@ def test_a_process_is_timed_and_heard() -> None:
 
 
 def test_the_processor_time_of_a_process_and_of_what_it_started(tmp_path: Path) -> None:
-    burn = "import time\nwhile time.process_time() < 1.2: pass"
+    burn = "import time\nwhile time.process_time() < 0.4: pass"
     engine = tmp_path / "pulumi"
     engine.symlink_to(Path(sys.executable).resolve())
     program = f"import subprocess\n{burn}\nsubprocess.run([{str(engine)!r}, '-c', {burn!r}], check=True)"
     run = timed([sys.executable, "-c", program], cwd=Path(), env={}, limit=60)
-    assert 2.4 <= run.cpu_seconds < 6
-    assert 0.6 <= run.engine_cpu_seconds < run.cpu_seconds - 1
+    assert 0.8 <= run.cpu_seconds < 3
+    assert 0.2 <= run.engine_cpu_seconds < run.cpu_seconds - 0.3
 
 
 def test_what_the_processes_of_a_namespace_have_spent(tmp_path: Path) -> None:

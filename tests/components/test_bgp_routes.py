@@ -12,6 +12,8 @@ import pytest
 from components.endpoints.bgp_routes import UNIT, files, unit
 from tests.components.node import METADATA_PORT, METADATA_URL, Node, eventually
 
+pytestmark = pytest.mark.programs
+
 NEIGHBOUR: dict[str, Any] = {
     "address_family": 4,
     "customer_as": 65000,

@@ -21,7 +21,10 @@ from components.boot.installer import marker
 from components.boot.stream import Artifact
 from tests.components.install_machine import GIB, PLAN, Disk, Machine, namespaces
 
-pytestmark = pytest.mark.skipif(not namespaces(), reason="mount namespaces, jq, wipefs or curl are not to be had here")
+pytestmark = [
+    pytest.mark.programs,
+    pytest.mark.skipif(not namespaces(), reason="mount namespaces, jq, wipefs or curl are not to be had here"),
+]
 
 _SSD = Disk(
     name="sda",

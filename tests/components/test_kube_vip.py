@@ -18,6 +18,8 @@ from tests.components.node import LOCAL_KUBECONFIG, METADATA_URL, Node, eventual
 from tests.components.test_bgp_routes import METADATA, NEIGHBOUR, tell
 from tests.golden import check
 
+pytestmark = pytest.mark.programs
+
 VIP = KubeVip(
     address="192.0.2.10",
     image="ghcr.io/kube-vip/kube-vip:v0.9.2",
@@ -158,7 +160,6 @@ def test_before_the_api_servers_credentials_are_here_nothing_is_announced(speake
     speaker.serve(API)
     speaker.start(unit())
     eventually(lambda: any("none of /etc/kubernetes/static-pod-resources/" in line for line in speaker.said(UNIT)))
-    time.sleep(0.5)
     assert not speaker.manifest.exists() and not speaker.asked(API)
     speaker.credentials("opt/openshift/auth/kubeconfig")
     announced(speaker)

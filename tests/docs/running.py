@@ -18,8 +18,8 @@ _COLUMN = 12.2
 """How wide rich draws a character."""
 
 
-_AT_NIGHT = ("docs/gates.md", "docs/operating.md", "docs/redfish.md", "docs/testing.md")
-"""Pages whose commands tests/end_to_end gives, too, in copies of the project."""
+_AT_NIGHT = ("docs/facility.md", "docs/gates.md", "docs/operating.md", "docs/redfish.md", "docs/testing.md")
+"""Pages whose commands take a minute and more, and which tests/end_to_end gives for the most part, too."""
 
 
 def with_commands(*scenes: str) -> list[Any]:

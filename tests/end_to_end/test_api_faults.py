@@ -9,6 +9,7 @@ import pytest
 
 from tests.end_to_end.cluster import assert_finished
 from tests.end_to_end.project import Project
+from tests.end_to_end.test_configuration import WRONG
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
@@ -47,6 +48,11 @@ def test_what_passes_is_repeated_and_nothing_is_made_twice(project: Project) -> 
     project.faults()
     assert_finished(project)
     assert "no changes" in project.make("up").out
+
+    project.configure(**WRONG)
+    project.make("down")  # which needs no good configuration
+    assert project.left() == []
+    project.configure()
 
 
 def test_a_refused_order_and_a_machine_that_never_boots_are_named_and_kept(project: Project) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import Project
+from tests.end_to_end.test_configuration import WRONG, refused
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
@@ -52,6 +53,15 @@ def test_a_preview_of_another_cluster_in_its_place_is_refused(cluster: Project) 
     cluster.configure(clusterName="other")
     told = cluster.make("preview", fails=True).text
     assert f"{_RULE}control plane machine lab-control-plane-0 would be deleted, or replaced" in told
+
+
+def test_a_bad_configuration_changes_nothing(cluster: Project) -> None:
+    before, uploaded = cluster.holdings(), cluster.uploaded()
+    cluster.configure(**WRONG)
+    for target in ("preview", "up"):
+        refused(cluster, target)
+    assert cluster.holdings() == before
+    assert cluster.uploaded() == uploaded
 
 
 def test_a_replacement_without_consent_is_refused_before_anything_is_done(

@@ -110,6 +110,7 @@ def test_assets_that_were_left_lying_are_too_old(project: Project, monkeypatch: 
     assert_finished(project)
 
 
+@pytest.mark.nightly
 def test_good_assets_go_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.start_lab()
     project.faults(_FAULT)
@@ -142,6 +143,7 @@ def test_a_bootstrap_machine_that_answers_says_that_there_is_no_cluster(project:
     assert _when(project) != first and not set(before.values()) & set(_devices(project).values())
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_was_formed_after_a_gate_gave_up_is_kept(project: Project) -> None:
     """Without SSH the bootstrap machine forms the cluster all the same; then its assets are corrected in vain."""
     project.start_lab()

@@ -244,7 +244,8 @@ def test_killed_at_every_stage(rack: Rack, user: User, stages: Sequence[Stage]) 
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.parametrize("end", ["killed", pytest.param("off", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("end", ["killed", "off"])
 def test_interrupted_while_it_drains(rack: Rack, user: User, end: str) -> None:
     worker = rack.workers[0]
     metadata = {"name": "slow-to-end", "namespace": "default", "finalizers": ["lab.test/slow"]}

@@ -13,6 +13,8 @@ import pytest
 
 from stacks.sections.base import Section
 
+pytestmark = pytest.mark.programs
+
 _ROOT = Path(__file__).resolve().parents[2]
 _SOURCES = ("components", "metal_ipi", "provider", "stacks", "pyproject.toml", "requirements.txt", "setup.py")
 _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")

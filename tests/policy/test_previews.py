@@ -102,7 +102,10 @@ def test_a_stack_that_keeps_all_rules_passes(copy: Project, stack: str) -> None:
         ),
         (
             "rack7",
-            {"verified-bmcs": "metal-ipi:platform.bmc.password stands in clear"},
+            {
+                "verified-bmcs": "change the password on the BMC",
+                "secrets-marked": "--path 'metal-ipi:platform.bmc.password'",
+            },
             {},
             {"platform__bmc": {"username": "u", "password": _CLEAR}},
         ),

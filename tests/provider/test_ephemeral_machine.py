@@ -13,7 +13,7 @@ from provider.errors import InitFailed, RemoteError
 from provider.values import UNKNOWN, has_unknown
 from tests.provider import fake_metal
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.harness import Harness, Resource, kills
+from tests.provider.harness import Harness, Resource, kills, until
 
 TAGS = [
     "metal-ipi",
@@ -169,7 +169,7 @@ def test_a_cancelled_creation_keeps_the_machine(metal: FakeMetal) -> None:
         metal.states = ["queued"] + ["provisioning"] * 10_000
         it = await machine(metal)
         task = asyncio.ensure_future(it.up(INPUTS))
-        await asyncio.sleep(1)
+        await until(lambda: any(len(each["walk"]) < 10_000 for each in metal.devices.values()))
         task.cancel()
         with pytest.raises(InitFailed, match="interrupted while lab-bootstrap"):
             await task

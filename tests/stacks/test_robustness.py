@@ -85,13 +85,13 @@ def _is_settings_or_problems(values: dict[str, str]) -> None:
 
 
 @given(place=st.sampled_from(_PLACES), value=_ANY)
-@profile(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@profile(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_anything_in_any_place(place: tuple[str, tuple[Any, ...]], value: Any) -> None:
     _is_settings_or_problems(config_text(_with(place, value)))
 
 
 @given(st.dictionaries(st.sampled_from([*_NAMES, "other", ""]), _ANY, max_size=8))
-@profile(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@profile(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_anything_as_a_whole(tree: dict[str, Any]) -> None:
     _is_settings_or_problems(config_text(tree))
 
@@ -104,7 +104,7 @@ def test_anything_as_a_whole(tree: dict[str, Any]) -> None:
 @example({"workers": '{"count": 1e999}'})
 @example({"clusterName": "x" * 10_000_000})
 @example({"ssh": json.dumps({"authorizedKeys": ["x" * 10_000_000]})})
-@profile(max_examples=300, deadline=None)
+@profile(max_examples=100, deadline=None)
 def test_any_text_in_place_of_json(values: dict[str, str]) -> None:
     _is_settings_or_problems(values)
 

@@ -21,6 +21,8 @@ from lab.kubernetes import build, crds
 from lab.kubernetes.access import Access, define, send
 from tests.lab.kubernetes.support import Identities, Servers, cluster, ready_to_run
 
+pytestmark = pytest.mark.programs
+
 
 @pytest.fixture(scope="module")
 def identities(tmp_path_factory: pytest.TempPathFactory) -> Identities:

@@ -23,6 +23,8 @@ from lab.layout import Layout
 from tests.lab.kubernetes.support import Identities, ready_to_run
 from tests.lab.openshift import kinds
 
+pytestmark = pytest.mark.programs
+
 ADDRESS = "127.0.0.1"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

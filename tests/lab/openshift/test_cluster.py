@@ -14,6 +14,8 @@ from cryptography.x509.oid import NameOID
 
 from .support import DOMAIN, Facility, wait_until, write_config
 
+pytestmark = pytest.mark.programs
+
 BOOTSTRAP_STATUS = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
 CONFIG_MAPS = BOOTSTRAP_STATUS.removesuffix("/bootstrap")
 NODES = "/api/v1/nodes"

@@ -11,6 +11,8 @@ import pytest
 from .support import DOMAIN, Facility, contents, wait_until, write_config
 from .test_cluster import BOOTSTRAP_STATUS, NODES, VERSION, conditions, reader
 
+pytestmark = pytest.mark.programs
+
 _DISK = "/dev/disk/by-id/none"
 _SINGLE: dict[str, Any] = {
     "controlPlane": {"name": "master", "replicas": 1},

@@ -18,6 +18,8 @@ from binaries.golang import find_go
 
 from .support import DOMAIN, SSH_KEY, Facility, contents, write_config
 
+pytestmark = pytest.mark.programs
+
 SOURCES = Path(__file__).parents[3] / "lab" / "openshift"
 ASSETS = {
     ".openshift_install.log",
