@@ -17,8 +17,6 @@ from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
 
 LEVELS = ("normal", "limited", "unavailable")
-_FEW = 2
-"""Servers left at which the level is `limited`."""
 
 
 @saved("stock")
@@ -43,34 +41,6 @@ def free(account: Account, facility: Facility, plan: Plan) -> float:
     if stock.level == "unavailable" or stock.servers is None:
         return 0
     return max(0, stock.servers - len(account.table(Device).where("stock", stock.id)))
-
-
-def level(account: Account, facility: Facility, plan: Plan) -> str:
-    """As the API calls it."""
-    stock = account.table(Stock).get(f"{facility.code}/{plan.slug}")
-    if stock is not None and stock.level is not None:
-        return stock.level
-    left = free(account, facility, plan)
-    return "unavailable" if left == 0 else "limited" if left <= _FEW else "normal"
-
-
-def by_facility(account: Account) -> Json:
-    """The level of every plan in every facility."""
-    return {
-        facility.code: {plan.slug: {"level": level(account, facility, plan)} for plan in PLANS.values()}
-        for facility in FACILITIES.values()
-    }
-
-
-def by_metro(account: Account) -> Json:
-    """The level of every plan in every metro: the best of its facilities'."""
-    return {
-        metro: {
-            plan.slug: {"level": min((level(account, each, plan) for each in facilities_of(metro)), key=LEVELS.index)}
-            for plan in PLANS.values()
-        }
-        for metro in METROS
-    }
 
 
 def check(account: Account, document: Json, kind: str) -> list[Json]:
