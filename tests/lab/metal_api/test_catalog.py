@@ -116,7 +116,7 @@ def test_capacity_is_checked_by_quantity(tmp_path: Path) -> None:
         async with world(tmp_path) as lab:
             await told(lab, facility="da11", plan="c3.small.x86", servers=2)
             await told(lab, facility="da6", servers=1)
-            await told(lab, metro="ny", level="unavailable")
+            await told(lab, metro="ny", servers=0)
 
             async def check(kind: str, *wanted: tuple[str, str | int]) -> list[bool]:
                 path = "capacity/metros" if kind == "metro" else "capacity"
@@ -144,7 +144,7 @@ def test_capacity_is_checked_by_quantity(tmp_path: Path) -> None:
     [
         {"servers": 1},
         {"facility": "da11", "metro": "da"},
-        {"metro": "da", "level": "few"},
+        {"metro": "da", "level": "limited"},
         {"metro": "da", "servers": -1},
         {"metro": "da", "plan": "huge"},
         {"metro": "da", "count": 1},
