@@ -3,10 +3,10 @@
 Each service of the API is a package of its own, and the same inside: `models` (records and rules; no HTTP), `responses`
 (operations), `documents` where the records' JSON is asked for by others, `urls` (path → method → operation).
 
-    organizations  organizations, the user, API keys        projects   projects
-    ssh_keys       SSH keys                                 devices    orders, lives, lists, batches
+    organizations  organizations, projects' API keys         projects   projects
+    ssh_keys       SSH keys                                 devices    orders, lives, lists
     ips            devices' own and elastic addresses       bgp        configurations and sessions
-    catalog        metros, plans, prices, capacity          events     what happened
+    catalog        metros, plans, prices, capacity          events     what happened to devices
     virtual_networks  VLANs                                 ports      bonds, layers, VLANs on ports, batches of these
     gateways       metal gateways                           spot_market  prices, requests
     hardware_reservations  reserved servers

@@ -1,8 +1,8 @@
 """Who may do what: the token of a request, and what it opens.
 
-The lab's own token is the user's, and opens everything. Tokens that were made through the API are the user's as well,
-or a project's: such a one sees that project and nothing of others, and not the user or the organization. Either may
-be `read_only`. What is answered otherwise is, in the API's description, a status; the words are ours.
+The lab's own token opens everything. A token that was made through the API is a project's: it opens that project,
+nothing of others, and not the organization; it may be `read_only`. For refusals the API's description has
+a status alone; the words are ours.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Caller:
     read_only: bool = False
 
     def sees(self, project_id: str | None) -> bool:
-        """Whether what belongs to a project, or to the user (None), is there for this caller."""
+        """Whether what belongs to a project, or to the organization (None), is there for this caller."""
         return self.project_id in (None, project_id)
 
     def follows(self, href: str) -> bool:
@@ -54,8 +54,6 @@ def admit(account: Account, token: str, method: str, path: str) -> Caller:
         raise Forbidden("Only the lab's own token opens this")
     if caller.read_only and method not in _READS and path not in _HARMLESS:
         raise Forbidden("You are not authorized to perform this action: the API key is read-only")
-    if caller.project_id is None:
-        return caller
     collection, _, rest = path.removeprefix(f"{BASE}/").partition("/")
     if collection in _USERS or (method != "GET" and (collection, rest) in {("projects", ""), ("ssh-keys", "")}):
         raise Forbidden("You are not authorized to perform this action: the API key is a project's")

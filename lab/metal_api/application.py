@@ -81,7 +81,7 @@ async def _unknown(request: Request) -> Response:
 
 def begin(account: Account) -> None:
     """What is there from the start, at the first start."""
-    if not account.table(organizations_models.User):
+    if not account.table(organizations_models.Organization):
         organizations_models.begin(account, account.identity)
         projects_models.begin(account, account.identity)
 

@@ -21,7 +21,7 @@ _OWN = """\
 The lab's own routes, beside /metal/v1 and for the lab's own token only, make things scarce or go wrong:
 
 - `PUT /lab/capacity` `{"metro": "da", "plan": "c3.small.x86", "servers": 2}`: how many there are to order, by metro or
-  facility; `level` (normal, limited, unavailable) instead of `servers` says it without counting.
+  facility; without `servers` as many as anybody wants.
 - `PUT /lab/rate-limit` `{"requests": 100, "seconds": 60}`: what is more is answered with 429 and `Retry-After`.
 - `POST /lab/hardware-reservations` `{"plan": "c3.small.x86", "facility": "da11", "count": 2}`: sell servers, as sales
   does for real; also `id`, `spare`, `need_of_service`, `project_id`. `DELETE /lab/hardware-reservations/{id}` ends a

@@ -64,15 +64,6 @@ class Operations:
             raise NotFound
         return record
 
-    def beneath(self, kind: type[R], operation: Endpoint) -> Endpoint:
-        """An operation that is answered to those only who may know of the record that the path names."""
-
-        async def checked(request: Request) -> Response:
-            self.find(request, kind)
-            return await operation(request)
-
-        return checked
-
     def caller(self, request: Request) -> Caller:
         """Whose request it is."""
         return caller_of(request)

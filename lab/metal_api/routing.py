@@ -62,7 +62,6 @@ def routes_of(account: Account) -> Routes:
     static = [
         Static(prefix=assignment.network, via=account.table(Device)[assignment.device_id].public_ipv4)
         for assignment in account.table(Assignment).values()
-        if assignment.device_id is not None
     ]
     return Routes(peers=tuple(peers), static=tuple(static))
 

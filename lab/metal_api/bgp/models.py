@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lab.metal_api.body import Body
 from lab.metal_api.devices.models import GONE, Device, add_event
-from lab.metal_api.exceptions import NotImplementedInLab, Unprocessable
+from lab.metal_api.exceptions import NotImplementedInLab
 from lab.metal_api.ips.models import public_blocks
 from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
@@ -117,15 +117,6 @@ def create_session(account: Account, device: Device, document: Json) -> BgpSessi
     add_event(account, device, "bgp_session.created", f"{family} BGP session of {device.hostname} created")
     account.routes_changed()
     return session
-
-
-def update_session(account: Account, session: BgpSession, default_route: object) -> None:
-    """Offer a default route, or no longer: nothing else of a session can be changed."""
-    if not isinstance(default_route, bool):
-        raise Unprocessable("Default route must be true or false")
-    session.default_route = default_route
-    session.updated_at = account.now()
-    account.routes_changed()
 
 
 def delete_session(account: Account, session: BgpSession) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lab.metal_api.bgp import models
 from lab.metal_api.bgp.models import BgpConfig, BgpSession
-from lab.metal_api.body import body_of, value_of
+from lab.metal_api.body import body_of
 from lab.metal_api.devices.models import Device
 from lab.metal_api.listing import BASE, link
 from lab.metal_api.operations import Operations
@@ -86,13 +85,6 @@ class Responses(Operations):
     async def show(self, request: Request) -> Response:
         entry, seen = self.find(request, BgpSession), await self._seen()
         return self.shown(request, session_document(entry, seen.get(entry.id)))
-
-    async def update(self, request: Request) -> Response:
-        """The body is the new value alone, as described; an object with it is taken as well."""
-        entry, body = self.find(request, BgpSession), await value_of(request)
-        wanted = cast("Json", body).get("default_route") if isinstance(body, dict) else body
-        models.update_session(self.account, entry, wanted)
-        return await self.routed(request, session_document(entry, None), 200)
 
     async def delete(self, request: Request) -> Response:
         models.delete_session(self.account, self.find(request, BgpSession))

@@ -15,5 +15,5 @@ def urls(lab: Lab) -> Urls:
         ("/projects/{id}/bgp/sessions", {"GET": bgp.list_of_project}),
         ("/devices/{id}/bgp/neighbors", {"GET": bgp.neighbors}),
         ("/devices/{id}/bgp/sessions", {"GET": bgp.list_of_device, "POST": bgp.create}),
-        ("/bgp/sessions/{id}", {"GET": bgp.show, "PUT": bgp.update, "PATCH": bgp.update, "DELETE": bgp.delete}),
+        ("/bgp/sessions/{id}", {"GET": bgp.show, "DELETE": bgp.delete}),
     ]

@@ -16,10 +16,6 @@ from lab.metal_api.exceptions import Unprocessable
 from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
 
-LEVELS = ("normal", "limited", "unavailable")
-_FEW = 2
-"""Servers left at which the level is `limited`."""
-
 
 @saved("stock")
 @dataclass(kw_only=True)
@@ -29,8 +25,6 @@ class Stock(Record):
     id: str
     servers: int | None = None
     """All there are, given away or not; None: as many as anybody wants."""
-    level: str | None = None
-    """Told instead of what follows from the number; `unavailable` refuses orders."""
 
 
 def free(account: Account, facility: Facility, plan: Plan) -> float:
@@ -38,39 +32,9 @@ def free(account: Account, facility: Facility, plan: Plan) -> float:
     if not plan.offered_in(facility.metro):
         return 0
     stock = account.table(Stock).get(f"{facility.code}/{plan.slug}")
-    if stock is None or (stock.servers is None and stock.level != "unavailable"):
+    if stock is None or stock.servers is None:
         return float("inf")
-    if stock.level == "unavailable" or stock.servers is None:
-        return 0
     return max(0, stock.servers - len(account.table(Device).where("stock", stock.id)))
-
-
-def level(account: Account, facility: Facility, plan: Plan) -> str:
-    """As the API calls it."""
-    stock = account.table(Stock).get(f"{facility.code}/{plan.slug}")
-    if stock is not None and stock.level is not None:
-        return stock.level
-    left = free(account, facility, plan)
-    return "unavailable" if left == 0 else "limited" if left <= _FEW else "normal"
-
-
-def by_facility(account: Account) -> Json:
-    """The level of every plan in every facility."""
-    return {
-        facility.code: {plan.slug: {"level": level(account, facility, plan)} for plan in PLANS.values()}
-        for facility in FACILITIES.values()
-    }
-
-
-def by_metro(account: Account) -> Json:
-    """The level of every plan in every metro: the best of its facilities'."""
-    return {
-        metro: {
-            plan.slug: {"level": min((level(account, each, plan) for each in facilities_of(metro)), key=LEVELS.index)}
-            for plan in PLANS.values()
-        }
-        for metro in METROS
-    }
 
 
 def check(account: Account, document: Json, kind: str) -> list[Json]:
@@ -107,10 +71,10 @@ def choose(account: Account, facilities: Iterable[Facility], plan: Plan) -> Faci
 def tell(account: Account, document: Json) -> list[Stock]:
     """Set what there is of plans in a facility or metro (each of its facilities): all plans where none is named."""
     body = Body(document)
-    unknown = document.keys() - {"facility", "metro", "plan", "servers", "level"}
+    unknown = document.keys() - {"facility", "metro", "plan", "servers"}
     if unknown:
         body.problems.append(f"unknown keys: {', '.join(sorted(unknown))}")
-    servers, told = body.integer("servers", least=0), body.choice("level", LEVELS)
+    servers = body.integer("servers", least=0)
     facility, metro = named(FACILITIES, document.get("facility")), named(METROS, document.get("metro"))
     plan = named(PLANS, document.get("plan"))
     if (facility is None) == (metro is None):
@@ -120,7 +84,7 @@ def tell(account: Account, document: Json) -> list[Stock]:
     body.check()
     places = [facility] if facility else facilities_of(metro.code if metro else "")
     return [
-        account.table(Stock).add(Stock(id=f"{place.code}/{each.slug}", servers=servers, level=told))
+        account.table(Stock).add(Stock(id=f"{place.code}/{each.slug}", servers=servers))
         for place in places
         for each in ([plan] if plan else PLANS.values())
     ]

@@ -137,16 +137,13 @@ def _there(entry: T | None) -> T:
 
 
 class Responses(Operations):
-    """One method per operation; those of organizations and projects show all there is, to whoever may see these."""
+    """One method per operation."""
 
     async def facilities(self, request: Request) -> Response:
         return self.listed(request, "facilities", list(FACILITIES.values()), facility_document)
 
     async def metros(self, request: Request) -> Response:
         return self.listed(request, "metros", list(METROS.values()), metro_document)
-
-    async def metro(self, request: Request) -> Response:
-        return self.shown(request, metro_document(_there(named(METROS, request.path_params["id"]))))
 
     async def plans(self, request: Request) -> Response:
         query = request.query_params
@@ -162,12 +159,6 @@ class Responses(Operations):
 
     async def operating_systems(self, request: Request) -> Response:
         return self.listed(request, "operating_systems", list(OPERATING_SYSTEMS.values()), system_document)
-
-    async def capacity(self, request: Request) -> Response:
-        return JSONResponse({"capacity": capacity.by_facility(self.account)})
-
-    async def metro_capacity(self, request: Request) -> Response:
-        return JSONResponse({"capacity": capacity.by_metro(self.account)})
 
     async def check_capacity(self, request: Request) -> Response:
         return JSONResponse({"servers": capacity.check(self.account, await body_of(request), "facility")})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from lab.metal_api.catalog.models import FACILITIES, METROS, OPERATING_SYSTEMS, stable_id
 from lab.metal_api.catalog.responses import facility_document, metro_document, plan_document, system_document
-from lab.metal_api.devices.models import Batch, Device
+from lab.metal_api.devices.models import Device
 from lab.metal_api.events import models as events
 from lab.metal_api.events.documents import document as event_document
 from lab.metal_api.ips.documents import device_addresses
 from lab.metal_api.listing import BASE, link
-from lab.metal_api.organizations.models import User, user
+from lab.metal_api.organizations.models import creator
 from lab.metal_api.ports import documents as ports
 from lab.metal_api.records import Json
 from lab.metal_api.ssh_keys.models import SshKey
@@ -34,7 +34,7 @@ def document(account: Account, device: Device) -> Json:
         "state": device.state,
         "created_at": device.created_at,
         "updated_at": device.updated_at,
-        "created_by": _creator(user(account)),
+        "created_by": creator(account),
         "user": "root",
         "tags": device.tags,
         "billing_cycle": device.billing_cycle,
@@ -73,35 +73,6 @@ def document(account: Account, device: Device) -> Json:
     return shown
 
 
-def _creator(record: User) -> Json:
-    return {
-        "id": record.id,
-        "short_id": record.id[:8],
-        "href": f"{BASE}/users/{record.id}",
-        "first_name": record.first_name,
-        "last_name": record.last_name,
-        "full_name": f"{record.first_name} {record.last_name}",
-        "email": "lab@facility.test",
-        "created_at": record.created_at,
-        "updated_at": record.updated_at,
-    }
-
-
 def iqn(device: Device) -> str:
     """The iSCSI name Metal gives every device."""
     return f"iqn.{device.created_at[:7]}.net.packet:device.{device.id[:8]}"
-
-
-def batch_document(account: Account, batch: Batch) -> Json:
-    """Devices that were ordered together; those that are gone are not listed."""
-    return {
-        "id": batch.id,
-        "href": f"{BASE}/batches/{batch.id}",
-        "state": "completed",
-        "quantity": batch.quantity,
-        "created_at": batch.created_at,
-        "updated_at": batch.created_at,
-        "project": link("projects", batch.project_id),
-        "devices": [link("devices", device) for device in batch.device_ids if device in account.table(Device)],
-        "error_messages": [],
-    }

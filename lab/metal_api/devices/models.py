@@ -112,18 +112,6 @@ class Device(Record):
         return next(entry.address for entry in self.addresses if not entry.public)
 
 
-@saved("batches", indexed=("project_id",))
-@dataclass(kw_only=True)
-class Batch(Record):
-    """Devices that were ordered together."""
-
-    id: str
-    project_id: str
-    quantity: int
-    device_ids: list[str]
-    created_at: str
-
-
 def project_devices(account: Account, project_id: str) -> list[Device]:
     """Devices of one project, newest first as the API lists them."""
     return account.table(Device).where("project_id", project_id)[::-1]

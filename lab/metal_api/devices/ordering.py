@@ -24,7 +24,7 @@ from lab.metal_api.exceptions import NotImplementedInLab
 from lab.metal_api.ips.addresses import allocate
 from lab.metal_api.organizations.models import user_id
 from lab.metal_api.records import Json
-from lab.metal_api.ssh_keys.models import SshKey, project_keys, user_keys
+from lab.metal_api.ssh_keys.models import SshKey, project_keys
 from lab.metal_api.state import Account
 
 USERDATA_LIMIT = 65535
@@ -164,7 +164,7 @@ def _settings(body: Body) -> Json:
 def _keys(account: Account, project_id: str, body: Body) -> tuple[list[str], list[str]]:
     """Public keys given in the request, and ids of registered ones.
 
-    Those are the ones named, or all of the project and the user when none is named.
+    Those are the ones named, or all of the project when none is named. The lab's user has no keys of their own.
     """
     extra, named_keys, users = body.objects("ssh_keys"), body.texts("project_ssh_keys"), body.texts("user_ssh_keys")
     if any(not isinstance(entry.get("key"), str) for entry in extra or ()):
@@ -179,10 +179,9 @@ def _keys(account: Account, project_id: str, body: Body) -> tuple[list[str], lis
             body.problems.append(f"user_ssh_keys: {identity} is not a user of this project")
     if body.flag("no_ssh_keys"):
         return [], []
-    owned = [key.id for key in user_keys(account)]
     if named_keys or extra or users:
-        return given, [*(named_keys or ()), *(owned if users else ())]
-    return given, [*(key.id for key in project_keys(account, project_id)), *owned]
+        return given, named_keys or []
+    return given, [key.id for key in project_keys(account, project_id)]
 
 
 def _check_boot(system: OperatingSystem | None, settings: Json, problems: list[str]) -> None:

@@ -9,19 +9,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lab.metal_api.body import Body, body_of
-from lab.metal_api.devices import batches, ordering, usages
-from lab.metal_api.devices.documents import batch_document, document
+from lab.metal_api.devices import ordering
+from lab.metal_api.devices.documents import document
 from lab.metal_api.devices.filters import filtered
-from lab.metal_api.devices.models import Batch, Device, project_devices
+from lab.metal_api.devices.models import Device, project_devices
 from lab.metal_api.exceptions import NotImplementedInLab, Unprocessable
-from lab.metal_api.listing import View, flag, searched
-from lab.metal_api.metadata import metadata_document
+from lab.metal_api.listing import View
 from lab.metal_api.operations import Operations
-from lab.metal_api.organizations.models import Organization
 from lab.metal_api.projects.models import Project
 from lab.metal_api.records import Json
-from lab.metal_api.ssh_keys.models import SshKey
-from lab.metal_api.ssh_keys.responses import document as key_document
 
 
 class Responses(Operations):
@@ -30,12 +26,6 @@ class Responses(Operations):
     async def list_of_project(self, request: Request) -> Response:
         devices = project_devices(self.account, self.find(request, Project).id)
         return self.paged(request, "devices", filtered(devices, request.query_params), self.document)
-
-    async def list_of_organization(self, request: Request) -> Response:
-        identity = self.find(request, Organization).id
-        projects = {project.id for project in self.account.table(Project).where("organization_id", identity)}
-        devices = [device for device in self.account.table(Device).values() if device.project_id in projects]
-        return self.paged(request, "devices", filtered(devices[::-1], request.query_params), self.document)
 
     async def create(self, request: Request) -> Response:
         project = self.find(request, Project)
@@ -84,69 +74,5 @@ class Responses(Operations):
         actions[kind](device)
         return self.saved(request, None, 202)
 
-    async def customdata(self, request: Request) -> Response:
-        return JSONResponse(self.find(request, Device).customdata)
-
-    async def userdata(self, request: Request) -> Response:
-        return JSONResponse({"userdata": self.find(request, Device).userdata})
-
-    async def metadata(self, request: Request) -> Response:
-        return JSONResponse(metadata_document(self.account, self.find(request, Device)))
-
-    async def ssh_keys(self, request: Request) -> Response:
-        """The registered keys that it was ordered with."""
-        keys, query = self.account.table(SshKey), request.query_params
-        found = [keys[identity] for identity in self.find(request, Device).ssh_key_ids if identity in keys]
-        text = query.get("search", query.get("Search string"))
-        found = searched(found, text, lambda key: (key.label, key.key, key.fingerprint))
-        return self.listed(request, "ssh_keys", found, lambda key: key_document(self.account, key))
-
-    async def bandwidth(self, request: Request) -> Response:
-        """Nobody counts the lab's traffic: both directions, in the order in which packngo wants them, have no data."""
-        self.find(request, Device)
-        body = Body({name: request.query_params.get(name) for name in ("from", "until")})
-        for name in ("from", "until"):
-            body.text(name, required=True)
-        body.check()
-        tags = {"aggregatedBy": "sum", "name": ""}
-        directions: list[Json] = [{"target": name, "tags": tags, "datapoints": []} for name in ("inbound", "outbound")]
-        return JSONResponse({"bandwidth": directions})
-
-    async def usages(self, request: Request) -> Response:
-        device = self.find(request, Device)
-        return JSONResponse(
-            {"usages": [usages.of_device(self.account, device, usages.Period.of(request.query_params))]}
-        )
-
-    # Batches
-
-    async def create_batches(self, request: Request) -> Response:
-        project = self.find(request, Project)
-        made = batches.order(self.account, project.id, await body_of(request))
-        for batch in made:
-            for identity in batch.device_ids:
-                self.lab.provisioner.provision(self.account.table(Device)[identity])
-        return self.saved(request, {"batches": [self._batch(batch) for batch in made]}, 201)
-
-    async def batches(self, request: Request) -> Response:
-        found = self.account.table(Batch).where("project_id", self.find(request, Project).id)
-        return self.listed(request, "batches", found, self._batch)
-
-    async def batch(self, request: Request) -> Response:
-        return self.shown(request, self._batch(self.find(request, Batch)))
-
-    async def delete_batch(self, request: Request) -> Response:
-        """Forget a batch, and release its devices if that is asked for."""
-        batch, devices = self.find(request, Batch), self.account.table(Device)
-        if flag(request.query_params, "remove_associated_instances"):
-            for identity in batch.device_ids:
-                if identity in devices:
-                    self.lab.provisioner.deprovision(devices[identity])
-        del self.account.table(Batch)[batch.id]
-        return self.saved(request, None, 204)
-
     def document(self, device: Device) -> Json:
         return document(self.account, device)
-
-    def _batch(self, batch: Batch) -> Json:
-        return batch_document(self.account, batch)

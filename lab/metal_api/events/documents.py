@@ -9,8 +9,6 @@ from lab.metal_api.records import Json
 
 def document(event: Event) -> Json:
     """An event."""
-    related = [link("devices", event.device_id)] if event.device_id else []
-    related += [link("projects", event.project_id)] if event.project_id else []
     return {
         "id": event.id,
         "href": f"{BASE}/events/{event.id}",
@@ -19,5 +17,5 @@ def document(event: Event) -> Json:
         "state": event.state,
         "created_at": event.created_at,
         "interpolated": event.body,
-        "relationships": [*related, *({"href": f"{BASE}/{entry}"} for entry in event.about)],
+        "relationships": [link("devices", event.device_id), link("projects", event.project_id)],
     }

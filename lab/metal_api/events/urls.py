@@ -10,9 +10,5 @@ def urls(lab: Lab) -> Urls:
     """Path → method → operation."""
     events = Responses(lab)
     return [
-        ("/events", {"GET": events.list_all}),
-        ("/events/{id}", {"GET": events.show}),
-        ("/organizations/{id}/events", {"GET": events.list_of_organization}),
-        ("/projects/{id}/events", {"GET": events.list_of_project}),
         ("/devices/{id}/events", {"GET": events.list_of_device}),
     ]

@@ -14,12 +14,8 @@ from lab.metal_api.body import Body
 from lab.metal_api.exceptions import Unprocessable
 from lab.metal_api.ips.addresses import lowest
 from lab.metal_api.ips.models import (
-    Assignment,
     Reservation,
-    add_assignment,
     assigned_from,
-    gateway_addresses,
-    unassign,
 )
 from lab.metal_api.ports.models import VlanAssignment
 from lab.metal_api.records import Json, Record, saved
@@ -103,13 +99,11 @@ def create(account: Account, project_id: str, document: Json) -> Gateway:
 
 
 def delete(account: Account, gateway: Gateway) -> None:
-    """Begin to delete a gateway, with its elastic addresses; asked again, it goes on."""
+    """Begin to delete a gateway; asked again, it goes on."""
     if gateway.state == "deleting":
         return
     gateway.state, gateway.updated_at = "deleting", account.now()
     gateway.due = account.clock.now().timestamp() + SECONDS
-    for entry in gateway_addresses(account, gateway.id):
-        unassign(account, entry)
     account.table(Reservation)[gateway.reservation_id].gateway_id = None
 
 
@@ -130,22 +124,6 @@ def hasten(account: Account, project_id: str) -> None:
         if gateway.state == "deleting":
             gateway.due = 0.0
     settle(account)
-
-
-def assign(account: Account, gateway: Gateway, document: Json) -> Assignment:
-    """Route addresses of a block of the project's to a machine that has an address of the gateway's own block."""
-    if gateway.state == "deleting":
-        raise Unprocessable("Metal gateway is being deleted")
-    block = account.table(Reservation)[gateway.reservation_id]
-    body, inside = Body(document), ipaddress.IPv4Network(block.network)
-    hop = body.text("next_hop", required=True) or ""
-    try:
-        is_inside = ipaddress.IPv4Address(hop) in inside
-    except ValueError:
-        is_inside = False
-    if not is_inside:
-        body.problems.append(f"Next hop is not an address of the gateway's {inside}")
-    return add_assignment(account, gateway.project_id, block.metro, body, gateway_id=gateway.id, next_hop=hop)
 
 
 def _network(account: Account, project_id: str, identity: str) -> VirtualNetwork:

@@ -9,8 +9,8 @@ from lab.metal_api.body import body_of
 from lab.metal_api.exceptions import NotImplementedInLab
 from lab.metal_api.gateways import models
 from lab.metal_api.gateways.models import Gateway
-from lab.metal_api.ips.documents import assignment_document, block_document
-from lab.metal_api.ips.models import Reservation, gateway_addresses
+from lab.metal_api.ips.documents import block_document
+from lab.metal_api.ips.models import Reservation
 from lab.metal_api.listing import BASE, link
 from lab.metal_api.operations import Operations
 from lab.metal_api.organizations.models import user_id
@@ -68,14 +68,6 @@ class Responses(Operations):
         gateway = self.find(request, Gateway)
         models.delete(self.account, gateway)
         return self.saved(request, self.document(gateway), 202)
-
-    async def addresses(self, request: Request) -> Response:
-        entries = gateway_addresses(self.account, self.find(request, Gateway).id)
-        return self.listed(request, "ip_addresses", entries, lambda each: assignment_document(self.account, each))
-
-    async def assign(self, request: Request) -> Response:
-        entry = models.assign(self.account, self.find(request, Gateway), await body_of(request))
-        return self.saved(request, assignment_document(self.account, entry), 201)
 
     def document(self, gateway: Gateway) -> Json:
         return document(self.account, gateway)

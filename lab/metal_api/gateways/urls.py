@@ -15,5 +15,4 @@ def urls(lab: Lab) -> Urls:
     return [
         ("/projects/{project_id}/metal-gateways", {"GET": gateways.list_of_project, "POST": gateways.create}),
         ("/metal-gateways/{id}", {"GET": gateways.show, "DELETE": gateways.delete}),
-        ("/metal-gateways/{id}/ips", {"GET": gateways.addresses, "POST": gateways.assign}),
     ]

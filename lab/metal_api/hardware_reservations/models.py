@@ -20,7 +20,6 @@ from lab.metal_api.state import Account
 
 NEXT = "next-available"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-STATES = ("active", "spare", "need_of_service")
 
 
 @saved("hardware_reservations", indexed=("project_id",))
@@ -34,10 +33,8 @@ class HardwareReservation(Record):
     facility: str
     created_at: str
     spare: bool = False
-    """It stands in for another one that needs service, and must be activated first."""
+    """It stands in for another one that needs service. In the lab nothing activates it."""
     need_of_service: bool = False
-    description: str | None = None
-    """The note given when it was activated."""
     custom_rate: float | None = None
     """Price per billing cycle."""
     termination_time: str | None = None
@@ -125,23 +122,6 @@ def remove(account: Account, reservation: HardwareReservation) -> None:
     if device_on(account, reservation):
         raise Unprocessable(f"Hardware reservation {reservation.id} has a device. Please delete it first.")
     del account.table(HardwareReservation)[reservation.id]
-
-
-def move(account: Account, reservation: HardwareReservation, project_id: str) -> None:
-    """Give a reservation to another project, while no device has it."""
-    if device_on(account, reservation):
-        raise Unprocessable("Cannot move a hardware reservation with a device. Please delete the device first.")
-    reservation.project_id = project_id
-
-
-def activate(reservation: HardwareReservation, document: Json) -> None:
-    """Make a spare server an ordinary one."""
-    body = Body(document)
-    description = body.text("description")
-    body.check()
-    if not reservation.spare:
-        raise Unprocessable("Only spare hardware reservations can be activated")
-    reservation.spare, reservation.description = False, description
 
 
 def choose(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lab.metal_api.body import Body, body_of
+from lab.metal_api.body import body_of
 from lab.metal_api.catalog.models import FACILITIES, PLANS
 from lab.metal_api.catalog.responses import facility_document, plan_document
 from lab.metal_api.hardware_reservations import models
@@ -37,7 +37,6 @@ def document(account: Account, reservation: HardwareReservation) -> Json:
         "device": link("devices", device.id) if device else None,
         "custom_rate": reservation.custom_rate,
         "termination_time": reservation.termination_time,
-        "description": reservation.description,
     }
     return shown | {name: value for name, value in optional.items() if value is not None}
 
@@ -57,20 +56,6 @@ class Responses(Operations):
 
     async def show(self, request: Request) -> Response:
         return self.shown(request, self.document(self.find(request, HardwareReservation)))
-
-    async def move(self, request: Request) -> Response:
-        reservation = self.find(request, HardwareReservation)
-        body = Body(await body_of(request))
-        identity = body.text("project_id", required=True) or ""
-        body.check()
-        project = self.account.table(Project).find(identity)
-        models.move(self.account, reservation, self.visible(request, project).id)
-        return self.saved(request, self.document(reservation), 201)
-
-    async def activate(self, request: Request) -> Response:
-        reservation = self.find(request, HardwareReservation)
-        models.activate(reservation, await body_of(request))
-        return self.saved(request, self.document(reservation), 201)
 
     async def sell(self, request: Request) -> Response:
         """The lab's own: what sales would make."""

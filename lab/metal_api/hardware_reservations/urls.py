@@ -15,8 +15,6 @@ def urls(lab: Lab) -> Urls:
     return [
         ("/projects/{id}/hardware-reservations", {"GET": reservations.list_of_project}),
         ("/hardware-reservations/{id}", {"GET": reservations.show}),
-        ("/hardware-reservations/{id}/move", {"POST": reservations.move}),
-        ("/hardware-reservations/{id}/activate", {"POST": reservations.activate}),
     ]
 
 

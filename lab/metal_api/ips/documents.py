@@ -73,16 +73,8 @@ def own_block_document(device: Device, index: int) -> Json:
 
 
 def assignment_document(account: Account, entry: Assignment) -> Json:
-    """Elastic addresses of a device, or of a metal gateway."""
+    """Elastic addresses of a device."""
     block = account.table(Reservation)[entry.reservation_id]
-    if entry.device_id is not None:
-        to: Json = {
-            "assigned_to": link("devices", entry.device_id),
-            "interface": link("ports", port_id(entry.device_id, BOND)),
-        }
-    else:
-        gateway = link("metal-gateways", str(entry.gateway_id))
-        to = {"assigned_to": gateway, "state": "active", "next_hop": entry.next_hop}
     return {
         **_elastic(entry.network),
         "id": entry.id,
@@ -95,7 +87,8 @@ def assignment_document(account: Account, entry: Assignment) -> Json:
         "metro": metro_document(METROS[block.metro]),
         "project": link("projects", block.project_id),
         "project_lite": link("projects", block.project_id),
-        **to,
+        "assigned_to": link("devices", entry.device_id),
+        "interface": link("ports", port_id(entry.device_id, BOND)),
         "parent_block": _parent(ipaddress.IPv4Network(block.network), block.id),
     }
 

@@ -12,7 +12,6 @@ from typing import Any
 from lab.metal_api.body import Body
 from lab.metal_api.devices.models import GONE, Device
 from lab.metal_api.devices.network import has_addresses
-from lab.metal_api.events.models import note
 from lab.metal_api.exceptions import NotImplementedInLab, Unprocessable
 from lab.metal_api.ips.addresses import reserve as allocate
 from lab.metal_api.places import place
@@ -44,21 +43,18 @@ class Reservation(Record):
     customdata: Json = field(default_factory=dict[str, Any])
 
 
-@saved("assignments", indexed=("device_id", "gateway_id", "reservation_id"))
+@saved("assignments", indexed=("device_id", "reservation_id"))
 @dataclass(kw_only=True)
 class Assignment(Record):
-    """A part of a reservation that is routed to one device, or by a metal gateway to something in its VLAN."""
+    """A part of a reservation that is routed to one device."""
 
     id: str
     project_id: str
     reservation_id: str
-    device_id: str | None
+    device_id: str
     network: str
     """In CIDR notation."""
     created_at: str
-    gateway_id: str | None = None
-    next_hop: str | None = None
-    """Where a gateway routes it to."""
     details: str | None = None
     tags: list[str] = field(default_factory=list[str])
     customdata: Json = field(default_factory=dict[str, Any])
@@ -67,11 +63,6 @@ class Assignment(Record):
 def project_blocks(account: Account, project_id: str) -> list[Reservation]:
     """A project's blocks, in the order in which they were reserved."""
     return account.table(Reservation).where("project_id", project_id)
-
-
-def gateway_addresses(account: Account, gateway_id: str) -> list[Assignment]:
-    """What a metal gateway routes."""
-    return account.table(Assignment).where("gateway_id", gateway_id)
 
 
 def public_blocks(account: Account, project_id: str) -> list[Reservation]:
@@ -115,7 +106,6 @@ def reserve(account: Account, project_id: str, document: Json) -> Reservation:
             **settings,
         )
     )
-    note(account, "ip_reservation.created", f"{network} reserved", project_id=project_id, about=[f"ips/{block.id}"])
     account.routes_changed()
     return block
 
@@ -127,7 +117,6 @@ def release(account: Account, block: Reservation) -> None:
     if block.gateway_id is not None:
         raise Unprocessable("Cannot delete an IP reservation with a metal gateway. Please delete that first.")
     del account.table(Reservation)[block.id]
-    note(account, "ip_reservation.deleted", f"{block.network} released", project_id=block.project_id)
     account.routes_changed()
 
 
@@ -138,33 +127,28 @@ def assign(account: Account, device: Device, document: Json) -> Assignment:
         raise Unprocessable("Device is being deprovisioned")
     if not has_addresses(account, device, public=True):
         raise Unprocessable("Device has no layer 3 network")
-    return add_assignment(account, device.project_id, device.metro, body, device_id=device.id)
-
-
-def add_assignment(account: Account, project_id: str, metro: str, body: Body, **to: str) -> Assignment:
-    """Assign the `address` of a body, out of a block of the same project and metro, to what `to` says."""
     address, settings = body.text("address", required=True), _settings(body)
     body.check()
     try:
         network = ipaddress.IPv4Network(address or "")
     except ValueError as error:
         raise Unprocessable(f"Address is invalid: {error}") from None
-    block = _block_around(account, project_id, network)
-    if block.metro != metro:
-        raise Unprocessable(f"{network} is reserved in {block.metro}, not in {metro}")
+    block = _block_around(account, device.project_id, network)
+    if block.metro != device.metro:
+        raise Unprocessable(f"{network} is reserved in {block.metro}, not in {device.metro}")
     if block.gateway_id is not None:
         raise Unprocessable(f"{network} is in the block of a metal gateway")
     if any(network.overlaps(ipaddress.IPv4Network(entry.network)) for entry in assigned_from(account, block.id)):
         raise Unprocessable(f"{network} is already assigned")
-    fields: dict[str, Any] = {"device_id": None, **to, **settings}
     assignment = account.table(Assignment).add(
         Assignment(
             id=account.chance.uuid(),
-            project_id=project_id,
+            project_id=device.project_id,
+            device_id=device.id,
             reservation_id=block.id,
             network=str(network),
             created_at=account.now(),
-            **fields,
+            **settings,
         )
     )
     account.routes_changed()
@@ -191,16 +175,6 @@ def update(record: Reservation | Assignment, document: Json) -> None:
     body.check()
     for name, value in settings.items():
         setattr(record, name, value)
-
-
-def available(account: Account, block: Reservation, prefix: int) -> list[str]:
-    """The networks of a size that are free in a block."""
-    whole = ipaddress.IPv4Network(block.network)
-    if not whole.prefixlen <= prefix <= whole.max_prefixlen:
-        return []
-    used = [ipaddress.IPv4Network(entry.network) for entry in assigned_from(account, block.id)]
-    parts = whole.subnets(new_prefix=prefix)
-    return [str(part) for part in parts if not any(part.overlaps(other) for other in used)]
 
 
 def find(account: Account, identity: str) -> Reservation | Assignment:

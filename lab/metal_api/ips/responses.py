@@ -6,17 +6,16 @@ from collections.abc import Callable
 from functools import partial
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from lab.metal_api.body import body_of
 from lab.metal_api.devices.models import Device, project_devices
 from lab.metal_api.devices.network import indexes
-from lab.metal_api.exceptions import NotFound, Unprocessable
+from lab.metal_api.exceptions import Unprocessable
 from lab.metal_api.ips import models
 from lab.metal_api.ips.documents import (
     assignment_document,
     block_document,
-    device_addresses,
     own_block_document,
     own_document,
 )
@@ -97,40 +96,9 @@ class Responses(Operations):
             models.unassign(self.account, record)
         return await self.routed(request, None, 204)
 
-    async def customdata(self, request: Request) -> Response:
-        return JSONResponse(self._known(request)["customdata"])
-
-    async def available(self, request: Request) -> Response:
-        """The free parts of a block. `cidr` is the length of their prefix; of a device's own block nothing is free."""
-        wanted = request.query_params.get("cidr", "")
-        if not (wanted.isascii() and wanted.isdigit()):
-            raise Unprocessable("Cidr is not a number")
-        self._known(request)
-        identity = request.path_params["id"]
-        if own(self.account, identity) is not None:
-            return JSONResponse({"available": []})
-        block = self.find(request, Reservation)
-        return JSONResponse({"available": models.available(self.account, block, int(wanted))})
-
-    async def list_of_device(self, request: Request) -> Response:
-        found = device_addresses(self.account, self.find(request, Device))
-        return self.listed(request, "ip_addresses", found, lambda entry: entry)
-
     async def assign(self, request: Request) -> Response:
         entry = models.assign(self.account, self.find(request, Device), await body_of(request))
         return await self.routed(request, assignment_document(self.account, entry), 201)
-
-    async def assignment_customdata(self, request: Request) -> Response:
-        device, shown = self.find(request, Device, "instance_id"), self._known(request)
-        if not str(shown.get("assigned_to", {}).get("href")).endswith(device.id):
-            raise NotFound
-        return JSONResponse(shown["customdata"])
-
-    async def reservation_customdata(self, request: Request) -> Response:
-        project, shown = self.find(request, Project, "project_id"), self._known(request)
-        if not shown["project"]["href"].endswith(project.id) or shown["type"] == "IPAssignment":
-            raise NotFound
-        return JSONResponse(shown["customdata"])
 
     def _known(self, request: Request) -> Json:
         """What the path's id is of, if the caller may know."""

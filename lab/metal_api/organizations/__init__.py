@@ -1,1 +1,1 @@
-"""The user, organizations, and API keys."""
+"""Organizations, and API keys of projects."""

@@ -8,11 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lab.metal_api.body import body_of
-from lab.metal_api.exceptions import NotFound
 from lab.metal_api.listing import flag
 from lab.metal_api.operations import Operations
 from lab.metal_api.ports import batches, models
-from lab.metal_api.ports.documents import assignment_document, batch_document, document
+from lab.metal_api.ports.documents import batch_document, document
 from lab.metal_api.ports.models import Port
 
 
@@ -73,18 +72,6 @@ class Responses(Operations):
 
     async def remove_native(self, request: Request) -> Response:
         return self._changed(request, lambda port: models.remove_native(self.account, port))
-
-    async def assignments(self, request: Request) -> Response:
-        port = self.port(request)
-        entries = models.assignments_of(self.account, port.device, port.name)
-        return self.listed(request, "vlan_assignments", entries, lambda each: assignment_document(self.account, each))
-
-    async def assignment(self, request: Request) -> Response:
-        port = self.port(request)
-        for entry in models.assignments_of(self.account, port.device, port.name):
-            if entry.id == request.path_params["assignment_id"]:
-                return self.shown(request, assignment_document(self.account, entry))
-        raise NotFound
 
     async def batches(self, request: Request) -> Response:
         return self.listed(request, "batches", batches.batches_of(self.account, self.port(request)), batch_document)

@@ -21,8 +21,6 @@ def urls(lab: Lab) -> Urls:
         ("/ports/{id}/convert/layer-2", {"POST": ports.to_layer2}),
         ("/ports/{id}/convert/layer-3", {"POST": ports.to_layer3}),
         ("/ports/{id}/native-vlan", {"POST": ports.set_native, "DELETE": ports.remove_native}),
-        ("/ports/{id}/vlan-assignments", {"GET": ports.assignments}),
         ("/ports/{id}/vlan-assignments/batches", {"GET": ports.batches, "POST": ports.create_batch}),
         ("/ports/{id}/vlan-assignments/batches/{batch_id}", {"GET": ports.batch}),
-        ("/ports/{id}/vlan-assignments/{assignment_id}", {"GET": ports.assignment}),
     ]

@@ -7,8 +7,8 @@ from typing import Any
 
 from lab.metal_api.bgp.models import BgpConfig
 from lab.metal_api.body import Body
-from lab.metal_api.devices.models import Batch, Device
-from lab.metal_api.events.models import Event, note
+from lab.metal_api.devices.models import Device
+from lab.metal_api.events.models import Event
 from lab.metal_api.exceptions import NotFound, Unprocessable
 from lab.metal_api.gateways import models as gateways
 from lab.metal_api.gateways.models import Gateway
@@ -32,7 +32,7 @@ _IN_USE: tuple[tuple[type[Record], str], ...] = (
     (SpotMarketRequest, "spot market requests. Please delete the requests first."),
 )
 """What a project cannot be deleted with. All of these are indexed by `project_id`, as those below."""
-_GO_ALONG: tuple[type[Record], ...] = (SshKey, ApiKey, BgpConfig, Batch, Event)
+_GO_ALONG: tuple[type[Record], ...] = (SshKey, ApiKey, BgpConfig, Event)
 
 
 @saved("projects", indexed=("organization_id",))
@@ -80,14 +80,12 @@ def create(account: Account, organization_id: str, document: Json) -> Project:
         id=account.chance.uuid(), organization_id=organization_id, created_at=now, updated_at=now, **fields
     )
     account.table(Project).add(project)
-    note(account, "project.created", f"{project.name} created", project_id=project.id)
     return project
 
 
 def update(account: Account, project: Project, document: Json) -> None:
     """Change the fields that are given."""
     project.change(_fields(document, new=False), account.now())
-    note(account, "project.updated", f"{project.name} updated", project_id=project.id)
 
 
 def delete(account: Account, project: Project) -> None:
@@ -100,7 +98,6 @@ def delete(account: Account, project: Project) -> None:
         for record in account.table(kind).where("project_id", project.id):
             del account.table(kind)[record.id]
     del account.table(Project)[project.id]
-    note(account, "project.deleted", f"{project.name} deleted", about=[f"organizations/{project.organization_id}"])
 
 
 def _fields(document: Json, *, new: bool) -> Json:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from lab.metal_api.bgp.models import config_of
 from lab.metal_api.body import Body, body_of
 from lab.metal_api.catalog.models import stable_id
-from lab.metal_api.devices import usages
 from lab.metal_api.devices.models import project_devices
 from lab.metal_api.listing import BASE, link
 from lab.metal_api.operations import Operations
@@ -91,15 +90,6 @@ class Responses(Operations):
     async def delete(self, request: Request) -> Response:
         models.delete(self.account, self.find(request, Project))
         return self.saved(request, None, 204)
-
-    async def customdata(self, request: Request) -> Response:
-        return JSONResponse(self.find(request, Project).customdata)
-
-    async def usages(self, request: Request) -> Response:
-        """What its devices cost until now."""
-        project = self.find(request, Project)
-        period = usages.Period.of(request.query_params)
-        return JSONResponse({"usages": usages.of_project(self.account, project.id, period)})
 
     def document(self, project: Project) -> Json:
         return document(self.account, project)

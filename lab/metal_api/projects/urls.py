@@ -21,6 +21,4 @@ def urls(lab: Lab) -> Urls:
             "/organizations/{id}/projects",
             {"GET": projects.list_of_organization, "POST": projects.create_in_organization},
         ),
-        ("/projects/{id}/customdata", {"GET": projects.customdata}),
-        ("/projects/{id}/usages", {"GET": projects.usages}),
     ]

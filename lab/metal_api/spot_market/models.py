@@ -17,7 +17,6 @@ from lab.metal_api.catalog import capacity
 from lab.metal_api.catalog.models import FACILITIES, METROS, PLANS, facilities_of, named
 from lab.metal_api.devices import ordering
 from lab.metal_api.devices.models import GONE, Device, add_event
-from lab.metal_api.events.models import note
 from lab.metal_api.exceptions import told
 from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.sources import timestamp
@@ -176,8 +175,6 @@ def _refuse(account: Account, request: SpotMarketRequest, reason: str) -> None:
     request.again_at = account.clock.now().timestamp() + AGAIN
     if reason != request.refusal:
         request.refusal = reason
-        text, about = f"Spot market request {request.id} failed: {reason}", [f"spot-market-requests/{request.id}"]
-        note(account, "spot_market_request.failed", text, project_id=request.project_id, about=about)
 
 
 def outbid(account: Account) -> None:

@@ -14,8 +14,6 @@ from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
 
 DISCOUNT = 0.2
-STEP, MOST = 3600.0, 1000
-"""Seconds between the points of a history, and how many there are at most: then they are further apart."""
 
 
 @saved("spot_prices", indexed=("market",))
@@ -59,13 +57,6 @@ def prices(account: Account, places: Iterable[Facility | Metro], plan: str | Non
 def is_on_market(plan: Plan, facility: Facility) -> bool:
     """Whether a plan can be bid for in a facility."""
     return SPOT_MARKET in plan.deployment_types and plan.offered_in(facility.metro)
-
-
-def history(account: Account, facility: str, plan: str, since: float, until: float) -> list[list[float]]:
-    """Price and time, hour by hour."""
-    step = max(STEP, (until - since) / MOST)
-    points = int((until - since) // step) + 1
-    return [[price(account, facility, plan, at=since + n * step), int(since + n * step)] for n in range(points)]
 
 
 def change(account: Account, document: Json) -> list[SpotPrice]:

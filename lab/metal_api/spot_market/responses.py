@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lab.metal_api.body import Body, body_of
-from lab.metal_api.catalog.models import FACILITIES, METROS, PLANS, Facility, Metro, facilities_of, named, stable_id
+from lab.metal_api.catalog.models import FACILITIES, METROS, PLANS, Facility, Metro, named, stable_id
 from lab.metal_api.catalog.responses import facility_document, metro_document
 from lab.metal_api.devices.models import GONE, Device
 from lab.metal_api.exceptions import Unprocessable
@@ -41,10 +41,6 @@ def document(account: Account, entry: SpotMarketRequest) -> Json:
     return shown
 
 
-_DIGITS = 11
-"""Of seconds of the epoch; the year 5138 is far enough."""
-
-
 class Responses(Operations):
     """One method per operation."""
 
@@ -60,24 +56,6 @@ class Responses(Operations):
         wanted = self._known(request, name)
         places = [place for code, place in every.items() if wanted in (None, code)]
         return JSONResponse({"spot_market_prices": prices.prices(self.account, places, self._plan(request))})
-
-    async def history(self, request: Request) -> Response:
-        """Of a facility, or of the first one of a metro."""
-        query = request.query_params
-        facility, metro = self._known(request, "facility"), self._known(request, "metro")
-        plan, problems = self._plan(request), list[str]()
-        since, until = (_moment(query.get(name), name, problems) for name in ("from", "until"))
-        if facility is None and metro is None:
-            problems.append("Facility can't be blank")
-        if plan is None:
-            problems.append("Plan can't be blank")
-        if since > until:
-            problems.append("Until must not be before from")
-        if problems:
-            raise Unprocessable(*problems)
-        place = facility or facilities_of(str(metro))[0].code
-        points = prices.history(self.account, place, str(plan), since, until)
-        return JSONResponse({"prices_history": {"datapoints": points}})
 
     def _known(self, request: Request, name: str) -> str | None:
         text = request.query_params.get(name)
@@ -156,13 +134,3 @@ class Responses(Operations):
         if not found:
             raise Unprocessable(f"id: {identity} is neither a spot market request with devices nor a spot device")
         return [each for each in found if each.state != GONE]
-
-
-def _moment(text: str | None, name: str, problems: list[str]) -> float:
-    """Seconds of the epoch, given as such or as RFC 3339."""
-    if text and text.isascii() and text.isdigit() and len(text) <= _DIGITS:
-        return float(text)
-    moment = Body({name: text}, problems).moment(name)
-    if not text:
-        problems.append(f"{name.capitalize()} can't be blank")
-    return moment.timestamp() if moment else 0.0

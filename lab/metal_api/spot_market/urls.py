@@ -15,7 +15,6 @@ def urls(lab: Lab) -> Urls:
     return [
         ("/market/spot/prices", {"GET": market.facility_prices}),
         ("/market/spot/prices/metros", {"GET": market.metro_prices}),
-        ("/market/spot/prices/history", {"GET": market.history}),
         ("/projects/{id}/spot-market-requests", {"GET": market.list_of_project, "POST": market.create}),
         ("/spot-market-requests/{id}", {"GET": market.show, "DELETE": market.delete}),
     ]

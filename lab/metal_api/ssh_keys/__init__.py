@@ -1,1 +1,1 @@
-"""SSH keys of projects and of the user."""
+"""SSH keys of projects."""

@@ -17,7 +17,7 @@ from lab.metal_api.state import Account
 @saved("keys", indexed=("project_id",))
 @dataclass(kw_only=True)
 class SshKey(Record):
-    """A public key, of a project or (`project_id` None) of the user."""
+    """A public key of a project."""
 
     id: str
     label: str
@@ -25,18 +25,13 @@ class SshKey(Record):
     fingerprint: str
     created_at: str
     updated_at: str
-    project_id: str | None
+    project_id: str
     tags: list[str] = field(default_factory=list[str])
 
 
 def project_keys(account: Account, project_id: str) -> list[SshKey]:
     """Keys of one project."""
     return account.table(SshKey).where("project_id", project_id)
-
-
-def user_keys(account: Account) -> list[SshKey]:
-    """Keys of the user, which every project's devices get as well."""
-    return [key for key in account.table(SshKey).values() if key.project_id is None]
 
 
 def device_keys(account: Account, device: Device) -> list[str]:
@@ -46,8 +41,8 @@ def device_keys(account: Account, device: Device) -> list[str]:
     return list(dict.fromkeys([*registered, *device.extra_keys]))
 
 
-def create(account: Account, project_id: str | None, document: Json) -> SshKey:
-    """A new key; the same key material may be registered once per owner, as on Metal.
+def create(account: Account, project_id: str, document: Json) -> SshKey:
+    """A new key; the same key material may be registered once per project, as on Metal.
 
     With `instances_ids` devices get it that are there already: those named, or all where the list is empty.
     """
@@ -55,12 +50,11 @@ def create(account: Account, project_id: str | None, document: Json) -> SshKey:
     label, text, tags = body.text("label", required=True), body.text("key", required=True), body.texts("tags")
     wanted, devices = body.texts("instances_ids"), account.table(Device)
     for identity in wanted or ():
-        if identity not in devices or devices[identity].project_id != (project_id or devices[identity].project_id):
+        if identity not in devices or devices[identity].project_id != project_id:
             body.problems.append(f"instances_ids: {identity} is not a device of this project")
     body.check()
     fingerprint = _fingerprint(text or "")
-    owned = user_keys(account) if project_id is None else project_keys(account, project_id)
-    if any(key.fingerprint == fingerprint for key in owned):
+    if any(key.fingerprint == fingerprint for key in project_keys(account, project_id)):
         raise Unprocessable("Key has already been taken")
     now = account.now()
     key = account.table(SshKey).add(
@@ -76,8 +70,7 @@ def create(account: Account, project_id: str | None, document: Json) -> SshKey:
         )
     )
     if wanted is not None:
-        owned = devices.values() if project_id is None else devices.where("project_id", project_id)
-        for device in [devices[identity] for identity in wanted] or list(owned):
+        for device in [devices[identity] for identity in wanted] or devices.where("project_id", project_id):
             device.ssh_key_ids = [*device.ssh_key_ids, key.id]
     return key
 

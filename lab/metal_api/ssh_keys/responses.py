@@ -10,7 +10,6 @@ from starlette.responses import Response
 from lab.metal_api.body import body_of
 from lab.metal_api.listing import BASE, link, searched
 from lab.metal_api.operations import Operations
-from lab.metal_api.organizations.models import user_id
 from lab.metal_api.projects.models import Project
 from lab.metal_api.records import Json
 from lab.metal_api.ssh_keys import models
@@ -20,7 +19,7 @@ from lab.metal_api.state import Account
 
 def document(account: Account, key: SshKey) -> Json:
     """An SSH key; packngo reads its owner from `owner`, the API's description calls it `entity`."""
-    owner = link("projects", key.project_id) if key.project_id else link("users", user_id(account))
+    owner = link("projects", key.project_id)
     return {
         "id": key.id,
         "href": f"{BASE}/ssh-keys/{key.id}",
@@ -38,10 +37,6 @@ def document(account: Account, key: SshKey) -> Json:
 class Responses(Operations):
     """One method per operation."""
 
-    async def list_all(self, request: Request) -> Response:
-        keys = self.account.table(SshKey).values()
-        return self._keys(request, [key for key in keys if self.caller(request).sees(key.project_id)])
-
     async def list_of_project(self, request: Request) -> Response:
         return self._keys(request, models.project_keys(self.account, self.find(request, Project).id))
 
@@ -51,10 +46,6 @@ class Responses(Operations):
         text = query.get("search", query.get("query"))
         found = searched(keys, text, lambda key: (key.label, key.key, key.fingerprint))
         return self.listed(request, "ssh_keys", found, self.document)
-
-    async def create(self, request: Request) -> Response:
-        key = models.create(self.account, None, await body_of(request))
-        return self.saved(request, self.document(key), 201)
 
     async def create_in_project(self, request: Request) -> Response:
         key = models.create(self.account, self.find(request, Project).id, await body_of(request))

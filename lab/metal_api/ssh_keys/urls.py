@@ -12,7 +12,6 @@ def urls(lab: Lab) -> Urls:
     keys = Responses(lab)
     lab.documents["ssh-keys"] = lambda identity: document(lab.account, lab.account.table(SshKey).find(identity))
     return [
-        ("/ssh-keys", {"GET": keys.list_all, "POST": keys.create}),
         ("/ssh-keys/{id}", {"GET": keys.show, "PUT": keys.update, "PATCH": keys.update, "DELETE": keys.delete}),
         ("/projects/{id}/ssh-keys", {"GET": keys.list_of_project, "POST": keys.create_in_project}),
     ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lab.metal_api.body import Body
-from lab.metal_api.events.models import note
 from lab.metal_api.places import place
 from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
@@ -54,7 +53,7 @@ def create(account: Account, project_id: str, document: Json) -> VirtualNetwork:
     elif wanted in taken:
         body.problems.append("Vxlan has already been taken")
     body.check()
-    network = account.table(VirtualNetwork).add(
+    return account.table(VirtualNetwork).add(
         VirtualNetwork(
             id=account.chance.uuid(),
             project_id=project_id,
@@ -66,18 +65,6 @@ def create(account: Account, project_id: str, document: Json) -> VirtualNetwork:
             tags=tags or [],
         )
     )
-    about = [f"virtual-networks/{network.id}"]
-    note(account, "virtual_network.created", f"VLAN {wanted} created in {metro}", project_id=project_id, about=about)
-    return network
-
-
-def update(network: VirtualNetwork, document: Json) -> None:
-    """Change description and tags, whichever are given."""
-    body = Body(document)
-    description, tags = body.text("description"), body.texts("tags")
-    body.check()
-    network.description = network.description if description is None else description
-    network.tags = network.tags if tags is None else tags
 
 
 def named(account: Account, project_id: str, metro: str, vnid: object) -> VirtualNetwork | None:

@@ -62,11 +62,6 @@ class Responses(Operations):
     async def show(self, request: Request) -> Response:
         return self.shown(request, self.document(self.find(request, VirtualNetwork)))
 
-    async def update(self, request: Request) -> Response:
-        network = self.find(request, VirtualNetwork)
-        models.update(network, await body_of(request))
-        return self.saved(request, self.document(network), 200)
-
     async def delete(self, request: Request) -> Response:
         usage.delete(self.account, self.find(request, VirtualNetwork))
         return self.saved(request, None, 204)

@@ -14,8 +14,5 @@ def urls(lab: Lab) -> Urls:
     lab.documents["virtual-networks"] = lambda identity: document(lab.account, table.find(identity))
     return [
         ("/projects/{id}/virtual-networks", {"GET": networks.list_of_project, "POST": networks.create}),
-        (
-            "/virtual-networks/{id}",
-            {"GET": networks.show, "PUT": networks.update, "PATCH": networks.update, "DELETE": networks.delete},
-        ),
+        ("/virtual-networks/{id}", {"GET": networks.show, "DELETE": networks.delete}),
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lab.metal_api.devices.models import Device
-from lab.metal_api.events.models import note
 from lab.metal_api.exceptions import Unprocessable
 from lab.metal_api.gateways.models import gateway_of
 from lab.metal_api.ports.models import VlanAssignment
@@ -27,4 +26,3 @@ def delete(account: Account, network: VirtualNetwork) -> None:
     if problems:
         raise Unprocessable(*problems)
     del account.table(VirtualNetwork)[network.id]
-    note(account, "virtual_network.deleted", f"VLAN {network.vxlan} deleted", project_id=network.project_id)

@@ -14,13 +14,13 @@ from typing import Any
 import asyncssh
 
 from lab.layout import Layout
-from lab.machines import boot_bench
 from lab.machines.base import MachineSpec
-from lab.machines.boot_world import Answer, BootWorld
 from lab.machines.libvirt import LibvirtBackend
 from lab.network import certificates, link, plan
 from lab.node_image import ensure
 from lab.openshift import base_config
+from tests.lab.libvirt import boot_parts
+from tests.lab.libvirt.boot_world import Answer, BootWorld
 
 PATIENCE = 240.0
 OBSERVE = """
@@ -52,7 +52,7 @@ async def until_console(backend: LibvirtBackend, spec: MachineSpec, text: bytes)
 
 async def log_in(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.SSHKey) -> list[str]:
     """What OBSERVE prints on the machine."""
-    await boot_bench.until_login(spec, user, host, "")
+    await boot_parts.until_login(spec, user, host)
     address = spec.addresses[0].address
     known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
     async with asyncssh.connect(address, username="core", client_keys=[user], known_hosts=known, config=None) as shell:
@@ -66,20 +66,20 @@ async def main(state: Path) -> dict[str, Any]:
     certificates.ensure(layout)
     link.set_up()
     image = ensure()
-    stream = image.publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL, base_config.render(None))
+    stream = image.publish(layout.boot, layout.ca.read_bytes(), boot_parts.BASE_URL, base_config.render(None))
     user, host = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
-    machines = [boot_bench.machine(number, 768) for number in range(3)]
+    machines = [boot_parts.machine(number, 768) for number in range(3)]
     good, damaged, wrong = machines
     configs: list[Any] = [
-        boot_bench.ignition(
+        boot_parts.ignition(
             spec.hostname, host.export_private_key().decode(), user.export_public_key().decode().strip()
         )
         for spec in machines
     ]
     configs[0]["systemd"]["units"].append({"name": "test.service", "enabled": True, "contents": UNIT})
     configs[2]["storage"]["files"][0]["contents"]["verification"] = {"hash": f"sha512-{'0' * 128}"}
-    kargs = f"{boot_bench.KARGS} {boot_bench.LEAN_KARGS}"
-    pages = {**boot_bench.pages(machines, stream, kargs, configs), **boot_bench.files(layout.boot)}
+    kargs = f"{boot_parts.KARGS} {boot_parts.LEAN_KARGS}"
+    pages = {**boot_parts.pages(machines, stream, kargs, configs), **boot_parts.files(layout.boot)}
     script = pages[f"{plan.METADATA}/ipxe/{damaged.id}"].body
     assert isinstance(script, bytes)
     elsewhere = re.sub(rb"(coreos\.live\.rootfs_url=)\S+", rb"\1http://%b/damaged" % plan.BOOT.encode(), script)

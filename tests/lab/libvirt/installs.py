@@ -19,21 +19,21 @@ from typing import Any, cast
 import asyncssh
 
 from lab.layout import Layout
-from lab.machines import boot_bench
 from lab.machines.base import BootDevice, Disk, MachineSpec
-from lab.machines.boot_world import Answer, BootWorld
 from lab.machines.libvirt import LibvirtBackend
 from lab.network import certificates, link, plan
 from lab.node_image import ensure
 from lab.node_image.tree import Tree
 from lab.openshift import base_config
+from tests.lab.libvirt import boot_parts
+from tests.lab.libvirt.boot_world import Answer, BootWorld
 
 PATIENCE = 420.0
 KINDS = ("bios", "uefi")
 DISK_MIB = 4096
 CONFIG = "config.ign"
 """Where Ignition looks for it in an initramfs."""
-LEAN = boot_bench.LEAN_KARGS.split()
+LEAN = boot_parts.LEAN_KARGS.split()
 INSTALL = """#!/bin/bash
 set -euo pipefail
 trap 'echo $BASH_COMMAND >/run/failed' ERR
@@ -109,7 +109,7 @@ class Machine:
 def machine(number: int, firmware: str) -> Machine:
     """With one disk, and firmware of that kind."""
     disk = Disk(serial=f"LAB{number}", size_mib=DISK_MIB)
-    spec = replace(boot_bench.machine(number, 768), disks=(disk,), firmware=cast("Any", firmware))
+    spec = replace(boot_parts.machine(number, 768), disks=(disk,), firmware=cast("Any", firmware))
     return Machine(spec, asyncssh.generate_private_key("ssh-ed25519"), asyncssh.generate_private_key("ssh-ed25519"))
 
 
@@ -121,7 +121,7 @@ class Installs:
         self.user = asyncssh.generate_private_key("ssh-ed25519")
         self.backend = LibvirtBackend(layout.state)
         self._formats = stream["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]
-        self.pages = boot_bench.files(layout.boot)
+        self.pages = boot_parts.files(layout.boot)
         self.world = BootWorld(layout, self.pages)
         for each in self.machines:
             self.publish(each, "first")
@@ -183,7 +183,7 @@ class Installs:
             installer |= {"ignition-url": f"{own}.ign", "insecure-ignition": True}
         script = INSTALL.format_map(self._formats["raw.zst"]["disk"])
         files = {
-            "/usr/local/bin/install": (script.replace(boot_bench.BASE_URL, f"http://{plan.BOOT}"), 0o755),
+            "/usr/local/bin/install": (script.replace(boot_parts.BASE_URL, f"http://{plan.BOOT}"), 0o755),
             "/etc/coreos/installer.d/10-test.yaml": (json.dumps(installer), 0o644),
             **profiles,
         }
@@ -193,19 +193,19 @@ class Installs:
             f"#!ipxe\nkernel {pxe['kernel']['location']} {self.arguments(machine)}\n"
             f"initrd --name main {pxe['initramfs']['location']}\n"
             f"initrd --name config {self.archive(machine)}\nboot\n"
-        ).replace(boot_bench.BASE_URL, f"http://{plan.BOOT}")
+        ).replace(boot_parts.BASE_URL, f"http://{plan.BOOT}")
         archive = Tree()
         archive.file(CONFIG, self.pointer(machine), 0o600)
         self.pages[f"{plan.BOOT}/{spec.id}.img"] = Answer(archive.cpio())
         address = spec.addresses[0].address
         documents = {f"{plan.BOOT}/{spec.id}.ign": node, f"{plan.BOOT}/{spec.id}.live.ign": live}
         documents |= {f"{plan.METADATA}/userdata@{address}": node}
-        documents |= {f"{plan.METADATA}/metadata@{address}": cast("Any", boot_bench.metadata(spec))}
+        documents |= {f"{plan.METADATA}/metadata@{address}": cast("Any", boot_parts.metadata(spec))}
         self.pages[f"{plan.METADATA}/ipxe/{spec.id}"] = Answer(boot.encode())
         self.pages.update({name: Answer(json.dumps(document).encode()) for name, document in documents.items()})
 
     def _ignition(self, machine: Machine, key: asyncssh.SSHKey, files: dict[str, tuple[str, int]]) -> dict[str, Any]:
-        config = boot_bench.ignition(
+        config = boot_parts.ignition(
             machine.spec.hostname,
             key.export_private_key().decode(),
             self.user.export_public_key().decode().strip(),
@@ -215,7 +215,7 @@ class Installs:
 
     async def run(self, machine: Machine, host: asyncssh.SSHKey, *commands: str) -> list[str]:
         """Log in as soon as the machine with that key lets us, and run commands; what each printed."""
-        await boot_bench.until_login(machine.spec, self.user, host, "")
+        await boot_parts.until_login(machine.spec, self.user, host)
         address = machine.spec.addresses[0].address
         known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
         async with asyncssh.connect(
@@ -266,7 +266,7 @@ async def main(state: Path, kinds: list[str]) -> dict[str, Any]:
     layout.make()
     certificates.ensure(layout)
     link.set_up()
-    stream = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL, base_config.render(None))
+    stream = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_parts.BASE_URL, base_config.render(None))
     installs = Installs(layout, stream, kinds or list(KINDS))
     try:
         await installs.world.open()

@@ -15,10 +15,10 @@ from typing import Any
 
 from lab.layout import Layout
 from lab.machines.base import Address, BootDevice, Disk, MachineSpec
-from lab.machines.boot_world import Answer, BootWorld
 from lab.machines.libvirt import LibvirtBackend
 from lab.machines.libvirt_domain import disk_file
 from lab.network import certificates, link, plan
+from tests.lab.libvirt.boot_world import Answer, BootWorld
 
 PATIENCE = 60.0
 SCRIPT = b"#!ipxe\necho from network ${net0/ip} ${net0/gateway} ${uuid}\nsleep 1\nreboot\n"

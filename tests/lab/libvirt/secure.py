@@ -19,7 +19,6 @@ from typing import Any
 
 from lab.layout import Layout
 from lab.live_iso.writer import disc
-from lab.machines import boot_bench
 from lab.machines.base import MachineSpec
 from lab.machines.libvirt import LibvirtBackend
 from lab.network import certificates, link
@@ -27,6 +26,7 @@ from lab.node_image import ensure
 from lab.openshift import base_config
 from provider.live_iso import embed, minimal
 from provider.live_iso.iso9660 import Disc
+from tests.lab.libvirt import boot_parts
 from tests.lab.libvirt.installs import CONFIG, GET, Installs, Machine
 
 KIND = "uefi"
@@ -78,7 +78,7 @@ async def main(state: Path, ipxe: bytes) -> dict[str, Any]:
     layout.make()
     certificates.ensure(layout)
     link.set_up()
-    stream: Any = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_bench.BASE_URL, base_config.render(None))
+    stream: Any = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_parts.BASE_URL, base_config.render(None))
     (whole,) = layout.boot.rglob("*live-iso*.iso")
     medium = layout.state / "ipxe.iso"
     medium.write_bytes(disc({"images/efiboot.img": ipxe}, label="ipxe", efi="images/efiboot.img").data)

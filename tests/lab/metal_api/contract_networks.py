@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, World
+from tests.lab.metal_api.harness import ORDER, PROJECT, World
 
 Made = Callable[..., Awaitable[dict[str, Any]]]
 _ORDER = {key: value for key, value in ORDER.items() if key != "metro"}
 
 STATUSES: dict[str, tuple[tuple[str, str], ...]] = {
     "401": (),
-    "404": (),
-    "422": (
-        ("POST", "/hardware-reservations/{id}/activate"),
-        ("POST", "/hardware-reservations/{id}/move"),
-        ("DELETE", "/spot-market-requests/{id}"),
-    ),
+    "422": (("DELETE", "/spot-market-requests/{id}"),),
 }
 
 ALSO = {"spot_price_max", "vnid"}
@@ -27,7 +22,6 @@ ALSO = {"spot_price_max", "vnid"}
 BELOW: tuple[tuple[str, dict[str, str]], ...] = (
     ("/virtual-networks/{id}", {"id": "vlan"}),
     ("/ports/{id}/vlan-assignments/batches/{batch_id}", {"id": "bond", "batch_id": "vlan batch"}),
-    ("/ports/{id}/vlan-assignments/{assignment_id}", {"id": "bond", "assignment_id": "vlan assignment"}),
     ("/ports/{id}", {"id": "bond"}),
     ("/metal-gateways/{id}", {"id": "gateway"}),
     ("/hardware-reservations/{id}", {"id": "reservation"}),
@@ -45,19 +39,15 @@ AT: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/ports/{id}/unassign"): {"id": "bond"},
     ("POST", "/ports/{id}/native-vlan"): {"id": "layer 2 bond with vlans"},
     ("DELETE", "/ports/{id}/native-vlan"): {"id": "layer 2 bond with vlans"},
-    ("POST", "/hardware-reservations/{id}/activate"): {"id": "spare"},
 }
 
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/projects/{id}/virtual-networks"): {"metro": "lb", "facility": None, "vxlan": None},
-    ("PUT", "/virtual-networks/{id}"): {"description": "d"},
     ("POST", "/ports/{id}/assign"): {"vnid": "1999"},
     ("POST", "/ports/{id}/unassign"): {"vnid": "1000"},
     ("POST", "/ports/{id}/convert/layer-2"): {"vnid": "1999"},
     ("POST", "/ports/{id}/convert/layer-3"): {"request_ips": [{"address_family": 4, "public": False}]},
     ("POST", "/ports/{id}/vlan-assignments/batches"): {"vlan_assignments": [{"vlan": "1999", "state": "assigned"}]},
-    ("POST", "/hardware-reservations/{id}/move"): {"project_id": IDENTITY.project_id},
-    ("POST", "/hardware-reservations/{id}/activate"): {"description": "d"},
     ("POST", "/projects/{id}/spot-market-requests"): {
         "devices_min": 1,
         "devices_max": 2,
@@ -72,17 +62,10 @@ BODIES: dict[tuple[str, str], Any] = {
         "private_ipv4_subnet_size": 8,
         "ip_reservation_id": None,
     },
-    ("POST", "/metal-gateways/{id}/ips"): {"address": "192.0.2.129/32", "next_hop": "10.64.0.2"},
 }
 
 QUERIES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/ports/{id}/native-vlan"): {"vnid": "1001"},
-    ("GET", "/market/spot/prices/history"): {
-        "facility": "lab1",
-        "plan": "c3.small.x86",
-        "from": "1767200000",
-        "until": "1767300000",
-    },
 }
 
 
@@ -107,11 +90,9 @@ async def furnish(lab: World, made: Made) -> dict[str, str]:
     for number in ("1000", "1001"):
         await made(f"{fourth}/assign", vnid=number)
     await made(f"{fourth}/native-vlan?vnid=1000")
-    assignments = (await lab.client.get(f"{first}/vlan-assignments")).json()["vlan_assignments"]
     gateway = await made(f"{PROJECT}/metal-gateways", virtual_network_id=vlans[0]["id"], private_ipv4_subnet_size=8)
     sold = {"plan": "c3.small.x86", "facility": "lab1"}
     (reservation,) = (await made("/lab/hardware-reservations", **sold))["hardware_reservations"]
-    (spare,) = (await made("/lab/hardware-reservations", **sold, spare=True))["hardware_reservations"]
     request = await made(f"{PROJECT}/spot-market-requests", **BODIES["POST", "/projects/{id}/spot-market-requests"])
     return {
         "vlan": vlans[0]["id"],
@@ -121,10 +102,8 @@ async def furnish(lab: World, made: Made) -> dict[str, str]:
         "other bond": second.rpartition("/")[2],
         "layer 2 bond": third.rpartition("/")[2],
         "layer 2 bond with vlans": fourth.rpartition("/")[2],
-        "vlan assignment": assignments[0]["id"],
         "vlan batch": batch["id"],
         "gateway": gateway["id"],
         "reservation": reservation["id"],
-        "spare": spare["id"],
         "spot request": request["id"],
     }

@@ -125,34 +125,6 @@ def test_what_is_refused(tmp_path: Path, wanted: dict[str, Any], error: str) -> 
     asyncio.run(run())
 
 
-def test_elastic_addresses_of_a_gateway(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab:
-            judged(lab)
-            network, elastic = await vlan(lab), await block(lab, 2)
-            gateway = await posted(lab, GATEWAYS, {"virtual_network_id": network, "private_ipv4_subnet_size": 8})
-            path, address = f"{gateway['href']}/ips", f"{elastic['address']}/32"
-            refused = await posted(lab, path, {"address": "192.0.2.1/32", "next_hop": "192.0.2.1"}, 422)
-            assert refused["errors"] == ["Next hop is not an address of the gateway's 10.64.0.0/29"]
-            refused = await posted(lab, path, {"address": "192.0.2.1/32", "next_hop": "10.64.0.3"}, 422)
-            assert refused["errors"] == ["192.0.2.1/32 is not in an IP reservation of this project"]
-            entry = await posted(lab, path, {"address": address, "next_hop": "10.64.0.3", "tags": ["a"]})
-            assert (entry["next_hop"], entry["state"], entry["cidr"]) == ("10.64.0.3", "active", 32)
-            assert (await posted(lab, path, {"address": address, "next_hop": "10.64.0.3"}, 422))["errors"] == [
-                f"{address} is already assigned"
-            ]
-            device = await lab.order()
-            refused = await posted(lab, f"{device['href']}/ips", {"address": address}, 422)
-            assert refused["errors"] == [f"{address} is already assigned"]
-            assert (await lab.client.delete(elastic["href"])).status_code == 422
-            assert (await lab.client.get(path)).json()["ip_addresses"] == [entry]
-            assert (await lab.client.get(entry["href"])).json() == entry
-            assert (await lab.client.delete(entry["href"])).status_code == 204
-            assert (await lab.client.get(path)).json()["ip_addresses"] == []
-
-    asyncio.run(run())
-
-
 def test_a_project_with_networks_stays_but_does_not_wait(tmp_path: Path) -> None:
     async def run() -> None:
         async with world(tmp_path) as lab:

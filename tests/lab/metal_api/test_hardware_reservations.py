@@ -105,35 +105,6 @@ def test_the_one_named_must_fit(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_spare_ones_are_activated_first(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab:
-            (spare,) = await sold(lab, spare=True)
-            assert (spare["spare"], spare["provisionable"]) == (True, False)
-            answer = await lab.client.post(f"{spare['href']}/activate", json={"description": "for the broken one"})
-            assert (answer.status_code, answer.json()["provisionable"]) == (201, True)
-            assert (await lab.client.post(f"{spare['href']}/activate")).status_code == 422
-
-    asyncio.run(run())
-
-
-def test_they_can_be_moved_while_no_device_has_them(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab:
-            (reservation,) = await sold(lab)
-            other = (await lab.client.post("/metal/v1/projects", json={"name": "other"})).json()
-            moved = await lab.client.post(f"{reservation['href']}/move", json={"project_id": other["id"]})
-            assert (moved.status_code, moved.json()["project"]["href"]) == (201, other["href"])
-            assert (await lab.client.get(RESERVATIONS)).json()["hardware_reservations"] == []
-            back = {"project_id": IDENTITY.project_id}
-            assert (await lab.client.post(f"{reservation['href']}/move", json=back)).status_code == 201
-            await lab.order(**NEXT)
-            assert (await lab.client.post(f"{reservation['href']}/move", json=back)).status_code == 422
-            assert (await lab.client.post(f"{reservation['href']}/move", json={})).status_code == 422
-
-    asyncio.run(run())
-
-
 @pytest.mark.parametrize(
     ("query", "found"),
     [

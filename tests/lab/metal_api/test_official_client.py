@@ -8,7 +8,6 @@ import threading
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,9 @@ from lab.metal_api import wire
 from lab.metal_api.application import api
 from lab.metal_api.bgp.models import BgpSession
 from lab.metal_api.ips.models import Reservation
-from lab.metal_api.organizations.models import Organization
 from lab.metal_api.projects.models import Project
 from lab.metal_api.ssh_keys.models import SshKey
-from tests.lab.metal_api.harness import IDENTITY, ORDER, PUBLIC_KEY, World, world
+from tests.lab.metal_api.harness import IDENTITY, PUBLIC_KEY, World, world
 
 
 @contextmanager
@@ -136,13 +134,12 @@ def test_the_official_client_speaks_of_addresses_and_bgp(tmp_path: Path) -> None
         assigned = devices.create_ip_assignment(device.id, metal.IPAssignmentInput(address="192.0.2.129/32"))
         assert assigned.assigned_to.href.endswith(device.id)
         assert assigned.parent_block.href.endswith(block.id)
-        assert [entry.id for entry in devices.find_ip_assignments(device.id).ip_addresses][-1] == assigned.id
+        assert devices.find_device_by_id(device.id).ip_addresses[-1].address == "192.0.2.129"
         ips.delete_ip_address(assigned.id)
 
         session = devices.create_bgp_session(device.id, metal.BGPSessionInput(address_family="ipv4"))
         assert (session.status, session.default_route) == ("unknown,unknown", False)
-        bgp.update_bgp_session(session.id, True)
-        assert bgp.find_bgp_session_by_id(session.id).default_route is True
+        assert bgp.find_bgp_session_by_id(session.id).device.href.endswith(device.id)
         assert [entry.id for entry in devices.find_bgp_sessions(device.id).bgp_sessions] == [session.id]
         assert [entry.id for entry in bgp.find_project_bgp_sessions(IDENTITY.project_id).bgp_sessions] == [session.id]
         (neighbor,) = devices.get_bgp_neighbor_data(device.id).bgp_neighbors
@@ -159,73 +156,18 @@ def test_the_official_client_speaks_of_addresses_and_bgp(tmp_path: Path) -> None
         assert not lab.account.table(Reservation)
 
 
-def test_the_official_client_manages_organizations_users_and_keys(tmp_path: Path) -> None:
-    with connected(tmp_path) as (metal, client, lab):
-        organizations, users, keys = (
-            metal.OrganizationsApi(client),
-            metal.UsersApi(client),
-            metal.AuthenticationApi(client),
-        )
-        me = users.find_current_user()
-        assert (me.full_name, users.find_user_by_id(me.id).id, len(users.find_users().users)) == ("Lab User", me.id, 1)
-        assert users.update_current_user(metal.UserUpdateInput(first_name="New")).first_name == "New"
-        address = metal.Address(address="1 Way", zip_code="1", country="XX")
-        made = organizations.create_organization(metal.OrganizationInput(name="o", address=address))
-        assert {each.id for each in organizations.find_organizations_all_pages(per_page=1).organizations} == {
-            made.id,
-            IDENTITY.organization_id,
-        }
-        changed = organizations.update_organization(made.id, metal.OrganizationInput(name="p", customdata={"a": 1}))
-        assert (changed.name, changed.address.zip_code, changed.customdata) == ("p", "1", {"a": 1})
-        project = organizations.create_organization_project(made.id, metal.ProjectCreateInput(name="q"))
-        assert [each.id for each in organizations.find_organization_projects(made.id).projects] == [project.id]
-        plans = organizations.find_plans_by_organization(made.id).plans
-        assert "c3.large.arm64" in {plan.slug for plan in plans}
-
-        own = keys.create_api_key(metal.AuthTokenInput(description="mine", read_only=True))
-        theirs = keys.create_project_api_key(project.id, metal.AuthTokenInput(description="theirs"))
-        assert (own.user.id, theirs.project.id) == (me.id, project.id)
-        assert [key.id for key in keys.find_api_keys(search="mine").api_keys] == [own.id]
-        assert [key.id for key in keys.find_project_api_keys(project.id).api_keys] == [theirs.id]
-        limited = metal.ApiClient(
-            metal.Configuration(host=client.configuration.host, api_key={"x_auth_token": theirs.token})
-        )
-        assert [each.id for each in metal.ProjectsApi(limited).find_projects().projects] == [project.id]
-        with pytest.raises(metal.exceptions.NotFoundException):
-            metal.ProjectsApi(limited).find_project_by_id(IDENTITY.project_id)
-        reading = metal.ApiClient(
-            metal.Configuration(host=client.configuration.host, api_key={"x_auth_token": own.token})
-        )
-        with pytest.raises(metal.exceptions.ForbiddenException):
-            metal.ProjectsApi(reading).delete_project(project.id)
-        keys.delete_user_api_key(own.id)
-        keys.delete_api_key(theirs.id)
-        with pytest.raises(metal.exceptions.UnauthorizedException):
-            metal.ProjectsApi(limited).find_projects()
-        metal.ProjectsApi(client).delete_project(project.id)
-        organizations.delete_organization(made.id)
-        with pytest.raises(metal.exceptions.NotFoundException):
-            organizations.find_organization_by_id(made.id)
-        assert len(lab.account.table(Organization)) == 1
-
-
 def test_the_official_client_manages_a_project(tmp_path: Path) -> None:
     with connected(tmp_path) as (metal, client, lab):
-        projects, events = metal.ProjectsApi(client), metal.EventsApi(client)
+        projects = metal.ProjectsApi(client)
         wanted = metal.ProjectCreateFromRootInput(name="p", customdata={"a": [1]}, tags=["t"])
         made = projects.create_project(wanted)
         assert (made.name, made.tags, made.type) == ("p", ["t"], "default")
         assert [each.id for each in projects.find_projects(name="p").projects] == [made.id]
         assert {each.name for each in projects.find_projects_all_pages(per_page=1).projects} == {"lab", "p"}
         assert projects.update_project(made.id, metal.ProjectUpdateInput(name="q", tags=[])).tags == []
-        found = events.find_project_events(made.id).events
-        assert [event.type for event in found] == ["project.updated", "project.created"]
-        assert events.find_event_by_id(found[0].id).body == "q updated"
-        assert metal.UsagesApi(client).find_project_usage(made.id).usages == []
         with pytest.raises(metal.exceptions.ApiException, match="can't be blank"):
             projects.update_project(made.id, metal.ProjectUpdateInput(name=" "))
         projects.delete_project(made.id)
-        assert events.find_organization_events(IDENTITY.organization_id).events[0].type == "project.deleted"
         assert list(lab.account.table(Project)) == [IDENTITY.project_id]
 
 
@@ -235,75 +177,24 @@ def test_the_official_client_manages_keys_of_devices(tmp_path: Path) -> None:
         device = ordered(metal, devices)
         wanted = metal.SSHKeyCreateInput(label="late", key=PUBLIC_KEY, instances_ids=[device.id])
         key = keys.create_project_ssh_key(IDENTITY.project_id, wanted)
-        assert [each.id for each in keys.find_device_ssh_keys(device.id).ssh_keys] == [key.id]
+        assert [each.href.rpartition("/")[2] for each in devices.find_device_by_id(device.id).ssh_keys] == [key.id]
         assert [each.label for each in keys.find_project_ssh_keys(IDENTITY.project_id, query="LATE").ssh_keys] == [
             "late"
         ]
-        assert keys.find_ssh_keys(search="nothing like it").ssh_keys == []
-        mine = keys.create_ssh_key(metal.SSHKeyCreateInput(label="mine", key=PUBLIC_KEY))
-        assert keys.update_ssh_key(mine.id, metal.SSHKeyInput(label="m", tags=["t"])).tags == ["t"]
-        assert keys.find_ssh_key_by_id(mine.id).entity.href.startswith("/metal/v1/users/")
-        for each in (key, mine):
-            keys.delete_ssh_key(each.id)
-        assert keys.find_ssh_keys().ssh_keys == []
+        assert keys.find_project_ssh_keys(IDENTITY.project_id, query="nothing like it").ssh_keys == []
+        assert keys.update_ssh_key(key.id, metal.SSHKeyInput(label="m", tags=["t"])).tags == ["t"]
+        assert keys.find_ssh_key_by_id(key.id).entity.href == f"/metal/v1/projects/{IDENTITY.project_id}"
+        keys.delete_ssh_key(key.id)
         assert not lab.account.table(SshKey)
-
-
-def test_the_official_client_orders_batches_and_reads_what_there_is_of_devices(tmp_path: Path) -> None:
-    with connected(tmp_path) as (metal, client, lab):
-        devices, batches = metal.DevicesApi(client), metal.BatchesApi(client)
-        order = {
-            **ORDER,
-            "hostname": None,
-            "hostnames": ["n"],
-            "quantity": 3,
-            "userdata": "{}",
-            "customdata": {"a": 1},
-            "tags": ["batch"],
-        }
-        # The client's own model of this request wants a metro and a facility, which the API refuses.
-        path = f"{client.configuration.host}/projects/{IDENTITY.project_id}/devices/batch"
-        httpx.post(path, json={"batches": [order]}, headers={"X-Auth-Token": IDENTITY.token}).raise_for_status()
-        (batch,) = batches.find_batches_by_project(IDENTITY.project_id).batches
-        assert (batch.quantity, len(batch.devices), batch.state) == (3, 3, "completed")
-        assert batches.find_batch_by_id(batch.id).project.href.endswith(IDENTITY.project_id)
-        listed = devices.find_project_devices_all_pages(IDENTITY.project_id, tag="batch", per_page=2).devices
-        assert [device.hostname for device in listed] == ["n-2", "n-1", "n-0"]
-        one = listed[0].id
-        assert devices.find_organization_devices(IDENTITY.organization_id, search="N-2").devices[0].id == one
-        assert devices.find_project_devices(IDENTITY.project_id, hostname="n-", facility="da11").devices == []
-        assert devices.find_project_devices(IDENTITY.project_id, type="spot").devices == []
-        assert len(devices.find_project_devices(IDENTITY.project_id, reserved=False, metro="lb").devices) == 3
-        mac = devices.find_device_by_id(one).network_ports[1].data.mac
-        assert [each.id for each in devices.find_project_devices(IDENTITY.project_id, mac_address=mac).devices] == [one]
-        assert devices.find_device_userdata_by_id(one).userdata == "{}"
-        usage = metal.UsagesApi(client).find_device_usages(one).usages[0]
-        lab.clock.time += timedelta(hours=1.5)
-        later = metal.UsagesApi(client).find_device_usages(one).usages[0]
-        assert (usage.unit, later.quantity, later.total) == ("hour", "2", "1.50")
-        assert {each.plan for each in metal.UsagesApi(client).find_project_usage(IDENTITY.project_id).usages} == {
-            "c3.small.x86"
-        }
-        devices.find_instance_bandwidth(one, var_from="1767225600", until="1767229200")
-        devices.find_device_customdata(one)
-        batches.delete_batch(batch.id, remove_associated_instances=True)
-        for _ in range(1000):
-            if not devices.find_project_devices(IDENTITY.project_id).devices:
-                break
-        assert not lab.devices
-        with pytest.raises(metal.exceptions.NotFoundException):
-            batches.find_batch_by_id(batch.id)
 
 
 def test_the_official_client_reads_the_catalogue(tmp_path: Path) -> None:
     with connected(tmp_path) as (metal, client, _lab):
         metros, capacity = metal.MetrosApi(client), metal.CapacityApi(client)
-        dallas = next(metro for metro in metros.find_metros().metros if metro.code == "da")
-        assert metros.get_metro(dallas.id).name == "Dallas"
+        assert next(metro for metro in metros.find_metros().metros if metro.code == "da").name == "Dallas"
         facilities = metal.FacilitiesApi(client)
         codes = {each.code for each in facilities.find_facilities().facilities if each.metro.code == "da"}
         assert codes == {"da6", "da11"}
-        assert len(facilities.find_facilities_by_project(IDENTITY.project_id).facilities) == 10
         systems = metal.OperatingSystemsApi(client).find_operating_systems().operating_systems
         assert all("c3.small.x86" in system.provisionable_on for system in systems)
         (plan,) = metal.PlansApi(client).find_plans(slug="c3.medium.x86").plans
@@ -318,25 +209,3 @@ def test_the_official_client_reads_the_catalogue(tmp_path: Path) -> None:
             told = {"facility": facility, "plan": "c3.medium.x86", "servers": servers}
             httpx.put(control, json=told, headers={"X-Auth-Token": IDENTITY.token}).raise_for_status()
         assert capacity.check_capacity_for_metro(wanted).servers[0].available is False
-        assert capacity.find_capacity_for_metro().capacity["da"]["c3.medium.x86"].level == "limited"
-        assert capacity.find_capacity_for_facility().capacity["da11"]["c3.medium.x86"].level == "unavailable"
-
-
-def test_the_official_client_asks_what_is_free_of_a_block(tmp_path: Path) -> None:
-    with connected(tmp_path) as (metal, client, _lab):
-        devices, ips = metal.DevicesApi(client), metal.IPAddressesApi(client)
-        device = ordered(metal, devices)
-        request = metal.IPReservationRequestInput(type="public_ipv4", quantity=4, metro="lb", customdata={"a": 1})
-        asked = metal.RequestIPReservationRequest(actual_instance=request)
-        block = ips.request_ip_reservation(IDENTITY.project_id, asked).actual_instance
-        assert ips.find_ip_availabilities(block.id, cidr="31").available == ["192.0.2.128/31", "192.0.2.130/31"]
-        entry = devices.create_ip_assignment(device.id, metal.IPAssignmentInput(address="192.0.2.129"))
-        assert ips.find_ip_availabilities(block.id, cidr="31").available == ["192.0.2.130/31"]
-        assert ips.find_ip_availabilities(block.id, cidr="29").available == []
-        assert ips.find_ip_address_by_id(entry.id).actual_instance.address == "192.0.2.129"
-        with pytest.raises(metal.exceptions.ApiException, match="assigned addresses"):
-            ips.delete_ip_address(block.id)
-        for each in (entry, block):
-            ips.delete_ip_address(each.id)
-        with pytest.raises(metal.exceptions.NotFoundException):
-            ips.find_ip_address_by_id(block.id)

@@ -14,7 +14,7 @@ from lab.machines.base import Address
 from lab.metal_api.exceptions import NotFound
 from lab.metal_api.records import Record, Tables, saved
 from lab.metal_api.store import Store, read
-from tests.lab.metal_api.harness import world
+from tests.lab.metal_api.harness import PROJECT, world
 
 
 @saved("tests_things", indexed=("owner", "labels"))
@@ -152,10 +152,10 @@ def test_every_kind_of_record_comes_back(tmp_path: Path) -> None:
     async def run() -> None:
         async with world(tmp_path) as lab:
             await lab.booted((await lab.order(tags=["a"], customdata={"b": [1]}))["id"])
-            await lab.client.post("/metal/v1/user/api-keys", json={"description": "d"})
+            await lab.client.post(f"{PROJECT}/api-keys", json={"description": "d"})
             await lab.client.put("/lab/capacity", json={"metro": "da", "servers": 3})
             before = read(tmp_path / "account.jsonl")
-            assert {"devices", "events", "api_keys", "stock", "users", "organizations", "projects"} <= before.keys()
+            assert {"devices", "events", "api_keys", "stock", "organizations", "projects"} <= before.keys()
         async with world(tmp_path) as lab:
             lab.store.commit()
             assert read(tmp_path / "account.jsonl") == before

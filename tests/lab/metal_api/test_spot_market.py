@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.metal_api.devices import ordering
-from lab.metal_api.spot_market.models import AGAIN
+from lab.metal_api.spot_market.models import AGAIN, SpotMarketRequest
 from tests.lab.metal_api.harness import ORDER, PROJECT, PUBLIC_KEY, World, world
 from tests.lab.metal_api.judging import judged
 
@@ -61,27 +61,6 @@ def test_prices(tmp_path: Path) -> None:
             one = (await lab.client.get(PRICES, params={"facility": "lab2", "plan": "c3.small.x86"})).json()
             assert one == {"spot_market_prices": {"lab2": {"c3.small.x86": {"price": 0.3}}}}
             assert (await lab.client.get(PRICES, params={"facility": "xx"})).status_code == 422
-
-    asyncio.run(run())
-
-
-def test_the_history_of_a_price(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab:
-            judged(lab)
-            begin = int(lab.clock.now().timestamp())
-            lab.elapse(5400)
-            await costs(lab, 0.3)
-            lab.elapse(1800)
-            query = {"facility": "lab1", "plan": "c3.small.x86", "from": str(begin), "until": "2026-01-01T02:00:00Z"}
-            history = (await lab.client.get(f"{PRICES}/history", params=query)).json()["prices_history"]["datapoints"]
-            assert history == [[0.15, begin], [0.15, begin + 3600], [0.3, begin + 7200]]
-            bad = await lab.client.get(f"{PRICES}/history", params={**query, "until": "yesterday", "plan": ""})
-            assert bad.json()["errors"] == [
-                "Until is not a valid time",
-                "Plan can't be blank",
-                "Until must not be before from",
-            ]
 
     asyncio.run(run())
 
@@ -357,9 +336,7 @@ def test_what_a_waiting_request_meets_is_told_on_it(
                 lab.elapse(AGAIN)
             assert await devices(lab, request) == []
             assert not lab.devices
-            events = (await lab.client.get(f"{PROJECT}/events")).json()["events"]
-            failed = [event for event in events if event["type"] == "spot_market_request.failed"]
-            assert [event["body"] for event in failed] == [f"Spot market request {request['id']} failed: {why}"]
+            assert lab.account.table(SpotMarketRequest)[request["id"]].refusal == why
             assert ("Traceback" in capsys.readouterr().err) == fault
             if fault:
                 monkeypatch.setattr(ordering, "order", really)

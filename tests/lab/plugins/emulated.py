@@ -28,10 +28,7 @@ from tests.lab.metal_api.harness import IDENTITY, FakeMachines
 
 _PROJECT = f"/projects/{IDENTITY.project_id}"
 LISTS = (
-    "/organizations",
     "/projects",
-    "/ssh-keys",
-    "/user/api-keys",
     f"{_PROJECT}/devices",
     f"{_PROJECT}/ips",
     f"{_PROJECT}/virtual-networks",

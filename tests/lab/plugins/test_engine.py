@@ -132,13 +132,13 @@ def test_a_stack_lives_its_life_without_telling_secrets(lab: FakeLab) -> None:
     preview = lab.stack(program()).preview(
         on_output=lab.said.append, on_error=lab.said.append, color="never", diff=True
     )
-    assert {str(name): count for name, count in preview.change_summary.items()} == {"create": 5}
+    assert {str(name): count for name, count in preview.change_summary.items()} == {"create": 6}
     assert lab.metal.requests == []
-    assert lab.up(program()) == {"create": 5}
+    assert lab.up(program()) == {"create": 6}
     assert lab.state()["check"]["outputs"]["stdout"] == "198.51.100.1\na"
-    assert lab.up(program()) == {"same": 5}
+    assert lab.up(program()) == {"same": 6}
     lab.stack(program()).refresh(on_output=lab.said.append, on_error=lab.said.append, color="never")
-    assert lab.up(program()) == {"same": 5}
+    assert lab.up(program()) == {"same": 6}
     assert lab.up(program(hostname="other", stdin="b", trigger="2")) == {"same": 3, "update": 2, "replace": 1}
     assert [device["hostname"] for device in lab.metal.devices.values()] == ["other"]
     written = lab.everything_written()

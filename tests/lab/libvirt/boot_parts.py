@@ -1,35 +1,19 @@
-"""`python -m lab.machines.boot_bench --count 6`: how long machines take from power on to SSH, all at once.
-
-The yardstick for installing a cluster on the same machines: only what booting needs is there (bridge, DHCP, DNS,
-metadata, files), in namespaces of its own that are gone afterwards. Prints one JSON document.
-"""
+"""What machines boot from in the least world: their descriptions, Ignition configs, metadata and boot scripts."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import os
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 import asyncssh
 
-from lab.errors import LabError
-from lab.layout import Layout
 from lab.machines.base import Address, BackendError, MachineSpec
-from lab.machines.boot_world import Answer, BootWorld
-from lab.machines.libvirt import LibvirtBackend
-from lab.network import certificates, link, plan
-from lab.node_image import NodeImage, ensure
-from lab.openshift import base_config
+from lab.network import plan
+from tests.lab.libvirt.boot_world import Answer
 
-_INSIDE = "LAB_BOOT_BENCH_INSIDE"
 BASE_URL = f"http://{plan.BOOT_NAME}"
 KARGS = "ignition.firstboot ignition.platform.id=packet console=ttyS1,115200n8"
 LEAN_KARGS = "quiet mitigations=off cryptomgr.notests"
@@ -53,7 +37,7 @@ def machine(number: int, memory_mib: int) -> MachineSpec:
 def ignition(
     hostname: str, host_key: str, authorized_key: str, more: Mapping[str, tuple[str, int]] | None = None
 ) -> dict[str, object]:
-    """What a machine of the bench is told: its name, its SSH identity, who may log in, and `more` files with modes."""
+    """What a machine is told: its name, its SSH identity, who may log in, and `more` files with modes."""
     files = {"/etc/hostname": (f"{hostname}\n", 0o644), "/etc/ssh/ssh_host_ed25519_key": (host_key, 0o600)}
     files |= more or {}
     return {
@@ -116,44 +100,8 @@ def files(boot_root: Path) -> dict[str, Answer]:
     return {f"{plan.BOOT}/{path.relative_to(boot_root).as_posix()}": Answer(path) for path in found}
 
 
-async def bench(state: Path, image: NodeImage, options: argparse.Namespace) -> dict[str, object]:
-    """Boot the machines and log in to each; what it took."""
-    layout = Layout.of(state)
-    layout.make()
-    certificates.ensure(layout)
-    link.set_up()
-    user_key = asyncssh.generate_private_key("ssh-ed25519")
-    host_key = asyncssh.generate_private_key("ssh-ed25519")
-    machines = [machine(number, options.memory) for number in range(options.count)]
-    configs = [
-        ignition(spec.hostname, host_key.export_private_key().decode(), user_key.export_public_key().decode().strip())
-        for spec in machines
-    ]
-    stream = image.publish(layout.boot, layout.ca.read_bytes(), BASE_URL, base_config.render(None))
-    world = BootWorld(layout, {**pages(machines, stream, f"{KARGS} {options.kargs}", configs), **files(layout.boot)})
-    backend = LibvirtBackend(layout.state)
-    started = time.monotonic()
-    try:
-        await world.open()
-        await backend.open()
-        opened = time.monotonic()
-        await asyncio.gather(*(backend.power_on(spec) for spec in machines))
-        logins = (until_login(spec, user_key, host_key, options.command) for spec in machines)
-        seconds = await asyncio.wait_for(asyncio.gather(*logins), options.timeout)
-    finally:
-        if options.consoles:
-            options.consoles.mkdir(parents=True, exist_ok=True)
-            for spec in machines:
-                (options.consoles / f"{spec.hostname}.log").write_bytes(backend.console(spec.id))
-        await backend.close()
-        await world.close()
-    each = [round(value - opened, 1) for value in seconds]
-    sizes = {path.name: path.stat().st_size for path in (image.kernel, image.initramfs, image.rootfs)}
-    return {"seconds": max(each), "each": each, "opening": round(opened - started, 1), "bytes": sizes}
-
-
-async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.SSHKey, command: str) -> float:
-    """Log in as soon as the machine lets us, check that it is the right one; the time when that was done."""
+async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.SSHKey) -> None:
+    """Log in as soon as the machine allows it, and check that it is the right one."""
     address = spec.addresses[0].address
     known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
     while True:
@@ -164,59 +112,14 @@ async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.S
             async with asyncssh.connect(
                 address, username="core", client_keys=[user], known_hosts=known, config=None, connect_timeout=15
             ) as connection:
-                result = await connection.run(f"cat /etc/hostname; {command}", check=True)
+                result = await connection.run("cat /etc/hostname", check=True)
         except (OSError, asyncssh.ConnectionLost):
             await asyncio.sleep(0.2)
             continue
         seen = str(result.stdout)
         if seen.splitlines()[:1] != [spec.hostname]:
             raise BackendError(f"{address} says that it is {seen!r}, not {spec.hostname}")
-        if command:
-            print(seen, file=sys.stderr)
-        return time.monotonic()
-
-
-def main() -> int:
-    """Build the image outside, boot inside namespaces of our own."""
-    parser = argparse.ArgumentParser(prog="python -m lab.machines.boot_bench", description=__doc__)
-    parser.add_argument("--count", type=int, default=6, help="machines that boot at once")
-    parser.add_argument("--memory", type=int, default=768, help="MiB of each")
-    parser.add_argument("--kargs", default=LEAN_KARGS, help="kernel arguments beside the necessary ones")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds to wait for all of them")
-    parser.add_argument("--consoles", type=Path, help="keep the serial consoles in this directory")
-    parser.add_argument("--command", default="", help="run this on each machine and print what it says")
-    options = parser.parse_args()
-    try:
-        image = ensure()
-        if _INSIDE not in os.environ:
-            return subprocess.run(
-                [
-                    *("unshare", *(() if os.geteuid() == 0 else ("-U", "-r")), "-n", "-m", "-p", "--fork"),
-                    *(
-                        "--kill-child",
-                        "--mount-proc",
-                        "sh",
-                        "-c",
-                        '"$@"; exit $?',
-                        "init",
-                        sys.executable,
-                        "-m",
-                        "lab.machines.boot_bench",
-                        *sys.argv[1:],
-                    ),
-                ],
-                env={**os.environ, _INSIDE: "1"},
-                check=False,
-            ).returncode
-        with tempfile.TemporaryDirectory(prefix="boot-bench-") as state:
-            print(json.dumps(asyncio.run(bench(Path(state), image, options))))
-    except (LabError, BackendError) as error:
-        print(f"boot bench: {error}", file=sys.stderr)
-        return 1
-    except TimeoutError:
-        print(f"boot bench: not all machines answered within {options.timeout:g} s; see --consoles", file=sys.stderr)
-        return 1
-    return 0
+        return
 
 
 def _data_url(text: str) -> str:
@@ -229,7 +132,3 @@ def _dig(document: object, *names: str) -> object:
     for name in names:
         document = cast("dict[str, object]", document)[name]
     return document
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,4 +1,4 @@
-"""The least world that machines boot in: files, metadata and names; for the bench and for tests of machines alone."""
+"""The least world that machines boot in: files, metadata and names; for tests of machines alone."""
 
 from __future__ import annotations
 
