@@ -28,7 +28,7 @@ def orders(settings: Settings) -> Orders | None:
         metro=metal.metro,
         facilities=metal.facilities,
         machines=machines(settings, metal),
-        addresses=_addresses(settings),
+        addresses=addresses(settings),
         networks=tuple(map(network, metal.networks)),
     )
 
@@ -75,7 +75,8 @@ def network(section: Network) -> NetworkOrder:
     )
 
 
-def _addresses(settings: Settings) -> tuple[AddressOrder, ...]:
+def addresses(settings: Settings) -> tuple[AddressOrder, ...]:
+    """The addresses that are reserved."""
     api, services = settings.api_address, settings.service_addresses
     own = isinstance(api, KubeVip) and api.address is None
     pools = services.pools if isinstance(services, MetalLbBgp) else ()

@@ -53,6 +53,7 @@ def _metal(
         metro=metal.metro,
         facilities=metal.facilities,
         orders={order.role: order for order in orders.machines(settings, metal)},
+        addresses=orders.addresses(settings),
         lifetime_hours=metal.lifetime_hours,
         custom_data=json.dumps(metal.custom_data, sort_keys=True) if metal.custom_data else None,
         tags=metal.tags,

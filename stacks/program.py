@@ -229,7 +229,7 @@ class Cluster:
             return None
         if api.address is not None:
             return pulumi.Output.from_input(api.address)
-        return self.platform.reserve_address(API_ADDRESS)
+        return self.platform.reserved[API_ADDRESS].first
 
     @property
     def _speaks_bgp(self) -> bool:

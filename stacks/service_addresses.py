@@ -69,5 +69,5 @@ def _pool(pool: BgpPool | L2Pool, platform: Platform) -> PoolArgs:
     if isinstance(pool, BgpPool):
         length = pool.aggregation_length
         if pool.reserve is not None:
-            addresses = [platform.reserve_block(pool_name(pool), pool.reserve)]
+            addresses = [platform.reserved[pool_name(pool)].cidr]
     return PoolArgs(name=pool.name, addresses=addresses, auto_assign=pool.auto_assign, aggregation_length=length)

@@ -6,7 +6,7 @@ import pulumi
 
 from components.machines.contract import MachineArgs
 from components.machines.equinix_metal.orders import OPERATING_SYSTEM
-from components.machines.equinix_metal.project import Project
+from components.machines.equinix_metal.shared import Project
 from provider.types import EphemeralMachine, EphemeralMachineArgs
 
 

@@ -9,8 +9,8 @@ import pulumi
 from components.machines.contract import BgpNeighbour, MachineArgs
 from components.machines.equinix_metal.networks import bond_of
 from components.machines.equinix_metal.orders import BILLING, OPERATING_SYSTEM, device_order, number, subnets
-from components.machines.equinix_metal.project import Project
 from components.machines.equinix_metal.sdk import metal
+from components.machines.equinix_metal.shared import Project
 from provider.types import MachineOrder
 
 _NEIGHBOURS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"

@@ -9,8 +9,8 @@ import pulumi
 from components.machines.contract import BgpNeighbour, MachineArgs
 from components.machines.equinix_metal.machine import bgp_neighbours, bgp_session
 from components.machines.equinix_metal.orders import BILLING, OPERATING_SYSTEM, request_order
-from components.machines.equinix_metal.project import Project
 from components.machines.equinix_metal.sdk import metal
+from components.machines.equinix_metal.shared import Project
 from provider.types import MachineOrder, SpotMachine, SpotMachineArgs
 
 _REQUEST = "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest"
