@@ -16,9 +16,9 @@ from components.install import bootstrap
 from components.install.assets import InstallAssets
 from components.machines.contract import Boot, Platform, Role
 from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
-from stacks import platforms
 from stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared, archive_of
 from stacks.names import Names
+from stacks.platforms.registry import facility
 from stacks.service_addresses import announcing_role
 from stacks.settings import Settings
 from stacks.user_data import UserData, of_one, sources
@@ -56,8 +56,8 @@ class Boots:
     ) -> None:
         self._settings, self._boot, self._keys, self._opts = settings, boot, keys, opts
         self._user_data, self._assets, self._platform = user_data, assets, platform
-        self._hands_over = platform.metadata_url is not None
-        self._in_place = platforms.in_place(settings)
+        self._hands_over, self._facility = platform.delivers_user_data, facility(settings)
+        self._in_place = self._facility.in_place
         self._live = self._script_urls("boot-scripts", {_LIVE: script(boot)}) if self._hands_over else None
         self._bootstrap_name = Names.of(settings).bootstrap
         self.bootstrap_ignition = Artifacts(
@@ -68,7 +68,9 @@ class Boots:
         """The bootstrap machine's Ignition, which is to be deleted with it; a single node's own with its installer."""
         alone = self.bootstrap_ignition if self._in_place else None
         self.installers = (
-            Installers(settings, boot, keys=keys, access=access, bootstrap=alone, opts=opts) if boot.installs else None
+            Installers(settings, boot, platform=platform, keys=keys, access=access, bootstrap=alone, opts=opts)
+            if boot.installs
+            else None
         )
         """What installs machines to disk; None where they run from memory."""
 
@@ -76,7 +78,7 @@ class Boots:
         """The bootstrap machine's: it runs from memory, wherever it is."""
         uploaded = self.bootstrap_ignition
         if self._live is None:
-            network = platforms.network(self._settings, self._bootstrap_name)
+            network = self._facility.network(self._bootstrap_name)
             # It stays when the bootstrap machine goes: it names a file that is gone then.
             archive = archive_of(of_one(sources(uploaded), BOOTSTRAP_IGNITION), self._settings.artifacts.authorities)
             served = Artifacts(

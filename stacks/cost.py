@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pulumi
 
 from components.machines.contract import LastingMachine
+from provider.types import MachineOrder, Orders
 from provider.types import cost as cost_of
-from stacks.orders import as_kept, orders
-from stacks.settings import Settings
+from stacks.model import Settings
+from stacks.platforms.registry import facility
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _OFFLINE = "a rehearsal asks nobody for prices: set cost.priceFile to a file of them (docs/cost.md)"
@@ -29,15 +31,24 @@ def cost(
 
     Raises PriceFileError.
     """
-    ordered = orders(settings)
+    ordered = facility(settings).orders
     if ordered is None:
         return None
     prices = _prices(settings.cost.price_file)
     if prices is None and settings.rehearsal:
         return pulumi.Output.from_input({"unknown": ["everything"], "source": _OFFLINE, "lines": list[Any]()})
     there = {name: machine.ordered for name, machine in machines.items() if machine.ordered is not None}
-    kept = pulumi.Output.all(**there).apply(lambda found: as_kept(ordered, found).to_wire())
+    kept = pulumi.Output.all(**there).apply(lambda found: _as_kept(ordered, found).to_wire())
     return cost_of(kept, prices=prices, source=settings.cost.price_file, opts=opts)
+
+
+def _as_kept(ordered: Orders, there: Mapping[str, MachineOrder]) -> Orders:
+    """The orders with machines as they are there, by host name; machines of a role that differ are split."""
+    found: dict[MachineOrder, list[str]] = {}
+    for order in ordered.machines:
+        for hostname in order.hostnames:
+            found.setdefault(replace(there.get(hostname, order), hostnames=()), []).append(hostname)
+    return replace(ordered, machines=tuple(replace(order, hostnames=tuple(names)) for order, names in found.items()))
 
 
 def _prices(file: str | None) -> dict[str, Any] | None:

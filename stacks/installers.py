@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pulumi
 
@@ -21,6 +21,7 @@ from components.cluster.installation import (
 from components.cluster.pool import Access, NodePool
 from components.endpoints import machine_config_access
 from components.install.bootstrap import MASKED
+from components.machines.contract import Platform
 from provider.types import (
     Artifacts,
     ArtifactsArgs,
@@ -31,8 +32,7 @@ from provider.types import (
     LiveFileArgs,
     LiveSystemArgs,
 )
-from stacks import platforms
-from stacks.sections.redfish import Redfish, Server
+from stacks.platforms.registry import facility
 from stacks.settings import Settings
 from stacks.user_data import of_one, sources
 
@@ -78,6 +78,7 @@ class Installers:
         settings: Settings,
         boot: BootSpec,
         *,
+        platform: Platform,
         keys: ClusterKeys,
         access: Access,
         bootstrap: Artifacts | None,
@@ -87,25 +88,24 @@ class Installers:
         assert settings.boot.install is not None
         self._settings, self._boot, self._keys, self._access, self._opts = settings, boot, keys, access, opts
         self._install, self._bootstrap = settings.boot.install, bootstrap
-        self._hands_over = not isinstance(settings.platform, Redfish)
-        """Whether the platform gives a machine its Ignition (userdata) at its first boot."""
+        self._platform, self._facility = platform, facility(settings)
 
     def system(self, hostname: str, pointer: pulumi.Output[str]) -> System:
         """What a machine is to run, from its Ignition without a marker."""
         node, machine = self._settings.full(hostname), self._machine(hostname)
-        server, network = self._settings.server(machine), platforms.network(self._settings, hostname)
+        own, network = self._settings.of_machine(machine), self._facility.network(hostname)
 
         def render(text: str) -> dict[str, Any]:
             runs = installer.Runs(
                 release=self._boot.artifacts.release,
-                kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
+                kernel_arguments=self._settings.kernel_arguments(machine),
                 consoles=consoles(self._boot),
                 platform_id=self._boot.platform_id,
                 pointer=text,
                 install_device=self._settings.install_device(machine).rules,
                 network=network,
                 authorities=self._settings.artifacts.authorities,
-                installation=server.installation if server else 0,
+                installation=own.installation,
             )
             marker = installer.marker_file(cluster=self._settings.domain, machine=node, generation=runs.generation)
             profiles = [network.profile] if network is not None else []
@@ -163,8 +163,8 @@ class Installers:
             PoolInstallationArgs(
                 pool=pool,
                 cluster=settings.domain,
-                platform=settings.platform.type,
-                ordered=not isinstance(settings.platform, Redfish),
+                platform=self._platform.kind,
+                ordered=self._platform.delivers_user_data,
                 access=self._access,
                 machines={
                     hostname: self._machine_installation(hostname, each, checks[hostname], after.get(hostname, ()))
@@ -191,7 +191,7 @@ class Installers:
         self, hostname: str, prepared: Prepared, check: pulumi.Input[str], after: Sequence[pulumi.Resource]
     ) -> MachineInstallation:
         artifacts, system = self._boot.artifacts, prepared.system
-        server = self._settings.server(self._machine(hostname))
+        own, delivered = self._settings.of_machine(self._machine(hostname)), self._platform.delivers_user_data
         return MachineInstallation(
             generation=system.generation,
             runs=InstalledSystemArgs(
@@ -200,7 +200,7 @@ class Installers:
                 consoles=list(consoles(self._boot)),
                 ignition=system.shown.apply(lambda shown: str(shown["ignition"])),
                 install_device=self._settings.install_device(self._machine(hostname)).rules,
-                installation=server.installation if server else 0,
+                installation=own.installation,
                 network=system.shown.apply(lambda shown: str(shown["network"])),
             ),
             live=LiveSystemArgs(
@@ -211,12 +211,12 @@ class Installers:
             ),
             live_host_key=self._access.public_host_key(installer.live_name(self._settings.full(hostname))),
             places=prepared.places,
-            mac=server.mac if server else None,
+            mac=own.mac,
             script=prepared.script,
-            chain=site.chain_script() if server else None,
-            user_data=None if server else system.pointer,
+            chain=None if delivered else site.chain_script(),
+            user_data=system.pointer if delivered else None,
             ipxe_script_url=prepared.script_url,
-            accept=_accept(server),
+            accept="empty" if own.accept == "empty" else "wipe",
             check=check,
             after=after,
         )
@@ -231,7 +231,6 @@ class Installers:
 
         def render(found: list[Any]) -> str:
             generation, key, seed, bootstrap, pointer = found
-            server = self._settings.server(machine)
             plan = installer.InstallPlan(
                 cluster=self._settings.domain,
                 machine=node,
@@ -241,11 +240,11 @@ class Installers:
                 pointer=pointer if bootstrap is None else None,
                 in_place=None if bootstrap is None else _in_place(bootstrap, pointer),
                 wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
-                accept="new" if server is None else _accept(server),
+                accept=self._settings.of_machine(machine).accept,
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
-                kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
-                network=platforms.network(self._settings, hostname),
+                kernel_arguments=self._settings.kernel_arguments(machine),
+                network=self._facility.network(hostname),
                 authorities=self._settings.artifacts.authorities,
             )
             return installer.live_config(
@@ -261,14 +260,14 @@ class Installers:
             keys.public_key,
             keys.host_key_seed,
             bootstrap,
-            None if self._hands_over else system.pointer,
+            None if self._platform.delivers_user_data else system.pointer,
         )
         return pulumi.Output.secret(found).apply(render)
 
     def _prepared(
         self, hostname: str, system: System, uploaded: Artifacts, served: Artifacts, archive: pulumi.Output[str]
     ) -> Prepared:
-        arguments = installer_arguments(self._boot, network=platforms.network(self._settings, hostname))
+        arguments = installer_arguments(self._boot, network=self._facility.network(hostname))
         url = served.boot_urls.apply(lambda urls: urls[_archive(hostname)])
         digest = archive.apply(lambda text: hashlib.sha256(text.encode()).hexdigest())
         places = [_place(uploaded, _file(hostname)), _place(served, _archive(hostname))]
@@ -307,11 +306,6 @@ def _in_place(bootstrap: ignition.Source, pointer: str) -> installer.InPlace:
 def _place(artifacts: Artifacts, file: str) -> ArtifactsPlace:
     hashes = artifacts.hashes.apply(lambda found: {file: found[file]})
     return ArtifactsPlace(directory=artifacts.directory, files=[file], hashes=hashes)
-
-
-def _accept(server: Server | None) -> Literal["empty", "wipe"]:
-    """Machines that were ordered for this cluster hold nothing of anybody else."""
-    return "wipe" if server is None or server.consent == "wipe" else "empty"
 
 
 def _file(hostname: str) -> str:

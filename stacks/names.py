@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stacks.settings import Settings
+from stacks.model import Settings
+from stacks.sections.service_addresses import BgpPool
+
+API_ADDRESS = "api-address"
+"""The name of the API's reserved address."""
+POOLS = "service-addresses"
+"""What the names of reserved blocks of service addresses begin with."""
+
+
+def pool_name(pool: BgpPool) -> str:
+    """The name of a pool's reserved block."""
+    return f"{POOLS}-{pool.name}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,12 +46,12 @@ from provider.types import (
     Provider,
     ProviderArgs,
 )
-from stacks import connections, mirror, platforms
+from stacks import connections, mirror
 from stacks.boots import Boots
 from stacks.cost import cost
 from stacks.installers import BOOTSTRAP_IGNITION, Prepared
-from stacks.names import Names
-from stacks.orders import API_ADDRESS
+from stacks.names import API_ADDRESS, Names
+from stacks.platforms.registry import facility
 from stacks.preflight import plan
 from stacks.protection import protection
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
@@ -80,7 +80,7 @@ def boot_spec(settings: Settings) -> BootSpec:
     return BootSpec(
         artifacts=boot_artifacts(settings),
         architecture=settings.boot.architecture,
-        platform_id=platforms.ignition_platform(settings),
+        platform_id=facility(settings).ignition_platform,
         installs=settings.boot.install is not None,
         consoles=settings.boot.consoles,
         # RHCOS puts an installed system into FIPS mode at its first boot (openshift/os, 40rhcos-fips); a live system is
@@ -94,7 +94,7 @@ class Cluster:
 
     def __init__(self, settings: Settings, boot: BootSpec, parent: pulumi.Resource | None = None) -> None:
         """`parent` is what all of it belongs to; None: the stack itself."""
-        self.settings, self.names = settings, Names.of(settings)
+        self.settings, self.names, self.facility = settings, Names.of(settings), facility(settings)
         self.boot = replace(boot, artifacts=mirror.served(settings, boot.artifacts))
         self.stage = self._stage()
         ordered_again = self.stage.resumed and not settings.boot.install
@@ -119,7 +119,7 @@ class Cluster:
         planned = plan(settings, boot.artifacts, pulumi.get_stack())
         checked = Preflight("preflight", planned, run=self.keys.id, opts=self.ours)
         copied = self._mirror(boot, checked) if settings.artifacts.mirror else []
-        self.platform: Platform = platforms.platform(settings, self.keys, [checked, *copied], self.components)
+        self.platform: Platform = self.facility.component(self.keys, [checked, *copied], self.components)
         self.api_address = self._api_address()
         self.user_data = UserData(
             settings,
@@ -178,7 +178,7 @@ class Cluster:
     def _way_in(self, found: Earlier) -> Login | None:
         """How the machine is reached that was to bootstrap the cluster; None where no state has it."""
         settings = self.settings
-        if platforms.in_place(settings):
+        if self.facility.in_place:
             (node,) = self.names.control_plane
             resource, identity = f"{node}-server", installer.live_name(settings.full(node))
         else:
@@ -200,11 +200,11 @@ class Cluster:
             architecture=settings.boot.architecture,
             control_plane=settings.control_plane.count,
             workers=settings.workers.count,
-            machine_networks=platforms.machine_networks(settings),
+            machine_networks=self.facility.machine_networks,
             fips=settings.install.fips,
             pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
             authorized_keys=[key, *settings.ssh.authorized_keys],
-            in_place=platforms.in_place(settings),
+            in_place=self.facility.in_place,
         )
 
     def _assets_args(self, install_config: pulumi.Input[str] = "", renewal: Sequence[str] = ()) -> InstallAssetsArgs:
@@ -214,7 +214,7 @@ class Cluster:
             version=settings.openshift_version,
             install_config=install_config,
             work_directory=str(_PROJECT / settings.install.work_directory / pulumi.get_stack()),
-            in_place=platforms.in_place(settings),
+            in_place=self.facility.in_place,
             renewal=renewal,
         )
 
@@ -242,12 +242,12 @@ class Cluster:
         self.prepared: dict[Role, Mapping[str, Prepared]] = {}
         self.control_plane = self._pool("control-plane", "control-plane", names.control_plane)
         self.workers = self._pool("worker", "workers", names.workers)
-        self.bootstrap = None if platforms.in_place(self.settings) else self._bootstrap_machine()
+        self.bootstrap = None if self.facility.in_place else self._bootstrap_machine()
 
     def _bootstrap_machine(self) -> Machine:
         settings, name = self.settings, self.names.bootstrap
         # A server is claimed while it is off, and lent only then: what runs on it from there on is ours.
-        borrowed = platforms.lent(settings)
+        borrowed = self.facility.lent
         claimed = [self.workers.machines[settings.full(borrowed)].resource] if borrowed else []
         return self.platform.ephemeral_machine(
             name,
@@ -287,7 +287,7 @@ class Cluster:
         if self.boots.installers is None:
             return None
         after: dict[str, list[pulumi.Resource]] = {}
-        borrowed = platforms.lent(self.settings)
+        borrowed = self.facility.lent
         if pool.role == "worker" and borrowed and self.removal:
             after = {borrowed: [self.removal.resource]}
         elif self.bootstrap is None:
@@ -339,7 +339,7 @@ class Cluster:
 
         def expected(node: str) -> Callable[[list[Any]], Expectation]:
             hostname = node.split(".", 1)[0]
-            kargs = platforms.kernel_arguments(self.settings, hostname)
+            kargs = self.settings.kernel_arguments(hostname.removeprefix(f"{self.settings.cluster_name}-"))
             wanted = tuple(f"console={console}" for console in consoles(self.boot))
             if prepared:
                 wanted = (*(f"console={installer.persisted_console(each)}" for each in consoles(self.boot)), *kargs)

@@ -9,7 +9,7 @@ import pulumi
 from components.endpoints.manifests import Operator
 from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
 from components.machines.contract import LastingMachine, Platform, Role
-from stacks.orders import POOLS, pool_name
+from stacks.names import POOLS, pool_name
 from stacks.sections.service_addresses import BgpPool, L2Pool, MetalLbBgp, MetalLbL2
 from stacks.settings import Settings
 

@@ -34,7 +34,7 @@ class UserData:
         self._settings, self._keys, self._assets = settings, keys, assets
         self._api_address, self._platform = api_address, platform
         # Userdata is readable by whoever reaches the metadata service; where there is none, identities are part of it.
-        self._identities = None if platform.metadata_url is None else self._upload_identities(opts)
+        self._identities = self._upload_identities(opts) if platform.delivers_user_data else None
 
     def of(
         self,

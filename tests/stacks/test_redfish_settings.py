@@ -10,10 +10,11 @@ import pytest
 import trustme
 
 from components.boot.stream import StreamError
-from stacks import connections, platforms
+from stacks import connections
 from stacks.names import Names
+from stacks.platforms.redfish.settings import Redfish
+from stacks.platforms.registry import facility
 from stacks.problems import Problem, SettingsError
-from stacks.sections.redfish import Redfish
 from stacks.settings import Settings, parse
 from stacks.stream import boot_artifacts
 from tests.mocks import config_text
@@ -51,8 +52,10 @@ def test_the_list_says_who_there_is() -> None:
     names = ("control-plane-0", "control-plane-1", "control-plane-2", "worker-0", "worker-4")
     assert settings.machines == names
     assert Names.of(settings).all == ("rack-bootstrap", *(f"rack-{name}" for name in names))
-    server = settings.server("worker-4")
-    assert server is not None and (server.address, server.role, server.number) == ("192.0.2.14", "worker", 4)
+    section = settings.platform
+    assert isinstance(section, Redfish)
+    (server,) = (each for each in section.servers if each.name == "worker-4")
+    assert (server.address, server.role, server.number) == ("192.0.2.14", "worker", 4)
 
 
 def test_counts_that_agree_may_stand_there() -> None:
@@ -81,12 +84,12 @@ def test_the_bootstrap_machine_may_be_a_virtual_one(uri: str) -> None:
 def test_a_virtual_machine_has_a_network_of_its_own_where_nobody_tells_it() -> None:
     vm = {**_VM, "bootImage": "/srv/ipxe.iso", "interface": "enp1s0"}
     settings = _settings(platform__bootstrap=vm, **_STATIC)
-    found = {name: platforms.network(settings, name) for name in ("rack-bootstrap", "rack-worker-0")}
+    found = {name: facility(settings).network(name) for name in ("rack-bootstrap", "rack-worker-0")}
     assert {name: (each.address, each.interface) for name, each in found.items() if each} == {
         "rack-bootstrap": ("192.0.2.9", "enp1s0"),
         "rack-worker-0": ("192.0.2.13", "eno1"),
     }
-    assert platforms.lent(settings) is None
+    assert facility(settings).lent is None
 
 
 def test_a_server_may_have_rules_of_its_own() -> None:
@@ -479,5 +482,5 @@ def test_machines_have_no_address_that_the_cluster_uses_inside(changes: dict[str
 
 
 def test_the_installer_is_told_the_machines_network_where_it_is_known() -> None:
-    assert platforms.machine_networks(_settings()) == ("192.0.2.0/24",)
-    assert platforms.machine_networks(_settings(platform__prefix=None)) == ()
+    assert facility(_settings()).machine_networks == ("192.0.2.0/24",)
+    assert facility(_settings(platform__prefix=None)).machine_networks == ()

@@ -13,7 +13,6 @@ script was served, so an install is proved by SSH and never by state (Equinix's 
 """
 
 from components.machines.equinix_metal.networks import VlanSpec
-from components.machines.equinix_metal.orders import OPERATING_SYSTEM
 from components.machines.equinix_metal.platform import EquinixMetal, EquinixMetalArgs
 
-__all__ = ["OPERATING_SYSTEM", "EquinixMetal", "EquinixMetalArgs", "VlanSpec"]
+__all__ = ["EquinixMetal", "EquinixMetalArgs", "VlanSpec"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pulumi
 
 from components.machines.contract import MachineArgs
-from components.machines.equinix_metal.orders import OPERATING_SYSTEM
 from components.machines.equinix_metal.shared import Project
 from provider.types import EphemeralMachine, EphemeralMachineArgs
 
@@ -25,7 +24,7 @@ class EphemeralMetalMachine:
                 plan=order.plan,
                 metro=project.placement.metro,
                 facilities=project.placement.facility_list,
-                operating_system=OPERATING_SYSTEM,
+                operating_system=order.operating_system,
                 project_id=project.id,
                 project_ssh_key_ids=project.ssh_key_ids,
                 ipxe_script_url=args.boot.ipxe_script_url,

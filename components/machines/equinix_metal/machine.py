@@ -8,7 +8,7 @@ import pulumi
 
 from components.machines.contract import BgpNeighbour, MachineArgs
 from components.machines.equinix_metal.networks import bond_of
-from components.machines.equinix_metal.orders import BILLING, OPERATING_SYSTEM, device_order, number, subnets
+from components.machines.equinix_metal.orders import BILLING, device_order, number, subnets
 from components.machines.equinix_metal.sdk import metal
 from components.machines.equinix_metal.shared import Project
 from provider.types import MachineOrder
@@ -42,7 +42,7 @@ class EquinixMetalMachine(pulumi.ComponentResource):
             metro=project.placement.metro,
             # The SDK's list of facilities is not exhaustive.
             facilities=project.placement.facility_list,  # pyright: ignore[reportArgumentType]
-            operating_system=OPERATING_SYSTEM,
+            operating_system=order.operating_system,
             billing_cycle=BILLING,
             project_id=project.id,
             project_ssh_key_ids=project.ssh_key_ids,

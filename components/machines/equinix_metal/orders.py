@@ -9,7 +9,6 @@ import pulumi
 from components.machines.equinix_metal.sdk import metal
 from provider.types import MachineOrder
 
-OPERATING_SYSTEM = "custom_ipxe"
 BILLING = "hourly"
 
 

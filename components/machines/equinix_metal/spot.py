@@ -8,7 +8,7 @@ import pulumi
 
 from components.machines.contract import BgpNeighbour, MachineArgs
 from components.machines.equinix_metal.machine import bgp_neighbours, bgp_session
-from components.machines.equinix_metal.orders import BILLING, OPERATING_SYSTEM, request_order
+from components.machines.equinix_metal.orders import BILLING, request_order
 from components.machines.equinix_metal.sdk import metal
 from components.machines.equinix_metal.shared import Project
 from provider.types import MachineOrder, SpotMachine, SpotMachineArgs
@@ -51,7 +51,7 @@ class SpotMetalMachine(pulumi.ComponentResource):
             instance_parameters=metal.SpotMarketRequestInstanceParametersArgs(
                 hostname=args.hostname,
                 plan=order.plan,
-                operating_system=OPERATING_SYSTEM,
+                operating_system=order.operating_system,
                 billing_cycle=BILLING,
                 project_ssh_keys=project.ssh_key_ids,
                 ipxe_script_url=args.boot.ipxe_script_url,

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
-from components.machines.equinix_metal import OPERATING_SYSTEM
-from provider.types import AddressOrder, MachineOrder, NetworkOrder, Orders
-from stacks.names import Names
+from provider.types import AddressOrder, MachineOrder, NetworkOrder
+from stacks.model import Settings
+from stacks.names import API_ADDRESS, Names, pool_name
+from stacks.platforms.equinix_metal.settings import EquinixMetal, Network
 from stacks.sections.api_address import KubeVip
-from stacks.sections.equinix_metal import EquinixMetal, Network
-from stacks.sections.service_addresses import BgpPool, MetalLbBgp
-from stacks.settings import Settings
+from stacks.sections.service_addresses import MetalLbBgp
 
-API_ADDRESS = "api-address"
-"""What the API's reserved address is called."""
-POOLS = "service-addresses"
-"""What the reserved blocks of service addresses begin with."""
+_REHEARSAL_ID = "00000000-0000-4000-8000-000000000000"
 
 
-def orders(settings: Settings) -> Orders | None:
-    """What the stack orders; None where its machines are there already."""
-    metal = settings.platform
-    if not isinstance(metal, EquinixMetal):
-        return None
-    return Orders(
-        metro=metal.metro,
-        facilities=metal.facilities,
-        machines=machines(settings, metal),
-        addresses=addresses(settings),
-        networks=tuple(map(network, metal.networks)),
-    )
+def project_id(settings: Settings, metal: EquinixMetal) -> str | None:
+    """The project to use; None where one is to be created."""
+    if settings.rehearsal and metal.project_id is None and metal.project_name is None:
+        return _REHEARSAL_ID
+    return metal.project_id
+
+
+def organization_id(settings: Settings, metal: EquinixMetal) -> str | None:
+    """The owner of the project to create; None where one is used."""
+    if settings.rehearsal and metal.project_name is not None and metal.organization_id is None:
+        return _REHEARSAL_ID
+    return metal.organization_id
 
 
 def machines(settings: Settings, metal: EquinixMetal) -> tuple[MachineOrder, ...]:
@@ -42,7 +35,7 @@ def machines(settings: Settings, metal: EquinixMetal) -> tuple[MachineOrder, ...
             role=role,
             hostnames=hostnames,
             plan=plans[role],
-            operating_system=OPERATING_SYSTEM,
+            operating_system="custom_ipxe",
             reservations=metal.reservations.of(role),
             spot_max_price=metal.spot.max_price if metal.spot and role == "worker" else None,
             subnet_length=metal.machine_subnets.of(role),
@@ -54,15 +47,6 @@ def machines(settings: Settings, metal: EquinixMetal) -> tuple[MachineOrder, ...
         )
         if hostnames
     )
-
-
-def as_kept(ordered: Orders, there: Mapping[str, MachineOrder]) -> Orders:
-    """The same with machines as they are there, by host name: those of a role that differ are orders of their own."""
-    found: dict[MachineOrder, list[str]] = {}
-    for order in ordered.machines:
-        for hostname in order.hostnames:
-            found.setdefault(replace(there.get(hostname, order), hostnames=()), []).append(hostname)
-    return replace(ordered, machines=tuple(replace(order, hostnames=tuple(names)) for order, names in found.items()))
 
 
 def network(section: Network) -> NetworkOrder:
@@ -84,8 +68,3 @@ def addresses(settings: Settings) -> tuple[AddressOrder, ...]:
         *([AddressOrder(name=API_ADDRESS, quantity=1)] if own else []),
         *(AddressOrder(name=pool_name(pool), quantity=pool.reserve) for pool in pools if pool.reserve is not None),
     )
-
-
-def pool_name(pool: BgpPool) -> str:
-    """What a pool's reserved block is called."""
-    return f"{POOLS}-{pool.name}"
