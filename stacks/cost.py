@@ -11,6 +11,7 @@ from typing import Any
 import pulumi
 
 from components.machines.contract import LastingMachine
+from components.machines.node import Node
 from provider.types import MachineOrder, Orders
 from provider.types import cost as cost_of
 from stacks.model import Settings
@@ -25,9 +26,9 @@ class PriceFileError(ValueError):
 
 
 def cost(
-    settings: Settings, machines: Mapping[str, LastingMachine], opts: pulumi.InvokeOptions
+    settings: Settings, machines: Mapping[Node, LastingMachine], opts: pulumi.InvokeOptions
 ) -> pulumi.Output[dict[str, Any]] | None:
-    """What the stack costs, with `machines` (by host name) as they are there; None where nothing is ordered.
+    """What the stack costs, with `machines` as they are there; None where nothing is ordered.
 
     Raises PriceFileError.
     """
@@ -37,7 +38,7 @@ def cost(
     prices = _prices(settings.cost.price_file)
     if prices is None and settings.rehearsal:
         return pulumi.Output.from_input({"unknown": ["everything"], "source": _OFFLINE, "lines": list[Any]()})
-    there = {name: machine.ordered for name, machine in machines.items() if machine.ordered is not None}
+    there = {node.hostname: machine.ordered for node, machine in machines.items() if machine.ordered is not None}
     kept = pulumi.Output.all(**there).apply(lambda found: _as_kept(ordered, found).to_wire())
     return cost_of(kept, prices=prices, source=settings.cost.price_file, opts=opts)
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 import pulumi
 
 from components.boot.ignition import NodeFile
+from components.machines.node import Node
 from provider.types import MachineOrder
-
-Role = Literal["bootstrap", "control-plane", "worker"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +38,8 @@ class Boot:
 class MachineArgs:
     """One machine."""
 
-    hostname: str
-    """Its short name, unique within the stack, e.g. `lab-worker-0`."""
-    role: Role
-    """What it is in the cluster."""
+    node: Node
+    """Which one."""
     boot: Boot
     """What it boots."""
     timeout: int
@@ -91,9 +88,9 @@ class Machine(Protocol):
         ...
 
 
-def node_addresses(machines: Mapping[str, Machine]) -> dict[str, list[pulumi.Input[str]]]:
+def node_addresses(machines: Mapping[Node, Machine]) -> dict[str, list[pulumi.Input[str]]]:
     """The addresses that each node's certificate may name, by full name."""
-    return {name: [machine.public_ipv4, machine.private_ipv4] for name, machine in machines.items()}
+    return {node.fqdn: [machine.public_ipv4, machine.private_ipv4] for node, machine in machines.items()}
 
 
 class LastingMachine(Machine, Protocol):
@@ -127,8 +124,6 @@ class Platform(Protocol):
     """What our own provider calls it: `equinix-metal`, `redfish`."""
     ephemeral_kind: str
     """The same, of the machine that does not last: `equinix-metal`, `redfish`, `local-vm`."""
-    ignition_platform: str
-    """Ignition's platform id of its machines."""
     metadata_url: str | None
     """Where a machine reads what the platform says of it, BGP neighbours included; None where it has no metadata."""
     delivers_user_data: bool
@@ -138,7 +133,7 @@ class Platform(Protocol):
     reserved: Mapping[str, Reserved]
     """The addresses that were ordered, by the names of their orders; empty where the platform reserves none."""
 
-    def network_files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+    def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """What a machine's system must be told of networks that DHCP does not tell of; None where there is nothing."""
         ...
 

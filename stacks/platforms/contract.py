@@ -10,6 +10,7 @@ import pulumi
 from components.boot.network import StaticNetwork
 from components.boot.stream import Artifact, PxeArtifacts
 from components.machines.contract import Platform
+from components.machines.node import Node
 from provider.types import ClusterKeys, Orders, Plan
 from stacks.problems import Found
 
@@ -28,8 +29,8 @@ class Facility(Protocol):
         ...
 
     @property
-    def lent(self) -> str | None:
-        """The short host name of the worker whose server is the bootstrap machine first; None where none is lent."""
+    def lent(self) -> Node | None:
+        """The worker whose server is the bootstrap machine first; None where none is lent."""
         ...
 
     @property
@@ -46,7 +47,7 @@ class Facility(Protocol):
         """What cannot go together with the platform's section."""
         ...
 
-    def network(self, hostname: str) -> StaticNetwork | None:
+    def network(self, node: Node) -> StaticNetwork | None:
         """A machine's network, the bootstrap machine's too; None where DHCP tells it."""
         ...
 

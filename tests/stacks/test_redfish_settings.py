@@ -11,7 +11,7 @@ import trustme
 
 from components.boot.stream import StreamError
 from stacks import connections
-from stacks.names import Names
+from stacks.names import Nodes
 from stacks.platforms.redfish.settings import Redfish
 from stacks.platforms.registry import facility
 from stacks.problems import Problem, SettingsError
@@ -51,7 +51,9 @@ def test_the_list_says_who_there_is() -> None:
     assert (settings.control_plane.count, settings.workers.count) == (3, 2)
     names = ("control-plane-0", "control-plane-1", "control-plane-2", "worker-0", "worker-4")
     assert settings.machines == names
-    assert Names.of(settings).all == ("rack-bootstrap", *(f"rack-{name}" for name in names))
+    assert [(node.name, node.hostname, node.fqdn) for node in Nodes.of(settings).all] == [
+        (name, f"rack-{name}", f"rack-{name}.rack.example.com") for name in ("bootstrap", *names)
+    ]
     section = settings.platform
     assert isinstance(section, Redfish)
     (server,) = (each for each in section.servers if each.name == "worker-4")
@@ -84,7 +86,8 @@ def test_the_bootstrap_machine_may_be_a_virtual_one(uri: str) -> None:
 def test_a_virtual_machine_has_a_network_of_its_own_where_nobody_tells_it() -> None:
     vm = {**_VM, "bootImage": "/srv/ipxe.iso", "interface": "enp1s0"}
     settings = _settings(platform__bootstrap=vm, **_STATIC)
-    found = {name: facility(settings).network(name) for name in ("rack-bootstrap", "rack-worker-0")}
+    nodes = (Nodes.of(settings).bootstrap, Nodes.of(settings).workers[0])
+    found = {node.hostname: facility(settings).network(node) for node in nodes}
     assert {name: (each.address, each.interface) for name, each in found.items() if each} == {
         "rack-bootstrap": ("192.0.2.9", "enp1s0"),
         "rack-worker-0": ("192.0.2.13", "eno1"),

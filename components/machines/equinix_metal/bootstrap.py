@@ -15,12 +15,12 @@ class EphemeralMetalMachine:
     def __init__(
         self, name: str, args: MachineArgs, project: Project, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        order = project.orders[args.role]
+        order = project.orders[args.node.role]
         machine = EphemeralMachine(
             name,
             EphemeralMachineArgs(
                 platform="equinix-metal",
-                hostname=args.hostname,
+                hostname=args.node.hostname,
                 plan=order.plan,
                 metro=project.placement.metro,
                 facilities=project.placement.facility_list,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.boot.ignition import NodeFile
-from components.machines.contract import LastingMachine, MachineArgs, Reserved, Role
+from components.machines.contract import LastingMachine, MachineArgs, Reserved
 from components.machines.equinix_metal.bootstrap import EphemeralMetalMachine
 from components.machines.equinix_metal.machine import EquinixMetalMachine
 from components.machines.equinix_metal.networks import Networks, VlanSpec
@@ -16,6 +16,7 @@ from components.machines.equinix_metal.orders import Placement
 from components.machines.equinix_metal.sdk import metal
 from components.machines.equinix_metal.shared import Project
 from components.machines.equinix_metal.spot import SpotMetalMachine
+from components.machines.node import Node
 from components.machines.tags import label, reservation_tags
 from provider.types import AddressOrder, Lifetime, MachineOrder
 
@@ -70,7 +71,6 @@ class EquinixMetal(pulumi.ComponentResource):
     """The platform: project, SSH key, VLANs, and the machines ordered from it."""
 
     kind = ephemeral_kind = "equinix-metal"
-    ignition_platform = "packet"
     metadata_url: str | None = "https://metadata.packet.net/metadata"
     delivers_user_data = True
     project_id: pulumi.Output[str]
@@ -137,16 +137,16 @@ class EquinixMetal(pulumi.ComponentResource):
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LastingMachine:
         """Order a machine that stays."""
-        made = EquinixMetalMachine if self._args.orders[args.role].spot_max_price is None else SpotMetalMachine
+        made = EquinixMetalMachine if self._args.orders[args.node.role].spot_max_price is None else SpotMetalMachine
         return made(name, args, self._project, pulumi.ResourceOptions.merge(self._child, opts))
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> EphemeralMetalMachine:
         """Order the machine that is gone again within the same `up`; `opts` carries our own provider."""
         return EphemeralMetalMachine(name, args, self._project, opts)
 
-    def network_files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+    def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """What a machine's system must be told of its VLANs."""
-        return self._project.networks.files(hostname, role)
+        return self._project.networks.files(node)
 
     def _reserve(self, order: AddressOrder) -> Reserved:
         """Reserve public IPv4 addresses in the metro or facility; they are billed until they are released."""

@@ -18,7 +18,7 @@ class BorrowedMachine:
             name,
             _local_vm(args, rack.bootstrap_vm)
             if rack.bootstrap_vm is not None
-            else _lent_server(args, rack.servers[args.hostname]),
+            else _lent_server(args, rack.servers[args.node.hostname]),
             pulumi.ResourceOptions.merge(
                 opts, pulumi.ResourceOptions(delete_before_replace=True, depends_on=list(rack.after))
             ),
@@ -35,7 +35,7 @@ def _lent_server(args: MachineArgs, server: RedfishServer) -> LentServerArgs:
     assert args.boot.script is not None, "a lent server boots its script"
     return LentServerArgs(
         server=server.name,
-        hostname=args.hostname,
+        hostname=args.node.hostname,
         mac=server.mac,
         public_ipv4=server.address,
         private_ipv4=server.private_address,
@@ -50,7 +50,7 @@ def _lent_server(args: MachineArgs, server: RedfishServer) -> LentServerArgs:
 def _local_vm(args: MachineArgs, vm: VirtualMachine) -> LocalVmArgs:
     assert args.boot.script is not None, "a virtual machine boots its script"
     return LocalVmArgs(
-        hostname=args.hostname,
+        hostname=args.node.hostname,
         cluster=vm.cluster,
         mac=vm.mac,
         public_ipv4=vm.address,

@@ -16,12 +16,12 @@ class RedfishServerMachine(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: MachineArgs, rack: Rack, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:machines:RedfishServerMachine", name, None, opts)
-        server = rack.servers[args.hostname]
+        server = rack.servers[args.node.hostname]
         machine = RedfishMachine(
             f"{name}-server",
             RedfishMachineArgs(
                 server=server.name,
-                hostname=args.hostname,
+                hostname=args.node.hostname,
                 mac=server.mac,
                 public_ipv4=server.address,
                 private_ipv4=server.private_address,

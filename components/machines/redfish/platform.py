@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pulumi
 
 from components.boot.ignition import NodeFile
-from components.machines.contract import MachineArgs, Reserved, Role
+from components.machines.contract import MachineArgs, Reserved
+from components.machines.node import Node
 from components.machines.redfish.bootstrap import BorrowedMachine
 from components.machines.redfish.machine import RedfishServerMachine
 from components.machines.redfish.shared import Rack, RedfishServer, VirtualMachine
@@ -30,7 +31,6 @@ class Redfish(pulumi.ComponentResource):
     """The platform: servers of your own."""
 
     kind = "redfish"
-    ignition_platform = "metal"
     metadata_url: str | None = None
     delivers_user_data = False
 
@@ -49,6 +49,6 @@ class Redfish(pulumi.ComponentResource):
         """Borrow a server for the time of the installation, or make a virtual machine."""
         return BorrowedMachine(name, args, self._rack, opts)
 
-    def network_files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+    def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """None: where DHCP does not configure the network, the installer does, before userdata is read."""
         return None

@@ -11,6 +11,7 @@ import pulumi
 from components.boot.network import StaticNetwork
 from components.boot.stream import Artifact, PxeArtifacts
 from components.machines.contract import Platform
+from components.machines.node import Node
 from provider.types import ClusterKeys, Orders, Plan
 from stacks.model import Settings
 from stacks.platforms.equinix_metal import orders
@@ -47,7 +48,7 @@ class EquinixMetalFacility:
     def conflicts(self) -> Found:
         return conflicts(self._settings, self._section)
 
-    def network(self, hostname: str) -> StaticNetwork | None:
+    def network(self, node: Node) -> StaticNetwork | None:
         return None
 
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provider.types import AddressOrder, MachineOrder, NetworkOrder
 from stacks.model import Settings
-from stacks.names import API_ADDRESS, Names, pool_name
+from stacks.names import API_ADDRESS, Nodes, pool_name
 from stacks.platforms.equinix_metal.settings import EquinixMetal, Network
 from stacks.sections.api_address import KubeVip
 from stacks.sections.service_addresses import MetalLbBgp
@@ -28,24 +28,24 @@ def organization_id(settings: Settings, metal: EquinixMetal) -> str | None:
 
 def machines(settings: Settings, metal: EquinixMetal) -> tuple[MachineOrder, ...]:
     """The machines, by role; roles without any are left out."""
-    names = Names.of(settings)
+    nodes = Nodes.of(settings)
     plans = metal.plans(settings.boot.architecture)
     return tuple(
         MachineOrder(
             role=role,
-            hostnames=hostnames,
+            hostnames=tuple(node.hostname for node in members),
             plan=plans[role],
             operating_system="custom_ipxe",
             reservations=metal.reservations.of(role),
             spot_max_price=metal.spot.max_price if metal.spot and role == "worker" else None,
             subnet_length=metal.machine_subnets.of(role),
         )
-        for role, hostnames in (
-            ("bootstrap", (names.bootstrap,)),
-            ("control-plane", names.control_plane),
-            ("worker", names.workers),
+        for role, members in (
+            ("bootstrap", (nodes.bootstrap,)),
+            ("control-plane", nodes.control_plane),
+            ("worker", nodes.workers),
         )
-        if hostnames
+        if members
     )
 
 

@@ -9,21 +9,21 @@ import pulumi
 from components.machines.contract import Platform
 from components.machines.redfish import Redfish, RedfishArgs, RedfishServer, VirtualMachine
 from stacks.model import Settings
-from stacks.names import Names
+from stacks.names import Nodes
 from stacks.platforms.redfish import settings as sections
 
 
 def component(
     settings: Settings,
     section: sections.Redfish,
-    lent: str | None,
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> Platform:
-    """Declare the platform; `lent` is the short host name of the worker whose server is lent."""
-    servers = {f"{settings.cluster_name}-{each.name}": _server(each) for each in section.servers}
-    if lent is not None:
-        servers = {**servers, Names.of(settings).bootstrap: servers[lent]}
+    """Declare the platform."""
+    nodes, listed = Nodes.of(settings), {each.name: _server(each) for each in section.servers}
+    servers = {node.hostname: listed[node.name] for node in (*nodes.control_plane, *nodes.workers)}
+    if section.lent is not None:
+        servers[nodes.bootstrap.hostname] = listed[section.lent]
     args = RedfishArgs(servers=servers, bootstrap_vm=_bootstrap_vm(settings, section), after=after)
     return Redfish("platform", args, opts)
 

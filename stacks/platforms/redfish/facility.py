@@ -11,9 +11,10 @@ import pulumi
 from components.boot.network import StaticNetwork
 from components.boot.stream import Artifact, PxeArtifacts
 from components.machines.contract import Platform
+from components.machines.node import Node
 from provider.types import LIVE_ISO_FILE, BootFile, ClusterKeys, Plan, Server
 from stacks.model import Settings
-from stacks.names import Names
+from stacks.names import Nodes
 from stacks.platforms.redfish.component import component
 from stacks.platforms.redfish.conflicts import conflicts
 from stacks.platforms.redfish.settings import Redfish, ServerBmc
@@ -35,9 +36,8 @@ class RedfishFacility:
         return self._section.in_place
 
     @property
-    def lent(self) -> str | None:
-        lent = self._section.lent
-        return None if lent is None else f"{self._settings.cluster_name}-{lent}"
+    def lent(self) -> Node | None:
+        return next((node for node in Nodes.of(self._settings).workers if node.name == self._section.lent), None)
 
     @property
     def machine_networks(self) -> tuple[str, ...]:
@@ -47,30 +47,27 @@ class RedfishFacility:
     def conflicts(self) -> Found:
         return conflicts(self._settings, self._section)
 
-    def network(self, hostname: str) -> StaticNetwork | None:
+    def network(self, node: Node) -> StaticNetwork | None:
         section = self._section
         if section.network_boot == "dhcp":
             return None
-        address, interface = self._place(hostname)
+        address, interface = self._place(node)
         assert section.gateway is not None and section.prefix is not None and interface is not None
         return StaticNetwork(
             address=address,
             gateway=section.gateway,
             prefix=section.prefix,
-            hostname=self._settings.full(hostname),
+            hostname=node.fqdn,
             interface=interface,
             nameservers=section.nameservers,
         )
 
-    def _place(self, hostname: str) -> tuple[str, str | None]:
+    def _place(self, node: Node) -> tuple[str, str | None]:
         """A machine's address and interface."""
         section = self._section
-        if hostname == Names.of(self._settings).bootstrap:
-            if section.local_vm is not None:
-                return section.local_vm.address, section.local_vm.interface
-            name = section.lent
-        else:
-            name = hostname.removeprefix(f"{self._settings.cluster_name}-")
+        if node.role == "bootstrap" and section.local_vm is not None:
+            return section.local_vm.address, section.local_vm.interface
+        name = section.lent if node.role == "bootstrap" else node.name
         (address,) = (server.address for server in section.servers if server.name == name)
         return address, section.interface
 
@@ -114,4 +111,4 @@ class RedfishFacility:
         return replace(plan, servers=tuple(servers), boot=files)
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
-        return component(self._settings, self._section, self.lent, after, opts)
+        return component(self._settings, self._section, after, opts)
