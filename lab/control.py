@@ -212,6 +212,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     layout = wanted.layout
     real = wanted.real_kubernetes
     openshift = wanted.openshift()
+    dns.knot()  # without it nothing is written
     known = facts.ensure(layout, wanted.machines, openshift, wanted.rack, real_kubernetes=real)
     if openshift.images is not None and known.kubernetes is None:
         raise LabError(
@@ -226,13 +227,10 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     for stale in (layout.status, layout.state / "metal_api.ready"):
         stale.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
-    served = "Knot" if dns.knot() else "the lab's own small server, for Knot is not installed"
     bgp = "no BGP, for BIRD is not installed" if not known.rack else f"BMCs for {len(known.rack.servers)} servers"
     if known.bgp is not None:
         bgp = "BGP by BIRD" + ("" if known.bgp.md5 else " without passwords: this kernel has no TCP MD5 signatures")
-    report(
-        f"starting the lab: {wanted.machines} machines, namespaces of its own ({privileged}), DNS by {served}, {bgp}"
-    )
+    report(f"starting the lab: {wanted.machines} machines, namespaces of its own ({privileged}), DNS by Knot, {bgp}")
     report(api)
     report(f"OpenShift {openshift.release}: {openshift.installer}")
 

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -114,8 +116,7 @@ class Layout:
 
 def cache_dir() -> Path:
     """The per-user cache for what is built or downloaded once, whatever the state directory."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "metal-ipi"
+    return user_cache_path("metal-ipi", appauthor=False)
 
 
 def write_private(path: Path, content: str | bytes) -> None:

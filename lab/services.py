@@ -43,13 +43,8 @@ def select(layout: Layout, machines: str, names: Sequence[str] | None = None) ->
     """
     state = str(layout.state)
     python = (sys.executable, "-m")
-    program = knot()
+    resolver = (knot(), "-c", str(layout.dns / "knot.conf"))
     told = facts.load(layout)
-    resolver = (
-        (program, "-c", str(layout.dns / "knot.conf"))
-        if program
-        else (*python, "lab.network.dns_fallback", "--state", state)
-    )
     router = bird.program()
     known = (
         Service(name="dns", argv=resolver, probe=_dns_answers, patience=20, directory="dns"),

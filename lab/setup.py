@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import SetupFailed
+from lab.network.dns import knot
 from lab.openshift import kinds
 
 Report = Callable[[str], None]
@@ -39,9 +40,8 @@ NETWORK = (
     Package("etcd-server", "/usr/bin/etcd", "etcd.service"),
     Package("jq", "/usr/bin/jq"),
 )
-"""What every lab uses. Without Knot its own DNS server stands in, without BIRD nothing speaks BGP, without etcd the
-Kubernetes API is not the real one, without jq simulated machines cannot be installed to disk; without the others there
-is no lab."""
+"""What every lab uses. Without BIRD nothing speaks BGP, without etcd the Kubernetes API is not the real one, without jq
+simulated machines cannot be installed to disk; without the others there is no lab."""
 
 MACHINES = (
     Package("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
@@ -71,6 +71,7 @@ def run(machines: str, report: Report, *, kube_vip: bool = False, openshift: str
         report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
         machines = "simulated"
     install(missing(_wanted(machines)), report)
+    knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
     found = kinds.ensure(openshift, report)

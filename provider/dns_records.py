@@ -24,7 +24,8 @@ from provider.dns_delegation import await_delegation
 from provider.dns_inputs import Spec, as_given, parse, parse_record, record_changes, records_of, within
 from provider.dns_ownership import Claims, Owner, digest, digests, is_place, place_of, places
 from provider.dns_patience import Patience
-from provider.dns_services import Change, DnsService, Found, Key, RecordSet, Throttled, open_service
+from provider.dns_services import Change, DnsService, Found, Key, RecordSet, Throttled
+from provider.dns_services.opening import open_service
 from provider.errors import DnsConflict, InitFailed, RemoteError
 from provider.fields import Problem
 from provider.per_loop import PerLoop

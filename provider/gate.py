@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from provider.backoff import Backoff
 from provider.errors import GateFailed
 from provider.fields import Problem, Reader
-from provider.gates import KINDS, Check, Observation, check_spec, opener, read_access
+from provider.gates import KINDS, Check, Observation, check_spec, read_access
 from provider.gates.causes import recognise
 from provider.gates.logs import gather
+from provider.gates.opening import opener
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from provider.values import UNKNOWN, has_unknown
 

@@ -8,7 +8,6 @@ not among them: `make conformance` builds those programs, which takes a quarter 
 from __future__ import annotations
 
 import argparse
-import signal
 import subprocess
 import sys
 import tempfile
@@ -32,8 +31,6 @@ def main(arguments: Sequence[str]) -> int:
         durations = ("--durations=25", "--durations-min=10")
         return [sys.executable, "-m", "pytest", "-rs", *durations, *options, "-m", which + chosen]
 
-    # Who starts this in the background has it ignore Ctrl-C, and tests send that to what they start.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     browser.set_up(print)
     # A user's Python compiles a module once; the copies that tests make of the project have it from here.
     subprocess.run([sys.executable, "-m", "compileall", "-q", *_ROOMS], check=True)

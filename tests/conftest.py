@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -11,12 +12,28 @@ from tools import engine
 TOLD = "told: "
 """How the name of a property begins that a test records (`record_property`) to have it printed at the end."""
 
+LIMITS = {"nightly": 3600, "libvirt": 1800, "engine": 900, "conformance": 600, "lab": 300}
+"""Seconds that a test may take with its fixtures, by marker: the first that a test has counts. Then it fails, and
+pytest-timeout prints the stacks of all threads. They are for a test that hangs, not for one that is slow."""
+QUICK = 120
+"""The same for a test without any of these markers."""
+
 
 def pytest_configure() -> None:
     """Let tests run the engine that set-up found or built; without one they are listed skips."""
+    # A shell starts what runs in the background, and nohup, with SIGINT ignored, and what tests start inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     found = engine.find()
     if found is not None:
         os.environ.setdefault("METAL_IPI_ENGINE", str(found.path))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test its limit, unless it has one of its own."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            kinds = (seconds for kind, seconds in LIMITS.items() if item.get_closest_marker(kind))
+            item.add_marker(pytest.mark.timeout(next(kinds, QUICK)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

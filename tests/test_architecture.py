@@ -1,12 +1,13 @@
-"""The rooms and their doors: who may import whom, who reads configuration, and how large a module may be."""
+"""The rooms and their doors: who may import whom, and who reads configuration."""
 
 from __future__ import annotations
 
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,21 +15,28 @@ import pytest
 _ROOT = Path(__file__).resolve().parents[1]
 _ROOMS = ("components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools")
 # What a room may import of ours besides itself. Everything else is closed, so a new room has no door at all.
+# docs/architecture.md has the same arrows, for people.
 _DOORS = {
     "components": ("provider.types",),
-    "stacks": ("components", "provider.types"),
+    "stacks": ("components", "provider.lexicon_services", "provider.types"),
     "metal_ipi": ("components", "provider", "stacks"),  # what other programs see
     "tools": ("policy", "stacks"),  # the lab is run as a command
     "lab": (),
     "policy": (),
     "provider": (),
 }
-_LONGEST = 330
-# Modules that may be longer, and why. An entry that is not needed any more fails.
-_LONGER = {
-    "provider/types.py": "one declarative class per resource type, nothing else",
+# What a room may start as a process, or have started, besides itself.
+_STARTS = {
+    "components": (),
+    "stacks": (),
+    "metal_ipi": (),
+    "tools": ("lab", "metal_ipi.plugin", "policy", "provider.leftovers", "provider.preflight"),
+    "lab": (),
+    "policy": (),
+    "provider": ("metal_ipi.plugin",),  # its executable is the plug-in of all resources and components
 }
-_MEASURED = ("components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools")
+# Modules that import each other, in a circle that is still to be undone.
+_CIRCLES = ({"provider.platforms"},)
 _FOREIGN = {".git", ".venv", ".state", ".hypothesis", ".pytest_cache", ".ruff_cache", "__pycache__", "node_modules"}
 
 
@@ -87,6 +95,157 @@ def test_imports_go_through_the_doors(room: str) -> None:
     assert wrong == []
 
 
+# --- circles -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _graph() -> dict[str, set[str]]:
+    """Every module of ours, and the modules of ours that it imports anywhere: functions and TYPE_CHECKING included."""
+    trees = {_name(path): (path, tree) for room in _ROOMS for path, tree in _modules(room).items()}
+    return {
+        name: {known for found in _imports(path, tree) if (known := _known(found, trees)) not in (None, name)}
+        for name, (path, tree) in trees.items()
+    }
+
+
+def _name(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _known(module: str, modules: Collection[str]) -> str | None:
+    """The module that an import reads: `a.b.c` is `a.b` where `c` is something in it."""
+    return module if module in modules else (parent if (parent := module.rpartition(".")[0]) in modules else None)
+
+
+def _circles(graph: Mapping[str, Collection[str]]) -> list[set[str]]:
+    """The sets of modules that reach each other, of more than one module."""
+    reached = {module: _reached(graph, module) for module in graph}
+    found = [{each for each in reached[module] if module in reached[each]} for module in graph]
+    return [each for number, each in enumerate(found) if len(each) > 1 and each not in found[:number]]
+
+
+def _reached(graph: Mapping[str, Collection[str]], start: str) -> set[str]:
+    waiting, seen = [start], set[str]()
+    while waiting:
+        for each in graph[waiting.pop()]:
+            if each not in seen:
+                seen.add(each)
+                waiting.append(each)
+    return seen
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    circles = [each for each in _circles(_graph()) if not any(left <= each for left in _CIRCLES)]
+    assert circles == []
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a", "e"}, "e": set[str]()}
+    assert _circles(graph) == [{"a", "b", "c"}]
+
+
+# --- processes -----------------------------------------------------------------------------------------------------
+
+_OPTION = re.compile(rf"-m ({'|'.join(_ROOMS)})((?:\.\w+)*)")
+_OF_SHELL = re.compile(rf"(?<![\w/.-])({'|'.join(_ROOMS)})((?:[./]\w+)+)|\$root/({'|'.join(_ROOMS)})\b")
+
+
+def _starts(path: str, tree: ast.Module) -> Iterator[str]:
+    """What a file starts as a process, or names for somebody who does: modules, and rooms by the paths of their files.
+
+    - the name of a module as a text of its own, `"lab.network.boot"`; a room's after `-m`
+    - `-m` and a module within a longer text, docstrings and comments apart
+    - a text that begins with a room and goes on with a value, f"lab.plugins.{name}"; or `-m` and `module.__name__`
+    - a room's folder below the project's, `root / "lab"`
+    """
+    documents = {id(each.value) for node in ast.walk(tree) for each in _alone(node)}
+    imported = {found.rpartition(".")[2]: found for found in _imports(path, tree)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in documents:
+                yield from (text for known in [text] if "." in text and known in _graph())
+                yield from (room + rest for room, rest in _OPTION.findall(text))
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Call(args=parts):
+                yield from (
+                    second.value
+                    for first, second in pairwise(parts)
+                    if isinstance(second, ast.Constant) and second.value in _ROOMS and _is(first, "-m")
+                )
+            case ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]) if text.split(".")[0] in _ROOMS:
+                yield text.rstrip(".")
+            case ast.BinOp(left=ast.Name() | ast.Attribute(), op=ast.Div(), right=ast.Constant(value=str(folder))):
+                if folder in _ROOMS and ast.unparse(node.left).lower().split(".")[-1].endswith("root"):
+                    yield folder
+            case ast.Attribute(value=ast.Name(id=module), attr="__name__") if module in imported:
+                yield imported[module]
+            case _:
+                pass
+
+
+def _alone(node: ast.AST) -> Iterator[ast.Expr]:
+    """The statements of a body that are expressions: docstrings among them."""
+    return (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.Expr))
+
+
+def _is(node: ast.expr, text: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == text
+
+
+def _starts_of_shell(text: str) -> Iterator[str]:
+    """The same for an executable in shell, its comments apart."""
+    for line in text.splitlines():
+        for room, rest, folder in _OF_SHELL.findall("" if line.lstrip().startswith("#") else line):
+            yield folder or room + rest.replace("/", ".")
+
+
+def _executables(room: str) -> Iterator[Path]:
+    """Files of a room that the engine starts, and which are no Python."""
+    for path in _files(_ROOT / room):
+        if path.name.startswith("pulumi-") and not path.suffix and not _is_python(path):
+            yield path
+
+
+@pytest.mark.parametrize("room", _ROOMS)
+def test_processes_are_started_through_the_doors(room: str) -> None:
+    found = [(path, module) for path, tree in _modules(room).items() for module in _starts(path, tree)]
+    found += [
+        (path.relative_to(_ROOT).as_posix(), module)
+        for path in _executables(room)
+        for module in _starts_of_shell(path.read_text())
+    ]
+    allowed = (room, *_DOORS[room], *_STARTS[room])
+    assert [f"{path} starts {module}" for path, module in found if not any(_within(module, a) for a in allowed)] == []
+
+
+_STARTING = (
+    ('run([sys.executable, "-m", "lab", "up"])', ["lab"]),
+    ('COMMAND = (sys.executable, "-m", "provider.preflight")', ["provider.preflight"]),
+    ('python = (sys.executable, "-m")\nService(argv=(*python, "lab.network.boot"))', ["lab.network.boot"]),
+    ('import_module("metal_ipi.plugin")', ["metal_ipi.plugin"]),
+    ('x = [f"lab.plugins.{name}.main"]', ["lab.plugins"]),
+    ("from . import driver\nx = f\"exec '{sys.executable}' -m {driver.__name__}\"", ["components.install.driver"]),
+    ('raise E("start it with `python -m lab up`")', ["lab"]),
+    ('pack = layout.root / "policy"', ["policy"]),
+    ('lab = self.root / ".state" / "lab"', []),
+    ('"""Started with python -m lab."""', []),
+    ('x = "lab"', []),
+)
+
+
+@pytest.mark.parametrize(("source", "modules"), _STARTING)
+def test_starts_are_found(source: str, modules: list[str]) -> None:
+    assert list(_starts("components/install/x.py", ast.parse(source))) == modules
+
+
+def test_starts_of_executables_are_found() -> None:
+    text = (
+        '# lab.world\n[ -z "$x" ] || exec "$python" "$root/tools/plugin_start.py" "$0" lab.plugins.command.main "$@"\n'
+    )
+    assert list(_starts_of_shell(text)) == ["tools", "lab.plugins.command.main"]
+    assert list(_starts_of_shell('exec "$python" -m metal_ipi.plugin "$@"')) == ["metal_ipi.plugin"]
+    assert len([path for room in _ROOMS for path in _executables(room)]) >= 5
+
+
 def test_every_package_is_a_known_room() -> None:
     packages = {path.name for path in _ROOT.iterdir() if path.is_dir() and path.name not in _FOREIGN}
     with_code = {name for name in packages if any(_is_python(path) for path in _files(_ROOT / name))}
@@ -117,12 +276,6 @@ def _reads_configuration(path: str, tree: ast.Module) -> bool:
 def test_only_the_settings_read_configuration() -> None:
     found = [path for room in _ROOMS for path, tree in _modules(room).items() if _reads_configuration(path, tree)]
     assert found == ["stacks/settings.py"]
-
-
-def test_modules_are_short() -> None:
-    lengths = {path: len((_ROOT / path).read_text().splitlines()) for room in _MEASURED for path in _modules(room)}
-    assert {path: length for path, length in lengths.items() if length > _LONGEST and path not in _LONGER} == {}
-    assert [path for path in _LONGER if lengths.get(path, 0) <= _LONGEST] == [], "exceptions that are not needed"
 
 
 def test_components_end_with_their_outputs() -> None:

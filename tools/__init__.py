@@ -2,6 +2,6 @@
 
     python -m tools setup|up|down|preview|refresh|output --stack NAME
 
-Two processes take part in a run. The outer one (`commands.py`) sets things up and starts the inner one
-(`session.py`) inside the lab's namespaces and a PID namespace of its own, so that engine and plug-ins die with it.
+Two processes take part in a run. The outer one (`commands.py`) sets things up and starts the inner one (`inner.py`) in
+the lab's namespaces and a PID namespace of its own, so that engine and plug-ins die with it.
 """

@@ -1,4 +1,4 @@
-"""The command line; see the package's docstring."""
+"""The command line; see the package's docstring. The inner half is imported where it is asked for: it loads the SDK."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import os
 import sys
 from pathlib import Path
 
+from tools.choices import Asked
+from tools.commands import COMMANDS, preview_report
+from tools.containment import contained, python_module
+from tools.engine import Engine
 from tools.errors import ToolError
 from tools.layout import ROOT, Layout
 
@@ -66,31 +70,23 @@ def main() -> int:
     arguments = _arguments()
     try:
         if arguments.command == "contain":
-            from tools.containment import contained, python_module
-
             command = contained(python_module("--root", str(arguments.root), *arguments.rest))
             os.execvp(command[0], command)  # noqa: S606  no shell is wanted
         if arguments.command == "engine":
-            from tools.commands import run_engine
-            from tools.engine import Engine
+            from tools.inner import run_engine
 
             found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
             run_engine(arguments.operation, Layout(root=arguments.root, stack=arguments.stack), found)
         elif arguments.command == "preview-report":
-            from tools.commands import preview_report
-
             root = arguments.root.resolve()
             target = arguments.target or root / ".state" / "preview-report"
             preview_report(root, arguments.base, target, arguments.pictures)
         elif arguments.command == "rehearse":
-            from tools.commands import rehearse_side
-            from tools.engine import Engine
+            from tools.inner import rehearse_side
 
             found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
             rehearse_side(arguments.root, found, arguments.target, arguments.names)
         else:
-            from tools.commands import COMMANDS, Asked
-
             layout = Layout(root=arguments.root.resolve(), stack=arguments.stack)
             asked = Asked(machines=arguments.machines or None, installer=arguments.installer or None)
             COMMANDS[arguments.command](layout, asked)

@@ -10,17 +10,16 @@ ends and so does the engine's process. Whoever is killed first, nothing is left.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
+
+from filelock import FileLock, Timeout
 
 from tools.errors import StackError
 from tools.files import make_private
@@ -29,6 +28,8 @@ ALIVE = b"+"
 """The first byte on the leash: the outer process holds it."""
 STOP = b"s"
 """Asks the inner process to cancel the operation, as Ctrl-C does."""
+LOOKING = frozenset({"preflight", "sweep"})
+"""The operations of the inner process that touch no state: they work on one apart."""
 
 _UNSHARE = ("unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 _WAYS: tuple[tuple[str, ...], ...] = (_UNSHARE, (*_UNSHARE, "--user", "--map-current-user"))
@@ -81,52 +82,33 @@ def run_leashed(command: Sequence[str], *, cwd: Path, env: dict[str, str], start
 
 
 class RunLock:
-    """Held while an engine of the stack may be running. The kernel lets go of it when its holder dies."""
+    """Held while an engine of the stack may be running. The kernel releases it when its holder dies."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._handle: IO[str] | None = None
+        # A lock that is a mere file would outlive its holder: where the file system has none of the kernel's, we fail.
+        self._lock = FileLock(path, thread_local=False, fallback_to_soft=False)
 
     def acquire(self, patience: float = 10.0) -> None:
         """Take the lock; raises StackError when another run still holds it after `patience` seconds."""
         make_private(self._path.parent)
-        handle = self._path.open("a")
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    handle.close()
-                    raise StackError(
-                        f"another run of this stack is under way ({self._path.stem})",
-                        why=f"{self._path} is locked",
-                        remedy="wait until it has ended, or end it",
-                    ) from None
-                time.sleep(0.1)
-                continue
-            if self._is_current(handle):
-                self._handle = handle
-                return
-            # The last holder removed the file when it took the stack down: lock the new one.
-            handle.close()
-            handle = self._path.open("a")
+        try:
+            self._lock.acquire(timeout=patience, poll_interval=0.1)
+        except Timeout:
+            raise StackError(
+                f"another run of this stack is under way ({self._path.stem})",
+                why=f"{self._path} is locked",
+                remedy="wait until it has ended, or end it",
+            ) from None
 
     def remove(self) -> None:
-        """Remove the file of a stack that is no more, while holding the lock, and let go."""
+        """Remove the file of a stack that is no more, while holding the lock, and release it."""
         self._path.unlink(missing_ok=True)
         self.release()
 
-    def _is_current(self, handle: IO[str]) -> bool:
-        with contextlib.suppress(FileNotFoundError):
-            return os.fstat(handle.fileno()).st_ino == self._path.stat().st_ino
-        return False
-
     def release(self) -> None:
-        """Let go."""
-        if self._handle is not None:
-            self._handle.close()
-            self._handle = None
+        """Release the lock; does nothing where it is not held."""
+        self._lock.release()
 
 
 def python_module(*arguments: str) -> list[str]:

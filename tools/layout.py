@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from platformdirs import user_cache_path
 
 ROOT = Path(__file__).resolve().parent.parent
 """The project's root, where Pulumi.yaml is."""
@@ -12,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def cache_directory() -> Path:
     """The per-user cache; what is in it can be made again at any time."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metal-ipi"
+    return user_cache_path("metal-ipi", appauthor=False)
 
 
 @dataclass(frozen=True, kw_only=True)

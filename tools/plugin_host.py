@@ -26,17 +26,20 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 VARIABLE = "METAL_IPI_PLUGIN_HOST"
 """Tells plug-ins the host's name, without the leading NUL of abstract sockets."""
+START = "METAL_IPI_PLUGIN_START"
+"""Tells the executables of plug-ins the path of `plugin_start.py`: the rooms they are in do not know this one."""
 _STREAMS = 3
 _CREDENTIALS = struct.Struct("3i")
 _LENGTH = struct.Struct("!I")
 
 
 def start(modules: Sequence[str]) -> None:
-    """Fork the host from this process, which must have no other thread; sets VARIABLE for what is started from here.
+    """Fork the host from this process, which must have no other thread; what is started from here is told of it.
 
     `modules` each have a function `main` that takes nothing and serves an engine; they are imported beforehand.
     """
@@ -53,6 +56,7 @@ def start(modules: Sequence[str]) -> None:
     os.close(leash)  # the other end stays open as long as this process lives
     listener.close()
     os.environ[VARIABLE] = name
+    os.environ[START] = str(Path(__file__).with_name("plugin_start.py"))
 
 
 def _host(listener: socket.socket, leash: int, modules: Sequence[str]) -> NoReturn:

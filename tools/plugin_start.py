@@ -13,6 +13,7 @@ import struct
 import sys
 
 VARIABLE = "METAL_IPI_PLUGIN_HOST"
+START = "METAL_IPI_PLUGIN_START"
 LOOK_SECONDS = 0.5
 
 
@@ -20,6 +21,7 @@ def main() -> None:
     """Stands for the plug-in: ends with it, and with the engine."""
     executable, module, *arguments = sys.argv[1:]
     host = os.environ.pop(VARIABLE)
+    os.environ.pop(START, None)
     engine = os.getppid()
     try:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -55,6 +55,7 @@ def configuration(layout: Layout) -> Path:
 
 def _check(file: Path) -> None:
     """Say what is wrong with a configuration: of a rule that is not there, the engine only says that something is."""
+    # Not at the top: a commit that a preview report compares with may have no policies.
     from policy.rules.pack import RULES
 
     try:

@@ -44,6 +44,7 @@ def run(values: Mapping[str, str], stack: str, state: Deployment, screen: Screen
 
 def request(values: Mapping[str, str], stack: str, state: Deployment) -> dict[str, Any]:
     """What `provider.preflight` is asked. Raises StackError when the settings are wrong."""
+    # Not at the top: the program, which has these too, is loaded while the engine opens the stack.
     from stacks import connections
     from stacks.preflight import plan
     from stacks.settings import parse

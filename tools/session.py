@@ -16,7 +16,7 @@ from typing import Any, cast
 from pulumi import automation
 from pulumi.automation.errors import CommandError
 
-from tools import preflight, replacement, stackfile, sweep
+from tools import preflight, recover, replacement, stackfile, sweep
 from tools.automation import EngineCommand, Program, export, import_, last_words, locks, mend_backend, open_stack
 from tools.containment import RunLock
 from tools.engine import Engine
@@ -228,8 +228,6 @@ class Session:
         credentials = self._credentials()
         if credentials is None:
             return
-        from tools import recover
-
         since = None if self._is_lab else self._since
         # An `up` may have begun the run, and a `down` has ended it.
         run = state.run() or self._run

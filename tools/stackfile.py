@@ -15,7 +15,7 @@ from typing import Any, cast
 import yaml
 
 from tools.errors import StackError
-from tools.rehearsal import import_from
+from tools.program import import_from
 
 NAMESPACE = "metal-ipi"
 REHEARSAL = "rehearsal"

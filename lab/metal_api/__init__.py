@@ -8,8 +8,8 @@ Each service of the API is a package of its own, and the same inside: `models` (
     ips            devices' own and elastic addresses       bgp        configurations and sessions
     catalog        metros, plans, prices, capacity          events     what happened
     virtual_networks  VLANs                                 ports      bonds, layers, VLANs on ports, batches of these
-    gateways       metal gateways                           connections  interconnections, virtual circuits
-    hardware_reservations  reserved servers                 spot_market  prices, requests
+    gateways       metal gateways                           spot_market  prices, requests
+    hardware_reservations  reserved servers
 
 What they share:
 
@@ -33,7 +33,7 @@ private IPv4 address, to operating systems other than custom_ipxe, to rescue, an
 IPv6 sessions of BGP, for devices of the lab have no IPv6 address. The API has no operation that disables a project's
 BGP, so there is none here.
 
-VLANs, gateways and interconnections carry no traffic: they are what the API says of them. A device whose bond is in
+VLANs and gateways carry no traffic: they are what the API says of them. A device whose bond is in
 layer 2 has no addresses in documents and metadata, and the facility's router does not speak to it; its machine goes on
 with the network that it had.
 """

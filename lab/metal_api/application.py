@@ -11,7 +11,6 @@ from starlette.types import ASGIApp
 from lab.metal_api import control
 from lab.metal_api.bgp import urls as bgp
 from lab.metal_api.catalog import urls as catalog
-from lab.metal_api.connections import urls as connections
 from lab.metal_api.devices import urls as devices
 from lab.metal_api.devices.provisioning import Provisioner
 from lab.metal_api.events import urls as events
@@ -49,9 +48,8 @@ SERVICES = (
     gateways.urls,
     hardware_reservations.urls,
     spot_market.urls,
-    connections.urls,
 )
-CONTROLS = (hardware_reservations.control, spot_market.control, connections.control)
+CONTROLS = (hardware_reservations.control, spot_market.control)
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 

@@ -11,7 +11,6 @@ POST              /lab/hardware-reservations              {plan, facility, count
 DELETE            /lab/hardware-reservations/{id}         end a contract
 POST              /lab/spot-prices                        {plan, metro | facility, price}: who is outbid gets notice
 POST              /lab/spot-evictions                     {id, seconds?}: end a spot device, or all of a request
-POST              /lab/connections/{id}/redeem            have a shared interconnection connected
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ from lab.metal_api import faults, limits
 from lab.metal_api.bgp.models import BgpSession
 from lab.metal_api.body import body_of
 from lab.metal_api.catalog import capacity
-from lab.metal_api.connections.circuits import VirtualCircuit
-from lab.metal_api.connections.models import Connection
 from lab.metal_api.devices.models import Device
 from lab.metal_api.exceptions import NotFound
 from lab.metal_api.gateways.models import Gateway
@@ -156,14 +153,6 @@ def _inventory(account: Account) -> Json:
         "spot_market_requests": [
             {"id": entry.id, "name": entry.plan, "project_id": entry.project_id}
             for entry in account.table(SpotMarketRequest).values()
-        ],
-        "interconnections": [
-            {"id": entry.id, "name": entry.name, "project_id": entry.project_id}
-            for entry in account.table(Connection).values()
-        ],
-        "virtual_circuits": [
-            {"id": entry.id, "name": entry.name, "project_id": entry.project_id}
-            for entry in account.table(VirtualCircuit).values()
         ],
         "faults": [to_json(fault) for fault in account.table(faults.Fault).values()],
     }

@@ -28,7 +28,6 @@ The lab's own routes, beside /metal/v1 and for the lab's own token only, make th
   contract.
 - `POST /lab/spot-prices` `{"metro": "da", "plan": "c3.small.x86", "price": 0.3}`: who is outbid has two minutes left.
 - `POST /lab/spot-evictions` `{"id": "...", "seconds": 120}`: end a spot device, or all of a spot market request.
-- `POST /lab/connections/{id}/redeem`: have a shared interconnection connected, as with its token in Fabric.
 - `POST /lab/faults`: statuses, delays, cut connections and machines that fail (lab/metal_api/faults.py).
 - `GET /lab/inventory` and `GET /lab/requests`: what exists, and what was asked for how often.
 """

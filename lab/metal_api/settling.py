@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 
-from lab.metal_api.connections import circuits
-from lab.metal_api.connections import models as connections
 from lab.metal_api.devices.models import GONE, Device
 from lab.metal_api.devices.provisioning import Provisioner
 from lab.metal_api.gateways import models as gateways
@@ -22,8 +20,6 @@ def settle(account: Account, provisioner: Provisioner) -> None:
     """Do what is due."""
     batches.settle(account)
     gateways.settle(account)
-    connections.settle(account)
-    circuits.settle(account)
     for device in spot_market.settle(account):
         provisioner.provision(device)
     now = account.now()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from lab.errors import LabError
 from lab.facts import Facts
 from lab.layout import Layout, write_private
 from lab.network import plan
@@ -78,9 +79,12 @@ zone:
     return head + "".join(zones)
 
 
-def knot() -> str | None:
-    """Knot's daemon, if it is installed; sbin is not on everybody's PATH."""
-    return shutil.which("knotd") or shutil.which("knotd", path="/usr/sbin:/usr/local/sbin")
+def knot() -> str:
+    """Knot's daemon; sbin is not on everybody's PATH. Raises LabError where it is not installed."""
+    found = shutil.which("knotd") or shutil.which("knotd", path="/usr/sbin:/usr/local/sbin")
+    if found is None:
+        raise LabError("the lab's DNS server, Knot, is not installed: install it (on Debian: apt-get install knot)")
+    return found
 
 
 def prepare(layout: Layout, facts: Facts) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import shutil
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock
 
 from lab.layout import cache_dir
 from lab.node_image import contents, crates, disk, efi, initramfs, packages, rootfs
@@ -46,7 +44,8 @@ def ensure(openshift: Path | None = None) -> NodeImage:
     cache = cache_dir() / "node-image"
     cache.mkdir(parents=True, exist_ok=True)
     directory = cache / key
-    with _lock(cache / "lock"):
+    # A second caller waits here, and then finds the first one's result.
+    with FileLock(cache / "lock", fallback_to_soft=False):
         if not (directory / "image.json").exists():
             with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as work:
                 _build(Path(work), key, programs).rename(directory)
@@ -107,14 +106,3 @@ def _forget_old(cache: Path) -> None:
     images = sorted(cache.glob("*/image.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for image in images[_KEPT:]:
         shutil.rmtree(image.parent)
-
-
-@contextmanager
-def _lock(path: Path) -> Generator[None, None, None]:
-    """One build at a time: a second caller waits and then finds the first one's result."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -25,7 +25,6 @@ from google.protobuf import empty_pb2
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
-from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS  # pyright: ignore[reportPrivateUsage]
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
 
 Properties = dict[str, PropertyValue]
@@ -33,6 +32,13 @@ T = TypeVar("T")
 
 PARENT_CHECK_SECONDS = 1.0
 """How often a plug-in looks whether its engine still lives."""
+
+_CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", 400 * 1024 * 1024),
+    # Many requests arrive at once: the last may wait long until it is handled.
+    ("grpc.server_max_unrequested_time_in_server", 30 * 60),
+)
+"""What Pulumi's own plug-ins in Python set."""
 
 CLEAN_UP_SECONDS = 3.0
 """How long running operations may take to stop once the engine is gone."""
@@ -271,7 +277,7 @@ async def _serve(version: str, build: Callable[[EngineLog], StandIn], engine_add
     parent = os.getppid()
     provider = build(EngineLog(engine_address))
     servicer = Servicer(version, provider, engine_address)
-    server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS)
+    server = grpc.aio.server(options=_CHANNEL_OPTIONS)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

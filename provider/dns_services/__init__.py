@@ -4,6 +4,7 @@ rfc2136        servers that take signed updates: a batch is one message, atomic 
 route53        AWS: a batch is one change batch, atomic
 lexicon        whatever dns-lexicon knows, Cloudflare among it: one record after the other
 authorities    asks a zone's authoritative servers what they answer
+opening        makes the keeper of a zone from settings
 
 A service is told what to change in a safe order: markers of ownership first, then what is added, then what is removed,
 then markers that are not needed any more. One that is killed in between leaves nothing that nobody claims.
@@ -16,7 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from provider.dns_settings import DnsSettings, Rfc2136Settings, Route53Settings
 from provider.errors import RemoteError
 
 Key = tuple[str, str]
@@ -98,18 +98,3 @@ def spelled(type_: str, value: str) -> str:
     if type_ in ("PTR", "CNAME", "NS"):
         return value + "."
     return f'"{value}"' if type_ == "TXT" else value
-
-
-def open_service(settings: DnsSettings, zone: str) -> DnsService:
-    """The keeper of a zone; contacts nobody yet."""
-    if isinstance(settings, Rfc2136Settings):
-        from provider.dns_services.rfc2136 import Rfc2136Service
-
-        return Rfc2136Service(settings, zone)
-    if isinstance(settings, Route53Settings):
-        from provider.dns_services.route53 import Route53Service
-
-        return Route53Service(settings, zone)
-    from provider.dns_services.lexicon import LexiconService
-
-    return LexiconService(settings, zone)

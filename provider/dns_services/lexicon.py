@@ -1,8 +1,7 @@
 """Any service that dns-lexicon knows, Cloudflare among them: one record after the other, each change idempotent.
 
 Sets are read by listing all records of a type: services that can filter by name take one call per name, and throttle.
-lexicon's Client is left out: it guesses zones from a list it fetches from the internet. Its providers do their own
-HTTP, some without a time limit; a call that does not come back is given up here.
+Lexicon's providers do their own HTTP, some without a time limit; a call that does not come back is given up here.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from provider import lexicon_services
 from provider.dns_services import Change, Found, Key, Throttled, canonical, spelled
 from provider.dns_services.authorities import ask_all, servers_of
 from provider.dns_services.route53 import seconds
@@ -177,16 +177,12 @@ class LexiconService:
 
 def provider_class(name: str) -> Any:
     """lexicon's class for a service; refuses names it does not have, and what it lacks packages for."""
-    from importlib import import_module
-
-    from lexicon._private.discovery import find_providers
-
-    available = find_providers()
-    if name not in available or name == "auto":
+    available = lexicon_services.services()
+    if name not in available:
         raise InvalidInputs(f"dns-lexicon knows no service {name}; see dns.service")
     if not available[name]:
         raise InvalidInputs(f"service {name} needs more packages: pip install 'dns-lexicon[{name}]'")
-    return import_module(f"lexicon._private.providers.{name}").Provider
+    return lexicon_services.service_class(name)
 
 
 def _said(response: Any) -> str:

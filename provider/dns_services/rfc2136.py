@@ -1,9 +1,6 @@
-"""Servers that take RFC 2136 updates: through dns-lexicon's `ddns` provider; questions through dnspython.
+"""Servers that take RFC 2136 updates, with dnspython.
 
-What lexicon 3.25.2 leaves out is added around its one point of I/O, `_run_query`: it ignores the answer's code (a
-refused update looks like a success), knows no port and no host name, and sends one message per record (here a batch
-travels as one message, which the server applies wholly or not at all, RFC 2136 section 3). Its list_records cannot be
-used (it fails on the first record found), and its Client guesses zones from a list it fetches from the internet.
+A batch of changes travels as one message, which the server applies wholly or not at all (RFC 2136, section 3).
 """
 
 from __future__ import annotations
@@ -11,15 +8,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from provider.dns_services import Change, Found, Key, spelled
 from provider.dns_services.authorities import Server, address_of, ask_all, servers_of
 from provider.dns_settings import Rfc2136Settings
 from provider.errors import RemoteError
 
+if TYPE_CHECKING:  # the plugin starts without dnspython
+    from dns.update import UpdateMessage
+
 _CHANGES_PER_MESSAGE = 200
 """Keeps an update below the 64 KiB a DNS message over TCP may have."""
+_ANSWER_TIMEOUT = 10.0
 _PROBE_TTL = 60
 
 
@@ -55,14 +57,13 @@ class Rfc2136Service:
 
     def _stands(self, key: Key) -> bool:
         """Whether a set is in the zone, not made up from a wildcard: an update that only asks (RFC 2136, 2.4.1)."""
-        import dns.rcode
-
-        question = _lexicon_provider(self._settings, self._zone, 0)
-        code = question.ask_for(key, self.where)
-        if code in (dns.rcode.NXRRSET, dns.rcode.NXDOMAIN):
+        question = self._message()
+        question.present(key[0] + ".", key[1])
+        code = self._send(question)
+        if code in ("NXRRSET", "NXDOMAIN"):
             return False
-        if code != dns.rcode.NOERROR:
-            raise _refused(self.where, self._zone, dns.rcode.to_text(code))
+        if code != "NOERROR":
+            raise _refused(self.where, self._zone, code)
         return True
 
     async def change(self, changes: Sequence[Change], ttl: int, now: Found) -> None:
@@ -70,18 +71,47 @@ class Rfc2136Service:
             await asyncio.to_thread(self._change, changes, ttl, now)
 
     def _change(self, changes: Sequence[Change], ttl: int, now: Found) -> None:
-        provider = _lexicon_provider(self._settings, self._zone, ttl)
-        for key in {change.key: None for change in changes if not change.remove}:
-            if any(held != ttl for held in now.get(key, {}).values()):
-                provider.renew(key, now[key])
-        for change in changes:
-            name, kind = change.key
-            content = spelled(kind, change.value)
-            if change.remove:
-                provider.delete_record(rtype=kind, name=name + ".", content=content)
-            else:
-                provider.create_record(kind, name + ".", content)
-        provider.flush(self.where)
+        added = {change.key: None for change in changes if not change.remove}
+        steps = [
+            partial(_renew, key=key, values=now[key], ttl=ttl)
+            for key in added
+            if any(held != ttl for held in now.get(key, {}).values())
+        ]
+        steps += [partial(_apply, change=change, ttl=ttl) for change in changes]
+        for start in range(0, len(steps), _CHANGES_PER_MESSAGE):
+            message = self._message()
+            for step in steps[start : start + _CHANGES_PER_MESSAGE]:
+                step(message)
+            code = self._send(message)
+            if code != "NOERROR":
+                raise _refused(self.where, self._zone, code)
+
+    def _message(self) -> UpdateMessage:
+        """An update of the zone without content, to be signed with the settings' key."""
+        import dns.tsigkeyring
+        import dns.update
+
+        key = self._settings
+        keyring = dns.tsigkeyring.from_text({key.tsig_name: (key.tsig_algorithm, key.tsig_secret)})
+        return dns.update.UpdateMessage(self._zone, keyring=keyring)
+
+    def _send(self, message: UpdateMessage) -> str:
+        """The code of the server's answer, by its name."""
+        import dns.exception
+        import dns.query
+        import dns.rcode
+        import dns.tsig
+
+        try:
+            server = address_of(self._settings.server)
+            answer = dns.query.tcp(message, server, timeout=_ANSWER_TIMEOUT, port=self._settings.port)
+            return dns.rcode.to_text(answer.rcode())
+        except dns.tsig.PeerError as error:
+            raise _refused(self.where, self._zone, _TSIG_CODES.get(type(error).__name__, _reason(error))) from None
+        except (dns.exception.Timeout, EOFError, OSError) as error:
+            raise RemoteError(f"{self.where} does not answer: {_reason(error)}", passing=True) from None
+        except dns.exception.DNSException as error:
+            raise _refused(self.where, self._zone, _reason(error)) from None
 
     async def prove_writable(self, name: str) -> None:
         """One message that adds a value and removes it again: what it leaves is what there was, its serial too."""
@@ -117,76 +147,26 @@ _REMEDIES = {
 }
 
 
-def _lexicon_provider(settings: Rfc2136Settings, zone: str, ttl: int) -> Any:
-    import dns.exception
-    import dns.query
-    import dns.rcode
-    import dns.tsig
-    import dns.update
-    from lexicon._private.providers import ddns
-    from lexicon.config import ConfigResolver
+def _apply(message: UpdateMessage, change: Change, ttl: int) -> None:
+    """Put one change into a message."""
+    name, kind = change.key
+    content = spelled(kind, change.value)
+    if change.remove:
+        message.delete(name + ".", kind, content)
+    else:
+        message.add(name + ".", ttl, kind, content)
 
-    class Batch(ddns.Provider):
-        """Collects updates and sends them together."""
 
-        def __init__(self, config: ConfigResolver) -> None:
-            super().__init__(config)
-            self._waiting: list[dns.update.UpdateMessage] = []
+def _renew(message: UpdateMessage, key: Key, values: Iterable[str], ttl: int) -> None:
+    """Give a set another TTL, which all its values share: Knot keeps the old one while any of them stands.
 
-        def _run_query(self, message: Any) -> Any:
-            self._waiting.append(message)
-
-        def flush(self, where: str) -> None:
-            waiting, self._waiting = self._waiting, []
-            for start in range(0, len(waiting), _CHANGES_PER_MESSAGE):
-                together, *others = waiting[start : start + _CHANGES_PER_MESSAGE]
-                for other in others:
-                    together.prerequisite.extend(other.prerequisite)
-                    together.update.extend(other.update)
-                code = self._send(together, where)
-                if code != dns.rcode.NOERROR:
-                    raise _refused(where, zone, dns.rcode.to_text(code))
-
-        def renew(self, key: Key, values: Iterable[str]) -> None:
-            """Gives a set another TTL, which all its values share: Knot keeps the old one while any of them stands.
-
-            All are taken away and added anew, within one message; only if they are still those that were read.
-            """
-            message = dns.update.UpdateMessage(zone, keyring=self.keyring)
-            data = [spelled(key[1], value) for value in sorted(values)]
-            message.present(key[0] + ".", key[1], *data)
-            message.delete(key[0] + ".", key[1])
-            message.add(key[0] + ".", ttl, key[1], *data)
-            self._waiting.append(message)
-
-        def ask_for(self, key: Key, where: str) -> dns.rcode.Rcode:
-            """The answer's code when a set must be there and nothing is to be changed."""
-            message = dns.update.UpdateMessage(zone, keyring=self.keyring)
-            message.present(key[0] + ".", key[1])
-            return self._send(message, where)
-
-        def _send(self, message: dns.update.UpdateMessage, where: str) -> dns.rcode.Rcode:
-            try:
-                answer = dns.query.tcp(message, address_of(settings.server), timeout=10, port=settings.port)
-            except dns.tsig.PeerError as error:
-                raise _refused(where, zone, _TSIG_CODES.get(type(error).__name__, _reason(error))) from None
-            except (dns.exception.Timeout, EOFError, OSError) as error:
-                raise RemoteError(f"{where} does not answer: {_reason(error)}", passing=True) from None
-            except dns.exception.DNSException as error:
-                raise _refused(where, zone, _reason(error)) from None
-            return answer.rcode()
-
-    token = f"{settings.tsig_algorithm}:{settings.tsig_name}:{settings.tsig_secret}"
-    config = ConfigResolver().with_dict(
-        {
-            "provider_name": "ddns",
-            "domain": zone,
-            "ttl": ttl,
-            # The provider reads its zone from its own section.
-            "ddns": {"auth_token": token, "ddns_server": settings.server, "domain": zone},
-        }
-    )
-    return Batch(config)
+    All are taken away and added anew, within one message; only if they are still those that were read.
+    """
+    name, kind = key[0] + ".", key[1]
+    data = [spelled(kind, value) for value in sorted(values)]
+    message.present(name, kind, *data)
+    message.delete(name, kind)
+    message.add(name, ttl, kind, *data)
 
 
 def _reason(error: BaseException) -> str:

@@ -68,25 +68,6 @@ Opener = Callable[[Context, Spec, Spec | None], Check | None]
 """Makes the check of a specification; with an old one, only for what is new, and None when nothing is."""
 
 
-def opener(kind: str) -> Opener:
-    """The kind's opener."""
-    if kind == "ssh-reachable":
-        from provider.gates.ssh_reachable import open_check
-    elif kind == "machine-config-access":
-        from provider.gates.machine_config_access import open_check
-    elif kind == "address-announced":
-        from provider.gates.address_announced import open_check
-    elif kind == "api-answers":
-        from provider.gates.api_answers import open_check
-    elif kind == "bootstrap-complete":
-        from provider.gates.bootstrap_complete import open_check
-    elif kind == "nodes-ready":
-        from provider.gates.nodes_ready import open_check
-    else:
-        from provider.gates.install_complete import open_check
-    return open_check
-
-
 _ACCESS = ("nodes", "user", "privateKey", "logDirectory")
 _OVER_SSH = {
     "ssh-reachable": (),

@@ -19,12 +19,14 @@ _PENDING_FILE = "/etc/ignition-machine-config-encapsulated.json"
 _UNIT = "machine-config-daemon-firstboot.service"
 _PENDING, _RESTARTING, _RESTARTED = "pending", "restarting", "restarted"
 
-# The unit runs on until the reboot ends it, so a file that was renamed while it runs tells that the reboot is to come.
+# The unit runs until the reboot ends it, so a renamed file beside a running unit means that the reboot is still to
+# come. The reboot may end the unit before it ends sshd; until then systemd says that the system is stopping (systemd:
+# src/core/manager.c, manager_state).
 QUESTION = (
     f"if [ ! -e /etc/systemd/system/{_UNIT} ]; then echo finished; "
     f"elif [ -e {_PENDING_FILE} ]; then echo {_PENDING}; elif [ -e {_PENDING_FILE}.bak ]; then "
-    f"case $(systemctl is-active {_UNIT} 2>/dev/null) in *activating) echo {_RESTARTING} ;; *) echo {_RESTARTED} ;; "
-    "esac; else echo finished; fi"
+    f'case "$(systemctl is-active {_UNIT} 2>/dev/null)/$(systemctl is-system-running 2>/dev/null)" in '
+    f"*activating/*|*/stopping) echo {_RESTARTING} ;; *) echo {_RESTARTED} ;; esac; else echo finished; fi"
 )
 """A command of the shell that prints one word, for `FirstBoot`."""
 

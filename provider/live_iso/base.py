@@ -16,6 +16,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import IO
 
+from platformdirs import user_cache_path
+
 from provider import download, web
 from provider.bmc_settings import LiveIso
 from provider.configuration import Settings
@@ -33,8 +35,7 @@ _lock = PerLoop(asyncio.Lock)
 
 def directory() -> Path:
     """Where they are kept; made where it is missing."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    path = Path(home) / "metal-ipi" / "live-iso"
+    path = user_cache_path("metal-ipi", appauthor=False) / "live-iso"
     path.mkdir(parents=True, exist_ok=True)
     return path
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import ipaddress
 import re
-from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from provider import lexicon_services
 from stacks.problems import nearest
 from stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, wrong
 from stacks.sections.forms import Endpoint, KeyId, KeyName, Region, Zone
@@ -196,21 +195,22 @@ class Lexicon(_Kept):
     def _known(cls, value: str) -> str:
         if value in _OWN_KIND:
             raise wrong(f"{value} has a type of its own", f"set dns.type to {_OWN_KIND[value]}")
-        if value not in _services():
-            guess = nearest(value, _services())
+        offered = lexicon_services.services().keys() - _NOT_OFFERED
+        if value not in offered:
+            guess = nearest(value, offered)
             remedy = f"did you mean '{guess}'?" if guess else "see `lexicon --help` for the services there are"
             raise wrong("dns-lexicon knows no such service", remedy)
         return value
 
     @model_validator(mode="after")
     def _known_options(self) -> Lexicon:
-        known = _options(self.service)
+        known = lexicon_services.options(self.service)
         for name in self.options.__pydantic_extra__:
-            if known is not None and name not in known:
+            if known and name not in known:
                 guess = nearest(name, known)
                 raise wrong(
                     f"service {self.service} has no option {name}",
-                    f"did you mean '{guess}'?" if guess else f"known here: {', '.join(sorted(known)) or 'none'}",
+                    f"did you mean '{guess}'?" if guess else f"known here: {', '.join(sorted(known))}",
                     at=f"options.{name}",
                 )
         return self
@@ -243,24 +243,4 @@ class NoDns(Section):
 
 
 _OWN_KIND = {"ddns": "rfc2136", "route53": "route53", "cloudflare": "cloudflare"}
-_NOT_OFFERED = frozenset({"auto", "localzone", "base"})
-
-
-@cache
-def _services() -> frozenset[str]:
-    """The services of the installed dns-lexicon."""
-    from lexicon._private.discovery import find_providers
-
-    return frozenset(find_providers()) - _NOT_OFFERED
-
-
-@cache
-def _options(service: str) -> frozenset[str] | None:
-    """The options a service's argument parser takes; None where it does not tell."""
-    from importlib import import_module
-
-    module: Any = import_module(f"lexicon._private.providers.{service}")
-    parser = argparse.ArgumentParser(add_help=False)
-    module.Provider.configure_parser(parser)
-    known = frozenset(action.dest for action in parser._actions)  # pyright: ignore[reportPrivateUsage]
-    return known or None
+_NOT_OFFERED = {"localzone"}  # it edits a file of this computer

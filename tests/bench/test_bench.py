@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -152,7 +151,7 @@ def test_what_is_measured_does_not_hear_of_the_callers_variables() -> None:
 
 def test_all_figures_are_measured_unless_some_are_chosen() -> None:
     assert arguments([]).figures == tuple(FIGURES)
-    assert arguments([]).workers == WORKERS == (5, 25, 100)
+    assert arguments([]).workers == WORKERS
     chosen = arguments(["--figures", "preview,up_libvirt", "--workers", "25,5"])
     assert (chosen.figures, chosen.workers) == (("preview", "up_libvirt"), (5, 25))
 
@@ -169,7 +168,3 @@ def test_a_wrong_choice_is_refused(given: list[str], told: str, capsys: pytest.C
     with pytest.raises(SystemExit):
         arguments(given)
     assert told in capsys.readouterr().err
-
-
-def test_lines_are_json() -> None:
-    json.dumps([compared("a", [1.0], [1.0], goal=1.0), slope("b", {1: 1, 2: 2}, 3), skipped("c", "d")])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.docs.declared import INSTEAD
 from tests.docs.pages import SHELLS, Block, pages
@@ -15,9 +18,14 @@ _COLUMN = 12.2
 """How wide rich draws a character."""
 
 
-def with_commands(*scenes: str) -> list[str]:
+_AT_NIGHT = ("docs/gates.md", "docs/operating.md", "docs/redfish.md", "docs/testing.md")
+"""Pages whose commands tests/end_to_end gives, too, in copies of the project."""
+
+
+def with_commands(*scenes: str) -> list[Any]:
     """The names of the pages that have commands, and are run in these scenes."""
-    return [page.name for page in pages() if page.commands and page.scene in scenes]
+    names = [page.name for page in pages() if page.commands and page.scene in scenes]
+    return [pytest.param(name, id=name, marks=[pytest.mark.nightly] * (name in _AT_NIGHT)) for name in names]
 
 
 def run(name: str, directory: Path) -> list[Ran]:

@@ -4,6 +4,8 @@ python -m tests.end_to_end.inside STATE holdings                 devices, keys, 
 python -m tests.end_to_end.inside STATE faults '[{...}, ...]'    replace all faults
 python -m tests.end_to_end.inside STATE hits                     print the faults that are set
 python -m tests.end_to_end.inside STATE call METHOD PATH [BODY]  one call of the Metal API, or of /lab/...
+python -m tests.end_to_end.inside STATE calls                    several calls: a JSON list of [METHOD, PATH, BODY]
+                                                                 is read from standard input; prints the answers
 python -m tests.end_to_end.inside STATE ssh COMMAND ADDRESS...   what nodes say to a command, as JSON; the private key
                                                                  is read from standard input
 """
@@ -23,6 +25,7 @@ from lab import facts
 from lab.layout import Layout
 from lab.network.inventory import dns_records
 
+_CONTROL = "https://api.equinix.com/lab"
 _LONGEST = 240.0
 """Seconds until a node answers: it may be booting, emulated in software."""
 
@@ -56,10 +59,9 @@ def main() -> None:
         return
     assert known.api is not None, "a lab with the Metal API"
     client = httpx.Client(headers={"X-Auth-Token": known.api.token}, verify=known.ca_path, timeout=20)
-    control = "https://api.equinix.com/lab"
     match sys.argv[2:]:
         case ["holdings"]:
-            inventory = _ok(client.get(f"{control}/inventory")).json()
+            inventory = _ok(client.get(f"{_CONTROL}/inventory")).json()
             devices: list[dict[str, Any]] = []
             for entry in inventory["devices"]:
                 answer = client.get(f"{known.api.url}/devices/{entry['id']}")
@@ -68,17 +70,23 @@ def main() -> None:
             records = [record.removeprefix("DNS record ") for record in dns_records(known.dns)]
             print(json.dumps({**inventory, "devices": devices, "records": records}))
         case ["faults", text]:
-            _ok(client.delete(f"{control}/faults"))
+            _ok(client.delete(f"{_CONTROL}/faults"))
             for fault in json.loads(text):
-                _ok(client.post(f"{control}/faults", json=fault))
+                _ok(client.post(f"{_CONTROL}/faults", json=fault))
         case ["hits"]:
-            print(json.dumps(_ok(client.get(f"{control}/faults")).json()["faults"]))
+            print(json.dumps(_ok(client.get(f"{_CONTROL}/faults")).json()["faults"]))
         case ["call", method, path, *body]:
-            document = json.loads(body[0]) if body else None
-            base = control.removesuffix("/lab") if path.startswith("/lab/") else known.api.url
-            print(_ok(client.request(method, f"{base}{path}", json=document)).text)
+            print(_call(client, known.api.url, method, path, json.loads(body[0]) if body else None).text)
+        case ["calls"]:
+            answers = [_call(client, known.api.url, *call) for call in json.load(sys.stdin)]
+            print(json.dumps([answer.json() if answer.content else {} for answer in answers]))
         case _:
             raise SystemExit(__doc__)
+
+
+def _call(client: httpx.Client, url: str, method: str, path: str, body: Any) -> httpx.Response:
+    base = _CONTROL.removesuffix("/lab") if path.startswith("/lab/") else url
+    return _ok(client.request(method, f"{base}{path}", json=body))
 
 
 def _ok(answer: httpx.Response) -> httpx.Response:

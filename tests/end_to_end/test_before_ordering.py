@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
 MARKS = ["metal-ipi", "metal-ipi:stack=ci", "metal-ipi:cluster=ci.facility.test"]
 LABEL = "metal-ipi:ci:ci.facility.test"
+KINDS = ("devices", "metal-gateways", "ips", "virtual-networks", "ssh-keys")
+"""In the order in which they can be deleted."""
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI"
 
 
@@ -34,6 +36,11 @@ def call(project: Project, method: str, path: str, body: dict[str, Any] | None =
     return json.loads(said) if said.strip() else {}
 
 
+def calls(project: Project, *asked: tuple[str, str, dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """Several calls at once: method, path, body."""
+    return json.loads(project.inside("calls", stdin=json.dumps(asked)))
+
+
 def project_id(project: Project) -> str:
     return str(json.loads((project.layout.state / "facts.json").read_text())["api"]["project_id"])
 
@@ -44,12 +51,15 @@ def devices(project: Project) -> dict[str, str]:
     return {device["hostname"]: device["id"] for device in listed}
 
 
-def order(project: Project, hostname: str, *tags: str) -> str:
-    body = {
+def order_of(hostname: str, *tags: str) -> dict[str, Any]:
+    return {
         "hostname": hostname, "metro": "lb", "plan": "c3.small.x86", "operating_system": "custom_ipxe",
         "userdata": "#!ipxe\nshell", "tags": list(tags),
     }  # fmt: skip
-    return str(call(project, "POST", f"/projects/{project_id(project)}/devices", body)["id"])
+
+
+def order(project: Project, hostname: str, *tags: str) -> str:
+    return str(call(project, "POST", f"/projects/{project_id(project)}/devices", order_of(hostname, *tags))["id"])
 
 
 def sorted_out(told: str) -> dict[str, list[str]]:
@@ -159,17 +169,23 @@ def test_tokens_that_do_not_do(facility: Project) -> None:
 
 
 def test_what_stacks_left_is_swept_and_nothing_else(facility: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = project_id(facility)
-    for name, marks, label in (("ours", MARKS, LABEL), ("others", ["web"], "others")):
-        order(facility, name, *marks)
-        block = {"type": "public_ipv4", "quantity": 1, "metro": "lb", "tags": marks}
-        call(facility, "POST", f"/projects/{project}/ips", block)
-        vlan = {"metro": "lb", "description": f"{label}:storage"}
-        made = call(facility, "POST", f"/projects/{project}/virtual-networks", vlan)
-        gateway = {"virtual_network_id": made["id"], "private_ipv4_subnet_size": 8}
-        call(facility, "POST", f"/projects/{project}/metal-gateways", gateway)
-        key = KEY + ("A" if name == "ours" else "B") * 43
-        call(facility, "POST", f"/projects/{project}/ssh-keys", {"label": label, "key": key})
+    project = f"/projects/{project_id(facility)}"
+    made = calls(
+        facility,
+        *(
+            ("POST", f"{project}/{kind}", body)
+            for name, marks, label in (("ours", MARKS, LABEL), ("others", ["web"], "others"))
+            for kind, body in (
+                ("virtual-networks", {"metro": "lb", "description": f"{label}:storage"}),
+                ("devices", order_of(name, *marks)),
+                ("ips", {"type": "public_ipv4", "quantity": 1, "metro": "lb", "tags": marks}),
+                ("ssh-keys", {"label": label, "key": KEY + ("A" if name == "ours" else "B") * 43}),
+            )
+        ),
+    )
+    gateways = [{"virtual_network_id": each["id"], "private_ipv4_subnet_size": 8} for each in made if "vxlan" in each]
+    assert len(gateways) == 2
+    calls(facility, *(("POST", f"{project}/metal-gateways", gateway) for gateway in gateways))
     before = left(facility)
     monkeypatch.setenv("AGE", "0m")
 
@@ -199,23 +215,24 @@ def test_what_stacks_left_is_swept_and_nothing_else(facility: Project, monkeypat
         "ssh-keys": ["others"],
     }  # fmt: skip
     assert "no orphans" in facility.make("sweep").text
-    for listed in ("devices", "metal-gateways", "ips", "virtual-networks", "ssh-keys"):
-        for item in others(facility, listed):
-            call(facility, "DELETE", f"/{listed}/{item['id']}")
+    found = others(facility)
+    calls(facility, *(("DELETE", f"/{kind}/{item['id']}", None) for kind in KINDS for item in found[kind]))
 
 
-def others(project: Project, listed: str) -> list[dict[str, Any]]:
-    """What the API lists, without what comes and goes with a machine or a gateway."""
-    answer = call(project, "GET", f"/projects/{project_id(project)}/{listed}?per_page=100")
-    items: list[dict[str, Any]] = next(items for items in answer.values() if isinstance(items, list))
-    return [item for item in items if not item.get("management") and item.get("type") != "private_ipv4"]
+def others(project: Project) -> dict[str, list[dict[str, Any]]]:
+    """What the API lists by kind, without what comes and goes with a machine or a gateway."""
+    paths = (f"/projects/{project_id(project)}/{kind}?per_page=100" for kind in KINDS)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for kind, answer in zip(KINDS, calls(project, *(("GET", path, None) for path in paths)), strict=True):
+        items: list[dict[str, Any]] = next(items for items in answer.values() if isinstance(items, list))
+        found[kind] = [item for item in items if not item.get("management") and item.get("type") != "private_ipv4"]
+    return found
 
 
 def left(project: Project) -> dict[str, list[str]]:
     """What is in the project, as the API lists it, by what tells ours from others'."""
     found: dict[str, list[str]] = {}
-    for listed in ("devices", "virtual-networks", "ips", "metal-gateways", "ssh-keys"):
-        ours = others(project, listed)
+    for listed, ours in others(project).items():
         names = [item.get("hostname") or item.get("label") or item.get("description") for item in ours]
         found[listed] = sorted(
             str(name or "".join(item.get("tags") or ())[:9]) for name, item in zip(names, ours, strict=True)

@@ -61,13 +61,12 @@ def _lost(fault: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 _REFUSED = ({"kind": "status", "status": 422, "body": {"errors": [_REFUSAL]}},)
-WAYS = (
-    Way("429", ({"kind": "status", "status": 429, "headers": {"Retry-After": "0"}},), passes=True),
-    Way("reset", _lost({"kind": "reset"}), passes=True),
-    Way("422 of changes", _REFUSED, passes=False, only="POST|PUT|PATCH|DELETE"),
-)
-"""In every run of the tests. Each refusal costs a run of the engine, so the calls that only ask come at night."""
+WAYS = (Way("reset", _lost({"kind": "reset"}), passes=True),)
+"""In every run of the tests: the way that loses answers, so that a call that is repeated can make something twice.
+test_api_faults.py has some calls fail in the other ways, in one installation."""
 MORE_WAYS = (
+    Way("429", ({"kind": "status", "status": 429, "headers": {"Retry-After": "0"}},), passes=True),
+    Way("422 of changes", _REFUSED, passes=False, only="POST|PUT|PATCH|DELETE"),
     Way("500", _lost({"kind": "status", "status": 500}), passes=True),
     Way("timeout", _lost({"kind": "hang", "seconds": 2.5}), passes=True),
     Way("half a body", ({"kind": "half_body"},), passes=True),

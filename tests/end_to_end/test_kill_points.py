@@ -71,7 +71,7 @@ ROUNDS: tuple[Round, ...] = (
     (Kill("everything", _told("dns-api-records (DnsRecords)")), Kill("engine", _begun("install-complete")), "up"),
 )  # fmt: skip
 
-_ALWAYS = 4
+_ALWAYS = 2
 """So many rounds are of every run of the tests: each victim, each end."""
 
 

@@ -78,6 +78,17 @@ def test_one_is_replaced_with_consent(cluster: Project, monkeypatch: pytest.Monk
     assert {name for name in before if after[name] != before[name]} == {"lab-control-plane-0"}
 
 
-def test_down_asks_no_policies(cluster: Project) -> None:
-    cluster.make("down")
+def test_a_protected_cluster_is_taken_down_in_two_steps(cluster: Project) -> None:
+    cluster.keep(protect=True)
+    cluster.make("up")
+    before = _devices(cluster)
+    refused = cluster.make("down", fails=True).text
+    assert "error: the cluster of stack 'lab' is protected, and nothing was deleted" in refused
+    assert "lab-control-plane-0-device" in refused and "keys" in refused
+    assert "set metal-ipi:protect to false in stacks/Pulumi.lab.yaml, and run this again" in refused
+    assert _devices(cluster) == before
+    assert "up: no changes" in cluster.make("up").out
+    cluster.keep(protect=False)
+    told = cluster.make("down").text  # which asks no policies
+    assert "metal-ipi:protect is false: what was protected may go" in told and "nothing is left of the lab" in told
     assert cluster.left() == []

@@ -28,6 +28,13 @@ _WHAT_RUNS = "cat /proc/sys/kernel/random/boot_id /etc/metal-ipi/installation.js
 _KARG = "lab.rehearsal=1"
 _SHARED_ADDRESS = "192.0.2.120"
 """In the network of the servers, and none of theirs."""
+_FAULTS = (
+    {"kind": "slow", "seconds": 0.5},
+    {"kind": "unavailable", "count": 4},
+    {"kind": "reset", "count": 4},
+    {"kind": "session_lost", "count": 4},
+)
+"""One for each server's BMC; test_rack_faults.py has all of them."""
 _LONGEST = 15 * 60.0
 """Seconds for an installation on servers that are emulated in software: 200 where two processors have nothing else to
 do, 600 were seen on slower ones."""
@@ -35,10 +42,20 @@ do, 600 were seen on slower ones."""
 
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
-    """A copy whose rack is installed, shared by this module's tests. DHCP leads its firmware on, and no further."""
+    """A copy whose rack is installed, shared by this module's tests. DHCP leads its firmware on, and no further.
+
+    While it is installed, each server's BMC has a fault that passes.
+    """
     static = {"platform": {"networkBoot": "static", "interface": "eth0"}}
     for project in copies(tmp_path_factory.mktemp("rack"), stack=RACK, variant=static):
+        project.start_lab()
+        for number, fault in enumerate(_FAULTS):
+            project.rack("fault", server=f"server-{number}", fault=fault)
         project.make("up")
+        struck = {name: [fault["hits"] for fault in each["faults"]] for name, each in project.rack("servers").items()}
+        # One that struck as often as it was to is gone.
+        assert all(hits for each in struck.values() for hits in each), struck
+        project.rack("clear", server="all")
         yield project
 
 
@@ -217,6 +234,7 @@ def test_down_leaves_nothing(rack: Project) -> None:
     assert rack.left() == []
 
 
+@pytest.mark.nightly
 def test_servers_boot_as_each_is_told_to(rack: Project) -> None:
     rack.start_lab()
     (rack.layout.boot / "images" / "ipxe.iso").write_bytes(b"")  # a server that has a disc in it boots the network

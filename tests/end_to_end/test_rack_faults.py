@@ -2,7 +2,8 @@
 
 Each server of the rack has one fault, so that one run rehearses many. The first run claims servers, the second installs
 all of them, the third installs some workers again, which are switched off so that their BMC is needed for it. `down`
-is the only one that asks servers to shut down.
+is the only one that asks servers to shut down. In every run of the tests test_rack.py installs a rack whose BMCs have
+the faults that pass; tests/provider has each fault.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lab.bmc.names import CERTIFICATES, FAULTS
 from tests.end_to_end import racks
 from tests.end_to_end.project import Done, Project
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 
 WORKERS = 6
 COUNTED = frozenset({"slow", "unavailable", "reset", "session_lost", "boot_not_honoured", "boot_dropped"})

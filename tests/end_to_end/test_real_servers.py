@@ -60,6 +60,7 @@ def test_servers_with_secure_boot_are_installed_from_signed_discs(rack: Project)
     assert rack.left() == []
 
 
+@pytest.mark.nightly
 def test_firmware_refuses_what_was_excused_wrongly(rack: Project) -> None:
     rack.rack("hardware", server="all", secure_boot=True)
     rack.configure(preflight={"excused": ["secure-boot"]}, timeouts={"machinesReachable": 20, "machinesActive": 20})

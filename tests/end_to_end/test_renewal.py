@@ -42,7 +42,15 @@ def _devices(project: Project) -> dict[str, str]:
 
 
 def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
-    """The bootstrap machine does not come up, and while that is looked for, the pull secret turns out to be wrong."""
+    """The bootstrap machine does not come up, and while that is looked for, the pull secret turns out to be wrong.
+
+    The cluster is protected, and all policies are mandatory: neither keeps machines of no cluster from being replaced.
+    """
+    project.policies = True
+    project.keep(protect=True)
+    (project.root / "policy" / "configuration" / "lab.json").write_text(
+        '{"all": "mandatory", "boot-artifacts": {"httpHosts": ["boot.facility.test"]}}'
+    )
     project.start_lab()
     project.faults(_FAULT)
     project.configure(install=_WRONG, timeouts={"machinesReachable": 15})
@@ -56,6 +64,7 @@ def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
         "lab-worker-1",
     }
     project.faults()
+    assert "is protected, and nothing was deleted" in project.make("down", fails=True).text
 
     project.keep(install=_RIGHT)
     refused = project.make("up", fails=True).text
@@ -81,8 +90,10 @@ def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
     again = project.make("up").text
     assert _TOLD not in again and re.search(r"^up: no changes", again, re.MULTILINE), again
     assert _when(project) == second["modified"] and _devices(project) == after
+    project.keep(protect=False)
 
 
+@pytest.mark.nightly
 def test_assets_that_were_left_lying_are_too_old(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in's certificates begin an hour before they are made, so that of these less than half is left."""
     monkeypatch.setenv("LAB_OPENSHIFT_CERTIFICATE_VALIDITY", "50m")
@@ -148,6 +159,7 @@ def _boots(project: Project) -> dict[str, list[str]]:
     return {name: server["boots"] for name, server in project.rack("servers").items()}
 
 
+@pytest.mark.nightly
 def test_servers_are_installed_again(tmp_path: Path) -> None:
     """The server that is lent has no power, and the control plane waits for a configuration in vain."""
     for project in copies(tmp_path, stack=RACK, variant=SMALL):
@@ -181,6 +193,7 @@ def test_servers_are_installed_again(tmp_path: Path) -> None:
         assert "up: no changes" in project.make("up").out
 
 
+@pytest.mark.nightly
 def test_a_single_node_is_installed_again(tmp_path: Path) -> None:
     """Its run is killed while it boots its live system, and then somebody switches it off."""
     for project in copies(tmp_path, stack=SINGLE, variant=SMALL):

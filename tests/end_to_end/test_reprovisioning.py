@@ -62,7 +62,7 @@ FIRST_BOOT = Stage("first boot", (*RESTARTING.says, "Linux version"))
 CHECKING = Stage("not let back yet", (*FIRST_BOOT.says, "login: ", "waiting for its approval"))
 POWER_GOES = {"off": (SENT, WRITING, FIRST_BOOT, CHECKING), "loss": (LIVE, WRITING, WRITTEN, RESTARTING)}
 """How, and when: each worker's at another stage."""
-KILLED = ((SENT, RESTARTING), (LIVE, FIRST_BOOT), (WRITING, CHECKING), (WRITTEN,))
+KILLED = ((LIVE, FIRST_BOOT), (SENT, RESTARTING), (WRITING, CHECKING), (WRITTEN,))
 """Of each round first the run that begins, then the one that goes on; the next one finishes."""
 WORKERS = 4
 
@@ -180,7 +180,7 @@ def others_are_untouched(rack: Rack) -> Generator[None, None, None]:
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.parametrize("how", POWER_GOES)
+@pytest.mark.parametrize("how", ["off", pytest.param("loss", marks=pytest.mark.nightly)])
 def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
     rack.change(*rack.workers)
     waiting = dict(zip(POWER_GOES[how], rack.workers, strict=True))
@@ -201,7 +201,11 @@ def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.parametrize("stages", KILLED, ids=lambda stages: ", ".join(map(str, stages)))
+@pytest.mark.parametrize(
+    "stages",
+    [KILLED[0], *(pytest.param(stages, marks=pytest.mark.nightly) for stages in KILLED[1:])],
+    ids=lambda stages: ", ".join(map(str, stages)),
+)
 def test_killed_at_every_stage(rack: Rack, user: User, stages: Sequence[Stage]) -> None:
     worker, *others = rack.workers
     before = rack.boots()
@@ -240,7 +244,7 @@ def test_killed_at_every_stage(rack: Rack, user: User, stages: Sequence[Stage]) 
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.parametrize("end", ["killed", "off"])
+@pytest.mark.parametrize("end", ["killed", pytest.param("off", marks=pytest.mark.nightly)])
 def test_interrupted_while_it_drains(rack: Rack, user: User, end: str) -> None:
     worker = rack.workers[0]
     metadata = {"name": "slow-to-end", "namespace": "default", "finalizers": ["lab.test/slow"]}

@@ -15,7 +15,7 @@ from lab.kubernetes import programs
 from tests.end_to_end import processes, secrets
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, Run
-from tests.end_to_end.test_kubernetes_api import User
+from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
@@ -124,16 +124,14 @@ def project(tmp_path: Path) -> Generator[Project, None, None]:
     yield from copies(tmp_path)
 
 
-def test_bgp(project: Project, tmp_path: Path) -> None:
+def test_addresses_are_announced_over_bgp_then_by_arp(project: Project, tmp_path: Path) -> None:
     project.configure(workers={"count": 1}, serviceAddresses=BGP)
-    _killed(project, lambda _: bool(project.account().get("reservations")), "the block is reserved")
     _killed(project, lambda run: "own-pool (IPAddressPool)" in run.printed(), "a pool is applied")
     project.make("up")
     cluster = Cluster(project, tmp_path)
     assert_as_told(project, cluster, "198.51.100.240/28", workers=1)
-    assert "preview: no changes" in project.make("preview").out
-    assert "up: no changes" in project.make("up").out
     assert "refresh: no changes" in project.make("refresh").out
+    assert "up: no changes" in project.make("up").out
     _no_password_in_clear(project)
 
     changed = {**BGP, "pools": [{**OWN, "addresses": ["198.51.100.224/28"]}, BGP["pools"][1]]}
@@ -142,12 +140,9 @@ def test_bgp(project: Project, tmp_path: Path) -> None:
     assert re.findall(r"^ +(\w+) +(service-addresses-\S+)", preview, re.MULTILINE) == [
         ("update", "service-addresses-own-pool")
     ], preview
-    assert steps(project.make("up").out) == {"own-pool": "updated"}
-    assert_as_told(project, cluster, "198.51.100.224/28", workers=1)
-
     project.configure(workers={"count": 2}, serviceAddresses=changed)
     peers = {f"lab-worker-1.lab.facility.test-peer-{number}" for number in (0, 1)}
-    assert steps(project.make("up").out) == dict.fromkeys(peers, "created")
+    assert steps(project.make("up").out) == {"own-pool": "updated", **dict.fromkeys(peers, "created")}
     assert_as_told(project, cluster, "198.51.100.224/28", workers=2)
     project.configure(workers={"count": 1}, serviceAddresses=changed)
     assert steps(project.make("up").out) == dict.fromkeys(peers, "deleted")
@@ -156,27 +151,10 @@ def test_bgp(project: Project, tmp_path: Path) -> None:
     project.configure(workers={"count": 1})
     project.make("up")
     assert cluster.is_untouched() and not project.holdings()["reservations"]
-    project.configure(workers={"count": 1}, serviceAddresses=BGP)
-    project.make("up")
-    assert_as_told(project, cluster, "198.51.100.240/28", workers=1)
-
-    down = project.make("down")
-    assert "nothing is left of the lab: no device, key, record, process" in down.text, down.text
-    assert project.left() == []
-
-
-def test_the_cloud_controllers_and_those_of_the_nodes_own_network(project: Project, tmp_path: Path) -> None:
-    project.configure(workers={"count": 0}, serviceAddresses={"type": "cloud-controller"})
-    project.make("up")
-    cluster = Cluster(project, tmp_path)
-    assert cluster.is_untouched()
     assert "serviceAddresses" not in project.output()
-    assert not [each for each in project.deployment()["resources"] if "kubernetes:" in each["type"]]
 
     near = {"type": "metallb-l2", "install": False, "pools": [OWN], "interfaces": ["bond0"]}
-    project.configure(workers={"count": 0}, serviceAddresses=near)
-    preview = project.make("preview").out
-    assert {"service-addresses-own-pool", "service-addresses-l2"} <= set(re.findall(r"service-addresses-\S+", preview))
+    project.configure(workers={"count": 1}, serviceAddresses=near)
     assert steps(project.make("up").out) == {"own-pool": "created", "l2": "created"}
     assert project.output()["serviceAddresses"] == {"pools": {"own": OWN["addresses"]}}
     assert cluster.specs("IPAddressPool")["own"]["addresses"] == OWN["addresses"]
@@ -184,6 +162,10 @@ def test_the_cloud_controllers_and_those_of_the_nodes_own_network(project: Proje
     assert (advertisement["ipAddressPools"], advertisement["interfaces"]) == (["own"], ["bond0"])
     assert not cluster.specs("BGPPeer")
     assert "up: no changes" in project.make("up").out
+
+    down = project.make("down")
+    assert "nothing is left of the lab: no device, key, record, process" in down.text, down.text
+    assert project.left() == []
 
 
 def _killed(project: Project, reached: Callable[[Run], bool], what: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from provider import configuration
 from provider.dns_ownership import LABEL
-from provider.dns_services import open_service
+from provider.dns_services.opening import open_service
 from provider.errors import DnsConflict
 from tests.provider.harness import Harness, Resource
 

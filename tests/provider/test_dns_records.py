@@ -136,6 +136,7 @@ def test_what_a_wildcard_answers_is_no_clash(server: dict[str, Any]) -> None:
         zone.add("*.facility.test", "TXT", "hello")
         it = await resource(zone)
         await it.up(inputs(a("wild", "198.51.100.1")))
+        assert ("A", "198.51.100.1") in {(kind, value) for _, kind, value in zone.everything()}
         await it.delete()
         zone.remove("*.facility.test", "A", "192.0.2.42")
         zone.remove("*.facility.test", "TXT", "hello")

@@ -106,6 +106,8 @@ def test_a_first_boot_that_does_not_end_fails_with_what_was_last_seen() -> None:
         ([".bak"], "activating", "restarting"),
         ([".bak"], "deactivating", "restarting"),
         ([".bak"], "inactive", "restarted"),
+        ([".bak"], "inactive stopping", "restarting"),  # the reboot has ended the unit, and not sshd yet
+        ([".bak"], "inactive degraded", "restarted"),
         ([".bak"], "", "restarted"),  # no systemd there
         ([], "active", "finished"),
     ],
@@ -126,9 +128,11 @@ def test_a_bootstrap_machine_has_no_first_boot(tmp_path: Path) -> None:
 
 
 def _asked(etc: Path, unit: str) -> str:
+    state, _, system = unit.partition(" ")
     systemctl = etc / "systemctl"
     systemctl.write_text(
-        f'#!/bin/sh\n[ "$*" = "is-active machine-config-daemon-firstboot.service" ] && echo {unit}\nexit 3\n'
+        f'#!/bin/sh\n[ "$*" = "is-active machine-config-daemon-firstboot.service" ] && echo {state}\n'
+        f'[ "$*" = is-system-running ] && echo {system}\nexit 3\n'
     )
     systemctl.chmod(0o755)
     question = QUESTION.replace("/etc/", f"{etc}/")

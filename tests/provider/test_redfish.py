@@ -415,6 +415,10 @@ def test_a_bmc_that_does_not_always_tell_the_uuid(bmc: FakeBmc) -> None:
     bmc.machine.extra = {"SerialNumber": "S-1"}
 
     async def by_serial(driver: Redfish) -> None:
-        await driver.power_state("server-0/s-1")
+        assert await driver.power_state("server-0/s-1") == "Off"
+
+    async def by_another(driver: Redfish) -> None:
+        await driver.boot_installer("server-0/s-2", MAC)
 
     drive(bmc, by_serial)
+    assert "is another machine now" in refusal(bmc, by_another)

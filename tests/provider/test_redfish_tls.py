@@ -52,6 +52,7 @@ def test_what_the_system_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (tmp_path / "ca.pem").write_text(bmc.ca)
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         ask(without_ca(bmc))
+        assert any(method == "POST" for method, _ in bmc.requests), "no session was made"
 
 
 def test_nobody_else_is_trusted_and_the_fingerprint_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

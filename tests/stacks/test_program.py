@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pulumi
 import pytest
 
 from stacks.program import main
@@ -37,27 +36,6 @@ def test_a_worker_is_few_resources(stack: str, most: int) -> None:
     run(main, few, settings(stack, workers={"count": 2}), stack=stack)
     run(main, many, settings(stack, workers={"count": 12}), stack=stack)
     assert (len(many.resources) - len(few.resources)) / 10 <= most
-
-
-def test_no_machine_makes_the_others_dearer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK makes an Output of each thing in what it combines: what is there for all may not be combined for each."""
-    made = 0
-    really = pulumi.Output.from_input
-
-    def from_input(value: object) -> object:
-        nonlocal made
-        made += 1
-        return really(value)
-
-    monkeypatch.setattr(pulumi.Output, "from_input", staticmethod(from_input))
-
-    def outputs(workers: int) -> int:
-        before = made
-        run(main, Recorder(ANSWERS), settings(workers={"count": workers}))
-        return made - before
-
-    few, more, many = outputs(5), outputs(20), outputs(35)
-    assert many - more <= 1.1 * (more - few)
 
 
 def test_userdata_holds_pointers_and_no_secret() -> None:

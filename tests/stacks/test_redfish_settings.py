@@ -316,9 +316,14 @@ def test_all_conflicts_are_told_at_once() -> None:
 
 def test_two_systems_may_share_a_bmc() -> None:
     shared = {"address": "https://10.0.0.14"}
-    _settings(
+    settings = _settings(
         platform__servers__0__bmc={**shared, "systemId": "1"}, platform__servers__1__bmc={**shared, "systemId": "2"}
     )
+    servers = (settings.server(entry["name"]) for entry in _SERVERS[:2])
+    assert [(each.bmc.address, each.bmc.system_id) for each in servers if each] == [
+        (shared["address"], "1"),
+        (shared["address"], "2"),
+    ]
 
 
 def test_ca_and_fingerprint_exclude_each_other(certificate: str) -> None:
@@ -333,7 +338,10 @@ def test_only_a_rehearsal_does_without_credentials(key: str) -> None:
     assert ("--secret" in problem.remedy) == (key == "password")
     assert _settings(**{f"platform__bmc__{key}": None}, rehearsal=True).rehearsal
     own = {f"platform__servers__{place}__bmc__{key}": "own" for place in range(len(_SERVERS))}
-    _settings(**{f"platform__bmc__{key}": None}, **own)
+    settings = _settings(**{f"platform__bmc__{key}": None}, **own)
+    servers = [settings.server(entry["name"]) for entry in _SERVERS]
+    found = [getattr(each.bmc, key) for each in servers if each]
+    assert [each.get_secret_value() if key == "password" else each for each in found] == ["own"] * len(_SERVERS)
 
 
 @pytest.mark.parametrize(

@@ -95,19 +95,29 @@ def test_all_that_cannot_go_together_is_told_at_once_and_with_the_rest() -> None
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "made"),
     [
-        {"serviceAddresses": _BGP, "apiAddress": {"type": "kube-vip"}, "workers": {"count": 1}},
-        {"serviceAddresses": _L2, "apiAddress": {"type": "kube-vip"}, "workers": {"count": 0}},
-        {"serviceAddresses": {"type": "cloud-controller"}, "apiAddress": _KUBE_VIP, "workers": {"count": 0}},
-        {
-            "serviceAddresses": {"type": "metallb-l2", "pools": [_OWN], "catalog": "community-operators"},
-            "install": {"distribution": "okd"},
-        },
+        (
+            {"serviceAddresses": _L2, "apiAddress": {"type": "kube-vip"}, "workers": {"count": 0}},
+            {"IPAddressPool", "L2Advertisement"},
+        ),
+        (
+            {"serviceAddresses": {"type": "cloud-controller"}, "apiAddress": _KUBE_VIP, "workers": {"count": 0}},
+            set[str](),
+        ),
     ],
 )
-def test_what_can(changes: dict[str, Any]) -> None:
-    parse(settings("da11", **changes), "da11")
+def test_what_can_go_together_makes_these_objects(changes: dict[str, Any], made: set[str]) -> None:
+    recorder, outputs = _run(**changes)
+    assert {args.typ.rpartition(":")[2] for args in recorder.resources if args.typ in METALLB} == made
+    assert len(outputs["nodes"]) == 3 and recorder.of(_SESSION), "the control plane announces the API's address"
+
+
+def test_okd_takes_the_operator_from_the_catalogue_that_is_told() -> None:
+    section = {"type": "metallb-l2", "pools": [_OWN], "catalog": "community-operators"}
+    recorder, _ = _run(serviceAddresses=section, install={"distribution": "okd"})
+    (subscription,) = recorder.of("kubernetes:operators.coreos.com/v1alpha1:Subscription")
+    assert plain(subscription.inputs)["spec"]["source"] == "community-operators"
 
 
 @pytest.mark.parametrize(

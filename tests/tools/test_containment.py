@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,39 @@ def test_a_lock_whose_file_was_removed_is_taken_anew(tmp_path: Path) -> None:
     with pytest.raises(StackError):
         third.acquire(patience=0.2)
     second.release()
+
+
+def test_a_killed_holder_holds_no_lock(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from tools.containment import RunLock; "
+        "lock = RunLock(Path(sys.argv[1])); lock.acquire(); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script]
+    lock = RunLock(tmp_path / "t.lock")
+    with subprocess.Popen(
+        [*command, str(tmp_path / "t.lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(StackError, match=r"another run of this stack is under way \(t\)"):
+            lock.acquire(patience=0.2)
+        holder.kill()
+        holder.wait()
+        lock.acquire(patience=0.2)
+    lock.release()
+
+
+def test_a_run_of_an_older_version_is_excluded(tmp_path: Path) -> None:
+    """It locks the same file with flock(2)."""
+    lock = RunLock(tmp_path / "t.lock")
+    with (tmp_path / "t.lock").open("a") as older:
+        fcntl.flock(older, fcntl.LOCK_EX)
+        with pytest.raises(StackError, match="another run"):
+            lock.acquire(patience=0.2)
+    lock.acquire(patience=0.2)
+    with (tmp_path / "t.lock").open("a") as older, pytest.raises(BlockingIOError):
+        fcntl.flock(older, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lock.release()
 
 
 def test_without_a_leash_the_inner_half_refuses_to_run() -> None:

@@ -27,32 +27,31 @@ def world(tmp_path: Path) -> Iterator[World]:
         world.close()
 
 
-def test_a_kill_of_anything_leaves_nothing_running_and_the_next_up_repairs(
-    world: World, subtests: pytest.Subtests
-) -> None:
-    for victim in ("engine", "driver", "inner", "everything"):
-        with subtests.test(victim=victim):
-            run = world.start("up", SLOW="5")
-            await_(lambda: len(world.metal.hostnames()) == 2)
-            processes = family(run.pid)
-            kill(victim, run.pid, processes)
-            out, err = run.communicate(timeout=30)
-            assert run.returncode != 0, out + err
-            await_all_ended(processes)
-            orphans = set(world.metal.devices)
-            assert len(orphans) == 2
-            assert world.state_ids() == {}
+@pytest.mark.parametrize(
+    "victim", ["engine", "everything", *(pytest.param(v, marks=pytest.mark.nightly) for v in ("driver", "inner"))]
+)
+def test_a_kill_of_anything_leaves_nothing_running_and_the_next_up_repairs(world: World, victim: str) -> None:
+    run = world.start("up", SLOW="5")
+    await_(lambda: len(world.metal.hostnames()) == 2)
+    processes = family(run.pid)
+    kill(victim, run.pid, processes)
+    out, err = run.communicate(timeout=30)
+    assert run.returncode != 0, out + err
+    await_all_ended(processes)
+    orphans = set(world.metal.devices)
+    assert len(orphans) == 2
+    assert world.state_ids() == {}
 
-            told = world.run("up")
+    told = world.run("up")
 
-            assert "did not end well" in told
-            assert told.count("deleting machine") == 2, told
-            assert world.metal.hostnames() == ["worker-0", "worker-1"]
-            assert set(world.state_ids().values()) == set(world.metal.devices)
-            assert not orphans & set(world.metal.devices)
-            assert "no changes" in world.run("up")
-            world.run("down")
-            assert world.metal.devices == {}
+    assert "did not end well" in told
+    assert told.count("deleting machine") == 2, told
+    assert world.metal.hostnames() == ["worker-0", "worker-1"]
+    assert set(world.state_ids().values()) == set(world.metal.devices)
+    assert not orphans & set(world.metal.devices)
+    assert "no changes" in world.run("up")
+    world.run("down")
+    assert world.metal.devices == {}
 
 
 def test_down_after_a_kill_removes_what_no_state_knows(world: World) -> None:

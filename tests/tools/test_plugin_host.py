@@ -53,7 +53,7 @@ def start(host: str, directory: Path, executable: Path = Path("/plug-in")) -> su
     return subprocess.Popen(
         [sys.executable, "-I", "-S", START, executable, "served", "127.0.0.1:1", "--x"],
         cwd=directory,
-        env={**os.environ, "METAL_IPI_PLUGIN_HOST": host, "MARK": "mine"},
+        env={**os.environ, "METAL_IPI_PLUGIN_HOST": host, "METAL_IPI_PLUGIN_START": str(START), "MARK": "mine"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -121,7 +121,9 @@ def test_it_ends_with_a_killed_engine(driver: subprocess.Popen[str], tmp_path: P
 
 def test_without_a_host_the_executable_is_run(tmp_path: Path) -> None:
     executable = tmp_path / "plug-in"
-    executable.write_text('#!/bin/sh\necho "alone, with $* and ${METAL_IPI_PLUGIN_HOST:-no host}"\n')
+    executable.write_text(
+        '#!/bin/sh\necho "alone, with $* and ${METAL_IPI_PLUGIN_HOST-}${METAL_IPI_PLUGIN_START-no host}"\n'
+    )
     executable.chmod(0o755)
     with start("metal-ipi-nobody", tmp_path, executable) as started:
         out, err = started.communicate(timeout=10)
@@ -139,6 +141,6 @@ def test_without_a_host_the_executable_is_run(tmp_path: Path) -> None:
 )
 def test_every_plug_in_of_ours_can_be_forked(executable: Path) -> None:
     text = executable.read_text()
-    module = text.partition('plugin_start.py" "$0" ')[2].split()[0]
+    module = text.partition('"$METAL_IPI_PLUGIN_START" "$0" ')[2].split()[0]
     code = f"from tools.project import python_plugins; from pathlib import Path; import {module}; {module}.main"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

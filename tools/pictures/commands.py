@@ -11,11 +11,11 @@ from pulumi.automation import EngineEvent
 from rich.console import Console
 
 from tools import engine, stackfile
-from tools.commands import say
 from tools.errors import StackError, ToolError
 from tools.files import make_private
 from tools.known import state_of
 from tools.layout import Layout
+from tools.notices import say
 from tools.pictures import model, record
 from tools.pictures import timeline as timeline_picture
 from tools.pictures import topology as topology_picture

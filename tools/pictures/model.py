@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from pulumi.automation import EngineEvent
 
 from tools.pictures.resources import UNKNOWN, Change, Resource, Tree, of_events, of_state
 from tools.pictures.shapes import ROLES, Machine, Name, Network, Pool, Role, Topology, order
-from tools.state import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, REMOVAL, SERVER, SPOT_REQUEST, STACK_TYPE
+from tools.state import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, REMOVAL, SERVER, SPOT_REQUEST, STACK_TYPE, urn_name
 
 METAL, RACK = "metal-ipi:machines:EquinixMetal", "metal-ipi:machines:Redfish"
 _NAMES = "metal-ipi:index:DnsRecords"
@@ -27,6 +28,13 @@ _BLOCK = "equinix-metal:index/reservedIpBlock:ReservedIpBlock"
 _METALLB = "kubernetes:metallb.io/"
 _ADDRESSES = ("A", "AAAA", "CNAME")
 _KEPT_BY_HAND = "kept by hand"
+_WORKERS = "workers"
+"""The name of the workers' pool, which is the parent of their components."""
+_RESERVED_FOR = "service-addresses-{pool}"
+"""The name of what is reserved for a pool of service addresses. In a preview nothing else relates the two: the pool's
+addresses are not known, and events have no dependencies."""
+_MARK = re.compile(r"metal-ipi:[^: ]*:[^: ]*:(\S+) run=")
+"""How the description of a VLAN begins: stack, cluster and its name (`components.machines.tags.label`)."""
 
 
 def from_state(resources: Iterable[Tree]) -> Topology:
@@ -70,18 +78,16 @@ class _Parts:
             self._by_urn[each.urn] = each
         self._outputs: Tree = next((each.outputs for each in self.of(STACK_TYPE)), {})
         self._bmcs = next((_mapping(each.outputs, "servers") for each in self.of(RACK)), {})
-        self._beside: defaultdict[str, set[Change]] = defaultdict(set)
-        for type_, ending in ((INSTALLATION, "-installation"), (_BOND, "-bond"), (_SESSION, "-bgp")):
-            for name, each in self._named(type_, ending).items():
-                self._beside[name].add(each.change)
+        hosts = {each.parent: str(each.inputs.get("hostname")) for each in self.of(DEVICE, _SPOT_MACHINE, SERVER)}
+        self._beside: defaultdict[str, list[Resource]] = defaultdict(list)
+        for each in self.of(_BOND, _SESSION):  # in the component of their machine
+            self._beside[hosts.get(each.parent, "")].append(each)
+        for each in self.of(INSTALLATION):
+            self._beside[str(each.inputs.get("hostname"))].append(each)
 
     def of(self, *types: str) -> list[Resource]:
         """The resources of these types."""
         return [each for type_ in types for each in self._by_type.get(type_, ())]
-
-    def _named(self, type_: str, ending: str) -> dict[str, Resource]:
-        """The resources of a type that belong to a machine, by its name."""
-        return {each.name.removesuffix(ending): each for each in self.of(type_)}
 
     def cluster(self) -> Tree:
         """Name, domain and version; a failed `up` has left no outputs, but has looked before it ordered."""
@@ -110,6 +116,7 @@ class _Parts:
     def _machine(self, resource: Resource, name: str, kind: str, *notes: str, at: Resource | None = None) -> Machine:
         """One that stays; `at` knows its addresses, where that is another resource."""
         found = at or resource
+        touched = resource.change == "same" and _together(self._beside[name]) != "same"
         return Machine(
             name=name,
             role=self._role(resource),
@@ -117,13 +124,15 @@ class _Parts:
             public=found.text("accessPublicIpv4", "publicIpv4"),
             private=found.text("accessPrivateIpv4", "privateIpv4"),
             notes=notes,
-            change="update" if resource.change == "same" and self._beside[name] - {"same"} else resource.change,
+            change="update"
+            if resource.change == "same" and _together(self._beside[name]) != "same"
+            else resource.change,
         )
 
     def _role(self, resource: Resource) -> Role:
         """A machine's component stands in the pool of its role."""
         component = self._by_urn.get(resource.parent)
-        return "worker" if component and component.parent.endswith("::workers") else "control-plane"
+        return "worker" if component and urn_name(component.parent) == _WORKERS else "control-plane"
 
     def _device(self, device: Resource) -> Machine:
         lengths = [
@@ -134,11 +143,13 @@ class _Parts:
         return self._machine(device, device.text("hostname"), device.text("plan"), *notes)
 
     def _spot(self) -> Iterable[Machine]:
-        machines = self._named(_SPOT_MACHINE, "-machine")
-        for name, request in self._named(SPOT_REQUEST, "-request").items():
+        machines = {each.parent: each for each in self.of(_SPOT_MACHINE)}
+        for request in self.of(SPOT_REQUEST):
+            machine = machines.get(request.parent)
+            name = machine.text("hostname") if machine else urn_name(request.parent)
             plan = str(_mapping(request.inputs, "instanceParameters").get("plan", ""))
             price = f"spot, at most {request.text('maxBidPrice')} USD/h"
-            yield self._machine(request, name, plan, price, at=machines.get(name, request))
+            yield self._machine(request, name, plan, price, at=machine)
 
     def _server(self, server: Resource) -> Machine:
         found = self._machine(server, server.text("hostname"), f"server {server.text('server')}")
@@ -183,7 +194,7 @@ class _Parts:
         else:
             whole = partial(Network, roles=everyone)
             found = [whole(name="public network"), whole(name="private network"), *self._vlans()]
-        sessions = set(self._named(_SESSION, "-bgp"))
+        sessions = {name for name, beside in self._beside.items() if any(each.type == _SESSION for each in beside)}
         sessions |= {each.text("hostname") for each in self.of(EPHEMERAL) if each.inputs.get("bgp")}
         bgp = _roles(each for each in there if each.name in sessions)
         if bgp:
@@ -192,11 +203,13 @@ class _Parts:
 
     def _vlans(self) -> Iterable[Network]:
         told = next((_mapping(each.outputs, "networks") for each in self.of(METAL)), {})
-        gateways = self._named(_GATEWAY, "")
+        names = {str(_mapping(told, name).get("vlan")): name for name in told}
         for vlan in sorted(self.of(_VLAN), key=lambda each: order(each.text("vxlan"))):
-            prefix, _, name = vlan.name.partition("-vlan-")
+            # A VLAN that goes away, or of a state that was made before the platform told of its VLANs, says it itself.
+            mark = _MARK.match(str(vlan.inputs.get("description")))
+            name = names.get(vlan.urn) or (mark[1] if mark else vlan.name)
             network = _mapping(told, name)
-            gateway = gateways.get(f"{prefix}-gateway-{name}")
+            gateway = self._gateway(vlan, network)
             subnet = str(network.get("subnet") or "")
             details = [] if subnet in ("", UNKNOWN) else [subnet]
             if gateway is not None:
@@ -205,6 +218,11 @@ class _Parts:
             roles: tuple[Role, ...] = tuple(role for role in ROLES if role in _list(network, "roles"))
             number = vlan.text("vxlan")
             yield Network(name=f"VLAN {number} {name}", detail=", ".join(details), roles=roles, change=vlan.change)
+
+    def _gateway(self, vlan: Resource, network: Tree) -> Resource | None:
+        """The gateway that the platform tells of, or that names the VLAN's id."""
+        by_id = (each for each in self.of(_GATEWAY) if vlan.id and each.inputs.get("vlanId") == vlan.id)
+        return self._by_urn.get(str(network.get("gateway"))) or next(by_id, None)
 
     def _peers(self) -> str:
         """The two ends of the sessions, where MetalLB was told of them."""
@@ -272,13 +290,13 @@ class _Parts:
             for each in self._metallb("BGPAdvertisement")
             for name in _list(_mapping(each.inputs, "spec"), "ipAddressPools")
         }
-        blocks = {each.name.partition("service-addresses-")[2]: each for each in self.of(_BLOCK)}
+        blocks = {each.name: each for each in self.of(_BLOCK)}
         found: list[Pool] = []
         for each in self._metallb("IPAddressPool"):
             name = str(_mapping(each.inputs, "metadata").get("name", ""))
             addresses = ", ".join(map(str, _list(_mapping(each.inputs, "spec"), "addresses")))
             if not addresses:
-                block = blocks.get(name)
+                block = blocks.get(_RESERVED_FOR.format(pool=name))
                 addresses = f"{block.text('quantity')} addresses" if block else UNKNOWN
             length = over_bgp.get(name)
             how = "MetalLB, layer 2" if length is None else f"MetalLB, BGP{f' as {length}' if length else ''}"

@@ -50,7 +50,10 @@ class Resource:
 
     urn: str
     type: str
+    id: str = ""
+    """The platform's; empty before there is one."""
     parent: str = ""
+    """The URN of its parent."""
     change: Change = "same"
     inputs: Tree = field(default_factory=dict[str, Any])
     outputs: Tree = field(default_factory=dict[str, Any])
@@ -77,6 +80,7 @@ def of_state(resources: Iterable[Tree]) -> list[Resource]:
         Resource(
             urn=str(each["urn"]),
             type=str(each["type"]),
+            id=str(each.get("id") or ""),
             parent=str(each.get("parent") or ""),
             inputs=_tree(each.get("inputs")),
             outputs=_tree(each.get("outputs")),
@@ -112,6 +116,7 @@ def _told(metadata: StepEventMetadata, known: Resource | None) -> Resource:
     return Resource(
         urn=metadata.urn,
         type=metadata.type,
+        id=state.id or "",
         parent=state.parent or "",
         change=change,
         inputs=_tree(state.inputs),

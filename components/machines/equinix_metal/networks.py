@@ -63,6 +63,7 @@ class Networks:
         self._specs, self._interfaces, self._opts = tuple(specs), interfaces, opts
         self._vlans: dict[str, metal.Vlan] = {}
         self._subnets: dict[str, pulumi.Output[str]] = {}
+        self._gateways: dict[str, metal.Gateway] = {}
         for spec in self._specs:
             order = spec.order
             vlan = metal.Vlan(
@@ -88,13 +89,20 @@ class Networks:
                     # A VLAN has one gateway at most.
                     opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
                 )
+                self._gateways[order.name] = gateway
                 self._subnets[order.name] = self._subnet_of(gateway)
 
     @property
     def outline(self) -> dict[str, dict[str, pulumi.Input[str] | list[str]]]:
-        """By name: whose machines are in it, and the subnet of their addresses there; for pictures."""
+        """By name: whose machines are in it, the subnet of their addresses there, and the URNs of VLAN and gateway; for
+        pictures."""
         return {
-            spec.order.name: {"roles": list[str](spec.roles), "subnet": self._subnets.get(spec.order.name, "")}
+            spec.order.name: {
+                "roles": list[str](spec.roles),
+                "subnet": self._subnets.get(spec.order.name, ""),
+                "vlan": self._vlans[spec.order.name].urn,
+                "gateway": gateway.urn if (gateway := self._gateways.get(spec.order.name)) else "",
+            }
             for spec in self._specs
         }
 

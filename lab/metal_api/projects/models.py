@@ -7,8 +7,6 @@ from typing import Any
 
 from lab.metal_api.bgp.models import BgpConfig
 from lab.metal_api.body import Body
-from lab.metal_api.connections import circuits
-from lab.metal_api.connections.circuits import VirtualCircuit
 from lab.metal_api.devices.models import Batch, Device
 from lab.metal_api.events.models import Event, note
 from lab.metal_api.exceptions import NotFound, Unprocessable
@@ -29,7 +27,6 @@ _IN_USE: tuple[tuple[type[Record], str], ...] = (
     (Device, "active devices. Please delete the devices first."),
     (Gateway, "metal gateways. Please delete the gateways first."),
     (Reservation, "IP reservations. Please delete the reservations first."),
-    (VirtualCircuit, "virtual circuits. Please delete these, or their interconnections, first."),
     (VirtualNetwork, "virtual networks. Please delete the virtual networks first."),
     (HardwareReservation, "hardware reservations. Please move the reservations first."),
     (SpotMarketRequest, "spot market requests. Please delete the requests first."),
@@ -96,7 +93,6 @@ def update(account: Account, project: Project, document: Json) -> None:
 def delete(account: Account, project: Project) -> None:
     """Refused as long as devices or reserved addresses are in it; what is only settings goes with it."""
     gateways.hasten(account, project.id)
-    circuits.hasten(account, project.id)
     for kind, what in _IN_USE:
         if account.table(kind).where("project_id", project.id):
             raise Unprocessable(f"Cannot delete a project with {what}")

@@ -21,7 +21,7 @@ AUTOMATIC = range(1000, 2000)
 @saved("virtual_networks", indexed=("project_id",))
 @dataclass(kw_only=True)
 class VirtualNetwork(Record):
-    """A VLAN that ports, gateways and virtual circuits of its project and metro can be in."""
+    """A VLAN that ports and gateways of its project and metro can be in."""
 
     id: str
     project_id: str

@@ -31,7 +31,7 @@ def document(account: Account, network: VirtualNetwork) -> Json:
         "created_at": network.created_at,
         "metro": link("locations/metros", stable_id("metro", network.metro)),
         "assigned_to": link("projects", network.project_id),
-        "assigned_to_virtual_circuit": usage.has_circuit(account, network),
+        "assigned_to_virtual_circuit": False,
         "instances": [link("devices", device.id) for device in usage.devices_in(account, network)],
         "metal_gateways": [lite_document(account, gateway)] if gateway else [],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lab.metal_api.connections.circuits import VirtualCircuit
 from lab.metal_api.devices.models import Device
 from lab.metal_api.events.models import note
 from lab.metal_api.exceptions import Unprocessable
@@ -18,12 +17,6 @@ def devices_in(account: Account, network: VirtualNetwork) -> list[Device]:
     return [account.table(Device)[identity] for identity in dict.fromkeys(entry.device_id for entry in assignments)]
 
 
-def has_circuit(account: Account, network: VirtualNetwork) -> bool:
-    """Whether a virtual circuit carries a VLAN."""
-    found = account.table(VirtualCircuit).where("network_id", network.id)
-    return any(circuit.status != "deleting" for circuit in found)
-
-
 def delete(account: Account, network: VirtualNetwork) -> None:
     """Forget a VLAN that nothing uses."""
     problems: list[str] = []
@@ -31,8 +24,6 @@ def delete(account: Account, network: VirtualNetwork) -> None:
         problems.append("Cannot delete a virtual network with ports assigned. Please unassign them first.")
     if gateway_of(account, network) is not None:
         problems.append("Cannot delete a virtual network with a metal gateway. Please delete it first.")
-    if has_circuit(account, network):
-        problems.append("Cannot delete a virtual network with a virtual circuit. Please take it off first.")
     if problems:
         raise Unprocessable(*problems)
     del account.table(VirtualNetwork)[network.id]

@@ -24,8 +24,8 @@ async def run_local(run: Run) -> Output:
         raise PluginError(f"the command's dir {directory} does not exist or is no directory")
     capture = Capture(run)
     stdin = (run.inputs.get("stdin") or "").encode()
-    try:
-        process = await asyncio.create_subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *interpreter,
             run.command,
             cwd=directory,
@@ -35,11 +35,17 @@ async def run_local(run: Run) -> Output:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+    )
+    try:
+        # Cancelled while it starts, asyncio would kill the first process only and wait for all that hold its pipes.
+        process = await asyncio.shield(starting)
     except OSError as error:
         capture.abandon()
         raise capture.failure(f"cannot start {interpreter[0]}: {error.strerror}") from None
     except BaseException:
         capture.abandon()
+        with contextlib.suppress(OSError):
+            await _stop(await starting)
         raise
     try:
         await asyncio.gather(

@@ -1,4 +1,4 @@
-"""The stand-in for `equinix-metal`, v3.2.1: all resource types and functions over the Metal API, but for block storage.
+"""The stand-in for `equinix-metal`, v3.2.1: the resource types that the program uses, over the Metal API.
 
     inputs, network_inputs
                  what the resource types take, and the rules between inputs
@@ -10,14 +10,12 @@
     device       devices: ordered, waited for, changed, reinstalled, released; `watch` looks at all that are waited for
     spot_market_request
                  devices as long as the market's price is below a maximum
-    project, organization, ssh_key, api_key
-                 accounts, and what opens them
-    reserved_ip_block, ip_attachment, bgp_session
-                 elastic addresses, what is assigned to devices, BGP sessions: never changed, only replaced
-    vlan, port, port_vlan_attachment, device_network_type, gateway
+    project, ssh_key
+                 projects, and the SSH keys of their devices
+    reserved_ip_block, bgp_session
+                 elastic addresses and BGP sessions: never changed, only replaced
+    vlan, port, gateway
                  virtual networks and how devices are in them; `ports` does what can be done to a port
-    connection   connections to networks elsewhere, and virtual circuits in them
-    functions    what is there, without making or keeping anything
     main         the executable
 
 What it does otherwise than the official plug-in is listed in docs/stand-ins.md. Like that one it always talks to

@@ -197,11 +197,6 @@ def block_state(document: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in state.items() if value is not None}
 
 
-def attachment_state(document: Mapping[str, Json]) -> dict[str, Json]:
-    """The properties of addresses that are assigned to a device."""
-    return {**address_state(document), "deviceId": last_part(part(document, "assigned_to", "href")) or ""}
-
-
 def session_state(document: Mapping[str, Json]) -> dict[str, Json]:
     """The properties of a BGP session."""
     return {
@@ -256,13 +251,6 @@ def bgp_config_state(document: Mapping[str, Json]) -> dict[str, Json]:
         "status": document.get("status") or "",
         "maxPrefix": document.get("max_prefix") or 0,
     }
-
-
-def organization_state(document: Mapping[str, Json]) -> dict[str, Json]:
-    """The properties of an organization."""
-    told = {name: document.get(name) or "" for name in ("name", "description", "website", "twitter", "logo")}
-    dates = {"created": document.get("created_at") or "", "updated": document.get("updated_at") or ""}
-    return {"id": document["id"], **told, **dates}
 
 
 def _all_bonded(ports: list[dict[str, Json]], kind: str) -> bool:

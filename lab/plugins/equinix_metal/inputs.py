@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import re
@@ -79,9 +78,11 @@ PROJECT: Mapping[str, Field] = {
     ),
 }
 
-SSH_KEY: Mapping[str, Field] = {"name": STRING, "publicKey": Field(kind="string", required=True, replace=True)}
-
-PROJECT_SSH_KEY: Mapping[str, Field] = {**SSH_KEY, "projectId": Field(kind="string", required=True, replace=True)}
+PROJECT_SSH_KEY: Mapping[str, Field] = {
+    "name": STRING,
+    "publicKey": Field(kind="string", required=True, replace=True),
+    "projectId": Field(kind="string", required=True, replace=True),
+}
 
 RESERVED_IP_BLOCK: Mapping[str, Field] = {
     "projectId": Field(kind="string", required=True, replace=True),
@@ -93,10 +94,6 @@ RESERVED_IP_BLOCK: Mapping[str, Field] = {
     "tags": Field(kind="list", element=STRING, replace=True),
 }
 
-IP_ATTACHMENT: Mapping[str, Field] = {
-    "deviceId": Field(kind="string", required=True, replace=True),
-    "cidrNotation": Field(kind="string", required=True, replace=True),
-}
 
 BGP_SESSION: Mapping[str, Field] = {
     "deviceId": Field(kind="string", required=True, replace=True),
@@ -104,14 +101,6 @@ BGP_SESSION: Mapping[str, Field] = {
     "defaultRoute": Field(kind="boolean", default=False, replace=True),
 }
 
-ORGANIZATION: Mapping[str, Field] = dict.fromkeys(("name", "description", "website", "twitter", "logo"), STRING)
-
-USER_API_KEY: Mapping[str, Field] = {
-    "description": Field(kind="string", required=True, replace=True),
-    "readOnly": Field(kind="boolean", required=True, replace=True),
-}
-
-PROJECT_API_KEY: Mapping[str, Field] = {**USER_API_KEY, "projectId": Field(kind="string", required=True, replace=True)}
 
 SPOT_MARKET_REQUEST: Mapping[str, Field] = {
     "projectId": Field(kind="string", required=True, replace=True),
@@ -201,20 +190,6 @@ def block_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
         yield CheckFailure("metro", "one of metro and facility is required")
     if isinstance(quantity, float) and (quantity < 1 or int(quantity) & (int(quantity) - 1)):
         yield CheckFailure("quantity", f"quantity must be a power of 2, not {int(quantity)}")
-
-
-def attachment_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
-    """An attachment names addresses as the API does, prefix and all: otherwise it would differ from its own state."""
-    wanted = inputs.get("cidrNotation")
-    if not isinstance(wanted, str) or wanted == UNKNOWN:
-        return
-    try:
-        network = str(ipaddress.ip_network(wanted))
-    except ValueError as error:
-        yield CheckFailure("cidrNotation", f"cidrNotation must look like 192.0.2.1/32: {error}")
-    else:
-        if network != wanted:
-            yield CheckFailure("cidrNotation", f"cidrNotation must be written {network}, not {wanted}")
 
 
 def _formats(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:

@@ -7,31 +7,21 @@ from typing import NoReturn
 from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import EngineLog, Resource, StandIn, serve
-from lab.plugins.equinix_metal.api_key import ProjectApiKey, UserApiKey
 from lab.plugins.equinix_metal.bgp_session import BgpSession
 from lab.plugins.equinix_metal.client import Client
-from lab.plugins.equinix_metal.connection import Connection, VirtualCircuit
 from lab.plugins.equinix_metal.device import Device
-from lab.plugins.equinix_metal.device_network_type import DeviceNetworkType
-from lab.plugins.equinix_metal.functions import FUNCTIONS
 from lab.plugins.equinix_metal.gateway import Gateway
 from lab.plugins.equinix_metal.inputs import (
     CONFIGURATION,
-    PROJECT_API_KEY,
     PROJECT_SSH_KEY,
-    SSH_KEY,
-    USER_API_KEY,
     configuration_rules,
     settings_of,
 )
-from lab.plugins.equinix_metal.ip_attachment import IpAttachment
-from lab.plugins.equinix_metal.organization import Organization
 from lab.plugins.equinix_metal.port import Port
-from lab.plugins.equinix_metal.port_vlan_attachment import PortVlanAttachment
 from lab.plugins.equinix_metal.project import Project
 from lab.plugins.equinix_metal.reserved_ip_block import ReservedIpBlock
 from lab.plugins.equinix_metal.spot_market_request import SpotMarketRequest
-from lab.plugins.equinix_metal.ssh_key import SshKey
+from lab.plugins.equinix_metal.ssh_key import ProjectSshKey
 from lab.plugins.equinix_metal.vlan import Vlan
 from lab.plugins.fields import problems
 from lab.plugins.values import plain_map
@@ -51,22 +41,13 @@ class EquinixMetalPlugin(StandIn):
         client = self._client
         resources: dict[str, Resource] = {
             "BgpSession": BgpSession(client, log),
-            "Connection": Connection(client, log),
             "Device": Device(client, log),
-            "DeviceNetworkType": DeviceNetworkType(client, log),
             "Gateway": Gateway(client, log),
-            "IpAttachment": IpAttachment(client, log),
-            "Organization": Organization(client, log),
             "Port": Port(client, log),
-            "PortVlanAttachment": PortVlanAttachment(client, log),
             "Project": Project(client, log),
-            "ProjectApiKey": ProjectApiKey(PROJECT_API_KEY, client, log),
-            "ProjectSshKey": SshKey(PROJECT_SSH_KEY, client, log),
+            "ProjectSshKey": ProjectSshKey(PROJECT_SSH_KEY, client, log),
             "ReservedIpBlock": ReservedIpBlock(client, log),
             "SpotMarketRequest": SpotMarketRequest(client, log),
-            "SshKey": SshKey(SSH_KEY, client, log),
-            "UserApiKey": UserApiKey(USER_API_KEY, client, log),
-            "VirtualCircuit": VirtualCircuit(client, log),
             "Vlan": Vlan(client, log),
         }
         super().__init__(
@@ -84,11 +65,6 @@ class EquinixMetalPlugin(StandIn):
         """Secrets stay with the engine, which marks outputs that carry a secret input's name: as the bridge does it."""
         self._client.configure(settings_of(plain_map(request.args)))
         return api.ConfigureResponse(supports_preview=True)
-
-    async def invoke(self, request: api.InvokeRequest) -> api.InvokeResponse:
-        """See `functions`."""
-        function = FUNCTIONS.get(request.tok)
-        return await (function.invoke(self._client, request.args) if function else super().invoke(request))
 
     async def close(self) -> None:
         """See `StandIn`."""

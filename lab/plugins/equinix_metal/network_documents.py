@@ -1,4 +1,4 @@
-"""Pure functions between the API's virtual networks, ports, gateways and connections, and the resources' properties."""
+"""Pure functions between the API's virtual networks, ports and gateways, and the resources' properties."""
 
 from __future__ import annotations
 
@@ -61,60 +61,6 @@ def gateway_state(document: Mapping[str, Json]) -> dict[str, Json]:
         "ipReservationId": reference(document, "ip_reservation"),
         "privateIpv4SubnetSize": 0 if block.get("public") else 1 << (32 - int(block.get("cidr") or 32)),
         "state": document.get("state") or "",
-    }
-
-
-def connection_state(document: Mapping[str, Json]) -> dict[str, Json]:
-    """The properties of a connection. The project of a shared one is that of its first circuit."""
-    ports: list[dict[str, Json]] = document.get("ports") or []
-    circuits: list[dict[str, Json]] = [circuit for port in ports for circuit in port.get("virtual_circuits") or []]
-    shared = document.get("type") == "shared"
-    project = reference(document, "project") or (reference(circuits[0], "project") if circuits else "")
-    return {
-        "id": document["id"],
-        "organizationId": reference(document, "organization"),
-        "projectId": project if shared else "",
-        "name": document.get("name") or "",
-        "description": document.get("description") or "",
-        "status": document.get("status") or "",
-        "redundancy": document.get("redundancy") or "",
-        "facility": part(document, "facility", "code") or "",
-        "metro": part(document, "metro", "code") or "",
-        "token": document.get("token") or "",
-        "type": document.get("type") or "",
-        "speed": document.get("speed") or 0,
-        "mode": document.get("mode") or "standard",
-        "tags": document.get("tags") or [],
-        "ports": [
-            {
-                "id": port.get("id") or "",
-                "name": port.get("name") or "",
-                "role": port.get("role") or "",
-                "speed": port.get("speed") or 0,
-                "status": port.get("status") or "",
-                "linkStatus": port.get("link_status") or "",
-                "virtualCircuitIds": [identity(circuit) for circuit in port.get("virtual_circuits") or []],
-            }
-            for port in ports
-        ],
-    }
-
-
-def circuit_state(document: Mapping[str, Json]) -> dict[str, Json]:
-    """The properties of a virtual circuit; its connection is known only to who ordered it."""
-    return {
-        "id": document["id"],
-        "projectId": reference(document, "project"),
-        "portId": reference(document, "port"),
-        "vlanId": reference(document, "virtual_network"),
-        "status": document.get("status") or "",
-        "nniVlan": document.get("nni_vlan") or 0,
-        "vnid": document.get("vnid") or 0,
-        "nniVnid": document.get("nni_vnid") or 0,
-        "name": document.get("name") or "",
-        "speed": str(document.get("speed") or ""),
-        "description": document.get("description") or "",
-        "tags": document.get("tags") or [],
     }
 
 

@@ -1,4 +1,4 @@
-"""What the resource types of virtual networks, ports, gateways and connections take. See `inputs`."""
+"""What the resource types of virtual networks, ports and gateways take. See `inputs`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pulumi.provider.experimental.provider import CheckFailure
 
-from lab.plugins.equinix_metal.inputs import FLAG, REPLACING, STRING
+from lab.plugins.equinix_metal.inputs import REPLACING, STRING
 from lab.plugins.fields import Field
 from lab.plugins.values import Json
 
@@ -31,20 +31,6 @@ PORT: Mapping[str, Field] = {
     "resetOnDelete": Field(kind="boolean"),
 }
 
-PORT_VLAN_ATTACHMENT: Mapping[str, Field] = {
-    "deviceId": REQUIRED,
-    "portName": REQUIRED,
-    "vlanVnid": Field(kind="integer", required=True, replace=True),
-    "native": FLAG,
-    "forceBond": Field(kind="boolean", default=False, replace=True),
-}
-
-NETWORK_TYPES = ("layer3", "hybrid", "hybrid-bonded", "layer2-individual", "layer2-bonded")
-
-DEVICE_NETWORK_TYPE: Mapping[str, Field] = {
-    "deviceId": REQUIRED,
-    "type": Field(kind="string", required=True, choices=NETWORK_TYPES),
-}
 
 SUBNET_SIZES = (8, 16, 32, 64, 128)
 
@@ -53,31 +39,6 @@ GATEWAY: Mapping[str, Field] = {
     "vlanId": REQUIRED,
     "ipReservationId": REPLACING,
     "privateIpv4SubnetSize": Field(kind="integer", replace=True),
-}
-
-CONNECTION: Mapping[str, Field] = {
-    "organizationId": REQUIRED,
-    "type": Field(kind="string", required=True, replace=True, choices=("dedicated", "shared")),
-    "redundancy": Field(kind="string", required=True, choices=("redundant", "primary")),
-    "name": REPLACING,
-    "metro": REPLACING,
-    "facility": REPLACING,
-    "mode": Field(kind="string", default="standard", choices=("standard", "tunnel")),
-    "projectId": REPLACING,
-    "description": STRING,
-    "tags": STRINGS,
-}
-
-VIRTUAL_CIRCUIT: Mapping[str, Field] = {
-    "connectionId": REQUIRED,
-    "portId": REQUIRED,
-    "projectId": REQUIRED,
-    "vlanId": REQUIRED,
-    "nniVlan": Field(kind="integer", replace=True),
-    "name": STRING,
-    "description": STRING,
-    "speed": STRING,
-    "tags": STRINGS,
 }
 
 
@@ -110,15 +71,6 @@ def gateway_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
     if isinstance(size, float) and int(size) not in SUBNET_SIZES:
         sizes = ", ".join(str(each) for each in SUBNET_SIZES)
         yield CheckFailure("privateIpv4SubnetSize", f"privateIpv4SubnetSize must be one of {sizes}, not {int(size)}")
-
-
-def connection_rules(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:
-    """What holds between a connection's inputs."""
-    yield from one_place(inputs)
-    if inputs.get("type") == "shared" and not inputs.get("projectId"):
-        yield CheckFailure("projectId", "a shared connection needs projectId")
-    elif inputs.get("type") == "dedicated" and inputs.get("projectId"):
-        yield CheckFailure("projectId", "a dedicated connection belongs to no project: leave projectId out")
 
 
 def one_place(inputs: Mapping[str, Json]) -> Iterator[CheckFailure]:

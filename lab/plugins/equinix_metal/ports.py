@@ -62,18 +62,6 @@ class Ports:
             await self._client.delete(f"/ports/{port['id']}/native-vlan")
         return bool(native(port))
 
-    async def assign(self, port: Document, network: str) -> bool:
-        """One network more."""
-        return network not in networks(port) and await self._act(
-            port, "assign", {"vnid": network}, lambda it: network in networks(it)
-        )
-
-    async def unassign(self, port: Document, network: str) -> bool:
-        """One network fewer."""
-        return network in networks(port) and await self._act(
-            port, "unassign", {"vnid": network}, lambda it: network not in networks(it)
-        )
-
     async def batch(self, port: Document, state: str, wanted: Iterable[str], seconds: float) -> bool:
         """Several networks `assigned` or `unassigned` at once; waits until it is done."""
         assignments = [{"vlan": network, "state": state} for network in wanted]

@@ -1,4 +1,4 @@
-"""SSH keys, of a project and of the user."""
+"""SSH keys of a project."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lab.plugins.equinix_metal.documents import key_state
 from lab.plugins.values import Json
 
 
-class SshKey(Bridged):
-    """`…/sshKey:SshKey` and, with a `projectId`, `…/projectSshKey:ProjectSshKey`."""
+class ProjectSshKey(Bridged):
+    """`equinix-metal:index/projectSshKey:ProjectSshKey`."""
 
     computed = ("created", "updated", "fingerprint", "ownerId")
     path = "/ssh-keys"
 
     async def make(self, inputs: Mapping[str, Json], request: api.CreateRequest) -> dict[str, Json]:
         """Registers it."""
-        path = f"/projects/{inputs['projectId']}/ssh-keys" if inputs.get("projectId") else "/ssh-keys"
+        path = f"/projects/{inputs['projectId']}/ssh-keys"
         name, key = inputs["name"], inputs["publicKey"]
 
         def alike(found: dict[str, Json]) -> bool:

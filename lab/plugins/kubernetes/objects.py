@@ -10,7 +10,7 @@ from typing import cast
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from lab.plugins.base import Properties
-from lab.plugins.values import UNKNOWN, Json, contains_unknown, plain, plain_map, wrap, wrap_map
+from lab.plugins.values import UNKNOWN, Json, contains_unknown, plain, plain_map, wrap_map
 
 Object = dict[str, Json]
 
@@ -194,8 +194,3 @@ def scrubbed(message: str, texts: Sequence[str]) -> str:
     for text in texts:
         message = message.replace(text, "[secret]")
     return message
-
-
-def as_properties(document: Object) -> Properties:
-    """Plain data for the engine."""
-    return {name: wrap(value) for name, value in document.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from provider.dns_services import open_service
+from provider.dns_services.opening import open_service
 from provider.errors import RemoteError
 from provider.preflight.findings import Finding
 from provider.preflight.subject import Subject

@@ -70,7 +70,6 @@ def described() -> dict[str, Any]:
     """The description, put right by these tables."""
     document = description.read(DESCRIPTION)
     schemas, error = document["components"]["schemas"], {"$ref": "#/components/schemas/Error"}
-    networks.mend(schemas)
     for name, fields in UNTYPED.items():
         for each in fields:
             del schemas[name]["properties"][each]

@@ -1,4 +1,4 @@
-"""What the contract test asks about networks, reserved hardware, the spot market and interconnections."""
+"""What the contract test asks about networks, reserved hardware and the spot market."""
 
 from __future__ import annotations
 
@@ -12,37 +12,16 @@ _ORDER = {key: value for key, value in ORDER.items() if key != "metro"}
 
 STATUSES: dict[str, tuple[tuple[str, str], ...]] = {
     "401": (),
-    "404": (("POST", "/projects/{project_id}/connections"),),
+    "404": (),
     "422": (
         ("POST", "/hardware-reservations/{id}/activate"),
         ("POST", "/hardware-reservations/{id}/move"),
-        ("POST", "/connections/{connection_id}/ports/{port_id}/virtual-circuits"),
-        ("PUT", "/connections/{connection_id}"),
-        ("PUT", "/virtual-circuits/{id}"),
-        ("DELETE", "/virtual-circuits/{id}"),
         ("DELETE", "/spot-market-requests/{id}"),
     ),
 }
 
-_OF_VRFS = {
-    *("vrf", "peer_asn", "md5", "subnet", "subnet_ipv6"),
-    *("metal_ip", "metal_ipv6", "customer_ip", "customer_ipv6"),
-}
-VARIANTS: dict[tuple[str, str], set[str]] = {
-    ("POST", "/projects/{project_id}/connections"): {"vrfs", "fabric_provider"},
-    ("POST", "/organizations/{organization_id}/connections"): {"vrfs", "fabric_provider"},
-    ("POST", "/connections/{connection_id}/ports/{port_id}/virtual-circuits"): _OF_VRFS,
-    ("PUT", "/virtual-circuits/{id}"): _OF_VRFS,
-}
-"""Fields of variants of bodies that the lab answers 501 to."""
-
-ALSO = {"spot_price_max", "speed", "vnid"}
+ALSO = {"spot_price_max", "vnid"}
 """Numbers that are taken as texts as well, or the reverse, because packngo sends them so."""
-
-
-def mend(schemas: dict[str, Any]) -> None:
-    """Two variants of which every field is optional: any body is both, so none is one of them."""
-    schemas["VirtualCircuitUpdateInput"] = {"$ref": "#/components/schemas/VlanVirtualCircuitUpdateInput"}
 
 
 BELOW: tuple[tuple[str, dict[str, str]], ...] = (
@@ -53,10 +32,6 @@ BELOW: tuple[tuple[str, dict[str, str]], ...] = (
     ("/metal-gateways/{id}", {"id": "gateway"}),
     ("/hardware-reservations/{id}", {"id": "reservation"}),
     ("/spot-market-requests/{id}", {"id": "spot request"}),
-    ("/connections/{connection_id}/ports/{port_id}", {"connection_id": "connection", "port_id": "connection port"}),
-    ("/connections/{connection_id}/ports/{id}", {"connection_id": "connection", "id": "connection port"}),
-    ("/connections/{connection_id}", {"connection_id": "connection"}),
-    ("/virtual-circuits/{id}", {"id": "circuit"}),
     ("/projects/{project_id}/", {"project_id": "project"}),
     ("/organizations/{organization_id}/", {"organization_id": "organization"}),
 )
@@ -92,35 +67,6 @@ BODIES: dict[tuple[str, str], Any] = {
         "end_at": None,
         "instance_parameters": _ORDER,
     },
-    ("POST", "/projects/{project_id}/connections"): {
-        "name": "c",
-        "metro": "lb",
-        "type": "shared",
-        "redundancy": "primary",
-        "service_token_type": "z_side",
-        "vlans": [1000],
-        "speed": None,
-        "project": None,
-        "contact_email": "lab@facility.test",
-    },
-    ("POST", "/organizations/{organization_id}/connections"): {
-        "name": "c",
-        "metro": "lb",
-        "type": "dedicated",
-        "redundancy": "redundant",
-        "speed": "10gbps",
-        "mode": "standard",
-        "facility_id": None,
-        "contact_email": "lab@facility.test",
-    },
-    ("PUT", "/connections/{connection_id}"): {"name": "c", "mode": "standard"},
-    ("POST", "/connections/{connection_id}/ports/{port_id}/virtual-circuits"): {
-        "project_id": IDENTITY.project_id,
-        "nni_vlan": 200,
-        "speed": "1gbps",
-        "vnid": None,
-    },
-    ("PUT", "/virtual-circuits/{id}"): {"name": "v", "speed": "1gbps", "vnid": ""},
     ("POST", "/projects/{project_id}/metal-gateways"): {
         "virtual_network_id": "<free vlan>",
         "private_ipv4_subnet_size": 8,
@@ -140,7 +86,7 @@ QUERIES: dict[tuple[str, str], dict[str, str]] = {
 }
 
 
-_WORDS = ("virtual-networks", "ports", "gateways", "reservations", "spot", "connections", "circuits")
+_WORDS = ("virtual-networks", "ports", "gateways", "reservations", "spot")
 
 
 def concerns(path: str) -> bool:
@@ -167,11 +113,6 @@ async def furnish(lab: World, made: Made) -> dict[str, str]:
     (reservation,) = (await made("/lab/hardware-reservations", **sold))["hardware_reservations"]
     (spare,) = (await made("/lab/hardware-reservations", **sold, spare=True))["hardware_reservations"]
     request = await made(f"{PROJECT}/spot-market-requests", **BODIES["POST", "/projects/{id}/spot-market-requests"])
-    wanted = {"name": "c", "metro": "lb", "type": "dedicated", "redundancy": "primary"}
-    connection = await made(f"/metal/v1/organizations/{IDENTITY.organization_id}/connections", **wanted)
-    lab.elapse(1)
-    circuits = f"/metal/v1/connections/{connection['id']}/ports/{connection['ports'][0]['id']}/virtual-circuits"
-    circuit = await made(circuits, project_id=IDENTITY.project_id, nni_vlan=100, vnid="1000")
     return {
         "vlan": vlans[0]["id"],
         "free vlan": vlans[2]["id"],
@@ -186,7 +127,4 @@ async def furnish(lab: World, made: Made) -> dict[str, str]:
         "reservation": reservation["id"],
         "spare": spare["id"],
         "spot request": request["id"],
-        "connection": connection["id"],
-        "connection port": connection["ports"][0]["id"],
-        "circuit": circuit["id"],
     }

@@ -268,7 +268,7 @@ def test_the_inventory_is_empty_when_nothing_is_left(tmp_path: Path) -> None:
     async def run() -> None:
         async with world(tmp_path) as lab:
             kinds = ["devices", "ssh_keys", "projects", "reservations", "bgp_sessions", "faults", "virtual_networks"]
-            kinds += ["gateways", "spot_market_requests", "interconnections", "virtual_circuits"]
+            kinds += ["gateways", "spot_market_requests"]
             empty: dict[str, list[str]] = {kind: [] for kind in kinds}
             assert (await lab.client.get("/lab/inventory")).json() == empty
             lab.clock.runs.clear()

@@ -1,4 +1,4 @@
-"""The official Python client, unchanged: networks, reserved hardware, the spot market and interconnections."""
+"""The official Python client, unchanged: networks, reserved hardware and the spot market."""
 
 from __future__ import annotations
 
@@ -180,65 +180,3 @@ def test_the_spot_market(tmp_path: Path) -> None:
         assert len(market.list_spot_market_requests(PROJECT).spot_market_requests) == 1
         market.delete_spot_market_request(request.id, force_termination=True)
         assert market.list_spot_market_requests(PROJECT).spot_market_requests == []
-
-
-def test_interconnections(tmp_path: Path) -> None:
-    with connected(tmp_path) as (metal, client, lab):
-        connections, organization = metal.InterconnectionsApi(client), IDENTITY.organization_id
-        wanted = metal.DedicatedPortCreateInput(name="office", metro="lb", type="dedicated", redundancy="primary")
-        request = metal.CreateOrganizationInterconnectionRequest(actual_instance=wanted)
-        connection = connections.create_organization_interconnection(organization, request)
-        assert (connection.status, connection.mode, connection.speed) == ("pending", "standard", 10_000_000_000)
-        lab.elapse(5)
-        shown = connections.get_interconnection(connection.id, include=["organization"])
-        (port,) = shown.ports
-        assert (shown.status, port.status, port.role) == ("active", "active", "primary")
-        network = vlan(metal, client)
-        circuit_input = metal.VlanVirtualCircuitCreateInput(project_id=PROJECT, nni_vlan=100, vnid=network.id)
-        made = connections.create_interconnection_port_virtual_circuit(
-            connection.id, port.id, metal.VirtualCircuitCreateInput(actual_instance=circuit_input)
-        )
-        circuit = made.actual_instance
-        lab.elapse(5)
-        active = connections.get_virtual_circuit(circuit.id, include=["virtual_network"]).actual_instance
-        assert (active.status, active.vnid, active.nni_vlan) == ("active", 1000, 100)
-        listed = connections.list_interconnection_port_virtual_circuits(connection.id, port.id).virtual_circuits
-        assert [entry.actual_instance.id for entry in listed] == [circuit.id]
-        events = metal.EventsApi(client).find_interconnection_events(connection.id).events
-        assert [event.state for event in events] == ["active", "requested"]
-        connections.delete_virtual_circuit(circuit.id)
-        lab.elapse(5)
-        assert connections.list_interconnection_virtual_circuits(connection.id).virtual_circuits == []
-        changes = metal.InterconnectionUpdateInput(mode="tunnel", tags=["a"])
-        assert connections.update_interconnection(connection.id, changes).mode == "tunnel"
-        connections.delete_interconnection(connection.id)
-        lab.elapse(5)
-        assert connections.organization_list_interconnections(organization).interconnections == []
-
-
-def test_a_shared_interconnection(tmp_path: Path) -> None:
-    with connected(tmp_path) as (metal, client, lab):
-        connections = metal.InterconnectionsApi(client)
-        vlan(metal, client)
-        wanted = metal.VlanFabricVcCreateInput(
-            name="cloud", metro="lb", type="shared", redundancy="primary", service_token_type="a_side",
-            vlans=[1000], speed="1gbps", project=PROJECT,
-        )  # fmt: skip
-        request = metal.CreateOrganizationInterconnectionRequest(actual_instance=wanted)
-        connection = connections.create_project_interconnection(PROJECT, request)
-        (token,) = connection.service_tokens
-        assert (token.state, token.service_token_type, token.max_allowed_speed) == ("inactive", "a_side", 10**9)
-        control(client, f"connections/{connection.id}/redeem", {})
-        connections.get_interconnection(connection.id)
-        lab.elapse(5)
-        (port,) = connections.list_interconnection_ports(connection.id).ports
-        circuit = port.virtual_circuits[0].actual_instance
-        assert (circuit.status, circuit.vnid) == ("active", 1000)
-        change = metal.VlanVirtualCircuitUpdateInput(vnid="")
-        updated = connections.update_virtual_circuit(
-            circuit.id, metal.VirtualCircuitUpdateInput(actual_instance=change)
-        )
-        assert updated.actual_instance.status == "deactivating"
-        assert [each.id for each in connections.project_list_interconnections(PROJECT).interconnections] == [
-            connection.id
-        ]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
 import ssl
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,7 +13,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from tests.lab.network.conftest import ROOT, Lab
+from lab.errors import LabError
+from lab.network import dns
+from tests.lab.network.conftest import Lab
 
 pytestmark = pytest.mark.lab
 
@@ -172,21 +172,10 @@ print(json.dumps({name: matches(each) for name, each in pxe.items()}))
     assert json.loads(answer) == {"kernel": True, "initramfs": True, "rootfs": True}
 
 
-def test_the_fallback_server_does_the_same(lab: Lab) -> None:
-    lab.up(services=("boot",))
-    server = lab.command(sys.executable, "-m", "lab.network.dns_fallback", "--state", str(lab.layout.state))
-    with subprocess.Popen(server, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
-        try:
-            deadline = time.monotonic() + 10
-            while look_up(lab, "api.equinix.com", "A") != "192.0.2.10":
-                assert time.monotonic() < deadline
-            test_real_names_are_the_labs(lab)
-            test_the_outside_world_does_not_exist(lab)
-            test_signed_updates_are_served(lab)
-            test_a_wrong_key_is_refused(lab)
-            test_the_real_names_take_no_updates(lab)
-        finally:
-            process.terminate()
+def test_without_knot_there_is_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name, **_: None)
+    with pytest.raises(LabError, match=r"Knot, is not installed: install it \(on Debian: apt-get install knot\)"):
+        dns.knot()
 
 
 def test_the_host_sees_none_of_it(running: Lab) -> None:

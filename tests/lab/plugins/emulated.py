@@ -26,13 +26,12 @@ from lab.metal_api.state import Account
 from lab.metal_api.store import Store
 from tests.lab.metal_api.harness import IDENTITY, FakeMachines
 
-_PROJECT, _ORGANIZATION = f"/projects/{IDENTITY.project_id}", f"/organizations/{IDENTITY.organization_id}"
+_PROJECT = f"/projects/{IDENTITY.project_id}"
 LISTS = (
     "/organizations",
     "/projects",
     "/ssh-keys",
     "/user/api-keys",
-    f"{_ORGANIZATION}/connections",
     f"{_PROJECT}/devices",
     f"{_PROJECT}/ips",
     f"{_PROJECT}/virtual-networks",

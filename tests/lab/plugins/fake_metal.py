@@ -134,9 +134,7 @@ class FakeMetal:
                     return self._project(method, parts, body)
                 case "POST", ["projects", owner, "ssh-keys"]:
                     return 201, self._key(body, f"{BASE}/projects/{owner}")
-                case "POST", ["ssh-keys"]:
-                    return 201, self._key(body, f"{BASE}/users/{ORGANIZATION}")
-                case "GET", ["ssh-keys"] | ["projects", _, "ssh-keys"]:
+                case "GET", ["projects", _, "ssh-keys"]:
                     return 200, {"ssh_keys": list(self.keys.values())}
                 case "GET", ["ssh-keys", identifier] if identifier in self.keys:
                     return 200, self.keys[identifier]
@@ -158,10 +156,8 @@ class FakeMetal:
             case "GET", []:
                 self._look_at(device)
                 return 200, device
-            case _, ["ips"] | ["bgp", "sessions"]:
+            case _, ["bgp", "sessions"]:
                 return self._network(method, ["devices", identifier, *rest], body)
-            case "GET", ["bgp", "neighbors"]:
-                return 200, {"bgp_neighbors": device.get("bgp_neighbors", [])}
             case "GET", ["events"]:
                 return 200, {"events": [{"type": "provisioning", "body": text} for text in self.events]}
             case "PUT", []:
@@ -217,15 +213,11 @@ class FakeMetal:
         match method, parts:
             case "POST", ["projects", owner, "ips"]:
                 return 201, self.add_block(owner, body)
-            case "POST", ["devices", owner, "ips"]:
-                return 201, self.add_attachment(owner, body["address"])
             case "POST", ["devices", owner, "bgp", "sessions"]:
                 return 201, self.add_session(owner, body)
-            case "GET", ["devices" | "projects" as kind, owner, "ips"]:
-                reference = "assigned_to" if kind == "devices" else "project"
-                href = f"{BASE}/{kind}/{owner}"
-                found = [entry for entry in self.ips.values() if entry.get(reference) == {"href": href}]
-                return 200, {"ip_addresses": found}
+            case "GET", ["projects", owner, "ips"]:
+                href = f"{BASE}/projects/{owner}"
+                return 200, {"ip_addresses": [each for each in self.ips.values() if each["project"] == {"href": href}]}
             case "GET", ["devices", owner, "bgp", "sessions"]:
                 found = [s for s in self.sessions.values() if s["device"]["href"].endswith(owner)]
                 return 200, {"bgp_sessions": found}
@@ -256,11 +248,6 @@ class FakeMetal:
             tags=body.get("tags") or [],
             details=body.get("details"),
         )
-
-    def add_attachment(self, device: str, address: str) -> Json:
-        """Addresses of a device as the API would show them."""
-        cidr = int(address.partition("/")[2])
-        return self._address(cidr, management=False, assigned_to={"href": f"{BASE}/devices/{device}"})
 
     def _address(self, cidr: int, **values: Any) -> Json:
         identifier = str(uuid.uuid4())

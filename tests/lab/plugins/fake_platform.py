@@ -5,44 +5,23 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from tests.lab.plugins.fake_metal import BASE, ORGANIZATION, PROJECT, FakeMetal, Json
+from tests.lab.plugins.fake_metal import BASE, PROJECT, FakeMetal, Json
 
 LISTS = {
     "virtual-networks": "virtual_networks",
     "metal-gateways": "metal_gateways",
     "spot-market-requests": "spot_market_requests",
-    "api-keys": "api_keys",
-    "organizations": "organizations",
-    "connections": "interconnections",
-    "virtual-circuits": "virtual_circuits",
 }
 ADDRESSES = {"address_family": 4, "cidr": 28, "public": False, "network": "203.0.113.16"}
-OTHERS: dict[str, Json] = {
-    "/locations/metros": {"metros": [{"id": "m", "code": "lb", "name": "Lab", "country": "NL"}]},
-    "/facilities": {
-        "facilities": [
-            {"id": "f", "code": "lab1", "name": "Lab 1", "features": ["baremetal", "layer_2"], "metro": {"code": "lb"}}
-        ]
-    },
-    "/operating-systems": {
-        "operating_systems": [
-            {"slug": "debian_12", "name": "Debian 12", "distro": "debian", "version": "12", "provisionable_on": ["p"]},
-            {"slug": "debian_11", "name": "Debian 11", "distro": "debian", "version": "11", "provisionable_on": []},
-        ]
-    },
-    "/market/spot/prices": {"spot_market_prices": {"lab1": {"c3.small.x86": {"price": 0.3}}}},
-    "/market/spot/prices/metros": {"spot_market_prices": {"lb": {"c3.small.x86": {"price": 0.2}}}},
-    "/hardware-reservations/r": {
-        "id": "r",
-        "short_id": "r0",
-        "plan": {"slug": "c3.small.x86"},
-        "facility": {"code": "lab1"},
-        "project": {"id": PROJECT},
-        "device": {"href": f"{BASE}/devices/d"},
-        "provisionable": True,
-        "spare": False,
-        "switch_uuid": "s",
-    },
+RESERVED: Json = {
+    "id": "r",
+    "short_id": "r0",
+    "plan": {"slug": "c3.small.x86"},
+    "facility": {"code": "lab1"},
+    "project": {"id": PROJECT},
+    "device": {"href": f"{BASE}/devices/d"},
+    "spare": False,
+    "switch_uuid": "s",
 }
 
 
@@ -56,7 +35,6 @@ class FakePlatform(FakeMetal):
         self.batches: dict[str, Json] = {}
         self.batch_polls = 1
         self.batch_end: Json = {"state": "completed"}
-        self.circuit_polls = 1
         self.provisionable_after = 0
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -64,32 +42,19 @@ class FakePlatform(FakeMetal):
         with self.lock:
             parts = path.removeprefix(BASE).strip("/").split("/")
             match method, parts:
-                case "GET", _ if path.removeprefix(BASE) in OTHERS:
-                    return 200, self._other(path.removeprefix(BASE))
-                case "POST", ["capacity", *_]:
-                    servers = [{**server, "available": server["quantity"] < 10} for server in body["servers"]]
-                    return 200, {"servers": servers}
-                case "POST", ["organizations"]:
-                    return 201, self.record(
-                        "organizations", {**body, "projects": [{"href": f"{BASE}/projects/{PROJECT}"}]}
-                    )
+                case "GET", ["hardware-reservations", "r"]:
+                    self.provisionable_after -= 1
+                    return 200, {**RESERVED, "provisionable": self.provisionable_after < 0}
                 case _, ["ports", identifier, *rest]:
                     return self._port(method, identifier, rest, body)
-                case "POST" | "GET", [*owner, kind] if kind in LISTS and (owner or kind == "organizations"):
-                    return self._listed(method, owner, kind, body)
+                case "POST" | "GET", [_, *_, kind] if kind in LISTS:
+                    return self._listed(method, kind, body)
                 case _, [*_, kind, identifier] if identifier in self.records.get(kind, {}):
                     return self._one(method, kind, identifier, body)
                 case _, [*_, kind, _] if kind in LISTS:
                     return 404, {"errors": ["Not found"]}
                 case _:
                     return super().answer(method, path, body)
-
-    def _other(self, path: str) -> Json:
-        document = OTHERS[path]
-        if path.startswith("/hardware"):
-            self.provisionable_after -= 1
-            return {**document, "provisionable": self.provisionable_after < 0}
-        return document
 
     def record(self, kind: str, values: Json) -> Json:
         """A new one of a kind."""
@@ -98,12 +63,12 @@ class FakePlatform(FakeMetal):
         self.records[kind][identifier] = {"id": identifier, **dates, **values}
         return self.records[kind][identifier]
 
-    def _listed(self, method: str, owner: list[str], kind: str, body: Any) -> tuple[int, Any]:
+    def _listed(self, method: str, kind: str, body: Any) -> tuple[int, Any]:
         if method == "GET":
             return 200, {LISTS[kind]: list(self.records[kind].values())}
-        return 201, self.record(kind, self._made(owner[-1], kind, body))
+        return 201, self.record(kind, self._made(kind, body))
 
-    def _made(self, owner: str, kind: str, body: Any) -> Json:
+    def _made(self, kind: str, body: Any) -> Json:
         project = {"id": PROJECT, "href": f"{BASE}/projects/{PROJECT}"}
         match kind:
             case "virtual-networks":
@@ -119,7 +84,7 @@ class FakePlatform(FakeMetal):
                 block = {"id": reserved or "made", **ADDRESSES, "public": bool(reserved)}
                 network = {"id": body["virtual_network_id"]}
                 return {"state": "ready", "project": project, "ip_reservation": block, "virtual_network": network}
-            case "spot-market-requests":
+            case _:
                 wanted = {name: body[name] for name in ("devices_min", "devices_max", "max_bid_price")}
                 device = self.add_device(hostname=body["instance_parameters"]["hostname"], state="active")
                 place = {
@@ -127,57 +92,14 @@ class FakePlatform(FakeMetal):
                     "facilities": [{"id": "f", "code": "lab1"}],
                 }
                 return {**wanted, **place, "project": project, "devices": [device], "plan": {"slug": "c3.small.x86"}}
-            case "api-keys":
-                told = {"project": project} if owner == PROJECT else {"user": {"id": ORGANIZATION}}
-                return {**body, "token": "hunter2-key", **told}
-            case "connections":
-                port = {
-                    "id": "cp",
-                    "name": "p",
-                    "role": "primary",
-                    "speed": 10,
-                    "status": "active",
-                    "link_status": "up",
-                }
-                circuit = {"id": "vc", "project": project}
-                place = {
-                    "metro": {"code": _lower(body.get("metro"))},
-                    "project": project,
-                    "facility": {"code": "lab1"},
-                    "organization": {"id": owner},
-                }
-                return {
-                    **body,
-                    **place,
-                    "status": "active",
-                    "token": "t",
-                    "ports": [{**port, "virtual_circuits": [circuit]}],
-                }
-            case _:
-                network = {"virtual_network": {"id": body["vnid"]}, "vnid": 1000}
-                return {
-                    **body,
-                    **network,
-                    "status": "activating",
-                    "polls": 0,
-                    "project": project,
-                    "port": {"id": owner},
-                }
 
     def _one(self, method: str, kind: str, identifier: str, body: Any) -> tuple[int, Any]:
         found = self.records[kind][identifier]
         match method:
             case "GET":
-                if kind == "virtual-circuits":
-                    found["polls"] += 1
-                    ends = {"activating": "active", "deactivating": "waiting_on_customer_vlan"}
-                    if found["polls"] > self.circuit_polls:
-                        found["status"] = ends.get(found["status"], found["status"])
                 return 200, found
             case "PUT" | "PATCH":
-                found.update({name: value for name, value in body.items() if name != "vnid"})
-                if body.get("vnid") == "":
-                    found.update(status="deactivating", virtual_network=None, polls=0)
+                found.update(body)
                 return 200, found
             case "DELETE":
                 for device in found.get("devices", []):

@@ -132,13 +132,13 @@ def test_a_stack_lives_its_life_without_telling_secrets(lab: FakeLab) -> None:
     preview = lab.stack(program()).preview(
         on_output=lab.said.append, on_error=lab.said.append, color="never", diff=True
     )
-    assert {str(name): count for name, count in preview.change_summary.items()} == {"create": 6}
+    assert {str(name): count for name, count in preview.change_summary.items()} == {"create": 5}
     assert lab.metal.requests == []
-    assert lab.up(program()) == {"create": 6}
+    assert lab.up(program()) == {"create": 5}
     assert lab.state()["check"]["outputs"]["stdout"] == "198.51.100.1\na"
-    assert lab.up(program()) == {"same": 6}
+    assert lab.up(program()) == {"same": 5}
     lab.stack(program()).refresh(on_output=lab.said.append, on_error=lab.said.append, color="never")
-    assert lab.up(program()) == {"same": 6}
+    assert lab.up(program()) == {"same": 5}
     assert lab.up(program(hostname="other", stdin="b", trigger="2")) == {"same": 3, "update": 2, "replace": 1}
     assert [device["hostname"] for device in lab.metal.devices.values()] == ["other"]
     written = lab.everything_written()
@@ -166,20 +166,18 @@ def test_addresses_and_sessions_live_their_life(lab: FakeLab) -> None:
                 ipxe_script_url="http://boot/a",
             )
             block = equinix.ReservedIpBlock("block", project_id=project.id, quantity=quantity, metro="lb", tags=["api"])
-            cidr = pulumi.Output.concat(block.address, "/32")
-            equinix.IpAttachment("attachment", device_id=device.id, cidr_notation=cidr)
             equinix.BgpSession("session", device_id=device.id, address_family="ipv4")
             pulumi.export("address", block.address)
 
         return run
 
     preview = lab.stack(network(quantity=1)).preview(on_output=lab.said.append, color="never", diff=True)
-    assert {str(name): count for name, count in preview.change_summary.items()} == {"create": 6}
+    assert {str(name): count for name, count in preview.change_summary.items()} == {"create": 5}
     assert lab.metal.requests == []
-    assert lab.up(network(quantity=1)) == {"create": 6}
+    assert lab.up(network(quantity=1)) == {"create": 5}
     lab.stack(network(quantity=1)).refresh(on_output=lab.said.append, on_error=lab.said.append, color="never")
-    assert lab.up(network(quantity=1)) == {"same": 6}
-    assert lab.state()["attachment"]["outputs"]["cidrNotation"] == "192.0.2.128/32"
+    assert lab.up(network(quantity=1)) == {"same": 5}
+    assert lab.state()["block"]["outputs"]["cidrNotation"] == "192.0.2.128/32"
     assert lab.state()["session"]["outputs"]["status"] == "unknown,unknown"
     assert lab.up(network(quantity=2))["replace"] == 1
     assert SECRET_DATA not in lab.everything_written()

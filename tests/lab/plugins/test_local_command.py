@@ -168,8 +168,18 @@ def test_what_is_missing_is_refused_by_name(name: str) -> None:
         run(CommandPlugin(Heard()).invoke(api.InvokeRequest("command:local:run", {})))
 
 
-def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["it starts", "it runs"])
+def test_a_command_that_is_cancelled_takes_its_children_along(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     child = tmp_path / "child"
+    start = asyncio.create_subprocess_exec
+
+    async def slow(*command: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*command, **options)
+        await eventually(child.exists)
+        await asyncio.sleep(0.1)
+        return process
 
     def runs() -> bool:
         return processes.alive(int(child.read_text()))
@@ -184,6 +194,8 @@ def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
             await task
         await eventually(lambda: not runs())
 
+    if when == "it starts":
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", slow)
     run(scenario())
 
 

@@ -12,11 +12,11 @@ import pytest
 from lab.plugins.base import InitFailed, PluginError
 from lab.plugins.equinix_metal import client, spot_market_request
 from lab.plugins.values import plain_map
-from tests.lab.plugins.fake_metal import ORGANIZATION, PROJECT, Fault
+from tests.lab.plugins.fake_metal import PROJECT, Fault
 from tests.lab.plugins.fake_platform import FakePlatform
 from tests.lab.plugins.harness import run
 from tests.lab.plugins.test_metal_faults import clocks
-from tests.lab.plugins.test_metal_networks import CONNECTION, made, token
+from tests.lab.plugins.test_metal_networks import made, token
 from tests.lab.plugins.test_metal_resources import DEVICE, INPUTS, driver, metal, quick_polls
 
 __all__ = ["metal", "quick_polls"]
@@ -182,77 +182,6 @@ def test_a_request_that_tells_nothing_is_not_repeated(metal: FakePlatform, monke
 
     run(scenario())
     assert metal.count("POST", "/spot-market-requests") == 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "owner"), [("ProjectApiKey", {"projectId": PROJECT}), ("UserApiKey", {"userId": ORGANIZATION})]
-)
-def test_api_keys_have_a_secret_token(metal: FakePlatform, kind: str, owner: dict[str, str]) -> None:
-    given: Json = {"description": "d", "readOnly": True, **(owner if "projectId" in owner else {})}
-
-    async def scenario() -> None:
-        key = await driver(token(kind))
-        inputs = await key.inputs(given)
-        identifier, state = await key.create(inputs)
-        assert {name for name, value in state.items() if value.is_secret} == {"token"}
-        kept = plain_map(state)
-        assert kept == {**given, **owner, "id": identifier, "token": "hunter2-key"}
-        assert await key.diff(kept, inputs) == {}
-        assert await key.diff(kept, {**inputs, "readOnly": False}) == {"readOnly": "UPDATE_REPLACE"}
-        assert await key.read(identifier, kept, inputs) == (identifier, kept, inputs)
-        await key.delete(identifier, kept)
-        await key.delete(identifier, kept)
-        assert (await key.read(identifier, kept, inputs))[0] == ""
-
-    run(scenario())
-
-
-@pytest.mark.parametrize(("kind", "after"), [("status", True), ("status", False), ("reset", True), ("half", True)])
-@pytest.mark.parametrize(
-    ("resource", "given"),
-    [
-        ("ProjectApiKey", {"projectId": PROJECT, "description": "d", "readOnly": True}),
-        ("UserApiKey", {"description": "d", "readOnly": True}),
-        ("Organization", {"name": "o"}),
-        ("VirtualCircuit", {"name": "c", "portId": "cp", "projectId": PROJECT, "vlanId": "v"}),
-    ],
-)
-def test_orders_whose_outcome_is_unknown_are_looked_for(
-    metal: FakePlatform, resource: str, given: Json, kind: str, after: bool
-) -> None:
-    suffix = {"Organization": "/organizations", "VirtualCircuit": "/virtual-circuits"}.get(resource, "/api-keys")
-    clocks(metal)
-
-    async def scenario() -> str:
-        _, connection, _, _ = await made("Connection", CONNECTION)
-        circuit = {"connectionId": connection} if resource == "VirtualCircuit" else {}
-        metal.faults.append(Fault("POST", suffix, kind, after=after))
-        return (await made(resource, {**given, **circuit}))[1]
-
-    identifier = run(scenario())
-    assert list(metal.records[suffix[1:]]) == [identifier]
-    assert metal.count("POST", suffix) == (1 if after else 2)
-
-
-def test_a_key_that_nothing_tells_from_others_is_not_asked_for_blindly(metal: FakePlatform) -> None:
-    metal.faults.append(Fault("POST", "/api-keys", "status"))
-    with pytest.raises(PluginError, match="a key without a description cannot be looked for"):
-        run(made("UserApiKey", {"description": "", "readOnly": True}))
-
-
-def test_organizations(metal: FakePlatform) -> None:
-    async def scenario() -> None:
-        organization, identifier, kept, inputs = await made("Organization", {"name": "o", "website": "w"})
-        dates = {"created": metal.now, "updated": metal.now}
-        empty = {"description": "", "twitter": "", "logo": ""}
-        assert kept == {"id": identifier, "name": "o", "website": "w", **dates, **empty}
-        assert await organization.diff(kept, {**inputs, "twitter": "t"}) == {"twitter": "UPDATE"}
-        kept = await organization.update(identifier, kept, {"name": "o", "twitter": "t"})
-        assert metal.requests[-2][2] == {"website": "", "twitter": "t"}
-        await organization.delete(identifier, kept)
-        assert (await organization.read(identifier, kept, inputs))[0] == ""
-
-    run(scenario())
 
 
 def test_reserved_hardware_is_waited_for_until_it_can_be_ordered_again(metal: FakePlatform) -> None:

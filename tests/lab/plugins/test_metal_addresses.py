@@ -1,14 +1,13 @@
-"""Blocks of addresses, attachments and BGP sessions: what is asked for, kept, refused, and found again."""
+"""Blocks of addresses and BGP sessions: what is asked for, kept, refused, and found again."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from pulumi.provider.experimental import provider as api
 
-from lab.plugins.base import InitFailed, NotInTheLab, PluginError
-from lab.plugins.values import UNKNOWN, plain_map, wrap_map
+from lab.plugins.base import InitFailed, PluginError
+from lab.plugins.values import UNKNOWN, plain_map
 from tests.lab.plugins.fake_metal import PROJECT, FakeMetal, Fault
 from tests.lab.plugins.harness import Driver, run
 from tests.lab.plugins.test_metal_faults import clocks
@@ -17,9 +16,7 @@ from tests.lab.plugins.test_metal_resources import driver, metal
 __all__ = ["metal"]
 
 BLOCK = "equinix-metal:index/reservedIpBlock:ReservedIpBlock"
-ATTACHMENT = "equinix-metal:index/ipAttachment:IpAttachment"
 SESSION = "equinix-metal:index/bgpSession:BgpSession"
-BGP_NEIGHBORS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
 
 WANTED: dict[str, Any] = {"projectId": PROJECT, "quantity": 4, "metro": "LB", "description": "api", "tags": ["b", "a"]}
 ADDRESSES: dict[str, Any] = {
@@ -111,9 +108,6 @@ def test_a_block_of_a_facility_is_told_its_metro(metal: FakeMetal) -> None:
         (BLOCK, {**WANTED, "facility": "lab1"}, {"facility"}),
         (BLOCK, {"projectId": PROJECT, "quantity": 1, "type": "public_ipv4"}, {"metro"}),
         (BLOCK, {**WANTED, "customData": "{}"}, {"customData"}),
-        (ATTACHMENT, {"deviceId": "d"}, {"cidrNotation"}),
-        (ATTACHMENT, {"deviceId": "d", "cidrNotation": "192.0.2.129"}, {"cidrNotation"}),
-        (ATTACHMENT, {"deviceId": "d", "cidrNotation": "192.0.2.129/30"}, {"cidrNotation"}),
         (SESSION, {"deviceId": "d", "addressFamily": "ipx"}, {"addressFamily"}),
     ],
 )
@@ -151,31 +145,6 @@ def test_a_block_that_has_to_be_approved_is_kept_and_looked_at_again(metal: Fake
     run(scenario())
 
 
-async def attached(metal: FakeMetal) -> tuple[Driver, dict[str, Any]]:
-    device = metal.add_device()
-    attachment = await driver(ATTACHMENT)
-    return attachment, await attachment.inputs({"deviceId": device["id"], "cidrNotation": "192.0.2.128/32"})
-
-
-def test_addresses_are_assigned_and_taken_back(metal: FakeMetal) -> None:
-    async def scenario() -> None:
-        attachment, inputs = await attached(metal)
-        identifier, state = await attachment.create(inputs)
-        assert metal.requests[-1][2] == {"address": "192.0.2.128/32"}
-        kept = plain_map(state)
-        expected = {**ADDRESSES, "cidr": 32, "netmask": "255.255.255.255", "cidrNotation": "192.0.2.128/32"}
-        assert kept == {**expected, "id": identifier, "deviceId": inputs["deviceId"]}
-        assert await attachment.diff(kept, inputs) == {}
-        assert await attachment.diff(kept, {**inputs, "deviceId": "x"}) == {"deviceId": "UPDATE_REPLACE"}
-        assert await attachment.read(identifier, kept, inputs) == (identifier, kept, inputs)
-        await attachment.delete(identifier, kept)
-        await attachment.delete(identifier, kept)
-        assert metal.ips == {}
-        assert await attachment.read(identifier, kept, inputs) == ("", {}, {})
-
-    run(scenario())
-
-
 async def opened_session(metal: FakeMetal, **changes: Any) -> tuple[Driver, dict[str, Any]]:
     device = metal.add_device()
     session = await driver(SESSION)
@@ -208,14 +177,13 @@ def test_sessions_are_opened_and_closed(metal: FakeMetal) -> None:
     run(scenario())
 
 
-@pytest.mark.parametrize(("token", "output"), [(BLOCK, "cidrNotation"), (ATTACHMENT, "address"), (SESSION, "status")])
+@pytest.mark.parametrize(("token", "output"), [(BLOCK, "cidrNotation"), (SESSION, "status")])
 def test_a_preview_asks_nobody(monkeypatch: pytest.MonkeyPatch, token: str, output: str) -> None:
     monkeypatch.setenv("METAL_API_URL", "http://127.0.0.1:1")
 
     async def scenario() -> None:
-        given = {"deviceId": UNKNOWN, "cidrNotation": UNKNOWN}
         resource = await driver(token)
-        inputs = {BLOCK: WANTED, ATTACHMENT: given, SESSION: {"deviceId": UNKNOWN, "addressFamily": "ipv4"}}[token]
+        inputs = {BLOCK: WANTED, SESSION: {"deviceId": UNKNOWN, "addressFamily": "ipv4"}}[token]
         identifier, state = await resource.create(await resource.inputs(inputs), preview=True)
         assert identifier == ""
         assert plain_map(state)[output] == UNKNOWN
@@ -224,7 +192,7 @@ def test_a_preview_asks_nobody(monkeypatch: pytest.MonkeyPatch, token: str, outp
 
 
 @pytest.mark.parametrize(("kind", "after"), [("status", True), ("status", False), ("reset", True), ("half", True)])
-@pytest.mark.parametrize("token", [BLOCK, ATTACHMENT, SESSION])
+@pytest.mark.parametrize("token", [BLOCK, SESSION])
 def test_what_an_order_may_have_made_is_looked_for(metal: FakeMetal, token: str, kind: str, after: bool) -> None:
     clocks(metal)
     suffix = "/sessions" if token == SESSION else "/ips"
@@ -236,7 +204,7 @@ def test_what_an_order_may_have_made_is_looked_for(metal: FakeMetal, token: str,
             resource = await driver(BLOCK)
             inputs = await resource.inputs(WANTED)
         else:
-            resource, inputs = await (attached(metal) if token == ATTACHMENT else opened_session(metal))
+            resource, inputs = await opened_session(metal)
         before = {*metal.ips, *metal.sessions}
         identifier, _ = await resource.create(inputs)
         assert {*metal.ips, *metal.sessions} - before == {identifier}
@@ -256,58 +224,3 @@ def test_a_block_without_a_mark_is_not_guessed_at(metal: FakeMetal) -> None:
         assert metal.count("POST", "/ips") == 1
 
     run(scenario())
-
-
-NEIGHBOUR: dict[str, Any] = {
-    "address_family": 4,
-    "customer_as": 65000,
-    "customer_ip": "203.0.113.1",
-    "md5_enabled": True,
-    "md5_password": "Swordfish4bgp",
-    "multihop": True,
-    "peer_as": 65530,
-    "peer_ips": ["169.254.255.1", "169.254.255.2"],
-    "routes_in": [{"route": "192.0.2.128/30", "exact": False}],
-    "routes_out": [],
-}
-
-
-async def neighbours(arguments: dict[str, Any], token: str = BGP_NEIGHBORS) -> tuple[dict[str, Any], list[str]]:
-    plugin = (await driver(SESSION)).plugin
-    response = await plugin.invoke(api.InvokeRequest(token, wrap_map(arguments)))
-    return plain_map(response.return_value or {}), [failure.reason for failure in response.failures]
-
-
-def test_a_device_is_told_whom_it_may_announce_to(metal: FakeMetal) -> None:
-    without = {name: value for name, value in NEIGHBOUR.items() if not name.startswith("md5")}
-    device = metal.add_device(bgp_neighbors=[NEIGHBOUR, {**without, "md5_enabled": False, "md5_password": None}])["id"]
-    told, failures = run(neighbours({"deviceId": device}))
-    assert not failures
-    assert (told["id"], told["deviceId"]) == (device, device)
-    first, second = told["bgpNeighbors"]
-    assert first == {
-        "addressFamily": 4,
-        "customerAs": 65000,
-        "customerIp": "203.0.113.1",
-        "md5Enabled": True,
-        "md5Password": "Swordfish4bgp",
-        "multihop": True,
-        "peerAs": 65530,
-        "peerIps": ["169.254.255.1", "169.254.255.2"],
-        "routesIns": [{"route": "192.0.2.128/30", "exact": False}],
-        "routesOuts": [],
-    }
-    assert second == {**first, "md5Enabled": False, "md5Password": ""}
-
-
-def test_a_device_without_a_session_has_no_neighbours(metal: FakeMetal) -> None:
-    told, _ = run(neighbours({"deviceId": metal.add_device()["id"]}))
-    assert told["bgpNeighbors"] == []
-
-
-def test_neighbours_of_what_is_not_there(metal: FakeMetal) -> None:
-    with pytest.raises(PluginError, match=r"GET /devices/nobody/bgp/neighbors: 404 .*: refresh, then go on"):
-        run(neighbours({"deviceId": "nobody"}))
-    assert run(neighbours({}))[1] == ["deviceId is required and missing"]
-    with pytest.raises(NotInTheLab, match="getMetros"):
-        run(neighbours({}, "equinix-metal:index/getMetros:getMetros"))

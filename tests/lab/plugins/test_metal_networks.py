@@ -1,4 +1,4 @@
-"""Virtual networks, ports, gateways, connections: what is asked for, kept, and taken for a difference.
+"""Virtual networks, ports, gateways: what is asked for, kept, and taken for a difference.
 
 States and differences are what the official plug-in answered on the same API.
 """
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lab.plugins.base import InitFailed, PluginError
-from lab.plugins.equinix_metal import client, connection, ports, vlan
+from lab.plugins.base import PluginError
+from lab.plugins.equinix_metal import client, ports, vlan
 from lab.plugins.values import UNKNOWN, plain_map
-from tests.lab.plugins.fake_metal import ORGANIZATION, PROJECT, Fault
+from tests.lab.plugins.fake_metal import PROJECT, Fault
 from tests.lab.plugins.fake_platform import FakePlatform
 from tests.lab.plugins.harness import Driver, run
 from tests.lab.plugins.test_metal_faults import clocks
@@ -35,9 +35,8 @@ def token(kind: str) -> str:
 def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vlan, "AGAIN_SECONDS", 0.01)
     monkeypatch.setattr(client, "FIRST_WAIT_SECONDS", 0.01)
-    for module in (ports, connection):
-        monkeypatch.setattr(module, "FIRST_POLL_SECONDS", 0.01)
-        monkeypatch.setattr(module, "LONGEST_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(ports, "FIRST_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(ports, "LONGEST_POLL_SECONDS", 0.01)
 
 
 async def made(kind: str, given: Json) -> tuple[Driver, str, Json, Json]:
@@ -118,7 +117,7 @@ def test_a_network_that_is_in_use_is_freed_and_removed(metal: FakePlatform) -> N
 @pytest.mark.parametrize(("kind", "after"), [("status", True), ("status", False), ("reset", True), ("half", True)])
 @pytest.mark.parametrize(
     ("resource", "suffix"),
-    [("Vlan", "/virtual-networks"), ("Gateway", "/metal-gateways"), ("Connection", "/connections")],
+    [("Vlan", "/virtual-networks"), ("Gateway", "/metal-gateways")],
 )
 def test_orders_whose_outcome_is_unknown_are_looked_for(
     metal: FakePlatform, resource: str, suffix: str, kind: str, after: bool
@@ -127,7 +126,6 @@ def test_orders_whose_outcome_is_unknown_are_looked_for(
     given: dict[str, Json] = {
         "Vlan": VLAN,
         "Gateway": {"projectId": PROJECT, "vlanId": "v", "privateIpv4SubnetSize": 16},
-        "Connection": CONNECTION,
     }
     metal.faults.append(Fault("POST", suffix, kind, after=after))
     _, identifier, _, _ = run(made(resource, given[resource]))
@@ -158,14 +156,6 @@ def test_a_network_that_nothing_tells_from_others_is_not_ordered_blindly(metal: 
         ("Port", {"portId": "p"}, {"bonded"}),
         ("Port", {"portId": "p", "bonded": True, "vlanIds": ["v"], "vxlanIds": [7]}, {"vxlanIds"}),
         ("Port", {"portId": "p", "bonded": True, "vlanIds": ["v"], "nativeVlanId": "v"}, {"nativeVlanId"}),
-        ("DeviceNetworkType", {"deviceId": "d", "type": "layer4"}, {"type"}),
-        ("PortVlanAttachment", {"deviceId": "d", "portName": "eth1"}, {"vlanVnid"}),
-        (
-            "Connection",
-            {"organizationId": "o", "redundancy": "primary", "type": "shared", "metro": "lb"},
-            {"projectId"},
-        ),
-        ("VirtualCircuit", {"connectionId": "c", "portId": "p", "projectId": "p"}, {"vlanId"}),
     ],
 )
 def test_wrong_inputs_are_refused(kind: str, given: Json, wrong: set[str]) -> None:
@@ -326,120 +316,3 @@ def test_actions_at_ports_are_done_once(metal: FakePlatform, suffix: str, kind: 
 
     run(scenario())
     assert metal.count("POST", suffix) == (1 if after else 2)
-
-
-def test_networks_are_attached_one_by_one(metal: FakePlatform) -> None:
-    async def scenario() -> None:
-        one = await network(1001)
-        _, eth1 = metal.add_ports()
-        [device] = metal.devices
-        given: Json = {"deviceId": device, "portName": "eth1", "vlanVnid": 1001}
-        attachment, identifier, kept, inputs = await made("PortVlanAttachment", {**given, "forceBond": True})
-        assert identifier == f"{eth1['id']}:{one}"
-        state = {**given, "id": identifier, "portId": eth1["id"], "vlanId": one}
-        assert kept == {**state, "native": False, "forceBond": True}
-        assert await attachment.diff(kept, {**inputs, "native": True}) == {"native": "UPDATE"}
-        assert await attachment.diff(kept, {**inputs, "vlanVnid": 7}) == {"vlanVnid": "UPDATE_REPLACE"}
-        assert (await attachment.update(identifier, kept, {**inputs, "native": True}))["native"]
-        assert eth1["native_virtual_network"]["id"] == one
-        eth1["data"]["bonded"] = False
-        assert await attachment.read(identifier, kept, inputs) == (
-            identifier,
-            {**kept, "native": True},
-            {**inputs, "native": True},
-        )
-        await attachment.delete(identifier, kept)
-        await attachment.delete(identifier, kept)
-        assert (eth1["virtual_networks"], eth1["native_virtual_network"], eth1["data"]["bonded"]) == ([], None, True)
-        assert (await attachment.read(identifier, kept, inputs))[0] == ""
-        with pytest.raises(PluginError, match="has no port eth9, only bond0, eth1"):
-            await made("PortVlanAttachment", {**given, "portName": "eth9"})
-        with pytest.raises(PluginError, match="has no virtual network with VXLAN 7 in lb"):
-            await made("PortVlanAttachment", {**given, "vlanVnid": 7})
-
-    run(scenario())
-
-
-def test_a_device_changes_its_network_type(metal: FakePlatform) -> None:
-    async def scenario() -> None:
-        bond, eth1 = metal.add_ports()
-        [device] = metal.devices.values()
-        addresses = device["ip_addresses"]
-        kind, identifier, kept, inputs = await made("DeviceNetworkType", {"deviceId": device["id"], "type": "hybrid"})
-        assert kept == {"id": device["id"], "deviceId": device["id"], "type": "hybrid"}
-        assert (bond["data"]["bonded"], eth1["data"]["bonded"]) == (True, False)
-        assert await kind.diff(kept, {**inputs, "type": "layer3"}) == {"type": "UPDATE"}
-        assert (await kind.update(identifier, kept, {**inputs, "type": "layer3"}))["type"] == "layer3"
-        assert eth1["data"]["bonded"]
-        assert (await kind.update(identifier, kept, {**inputs, "type": "hybrid-bonded"}))["type"] == "hybrid-bonded"
-        before = len(metal.requests)
-        await kind.delete(identifier, kept)
-        assert len(metal.requests) == before
-        assert (await kind.update(identifier, kept, {**inputs, "type": "layer2-bonded"}))["type"] == "layer2-bonded"
-        assert (bond["network_type"], device["ip_addresses"]) == ("layer2-bonded", [])
-        assert (await kind.update(identifier, kept, {**inputs, "type": "layer3"}))["type"] == "layer3"
-        assert device["ip_addresses"] == addresses
-        individual = await kind.update(identifier, kept, {**inputs, "type": "layer2-individual"})
-        assert (individual["type"], bond["data"]["bonded"]) == ("layer2-individual", False)
-
-    run(scenario())
-
-
-CONNECTION: Json = {
-    "organizationId": ORGANIZATION,
-    "name": "c",
-    "type": "shared",
-    "redundancy": "primary",
-    "metro": "LB",
-    "projectId": PROJECT,
-    "tags": ["x"],
-}
-
-
-def test_connections_and_circuits(metal: FakePlatform) -> None:
-    async def scenario() -> None:
-        link, identifier, kept, inputs = await made("Connection", CONNECTION)
-        assert inputs == {**CONNECTION, "mode": "standard", "__defaults": ["mode"]}
-        told = {name: kept[name] for name in ("projectId", "metro", "facility", "status", "mode", "tags")}
-        assert told == {
-            "projectId": PROJECT,
-            "metro": "lb",
-            "facility": "lab1",
-            "status": "active",
-            "mode": "standard",
-            "tags": ["x"],
-        }
-        assert kept["ports"][0]["virtualCircuitIds"] == ["vc"]
-        assert await link.diff(kept, {**inputs, "tags": ["y"]}) == {"tags[0]": "UPDATE"}
-        assert await link.diff(kept, {**inputs, "name": "z"}) == {"name": "UPDATE_REPLACE"}
-        kept = await link.update(identifier, kept, {**inputs, "description": "q", "mode": "tunnel"})
-        assert metal.requests[-2][2] == {"description": "q", "mode": "tunnel"}
-        wanted: Json = {"connectionId": identifier, "portId": "cp", "projectId": PROJECT, "vlanId": "v", "name": "n"}
-        circuit, its_id, its_state, its_inputs = await made("VirtualCircuit", wanted)
-        assert its_state == {
-            **wanted,
-            "id": its_id,
-            "status": "active",
-            "vnid": 1000,
-            "nniVlan": 0,
-            "nniVnid": 0,
-            "speed": "",
-            "description": "",
-            "tags": [],
-        }
-        await circuit.delete(its_id, its_state)
-        await circuit.delete(its_id, its_state)
-        assert metal.records["virtual-circuits"] == {}
-        metal.circuit_polls = 10**6
-        with pytest.raises(InitFailed, match="is activating, not active") as failure:
-            await circuit.create(its_inputs, timeout=0.05)
-        metal.circuit_polls = 0
-        waiting = plain_map(failure.value.properties)
-        assert (await circuit.update(failure.value.resource_id, waiting, its_inputs))["status"] == "active"
-        metal.records["connections"][identifier]["status"] = "pending"
-        with pytest.raises(PluginError, match="was not accepted yet"):
-            await circuit.create(its_inputs)
-        await link.delete(identifier, kept)
-        assert (await link.read(identifier, kept, inputs))[0] == ""
-
-    run(scenario())

@@ -450,15 +450,11 @@ def test_projects(metal: FakeMetal) -> None:
     run(scenario())
 
 
-@pytest.mark.parametrize(
-    ("token", "owner"),
-    [("equinix-metal:index/projectSshKey:ProjectSshKey", PROJECT), ("equinix-metal:index/sshKey:SshKey", ORGANIZATION)],
-)
-def test_ssh_keys(metal: FakeMetal, token: str, owner: str) -> None:
-    given = {"publicKey": "ssh-ed25519 AAAA", "name": "mine"} | ({"projectId": PROJECT} if owner == PROJECT else {})
+def test_ssh_keys(metal: FakeMetal) -> None:
+    given = {"publicKey": "ssh-ed25519 AAAA", "name": "mine", "projectId": PROJECT}
 
     async def scenario() -> None:
-        key = await driver(token)
+        key = await driver("equinix-metal:index/projectSshKey:ProjectSshKey")
         inputs = await key.inputs(given)
         identifier, state = await key.create(inputs)
         kept = plain_map(state)
@@ -468,7 +464,7 @@ def test_ssh_keys(metal: FakeMetal, token: str, owner: str) -> None:
             "fingerprint": "aa:bb",
             "created": metal.now,
             "updated": metal.now,
-            "ownerId": owner,
+            "ownerId": PROJECT,
         }
         assert await key.diff(kept, inputs) == {}
         assert await key.diff(kept, {**inputs, "publicKey": "z"}) == {"publicKey": "UPDATE_REPLACE"}

@@ -1,11 +1,13 @@
-"""The stand-in knows what the official SDK names, in the SDK's types: inputs, outputs, arguments and results."""
+"""The stand-in knows the resources that the program makes, in the official SDK's types: inputs and outputs."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import typing
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -13,7 +15,6 @@ import pulumi_equinix_metal as sdk
 import pytest
 
 from lab.plugins.equinix_metal.bridged import Bridged
-from lab.plugins.equinix_metal.functions import FUNCTIONS
 from lab.plugins.equinix_metal.main import EquinixMetalPlugin
 from lab.plugins.fields import Field
 from lab.plugins.values import plain_map
@@ -21,34 +22,24 @@ from tests.lab.plugins.fake_metal import PROJECT
 from tests.lab.plugins.fake_platform import FakePlatform
 from tests.lab.plugins.harness import Driver, Heard, run
 from tests.lab.plugins.test_metal_accounts import SPOT, quick_spot
-from tests.lab.plugins.test_metal_functions import asked
-from tests.lab.plugins.test_metal_networks import CONNECTION, VLAN, made
+from tests.lab.plugins.test_metal_networks import VLAN, made
 from tests.lab.plugins.test_metal_resources import INPUTS, metal, quick_polls
 
 __all__ = ["metal", "quick_polls", "quick_spot"]
 
-NOT_KNOWN = {"Volume", "VolumeAttachment", "getVolume"}
-"""Block storage, which Metal gave up years before it was switched off."""
-NEVER_TOLD = {"getReservedIpBlock.global", "getVlan.assignedDevicesIds", "getVirtualCircuit.tags"}
-"""Officially not either."""
 KINDS = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
+_ROOT = Path(__file__).resolve().parents[3]
 _types: Any = importlib.import_module("pulumi._types")
 PLUGIN = EquinixMetalPlugin(Heard())
 RESOURCES = {token.rpartition(":")[2]: found for token, found in PLUGIN.resources.items()}
-NAMES = {token.rpartition(":")[2]: found for token, found in FUNCTIONS.items()}
 
 
-def snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-
-def test_every_type_and_function_of_the_sdk_is_known() -> None:
-    classes = {name: each for name in dir(sdk) if inspect.isclass(each := getattr(sdk, name))}
-    resources = {name for name, each in classes.items() if issubclass(each, pulumi.CustomResource)} - {"Provider"}
-    functions = {f"get{name[3:-6]}" for name in classes if name.startswith("Get") and name.endswith("Result")}
-    assert resources - NOT_KNOWN == RESOURCES.keys()
-    assert {name for name in functions if hasattr(sdk, snake(name))} - NOT_KNOWN == NAMES.keys()
+def test_it_knows_the_resources_that_the_program_makes_and_no_others() -> None:
+    sources = [path.read_text() for room in ("components", "stacks") for path in (_ROOT / room).rglob("*.py")]
+    made = {name for text in sources for name in re.findall(r"\bmetal\.([A-Z]\w*)\(", text)}
+    made = {name for name in made if issubclass(getattr(sdk, name), pulumi.CustomResource)} - {"Provider"}
+    assert made == RESOURCES.keys() and len(made) > 5
 
 
 def unwrapped(kind: Any) -> Any:
@@ -114,14 +105,6 @@ def test_outputs_are_those_of_the_sdk(name: str) -> None:
     assert outputs.keys() == resource.fields.keys() | set(resource.computed)
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))
-def test_arguments_are_those_of_the_sdk(name: str) -> None:
-    """The SDK does not say which of them are required."""
-    function: Any = getattr(sdk, snake(name))
-    parameters = {each.rstrip("_") for each in inspect.signature(function).parameters}
-    assert {snake(argument) for argument in NAMES[name].arguments} == parameters - {"opts"}
-
-
 def wrong(value: Any, wanted: Any, path: str) -> list[str]:
     """Where a value is not what the SDK expects."""
     kind = unwrapped(wanted)
@@ -152,25 +135,6 @@ def check_state(name: str, state: Mapping[str, Any]) -> None:
     assert members_wrong(shown, _types.resource_types(getattr(sdk, name)), name) == []
 
 
-async def check_result(name: str, /, **arguments: Any) -> None:
-    """The result has all that the SDK reads, in its types, and nothing else."""
-    found = await asked(name, **arguments)
-    types: dict[str, Any] = _types.output_type_types(getattr(sdk, f"G{name[1:]}Result"))
-    assert members_wrong(found, types, name) == []
-    optional = {
-        "storage",
-        "hardwareReservationId",
-        "description",
-        "nativeVlanId",
-        "bondId",
-        "bondName",
-        "endAt",
-        "layer2",
-    }
-    optional |= NAMES[name].arguments.keys() | {"paymentMethodId", "facility"}
-    assert {f"{name}.{each}" for each in types.keys() - found.keys() - optional} <= NEVER_TOLD
-
-
 def test_what_is_made_has_the_types_of_the_sdk(metal: FakePlatform) -> None:
     async def scenario() -> None:
         states: dict[str, tuple[Driver, str, Any, Any]] = {}
@@ -179,53 +143,22 @@ def test_what_is_made_has_the_types_of_the_sdk(metal: FakePlatform) -> None:
             states[name] = await made(name, given)
             return states[name][1]
 
-        project = await make("Project", {"name": "p", "bgpConfig": {"deploymentType": "local", "asn": 65000}})
-        await make("Organization", {"name": "o"})
-        key = await make("ProjectSshKey", {"projectId": PROJECT, "name": "k", "publicKey": "ssh-ed25519 A"})
-        await make("SshKey", {"name": "k", "publicKey": "ssh-ed25519 A"})
-        await make("ProjectApiKey", {"projectId": PROJECT, "description": "d", "readOnly": True})
-        await make("UserApiKey", {"description": "d", "readOnly": True})
+        await make("Project", {"name": "p", "bgpConfig": {"deploymentType": "local", "asn": 65000}})
+        await make("ProjectSshKey", {"projectId": PROJECT, "name": "k", "publicKey": "ssh-ed25519 A"})
         addresses = [{"type": "public_ipv4", "cidr": 29}]
         device = await make("Device", {**INPUTS, "ipAddresses": addresses, "reinstall": {"enabled": True}})
         vlan = await make("Vlan", {**VLAN, "vxlan": 1001})
         bond, _ = metal.add_ports()
-        [owner] = [each["id"] for each in metal.devices.values() if bond in each["network_ports"]]
         await make("Port", {"portId": bond["id"], "bonded": True, "vlanIds": [vlan]})
-        await make("PortVlanAttachment", {"deviceId": owner, "portName": "eth1", "vlanVnid": 1001})
-        await make("DeviceNetworkType", {"deviceId": owner, "type": "hybrid"})
-        gateway = await make("Gateway", {"projectId": PROJECT, "vlanId": vlan, "privateIpv4SubnetSize": 16})
-        block = await make("ReservedIpBlock", {"projectId": PROJECT, "quantity": 4, "metro": "lb"})
-        await make("IpAttachment", {"deviceId": device, "cidrNotation": "192.0.2.128/32"})
+        await make("Gateway", {"projectId": PROJECT, "vlanId": vlan, "privateIpv4SubnetSize": 16})
+        await make("ReservedIpBlock", {"projectId": PROJECT, "quantity": 4, "metro": "lb"})
         await make("BgpSession", {"deviceId": device, "addressFamily": "ipv4"})
-        spot = await make("SpotMarketRequest", SPOT)
-        connection = await make("Connection", CONNECTION)
-        wanted = {"connectionId": connection, "portId": "cp", "projectId": PROJECT, "vlanId": vlan}
-        circuit = await make("VirtualCircuit", wanted)
+        await make("SpotMarketRequest", SPOT)
         assert states.keys() == RESOURCES.keys()
         for name, (resource, identifier, state, inputs) in states.items():
             check_state(name, state)
             check_state(name, (await resource.read(identifier, state, inputs))[1])
             preview = await resource.create(inputs, preview=True)
             assert plain_map(preview[1]).keys() <= _types.resource_types(getattr(sdk, name)).keys()
-        place = {"projectId": PROJECT, "addressFamily": 4, "public": True, "metro": "lb"}
-        await check_result("getMetro", code="lb", capacities=[{"plan": "p"}])
-        await check_result("getFacility", code="lab1", capacities=[{"plan": "p"}])
-        await check_result("getOperatingSystem", name="debian 12")
-        await check_result("getSpotMarketPrice", metro="lb", plan="c3.small.x86")
-        await check_result("getOrganization", name="o")
-        await check_result("getProject", projectId=project)
-        await check_result("getProjectSshKey", projectId=PROJECT, id=key)
-        await check_result("getDevice", deviceId=device)
-        await check_result("getDeviceBgpNeighbors", deviceId=device)
-        await check_result("getPort", portId=bond["id"])
-        await check_result("getHardwareReservation", id="r")
-        await check_result("getVlan", vlanId=vlan)
-        await check_result("getGateway", gatewayId=gateway)
-        await check_result("getConnection", connectionId=connection)
-        await check_result("getVirtualCircuit", virtualCircuitId=circuit)
-        await check_result("getSpotMarketRequest", requestId=spot)
-        await check_result("getReservedIpBlock", id=block)
-        await check_result("getPrecreatedIpBlock", **place)
-        await check_result("getIpBlockRanges", projectId=PROJECT)
 
     run(scenario())

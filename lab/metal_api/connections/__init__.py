@@ -1,1 +1,0 @@
-"""Interconnections with networks outside, their ports and virtual circuits."""

@@ -1,0 +1,21 @@
+"""Which service keeps a zone. Each is imported when a zone of it is: the plug-in starts without their libraries."""
+
+from __future__ import annotations
+
+from provider.dns_services import DnsService
+from provider.dns_settings import DnsSettings, Rfc2136Settings, Route53Settings
+
+
+def open_service(settings: DnsSettings, zone: str) -> DnsService:
+    """The keeper of a zone; contacts nobody yet."""
+    if isinstance(settings, Rfc2136Settings):
+        from provider.dns_services.rfc2136 import Rfc2136Service
+
+        return Rfc2136Service(settings, zone)
+    if isinstance(settings, Route53Settings):
+        from provider.dns_services.route53 import Route53Service
+
+        return Route53Service(settings, zone)
+    from provider.dns_services.lexicon import LexiconService
+
+    return LexiconService(settings, zone)

@@ -1,0 +1,53 @@
+"""The inner half of each command: a process of its own, which runs the engine; not for users."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from tools import plugin_host, stackfile
+from tools.containment import LOOKING, hold_leash
+from tools.engine import Engine
+from tools.layout import Layout
+from tools.preview_report import rehearsal
+from tools.program import import_program, load_program
+from tools.project import python_plugins
+from tools.screen import Screen
+from tools.session import Session
+
+
+def run_engine(operation: str, layout: Layout, found: Engine) -> None:
+    """Run one operation while the outer half holds the leash."""
+    is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
+    plugin_host.start(python_plugins(layout.root, with_stand_ins=is_lab))
+    sessions: list[Session] = []
+
+    def stop() -> None:
+        for session in sessions:
+            if session.command is not None:
+                session.command.interrupt()
+
+    def kill() -> None:
+        for session in sessions:
+            if session.command is not None:
+                session.command.kill()
+
+    hold_leash(stop, kill)
+    if operation in LOOKING:
+        with tempfile.TemporaryDirectory(prefix="metal-ipi-") as directory:
+            apart = Layout(root=layout.root, stack=layout.stack, states=Path(directory))
+            sessions.append(Session(apart, found, load_program(layout.root), Screen()))
+            sessions[0].look(operation)
+        return
+    replace = os.environ.get("REPLACE", "").replace(",", " ").split() if operation == "up" else ()
+    session = Session(layout, found, load_program(layout.root), Screen(), replace)
+    sessions.append(session)
+    session.run(operation)
+
+
+def rehearse_side(root: Path, found: Engine, target: Path, names: list[str]) -> None:
+    """One side of `preview_report`: rehearse the stacks of these names."""
+    plugin_host.start(python_plugins(root, with_stand_ins=True))
+    # Not in a thread of its own: what has threads cannot be forked.
+    rehearsal.rehearse_all(root, names, found, import_program(root), target)

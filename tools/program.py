@@ -1,0 +1,38 @@
+"""A project's program. It may be another checkout's: a preview report compares two, each with its own program.
+
+It is imported once it is asked for: that takes a second of processor time, and the caller says from which checkout.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+
+def import_from(root: Path) -> None:
+    """Let a project's own packages be imported."""
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+
+
+def import_program(root: Path) -> Callable[[], object]:
+    """The program of a project: `main` of its stacks/program.py."""
+    import_from(root)
+    # pulumi-equinix-metal imports pkg_resources; requirements.txt pins the setuptools that still has it.
+    warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
+    from stacks.program import main
+
+    return main
+
+
+def load_program(root: Path) -> Callable[[], object]:
+    """The same, loaded while the engine opens the stack, which takes as long; its errors are raised when it is run."""
+    loading = ThreadPoolExecutor(max_workers=1, thread_name_prefix="load-program").submit(import_program, root)
+
+    def run() -> object:
+        return loading.result()()
+
+    return run
