@@ -22,7 +22,8 @@ from typing import Any
 from provider.backoff import Backoff
 from provider.errors import InitFailed, ProviderError
 from provider.fields import Problem, Reader
-from provider.platforms import PLATFORMS, Machine, MachineDriver, MachineSpec, open_driver, spec_of
+from provider.platforms.contract import Machine, MachineDriver, MachineSpec
+from provider.platforms.registry import PLATFORMS, open_driver, spec_of
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
 from provider.values import UNKNOWN
 

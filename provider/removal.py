@@ -21,7 +21,7 @@ from provider.artifact_stores import open_store, persistently
 from provider.dns_records import parse_record, records_of, withdraw
 from provider.ephemeral_machine import remove_machine
 from provider.fields import FILE_NAME, HOST_NAME, Problem, Reader
-from provider.platforms import PLATFORMS, open_driver
+from provider.platforms.registry import PLATFORMS, open_driver
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from provider.values import UNKNOWN
 

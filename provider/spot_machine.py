@@ -18,8 +18,8 @@ from provider.backoff import Backoff
 from provider.ephemeral_machine import machine_outputs, remove_machine
 from provider.errors import ProviderError
 from provider.fields import SHORT_NAME, Problem, Reader
-from provider.platforms import Machine
-from provider.platforms.equinix_metal import EquinixMetal
+from provider.platforms.contract import Machine
+from provider.platforms.equinix_metal.driver import EquinixMetal
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from provider.values import UNKNOWN, Unknown
 

@@ -18,7 +18,7 @@ from provider.errors import ProviderError
 from provider.fields import Reader
 from provider.gates import Check, Node, Observation, Spec, access_of, read_nodes
 from provider.gates.ssh import NotYet, WrongHostKey, run
-from provider.platforms import is_gone
+from provider.platforms.registry import is_gone
 from provider.resource import Context
 
 _RUNS = "kube-vip runs"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree as ET
 
-from provider.platforms import MachineSpec
+from provider.platforms.contract import MachineSpec
 
 ARCHITECTURE = "x86_64"
 """Of the virtual machine; others boot in other ways."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from provider import boot_tree
 from provider.configuration import Settings
 from provider.fields import IPV4, SHORT_NAME, Reader
-from provider.platforms import Machine, MachineSpec
+from provider.platforms.contract import Machine, MachineSpec
 from provider.platforms.redfish import published
 from provider.platforms.redfish.ids import MachineId
 

@@ -10,9 +10,9 @@ from provider.configuration import MetalSettings
 from provider.errors import RemoteError
 from provider.metal_client import MetalClient, Passing, Refused, Unprocessable
 from provider.orders import NEXT_AVAILABLE
-from provider.platforms import Event, Machine, identifying
-from provider.platforms.metal_documents import event_of, id_of, machine_of, order
-from provider.platforms.metal_spec import MetalSpec
+from provider.platforms.contract import Event, Machine, identifying
+from provider.platforms.equinix_metal.documents import event_of, id_of, machine_of, order
+from provider.platforms.equinix_metal.inputs import MetalSpec
 
 if TYPE_CHECKING:
     import httpx

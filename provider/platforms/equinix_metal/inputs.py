@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provider.fields import SHORT_NAME, URL, Reader
-from provider.platforms import MachineSpec, identifying
+from provider.platforms.contract import MachineSpec, identifying
 
 
 @dataclass(frozen=True, kw_only=True)

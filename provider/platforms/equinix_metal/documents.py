@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from provider.platforms import Event, Machine
-from provider.platforms.metal_spec import MetalSpec
+from provider.platforms.contract import Event, Machine
+from provider.platforms.equinix_metal.inputs import MetalSpec
 
 _LABEL = re.compile(r"metal-ipi:(?P<stack>[^:\s]+):(?P<cluster>[^:\s]+)(?::\S*)?(?: run=(?P<run>\S+))?(?=\s|$)")
 _TAG = re.compile(r"metal-ipi:(?P<key>stack|cluster|name|role|run)=(?P<value>.+)")
