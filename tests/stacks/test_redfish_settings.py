@@ -12,7 +12,7 @@ import trustme
 from components.boot.stream import StreamError
 from stacks import connections
 from stacks.names import Nodes
-from stacks.platforms.redfish.settings import Redfish
+from stacks.platforms.redfish.settings import Redfish, Server
 from stacks.platforms.registry import facility
 from stacks.problems import Problem, SettingsError
 from stacks.settings import Settings, parse
@@ -46,6 +46,13 @@ def _problems(**changes: Any) -> tuple[Problem, ...]:
     return caught.value.problems
 
 
+def _server(settings: Settings, name: str) -> Server:
+    section = settings.platform
+    assert isinstance(section, Redfish)
+    (server,) = (each for each in section.servers if each.name == name)
+    return server
+
+
 def test_the_list_says_who_there_is() -> None:
     settings = _settings()
     assert (settings.control_plane.count, settings.workers.count) == (3, 2)
@@ -54,9 +61,7 @@ def test_the_list_says_who_there_is() -> None:
     assert [(node.name, node.hostname, node.fqdn) for node in Nodes.of(settings).all] == [
         (name, f"rack-{name}", f"rack-{name}.rack.example.com") for name in ("bootstrap", *names)
     ]
-    section = settings.platform
-    assert isinstance(section, Redfish)
-    (server,) = (each for each in section.servers if each.name == "worker-4")
+    server = _server(settings, "worker-4")
     assert (server.address, server.role, server.number) == ("192.0.2.14", "worker", 4)
 
 
@@ -319,7 +324,7 @@ def test_two_systems_may_share_a_bmc() -> None:
     settings = _settings(
         platform__servers__0__bmc={**shared, "systemId": "1"}, platform__servers__1__bmc={**shared, "systemId": "2"}
     )
-    servers = (settings.server(entry["name"]) for entry in _SERVERS[:2])
+    servers = (_server(settings, entry["name"]) for entry in _SERVERS[:2])
     assert [(each.bmc.address, each.bmc.system_id) for each in servers if each] == [
         (shared["address"], "1"),
         (shared["address"], "2"),
@@ -339,8 +344,8 @@ def test_only_a_rehearsal_does_without_credentials(key: str) -> None:
     assert _settings(**{f"platform__bmc__{key}": None}, rehearsal=True).rehearsal
     own = {f"platform__servers__{place}__bmc__{key}": "own" for place in range(len(_SERVERS))}
     settings = _settings(**{f"platform__bmc__{key}": None}, **own)
-    servers = [settings.server(entry["name"]) for entry in _SERVERS]
-    found = [getattr(each.bmc, key) for each in servers if each]
+    servers = [_server(settings, entry["name"]) for entry in _SERVERS]
+    found = [getattr(each.bmc, key) for each in servers]
     assert [each.get_secret_value() if key == "password" else each for each in found] == ["own"] * len(_SERVERS)
 
 
