@@ -56,7 +56,7 @@ class Cluster(pulumi.ComponentResource):
         settings = _beginning_at(args.directory or Path.cwd(), of_tree(dict(args.settings)))
         boot = program.boot_spec(settings)
         super().__init__("metal-ipi:index:Cluster", name, None, opts)
-        outputs = program.Cluster(settings, boot, parent=self).outputs()
+        outputs = program.declare(settings, boot, parent=self)
         found = {key: pulumi.Output.from_input(value) for key, value in outputs.items()}
         self.cluster, self.api = found["cluster"], found["api"]
         self.service_addresses, self.cost, self.dns = map(found.get, ("serviceAddresses", "cost", "dns"))

@@ -22,7 +22,8 @@ from typing import Any
 from provider.backoff import Backoff
 from provider.errors import InitFailed, ProviderError
 from provider.inputs import Problem
-from provider.platforms import PLATFORMS, Machine, MachineDriver, open_driver
+from provider.platforms.contract import Machine, MachineDriver
+from provider.platforms.registry import PLATFORMS, open_driver
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
 from provider.resources.ephemeral_machine import MachineArgs, args_of
 from provider.values import UNKNOWN

@@ -20,7 +20,7 @@ from typing import Any
 from provider.artifact_stores import open_store, persistently
 from provider.dns_records import records_of, withdraw
 from provider.ephemeral_machine import remove_machine
-from provider.platforms import PLATFORMS, open_driver
+from provider.platforms.registry import PLATFORMS, open_driver
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from provider.resources.removal import RemovalArgs
 from provider.values import UNKNOWN

@@ -17,8 +17,8 @@ from typing import Any
 from provider.backoff import Backoff
 from provider.ephemeral_machine import machine_outputs, remove_machine
 from provider.errors import ProviderError
-from provider.platforms import Machine
-from provider.platforms.equinix_metal import EquinixMetal
+from provider.platforms.contract import Machine
+from provider.platforms.equinix_metal.driver import EquinixMetal
 from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from provider.resources.spot_machine import SpotMachineArgs
 from provider.values import UNKNOWN, Unknown

@@ -14,11 +14,12 @@ from components.boot.ipxe import BootSpec, installer_arguments, installer_script
 from components.cluster.pool import Access
 from components.install import bootstrap
 from components.install.assets import InstallAssets
-from components.machines.contract import Boot, Platform, Role
+from components.machines.contract import Boot, Platform
+from components.machines.node import Node, Role
 from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
-from stacks import platforms
 from stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared, archive_of
-from stacks.names import Names
+from stacks.names import Nodes
+from stacks.platforms.registry import facility
 from stacks.service_addresses import announcing_role
 from stacks.settings import Settings
 from stacks.user_data import UserData, of_one, sources
@@ -33,9 +34,9 @@ _CONFIGS: Mapping[Role, str] = {"control-plane": "master", "worker": "worker"}
 class PoolBoots:
     """What the machines of a pool boot."""
 
-    boots: Mapping[str, Boot]
-    """By short name."""
-    prepared: Mapping[str, Prepared] = field(default_factory=dict[str, "Prepared"])
+    boots: Mapping[Node, Boot]
+    """What each boots."""
+    prepared: Mapping[Node, Prepared] = field(default_factory=dict[Node, "Prepared"])
     """What installs them, where they are installed to disk."""
 
 
@@ -56,10 +57,10 @@ class Boots:
     ) -> None:
         self._settings, self._boot, self._keys, self._opts = settings, boot, keys, opts
         self._user_data, self._assets, self._platform = user_data, assets, platform
-        self._hands_over = platform.metadata_url is not None
-        self._in_place = platforms.in_place(settings)
+        self._hands_over, self._facility = platform.delivers_user_data, facility(settings)
+        self._in_place = self._facility.in_place
         self._live = self._script_urls("boot-scripts", {_LIVE: script(boot)}) if self._hands_over else None
-        self._bootstrap_name = Names.of(settings).bootstrap
+        self._bootstrap_node = Nodes.of(settings).bootstrap
         self.bootstrap_ignition = Artifacts(
             "bootstrap-ignition",
             ArtifactsArgs(files={BOOTSTRAP_IGNITION: self._bootstrap()}, path_seed=keys.host_key_seed, ephemeral=True),
@@ -68,7 +69,9 @@ class Boots:
         """The bootstrap machine's Ignition, which is to be deleted with it; a single node's own with its installer."""
         alone = self.bootstrap_ignition if self._in_place else None
         self.installers = (
-            Installers(settings, boot, keys=keys, access=access, bootstrap=alone, opts=opts) if boot.installs else None
+            Installers(settings, boot, platform=platform, keys=keys, access=access, bootstrap=alone, opts=opts)
+            if boot.installs
+            else None
         )
         """What installs machines to disk; None where they run from memory."""
 
@@ -76,7 +79,7 @@ class Boots:
         """The bootstrap machine's: it runs from memory, wherever it is."""
         uploaded = self.bootstrap_ignition
         if self._live is None:
-            network = platforms.network(self._settings, self._bootstrap_name)
+            network = self._facility.network(self._bootstrap_node)
             # It stays when the bootstrap machine goes: it names a file that is gone then.
             archive = archive_of(of_one(sources(uploaded), BOOTSTRAP_IGNITION), self._settings.artifacts.authorities)
             served = Artifacts(
@@ -99,47 +102,47 @@ class Boots:
             lambda found: ignition.Source(url=found[0][BOOTSTRAP_IGNITION], hash=found[1][BOOTSTRAP_IGNITION])
         )
         user_data = self._user_data.of(
-            self._bootstrap_name, source, serves=True, bootstraps=True, masked=bootstrap.MASKED
+            self._bootstrap_node, source, serves=True, bootstraps=True, masked=bootstrap.MASKED
         )
         return Boot(ipxe_script_url=self._live[_LIVE], user_data=user_data, always_pxe=True)
 
-    def pool(self, role: Role, name: str, hostnames: tuple[str, ...]) -> PoolBoots:
+    def pool(self, role: Role, name: str, nodes: tuple[Node, ...]) -> PoolBoots:
         """What the machines of a pool boot; `name` is the pool's."""
-        if not hostnames:
+        if not nodes:
             return PoolBoots(boots={})
         # What bootstraps itself has nobody to ask; its live system adds the same where it installs it.
         url = f"https://api-int.{self._settings.domain}:22623/config/{_CONFIGS[role]}"
         source = None if self._in_place else ignition.Source(url=url)
         serves, routes = role == "control-plane", role == announcing_role(self._settings)
         pointers = {
-            hostname: self._user_data.of(
-                hostname,
+            node: self._user_data.of(
+                node,
                 source,
                 serves=serves,
                 routes=routes,
-                network=self._platform.network_files(hostname, role),
+                network=self._platform.network_files(node),
             )
-            for hostname in hostnames
+            for node in nodes
         }
         if self.installers is None:
             assert self._live is not None, "settings have servers installed to disk"
             url = self._live[_LIVE]
             boots = {
-                hostname: Boot(ipxe_script_url=url, user_data=pointer, always_pxe=True)
-                for hostname, pointer in pointers.items()
+                node: Boot(ipxe_script_url=url, user_data=pointer, always_pxe=True)
+                for node, pointer in pointers.items()
             }
             return PoolBoots(boots=boots)
-        systems = {hostname: self.installers.system(hostname, pointer) for hostname, pointer in pointers.items()}
+        systems = {node: self.installers.system(node, pointer) for node, pointer in pointers.items()}
         prepared = self.installers.prepare(name, systems)
         if not self._hands_over:
-            return PoolBoots(boots=dict.fromkeys(hostnames, Boot(always_pxe=False)), prepared=prepared)
+            return PoolBoots(boots=dict.fromkeys(nodes, Boot(always_pxe=False)), prepared=prepared)
         urls = self._script_urls(
-            f"{name}-boot-scripts", {f"{hostname}.ipxe": each.script for hostname, each in prepared.items()}
+            f"{name}-boot-scripts", {_script(node): each.script for node, each in prepared.items()}
         )
-        prepared = {hostname: replace(each, script_url=urls[f"{hostname}.ipxe"]) for hostname, each in prepared.items()}
+        prepared = {node: replace(each, script_url=urls[_script(node)]) for node, each in prepared.items()}
         boots = {
-            hostname: Boot(ipxe_script_url=each.script_url, user_data=each.system.pointer, always_pxe=False)
-            for hostname, each in prepared.items()
+            node: Boot(ipxe_script_url=each.script_url, user_data=each.system.pointer, always_pxe=False)
+            for node, each in prepared.items()
         }
         return PoolBoots(boots=boots, prepared=prepared)
 
@@ -159,4 +162,8 @@ class Boots:
         if self._hands_over:
             return self._assets.bootstrap
         source = self._assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
-        return self._user_data.of(self._bootstrap_name, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)
+        return self._user_data.of(self._bootstrap_node, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)
+
+
+def _script(node: Node) -> str:
+    return f"{node.hostname}.ipxe"

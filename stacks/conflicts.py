@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from stacks.metal_conflicts import of_metal
+from stacks.model import Settings
+from stacks.platforms.registry import facility
 from stacks.problems import NAMESPACE, Found, Problem
-from stacks.rack_conflicts import of_rack
 from stacks.sections import kernel_arguments
 from stacks.sections.api_address import DnsRoundRobin, KubeVip
-from stacks.sections.artifacts import SshArtifacts
-from stacks.sections.redfish import Redfish
 from stacks.sections.service_addresses import (
     OPENSHIFT_CATALOG,
     MetalLbBgp,
     MetalLbL2,
     pools_that_hold,
 )
-
-if TYPE_CHECKING:
-    from stacks.settings import Settings
 
 _LONGEST_NAME = 63
 
@@ -31,12 +24,9 @@ def conflicts(settings: Settings) -> list[Problem]:
         for path, value, why, remedy in (
             *_names(settings),
             *_service_addresses(settings),
-            *_installation(settings),
             *_consent(settings),
-            *_matchbox(settings),
             *_fips(settings),
-            *of_rack(settings),
-            *of_metal(settings),
+            *facility(settings).conflicts(),
         )
     ]
 
@@ -56,21 +46,6 @@ def _names(settings: Settings) -> Found:
         )
 
 
-def _installation(settings: Settings) -> Found:
-    """Nodes want a disk: machine-config-daemon-firstboot.service writes the release's operating system to it, and
-    restarts into that (openshift/machine-config-operator). Only the lab's stand-in for OpenShift does without."""
-    if settings.boot.install is not None:
-        return
-    if isinstance(settings.platform, Redfish):
-        why = "servers with a BMC are installed to disk, and no rule says to which"
-    elif settings.lab is None:
-        why = "a node of OpenShift puts the release's operating system on its disk at the first boot, and no rule says"
-        why += " which disk that is"
-    else:
-        return
-    yield "boot.install", "(not set)", why, "set boot.install.device, for instance to {smallest: true}"
-
-
 def _consent(settings: Settings) -> Found:
     known = [name for name in settings.machines if not name.startswith("worker-")]
     for index, name in enumerate(settings.reprovision.consent):
@@ -81,17 +56,6 @@ def _consent(settings: Settings) -> Found:
                 "there is no such control plane machine",
                 f"name one of: {', '.join(known)} (workers need no consent)",
             )
-
-
-def _matchbox(settings: Settings) -> Found:
-    artifacts = settings.artifacts
-    if isinstance(artifacts, SshArtifacts) and artifacts.matchbox and not isinstance(settings.platform, Redfish):
-        yield (
-            "artifacts.matchbox",
-            artifacts.matchbox,
-            f"platform {settings.platform.type} boots its machines itself",
-            "remove it: only servers with a BMC (platform.type redfish) are booted by the site",
-        )
 
 
 def _fips(settings: Settings) -> Found:

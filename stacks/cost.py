@@ -10,9 +10,11 @@ from typing import Any
 import pulumi
 
 from components.machines.contract import LastingMachine
+from components.machines.node import Node
+from provider.types import MachineOrder, Orders
 from provider.types import cost as cost_of
-from stacks.orders import as_kept, orders
-from stacks.settings import Settings
+from stacks.model import Settings
+from stacks.platforms.registry import facility
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _OFFLINE = "a rehearsal asks nobody for prices: set cost.priceFile to a file of them (docs/cost.md)"
@@ -23,21 +25,32 @@ class PriceFileError(ValueError):
 
 
 def cost(
-    settings: Settings, machines: Mapping[str, LastingMachine], opts: pulumi.InvokeOptions
+    settings: Settings, machines: Mapping[Node, LastingMachine], opts: pulumi.InvokeOptions
 ) -> pulumi.Output[dict[str, Any]] | None:
-    """What the stack costs, with `machines` (by host name) as they are there; None where nothing is ordered.
+    """What the stack costs, with `machines` as they are there; None where nothing is ordered.
 
     Raises PriceFileError.
     """
-    ordered = orders(settings)
+    ordered = facility(settings).orders
     if ordered is None:
         return None
     prices = _prices(settings.cost.price_file)
     if prices is None and settings.rehearsal:
         return pulumi.Output.from_input({"unknown": ["everything"], "source": _OFFLINE, "lines": list[Any]()})
-    there = {name: machine.ordered for name, machine in machines.items() if machine.ordered is not None}
-    kept = pulumi.Output.all(**there).apply(lambda found: as_kept(ordered, found).to_wire())
+    there = {node.hostname: machine.ordered for node, machine in machines.items() if machine.ordered is not None}
+    kept = pulumi.Output.all(**there).apply(lambda found: _as_kept(ordered, found).to_wire())
     return cost_of(kept, prices=prices, source=settings.cost.price_file, opts=opts)
+
+
+def _as_kept(ordered: Orders, there: Mapping[str, MachineOrder]) -> Orders:
+    """The orders with machines as they are there, by host name; machines of a role that differ are split."""
+    found: dict[MachineOrder, list[str]] = {}
+    for order in ordered.machines:
+        for hostname in order.hostnames:
+            alike = there.get(hostname, order).model_copy(update={"hostnames": ()})
+            found.setdefault(alike, []).append(hostname)
+    machines = tuple(order.model_copy(update={"hostnames": tuple(names)}) for order, names in found.items())
+    return ordered.model_copy(update={"machines": machines})
 
 
 def _prices(file: str | None) -> dict[str, Any] | None:

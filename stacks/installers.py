@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pulumi
 
@@ -21,6 +21,8 @@ from components.cluster.installation import (
 from components.cluster.pool import Access, NodePool
 from components.endpoints import machine_config_access
 from components.install.bootstrap import MASKED
+from components.machines.contract import Platform
+from components.machines.node import Node
 from provider.types import (
     Artifacts,
     ArtifactsArgs,
@@ -31,8 +33,7 @@ from provider.types import (
     LiveFileArgs,
     LiveSystemArgs,
 )
-from stacks import platforms
-from stacks.sections.redfish import Redfish, Server
+from stacks.platforms.registry import facility
 from stacks.settings import Settings
 from stacks.user_data import of_one, sources
 
@@ -78,6 +79,7 @@ class Installers:
         settings: Settings,
         boot: BootSpec,
         *,
+        platform: Platform,
         keys: ClusterKeys,
         access: Access,
         bootstrap: Artifacts | None,
@@ -87,27 +89,25 @@ class Installers:
         assert settings.boot.install is not None
         self._settings, self._boot, self._keys, self._access, self._opts = settings, boot, keys, access, opts
         self._install, self._bootstrap = settings.boot.install, bootstrap
-        self._hands_over = not isinstance(settings.platform, Redfish)
-        """Whether the platform gives a machine its Ignition (userdata) at its first boot."""
+        self._platform, self._facility = platform, facility(settings)
 
-    def system(self, hostname: str, pointer: pulumi.Output[str]) -> System:
+    def system(self, node: Node, pointer: pulumi.Output[str]) -> System:
         """What a machine is to run, from its Ignition without a marker."""
-        node, machine = self._settings.full(hostname), self._machine(hostname)
-        server, network = self._settings.server(machine), platforms.network(self._settings, hostname)
+        own, network = self._settings.of_machine(node.name), self._facility.network(node)
 
         def render(text: str) -> dict[str, Any]:
             runs = installer.Runs(
                 release=self._boot.artifacts.release,
-                kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
+                kernel_arguments=self._settings.kernel_arguments(node.name),
                 consoles=consoles(self._boot),
                 platform_id=self._boot.platform_id,
                 pointer=text,
-                install_device=self._settings.install_device(machine).rules,
+                install_device=self._settings.install_device(node.name).rules,
                 network=network,
                 authorities=self._settings.artifacts.authorities,
-                installation=server.installation if server else 0,
+                installation=own.installation,
             )
-            marker = installer.marker_file(cluster=self._settings.domain, machine=node, generation=runs.generation)
+            marker = installer.marker_file(cluster=self._settings.domain, machine=node.fqdn, generation=runs.generation)
             profiles = [network.profile] if network is not None else []
             return {
                 "pointer": ignition.with_files(text, [marker, *profiles]),
@@ -123,37 +123,37 @@ class Installers:
             shown=pulumi.Output.unsecret(rendered.apply(lambda found: dict(found["shown"]))),
         )
 
-    def prepare(self, pool: str, systems: Mapping[str, System]) -> dict[str, Prepared]:
+    def prepare(self, pool: str, systems: Mapping[Node, System]) -> dict[Node, Prepared]:
         """Upload what installs the machines of a pool; all of it is deleted again once they are installed."""
-        lives = {_file(name): self._live_config(name, system) for name, system in systems.items()}
+        lives = {_file(node): self._live_config(node, system) for node, system in systems.items()}
         uploaded = self._artifacts(f"{pool}-installers", lives)
         authorities = self._settings.artifacts.authorities
         found = sources(uploaded)
-        archives = {name: archive_of(of_one(found, _file(name)), authorities) for name in systems}
-        served = self._artifacts(f"{pool}-initrds", {_archive(name): text for name, text in archives.items()})
+        archives = {node: archive_of(of_one(found, _file(node)), authorities) for node in systems}
+        served = self._artifacts(f"{pool}-initrds", {_archive(node): text for node, text in archives.items()})
         return {
-            name: self._prepared(name, system, uploaded, served, archives[name]) for name, system in systems.items()
+            node: self._prepared(node, system, uploaded, served, archives[node]) for node, system in systems.items()
         }
 
     def install(
         self,
         name: str,
         pool: NodePool,
-        prepared: Mapping[str, Prepared],
+        prepared: Mapping[Node, Prepared],
         *,
         credentials: ClusterCredentials,
-        checks: Mapping[str, pulumi.Input[str]],
-        after: Mapping[str, Sequence[pulumi.Resource]],
+        checks: Mapping[Node, pulumi.Input[str]],
+        after: Mapping[Node, Sequence[pulumi.Resource]],
         disposable: bool,
         opts: pulumi.ResourceOptions,
     ) -> PoolInstallation:
         """Install the machines of a pool.
 
         Args:
-            prepared: what installs them, by short name.
+            prepared: what installs them.
             credentials: the cluster that they belong to.
-            checks: the script that checks each of them, by short name.
-            after: what must be done before one is installed, by short name.
+            checks: the script that checks each of them.
+            after: what must be done before one is installed.
             disposable: no cluster was formed yet.
             opts: hand on our own provider.
         """
@@ -163,16 +163,16 @@ class Installers:
             PoolInstallationArgs(
                 pool=pool,
                 cluster=settings.domain,
-                platform=settings.platform.type,
-                ordered=not isinstance(settings.platform, Redfish),
+                platform=self._platform.kind,
+                ordered=self._platform.delivers_user_data,
                 access=self._access,
                 machines={
-                    hostname: self._machine_installation(hostname, each, checks[hostname], after.get(hostname, ()))
-                    for hostname, each in prepared.items()
+                    node: self._machine_installation(node, each, checks[node], after.get(node, ()))
+                    for node, each in prepared.items()
                 },
                 reprovisioning=Reprovisioning(
                     max_unavailable=rules.max_unavailable,
-                    consent=frozenset(f"{settings.cluster_name}-{self._machine(name)}" for name in rules.consent),
+                    consent=frozenset(name.removeprefix(f"{settings.cluster_name}-") for name in rules.consent),
                     keep=rules.control_plane == "keep",
                     drain_timeout=rules.drain_timeout,
                     pre_reboot_commands=rules.pre_reboot_commands,
@@ -188,10 +188,10 @@ class Installers:
         )
 
     def _machine_installation(
-        self, hostname: str, prepared: Prepared, check: pulumi.Input[str], after: Sequence[pulumi.Resource]
+        self, node: Node, prepared: Prepared, check: pulumi.Input[str], after: Sequence[pulumi.Resource]
     ) -> MachineInstallation:
         artifacts, system = self._boot.artifacts, prepared.system
-        server = self._settings.server(self._machine(hostname))
+        own, delivered = self._settings.of_machine(node.name), self._platform.delivers_user_data
         return MachineInstallation(
             generation=system.generation,
             runs=InstalledSystemArgs(
@@ -199,8 +199,8 @@ class Installers:
                 kernel_arguments=system.shown.apply(lambda shown: list(shown["kernelArguments"])),
                 consoles=list(consoles(self._boot)),
                 ignition=system.shown.apply(lambda shown: str(shown["ignition"])),
-                install_device=self._settings.install_device(self._machine(hostname)).rules,
-                installation=server.installation if server else 0,
+                install_device=self._settings.install_device(node.name).rules,
+                installation=own.installation,
                 network=system.shown.apply(lambda shown: str(shown["network"])),
             ),
             live=LiveSystemArgs(
@@ -209,14 +209,14 @@ class Installers:
                 config=prepared.config,
                 arguments=prepared.arguments,
             ),
-            live_host_key=self._access.public_host_key(installer.live_name(self._settings.full(hostname))),
+            live_host_key=self._access.public_host_key(installer.live_name(node.fqdn)),
             places=prepared.places,
-            mac=server.mac if server else None,
+            mac=own.mac,
             script=prepared.script,
-            chain=site.chain_script() if server else None,
-            user_data=None if server else system.pointer,
+            chain=None if delivered else site.chain_script(),
+            user_data=system.pointer if delivered else None,
             ipxe_script_url=prepared.script_url,
-            accept=_accept(server),
+            accept="empty" if own.accept == "empty" else "wipe",
             check=check,
             after=after,
         )
@@ -225,33 +225,31 @@ class Installers:
         seed = self._keys.host_key_seed
         return Artifacts(name, ArtifactsArgs(files=files, path_seed=seed, ephemeral=True), self._opts)
 
-    def _live_config(self, hostname: str, system: System) -> pulumi.Output[str]:
+    def _live_config(self, node: Node, system: System) -> pulumi.Output[str]:
         """The Ignition of the live system that installs a machine."""
-        node, machine = self._settings.full(hostname), self._machine(hostname)
 
         def render(found: list[Any]) -> str:
             generation, key, seed, bootstrap, pointer = found
-            server = self._settings.server(machine)
             plan = installer.InstallPlan(
                 cluster=self._settings.domain,
-                machine=node,
+                machine=node.fqdn,
                 generation=generation,
                 platform_id=self._boot.platform_id,
-                device=self._settings.install_device(machine).rules,
+                device=self._settings.install_device(node.name).rules,
                 pointer=pointer if bootstrap is None else None,
                 in_place=None if bootstrap is None else _in_place(bootstrap, pointer),
-                wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(machine)),
-                accept="new" if server is None else _accept(server),
+                wipe_disks=tuple(rule.rules for rule in self._settings.wipe_disks(node.name)),
+                accept=self._settings.of_machine(node.name).accept,
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
-                kernel_arguments=platforms.kernel_arguments(self._settings, hostname),
-                network=platforms.network(self._settings, hostname),
+                kernel_arguments=self._settings.kernel_arguments(node.name),
+                network=self._facility.network(node),
                 authorities=self._settings.artifacts.authorities,
             )
             return installer.live_config(
                 plan,
                 authorized_keys=[key, *self._settings.ssh.authorized_keys],
-                host_key=host_key(seed, installer.live_name(node), self._settings.install.key_type),
+                host_key=host_key(seed, installer.live_name(node.fqdn), self._settings.install.key_type),
             )
 
         keys = self._keys
@@ -261,17 +259,17 @@ class Installers:
             keys.public_key,
             keys.host_key_seed,
             bootstrap,
-            None if self._hands_over else system.pointer,
+            None if self._platform.delivers_user_data else system.pointer,
         )
         return pulumi.Output.secret(found).apply(render)
 
     def _prepared(
-        self, hostname: str, system: System, uploaded: Artifacts, served: Artifacts, archive: pulumi.Output[str]
+        self, node: Node, system: System, uploaded: Artifacts, served: Artifacts, archive: pulumi.Output[str]
     ) -> Prepared:
-        arguments = installer_arguments(self._boot, network=platforms.network(self._settings, hostname))
-        url = served.boot_urls.apply(lambda urls: urls[_archive(hostname)])
+        arguments = installer_arguments(self._boot, network=self._facility.network(node))
+        url = served.boot_urls.apply(lambda urls: urls[_archive(node)])
         digest = archive.apply(lambda text: hashlib.sha256(text.encode()).hexdigest())
-        places = [_place(uploaded, _file(hostname)), _place(served, _archive(hostname))]
+        places = [_place(uploaded, _file(node)), _place(served, _archive(node))]
         if self._bootstrap is not None:
             places.append(_place(self._bootstrap, BOOTSTRAP_IGNITION))
         return Prepared(
@@ -281,10 +279,6 @@ class Installers:
             arguments=arguments,
             script=url.apply(lambda where: installer_script(self._boot, arguments, where)),
         )
-
-    def _machine(self, hostname: str) -> str:
-        """`worker-0` of `rack7-worker-0`: what settings call a machine."""
-        return hostname.removeprefix(f"{self._settings.cluster_name}-")
 
 
 def archive_of(source: pulumi.Output[ignition.Source], authorities: Sequence[str]) -> pulumi.Output[str]:
@@ -309,14 +303,9 @@ def _place(artifacts: Artifacts, file: str) -> ArtifactsPlace:
     return ArtifactsPlace(directory=artifacts.directory, files=[file], hashes=hashes)
 
 
-def _accept(server: Server | None) -> Literal["empty", "wipe"]:
-    """Machines that were ordered for this cluster hold nothing of anybody else."""
-    return "wipe" if server is None or server.consent == "wipe" else "empty"
+def _file(node: Node) -> str:
+    return f"{node.hostname}.ign"
 
 
-def _file(hostname: str) -> str:
-    return f"{hostname}.ign"
-
-
-def _archive(hostname: str) -> str:
-    return f"{hostname}.img"
+def _archive(node: Node) -> str:
+    return f"{node.hostname}.img"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
+import pulumi
+
 from components.boot.stream import Artifact, PxeArtifacts
-from provider.types import LiveFileArgs, MirroredFile
+from provider.types import ClusterKeys, LiveFileArgs, Mirror, MirrorArgs, MirroredFile
 from stacks import connections
 from stacks.settings import Settings
 
@@ -20,9 +21,15 @@ def files(settings: Settings, boot: PxeArtifacts) -> dict[str, Artifact]:
     return found
 
 
-def arguments(found: Mapping[str, Artifact]) -> dict[str, LiveFileArgs]:
-    """The same as the mirror takes it."""
-    return {name: LiveFileArgs(url=file.url, sha256=file.sha256) for name, file in found.items()}
+def copied(
+    settings: Settings, boot: PxeArtifacts, keys: ClusterKeys, after: pulumi.Resource, opts: pulumi.ResourceOptions
+) -> list[pulumi.Resource]:
+    """Has the artifact host keep what machines boot, before there are machines; nothing where a stack does not ask."""
+    if not settings.artifacts.mirror:
+        return []
+    found = {name: LiveFileArgs(url=file.url, sha256=file.sha256) for name, file in files(settings, boot).items()}
+    opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[after]))
+    return [Mirror("mirror", MirrorArgs(files=found, path_seed=keys.host_key_seed), opts)]
 
 
 def place(settings: Settings, file: Artifact) -> str | None:

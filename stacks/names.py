@@ -4,28 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stacks.settings import Settings
+from components.machines.node import Node, Role
+from stacks.model import Settings
+from stacks.sections.service_addresses import BgpPool
+
+API_ADDRESS = "api-address"
+"""The name of the API's reserved address."""
+POOLS = "service-addresses"
+"""What the names of reserved blocks of service addresses begin with."""
+
+
+def pool_name(pool: BgpPool) -> str:
+    """The name of a pool's reserved block."""
+    return f"{POOLS}-{pool.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Names:
-    """Short host names of a cluster's machines."""
+class Nodes:
+    """The machines of a cluster."""
 
-    bootstrap: str
-    control_plane: tuple[str, ...]
-    workers: tuple[str, ...]
+    bootstrap: Node
+    control_plane: tuple[Node, ...]
+    workers: tuple[Node, ...]
 
     @classmethod
-    def of(cls, settings: Settings) -> Names:
+    def of(cls, settings: Settings) -> Nodes:
         """Names say the role, and are never reused for another one."""
-        cluster = settings.cluster_name
+
+        def node(name: str, role: Role) -> Node:
+            hostname = f"{settings.cluster_name}-{name}"
+            return Node(fqdn=settings.full(hostname), hostname=hostname, role=role)
+
+        workers = tuple(name for name in settings.machines if name.startswith("worker-"))
         return cls(
-            bootstrap=f"{cluster}-bootstrap",
-            control_plane=tuple(f"{cluster}-{name}" for name in settings.machines if not name.startswith("worker-")),
-            workers=tuple(f"{cluster}-{name}" for name in settings.machines if name.startswith("worker-")),
+            bootstrap=node("bootstrap", "bootstrap"),
+            control_plane=tuple(node(name, "control-plane") for name in settings.machines if name not in workers),
+            workers=tuple(node(name, "worker") for name in workers),
         )
 
     @property
-    def all(self) -> tuple[str, ...]:
+    def all(self) -> tuple[Node, ...]:
         """Every machine, bootstrap first."""
         return (self.bootstrap, *self.control_plane, *self.workers)

@@ -10,6 +10,10 @@ from collections.abc import Set as AbstractSet
 
 import pulumi
 
+from components.install.stage import Stage
+from stacks.names import Nodes
+from stacks.settings import Settings
+
 _LOST_FOR_GOOD = frozenset(
     {
         "metal-ipi:index:ClusterKeys",
@@ -20,8 +24,17 @@ _LOST_FOR_GOOD = frozenset(
 _MACHINES = frozenset({"equinix-metal:index/device:Device", "metal-ipi:index:RedfishMachine"})
 
 
-def protection(control_plane: AbstractSet[str]) -> pulumi.ResourceTransformation:
-    """What protects keys, project, reserved addresses, and machines of these host names."""
+def protection(settings: Settings, nodes: Nodes, reached: Stage) -> list[pulumi.ResourceTransformation] | None:
+    """What protects all that is declared below it and is lost for good; None where the settings protect nothing."""
+    if not settings.protects:
+        return None
+    ordered_again = reached.resumed and not settings.boot.install
+    machines = () if ordered_again else nodes.control_plane
+    return [_transformation(frozenset(node.hostname for node in machines))]
+
+
+def _transformation(control_plane: AbstractSet[str]) -> pulumi.ResourceTransformation:
+    """Protects keys, project, reserved addresses, and machines of these host names."""
 
     def protected(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
         is_etcds = args.type_ in _MACHINES and args.props.get("hostname") in control_plane

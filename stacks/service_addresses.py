@@ -8,8 +8,9 @@ import pulumi
 
 from components.endpoints.manifests import Operator
 from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
-from components.machines.contract import LastingMachine, Platform, Role
-from stacks.orders import POOLS, pool_name
+from components.machines.contract import LastingMachine, Platform
+from components.machines.node import Node, Role
+from stacks.names import POOLS, pool_name
 from stacks.sections.service_addresses import BgpPool, L2Pool, MetalLbBgp, MetalLbL2
 from stacks.settings import Settings
 
@@ -27,7 +28,7 @@ def service_addresses(
     settings: Settings,
     *,
     platform: Platform,
-    announcing: Mapping[str, LastingMachine],
+    announcing: Mapping[Node, LastingMachine],
     kubeconfig: pulumi.Output[str],
     after: Sequence[pulumi.Resource],
     cluster: pulumi.Resource,
@@ -35,14 +36,14 @@ def service_addresses(
 ) -> pulumi.Output[dict[str, list[str]]] | None:
     """Declare MetalLB; the addresses of each pool, None where nothing of ours keeps any.
 
-    `announcing` are the machines of `announcing_role`, by full node name; `cluster` is what lasts as long as it does.
+    `announcing` are the machines of `announcing_role`; `cluster` is what lasts as long as it does.
     """
     section = settings.service_addresses
     if not isinstance(section, MetalLbBgp | MetalLbL2):
         return None
     if isinstance(section, MetalLbBgp):
         nodes = {
-            node: BgpNodeArgs(neighbours=machine.neighbours(), peers=section.peers_per_node)
+            node.fqdn: BgpNodeArgs(neighbours=machine.neighbours(), peers=section.peers_per_node)
             for node, machine in announcing.items()
         }
         announce: BgpArgs | L2Args = BgpArgs(nodes=nodes, hold_time=section.hold_time)
@@ -69,5 +70,5 @@ def _pool(pool: BgpPool | L2Pool, platform: Platform) -> PoolArgs:
     if isinstance(pool, BgpPool):
         length = pool.aggregation_length
         if pool.reserve is not None:
-            addresses = [platform.reserve_block(pool_name(pool), pool.reserve)]
+            addresses = [platform.reserved[pool_name(pool)].cidr]
     return PoolArgs(name=pool.name, addresses=addresses, auto_assign=pool.auto_assign, aggregation_length=length)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from components.boot.stream import Artifact, PxeArtifacts, StreamError, pxe_artifacts
+from stacks.model import Settings
 from stacks.sections.base import REHEARSAL
-from stacks.sections.redfish import Redfish
-from stacks.settings import Settings
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _TIMEOUT = 20.0
@@ -59,10 +58,10 @@ def _parse(text: str, where: str, settings: Settings) -> PxeArtifacts:
             f"{where} names no disk image (artifacts.metal.formats.raw.*), which boot.install.image 'stream' asks for;"
             " set that to 'live' to install the image that the live system carries"
         )
-    platform = settings.platform
-    if isinstance(platform, Redfish) and platform.by_live_iso and artifacts.iso is None:
+    live = settings.platform.live_iso_machines
+    if live and artifacts.iso is None:
         raise StreamError(
             f"{where} names no live ISO (artifacts.metal.formats.iso.disk), which bootMethod 'live-iso' of"
-            f" {', '.join(server.name for server in platform.by_live_iso)} is made of; take another bootMethod"
+            f" {', '.join(live)} is made of; take another bootMethod"
         )
     return artifacts

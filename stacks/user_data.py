@@ -12,8 +12,10 @@ from components.boot.host_keys import HostKey, host_key, unguessable
 from components.endpoints import bgp_routes, kube_vip, machine_config_access
 from components.install.assets import InstallAssets
 from components.machines.contract import Platform
+from components.machines.node import Node
 from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
-from stacks.names import Names
+from stacks.names import Nodes
+from stacks.platforms.registry import facility
 from stacks.sections.api_address import KubeVip
 from stacks.settings import Settings
 
@@ -34,11 +36,11 @@ class UserData:
         self._settings, self._keys, self._assets = settings, keys, assets
         self._api_address, self._platform = api_address, platform
         # Userdata is readable by whoever reaches the metadata service; where there is none, identities are part of it.
-        self._identities = None if platform.metadata_url is None else self._upload_identities(opts)
+        self._identities = self._upload_identities(opts) if platform.delivers_user_data else None
 
     def of(
         self,
-        hostname: str,
+        node: Node,
         source: pulumi.Input[ignition.Source] | None,
         *,
         serves: bool = False,
@@ -68,7 +70,7 @@ class UserData:
             merge = [] if pointer_source is None else [pointer_source]
             files = list[ignition.NodeFile]()
             if identity is None:
-                files += ignition.host_key_files(self._host_key(str(seed), hostname))
+                files += ignition.host_key_files(self._host_key(str(seed), node))
             else:
                 assert isinstance(identity, ignition.Source)
                 merge.append(identity)
@@ -83,8 +85,8 @@ class UserData:
             served = [source for source in merge if source.hash is not None and source.url.startswith("https:")]
             private = [ignition.data_url(each) for each in self._settings.artifacts.authorities] if served else []
             return ignition.pointer(
-                hostname=self._settings.full(hostname),
-                platform_id=self._platform.ignition_platform,
+                hostname=node.fqdn,
+                platform_id=facility(self._settings).ignition_platform,
                 merge=merge,
                 certificate_authorities=[*authorities, *private],
                 authorized_keys=[str(key), *self._settings.ssh.authorized_keys],
@@ -96,7 +98,7 @@ class UserData:
         # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
         return pulumi.Output.all(
             source,
-            None if self._identities is None else of_one(self._identities, hostname),
+            None if self._identities is None else of_one(self._identities, node.hostname),
             self._assets.worker_pointer,
             self._keys.public_key,
             self._keys.host_key_seed,
@@ -109,21 +111,18 @@ class UserData:
 
         A node knows its own file's name from its userdata, and must not guess another node's.
         """
-        hostnames, seed = Names.of(self._settings).all, self._keys.host_key_seed
+        nodes, seed = Nodes.of(self._settings).all, self._keys.host_key_seed
 
         def files(seed: str) -> Mapping[str, str]:
-            return {
-                _identity_file(seed, hostname): ignition.identity(self._host_key(seed, hostname))
-                for hostname in hostnames
-            }
+            return {_identity_file(seed, node): ignition.identity(self._host_key(seed, node)) for node in nodes}
 
         uploaded = Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), opts)
         return pulumi.Output.all(sources(uploaded), seed).apply(
-            lambda found: {hostname: found[0][_identity_file(found[1], hostname)] for hostname in hostnames}
+            lambda found: {node.hostname: found[0][_identity_file(found[1], node)] for node in nodes}
         )
 
-    def _host_key(self, seed: str, hostname: str) -> HostKey:
-        return host_key(seed, self._settings.full(hostname), self._settings.install.key_type)
+    def _host_key(self, seed: str, node: Node) -> HostKey:
+        return host_key(seed, node.fqdn, self._settings.install.key_type)
 
     def _kube_vip(self, address: str) -> kube_vip.KubeVip:
         api = self._settings.api_address
@@ -151,5 +150,5 @@ def of_one(each: pulumi.Output[dict[str, ignition.Source]], name: str) -> pulumi
     return each.apply(lambda found: found[name])
 
 
-def _identity_file(seed: str, hostname: str) -> str:
-    return f"{hostname}.{unguessable(seed, hostname)}.ign"
+def _identity_file(seed: str, node: Node) -> str:
+    return f"{node.hostname}.{unguessable(seed, node.hostname)}.ign"

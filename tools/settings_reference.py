@@ -127,7 +127,7 @@ def _rows(before: str, model: type[BaseModel]) -> tuple[list[_Row], list[tuple[s
 
 
 def _row(path: str, field: FieldInfo, model: type[BaseModel]) -> _Row:
-    needed = "up" if path in {each for each, _ in NEEDED} else "no"
+    needed = "up" if path in {each.path for each in NEEDED if each.remedy is None} else "no"
     return _Row(
         path=path,
         kind=_type(field, path, model),

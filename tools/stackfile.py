@@ -200,6 +200,7 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
         },
         "boot": {"streamUrl": facts["boot"]["stream_url"]},
         "install": {"installer": facts["installer"]},
+        "timeouts": {"stable": 1},
     }
     if not _of_stand_in(facts["release"]):
         # A node of a real release puts the release's operating system on its disk at the first boot: it needs one.

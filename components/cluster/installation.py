@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.cluster.pool import Access, NodePool
+from components.machines.node import Node
 from provider.types import (
     ArtifactsPlace,
     ClusterCredentials,
@@ -57,7 +58,7 @@ class Reprovisioning:
     max_unavailable: int
     """How many at once."""
     consent: frozenset[str] = frozenset()
-    """Short names of the control plane machines that may be."""
+    """The control plane machines that may be, as settings call them."""
     keep: bool = False
     """Whether the others stay as they are, with a warning; else they are refused."""
     drain_timeout: int = 600
@@ -82,8 +83,8 @@ class PoolInstallationArgs:
     """Whether making a machine boots its installer already."""
     access: Access
     """How nodes, and the live systems that install them, are reached."""
-    machines: Mapping[str, MachineInstallation]
-    """By short name."""
+    machines: Mapping[Node, MachineInstallation]
+    """What each is to run."""
     reprovisioning: Reprovisioning
     """How they are installed again."""
     credentials: ClusterCredentials
@@ -101,21 +102,20 @@ class PoolInstallation(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: PoolInstallationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster:PoolInstallation", name, None, opts)
-        members = list(args.pool.machines)
+        members = [node.fqdn for node in args.pool.machines]
         self.installed: list[pulumi.Resource] = []
         """What to depend on, to come after all machines were started from their disks."""
-        self.generations: dict[str, pulumi.Output[str]] = {}
-        """What each machine runs, by full name: changes when it was installed again."""
+        self.generations: dict[Node, pulumi.Output[str]] = {}
+        """What each machine runs: changes when it was installed again."""
         for node, machine in args.pool.machines.items():
-            hostname = node.split(".", 1)[0]
-            plan = args.machines[hostname]
+            plan = args.machines[node]
             installation = Installation(
-                f"{hostname}-installation",
+                f"{node.hostname}-installation",
                 InstallationArgs(
                     platform=args.platform,
                     machine_id=machine.machine_id,
-                    hostname=hostname,
-                    node=node,
+                    hostname=node.hostname,
+                    node=node.fqdn,
                     role=args.pool.role,
                     pool=name,
                     cluster=args.cluster,
@@ -123,7 +123,7 @@ class PoolInstallation(pulumi.ComponentResource):
                     runs=plan.runs,
                     address=machine.public_ipv4,
                     addresses=[machine.public_ipv4, machine.private_ipv4],
-                    host_key=args.access.public_host_key(node),
+                    host_key=args.access.public_host_key(node.fqdn),
                     live_host_key=plan.live_host_key,
                     private_key=args.access.private_key,
                     live=plan.live,
@@ -134,7 +134,7 @@ class PoolInstallation(pulumi.ComponentResource):
                     ipxe_script_url=plan.ipxe_script_url,
                     artifacts=list(plan.places),
                     ordered=args.ordered,
-                    consent=hostname in args.reprovisioning.consent,
+                    consent=node.name in args.reprovisioning.consent,
                     keep=args.reprovisioning.keep,
                     disposable=args.disposable,
                     accept=plan.accept,

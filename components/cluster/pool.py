@@ -9,7 +9,8 @@ import pulumi
 
 from components.boot.host_keys import KeyType, host_key
 from components.checks.node_check import Expectation, NodeCheck, NodeCheckArgs
-from components.machines.contract import Boot, LastingMachine, Machine, MachineArgs, Platform, Role
+from components.machines.contract import Boot, LastingMachine, Machine, MachineArgs, Platform
+from components.machines.node import Node, Role
 from provider.types import Gate, GateArgs, GateLogs, GateNode, SshReachable
 
 
@@ -26,23 +27,23 @@ class Access:
     host_key_type: KeyType = "ed25519"
     """What host keys are."""
 
-    def public_host_key(self, node: str) -> pulumi.Output[str]:
-        """The pinned host key of a node; public, so it is shown."""
+    def public_host_key(self, identity: str) -> pulumi.Output[str]:
+        """The pinned host key of a node by its full name, or of a live system; public, so it is shown."""
         kind = self.host_key_type
-        return pulumi.Output.unsecret(self.host_key_seed.apply(lambda seed: host_key(seed, node, kind).public_key))
+        return pulumi.Output.unsecret(self.host_key_seed.apply(lambda seed: host_key(seed, identity, kind).public_key))
 
-    def logs(self, nodes: Mapping[str, Machine]) -> GateLogs:
+    def logs(self, nodes: Mapping[Node, Machine]) -> GateLogs:
         """What a gate gathers when it fails."""
         return GateLogs(
             nodes=[
                 GateNode(
-                    name=name,
+                    name=node.fqdn,
                     address=machine.public_ipv4,
-                    host_key=self.public_host_key(name),
+                    host_key=self.public_host_key(node.fqdn),
                     machine_id=machine.machine_id,
                     console=machine.console,
                 )
-                for name, machine in nodes.items()
+                for node, machine in nodes.items()
             ],
             user="core",
             private_key=self.private_key,
@@ -58,12 +59,10 @@ class NodePoolArgs:
     """Where they come from."""
     role: Role
     """`control-plane` or `worker`."""
-    hostnames: tuple[str, ...]
-    """Short names, one per machine."""
-    domain: str
-    """The cluster's domain; full names end in it."""
-    boots: Mapping[str, Boot]
-    """What they boot and what configures them, by short name."""
+    nodes: tuple[Node, ...]
+    """The machines, all of this role."""
+    boots: Mapping[Node, Boot]
+    """What they boot and what configures them."""
     active_timeout: int
     """Seconds until the platform must call a machine active."""
     announces: bool = False
@@ -78,28 +77,26 @@ class NodePool(pulumi.ComponentResource):
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster:NodePool", name, None, opts)
         self.role: Role = args.role
-        self.machines: dict[str, LastingMachine] = {
-            f"{hostname}.{args.domain}": args.platform.machine(
-                hostname,
+        self.machines: dict[Node, LastingMachine] = {
+            node: args.platform.machine(
+                node.hostname,
                 MachineArgs(
-                    hostname=hostname,
-                    role=args.role,
-                    boot=args.boots[hostname],
+                    node=node,
+                    boot=args.boots[node],
                     timeout=args.active_timeout,
                     announces=args.announces,
                     disposable=args.disposable,
                 ),
                 pulumi.ResourceOptions(parent=self),
             )
-            for hostname in args.hostnames
+            for node in args.nodes
         }
-        """Machine by full node name."""
-        self.register_outputs({"nodes": list(self.machines)})
+        self.register_outputs({"nodes": [node.fqdn for node in self.machines]})
 
     @property
     def addresses(self) -> dict[str, pulumi.Input[str]]:
         """Public IPv4 by full node name."""
-        return {name: machine.public_ipv4 for name, machine in self.machines.items()}
+        return {node.fqdn: machine.public_ipv4 for node, machine in self.machines.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +107,8 @@ class PoolChecksArgs:
     """The nodes."""
     access: Access
     """How they are reached."""
-    expectations: Mapping[str, pulumi.Input[Expectation]]
-    """What they must be, by full name."""
+    expectations: Mapping[Node, pulumi.Input[Expectation]]
+    """What they must be."""
     timeout: int
     """Seconds until every node must answer SSH."""
     after: Sequence[pulumi.Resource] = ()
@@ -140,12 +137,12 @@ class PoolChecks(pulumi.ComponentResource):
         )
         checks = {
             node: NodeCheck(
-                f"{node.split('.', 1)[0]}-check",
+                f"{node.hostname}-check",
                 NodeCheckArgs(
                     expectation=args.expectations[node],
                     machine_id=machine.machine_id,
                     address=machine.public_ipv4,
-                    host_key=args.access.public_host_key(node),
+                    host_key=args.access.public_host_key(node.fqdn),
                     private_key=args.access.private_key,
                 ),
                 pulumi.ResourceOptions(depends_on=[self.reachable], parent=self),
@@ -154,17 +151,15 @@ class PoolChecks(pulumi.ComponentResource):
         }
         self.passed: list[pulumi.Resource] = [check.resource for check in checks.values()]
         """What to depend on, to come after all checks."""
-        self.nodes = pulumi.Output.all(
-            *(_summary(node, args.pool.role, machines[node], checks[node]) for node in machines)
-        ).apply(list)
+        self.nodes = pulumi.Output.all(*(_summary(node, machines[node], checks[node]) for node in machines)).apply(list)
         # Only their names: what was read on each is an output of the stack, and in the state of its check.
-        self.register_outputs({"nodes": list(machines)})
+        self.register_outputs({"nodes": [node.fqdn for node in machines]})
 
 
-def _summary(node: str, role: Role, machine: Machine, check: NodeCheck) -> pulumi.Output[dict[str, object]]:
+def _summary(node: Node, machine: Machine, check: NodeCheck) -> pulumi.Output[dict[str, object]]:
     return pulumi.Output.all(
-        name=node,
-        role=role,
+        name=node.fqdn,
+        role=node.role,
         public_ipv4=machine.public_ipv4,
         private_ipv4=machine.private_ipv4,
         checks=check.results,

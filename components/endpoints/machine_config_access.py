@@ -20,6 +20,7 @@ import pulumi
 from components.boot.ignition import NodeFile, NodeUnit
 from components.cluster.pool import Access
 from components.machines.contract import Machine
+from components.machines.node import Node
 from provider.types import Gate, GateArgs, MachineConfigAccess
 
 UNIT = "metal-ipi-machine-config-access.service"
@@ -59,7 +60,7 @@ def networks(machines: Sequence[Machine], others: Sequence[str]) -> pulumi.Outpu
 
 def gate(
     name: str,
-    nodes: Mapping[str, Machine],
+    nodes: Mapping[Node, Machine],
     *,
     access: Access,
     allowed: pulumi.Input[Sequence[str]],
@@ -71,7 +72,7 @@ def gate(
     """Hand the networks over to nodes, and see from here that nobody else gets through.
 
     Args:
-        nodes: machine by full name.
+        nodes: the machines that serve it.
         allowed: CIDRs and addresses to let in.
         timeout: seconds.
         address: the API's own address, if there is one: nobody else may get through there, either.

@@ -12,6 +12,7 @@ from components.endpoints import machine_config_access
 from components.endpoints.dns import ClusterDns
 from components.install.assets import InstallAssets
 from components.machines.contract import Machine, node_addresses
+from components.machines.node import Node
 from provider.types import (
     ApiAnswers,
     Artifacts,
@@ -44,10 +45,10 @@ def cluster_credentials(dns: ClusterDns, assets: InstallAssets) -> ClusterCreden
 class BootstrapGatesArgs:
     """What stands between the ordered machines and a cluster."""
 
-    bootstrap: Mapping[str, Machine]
-    """The bootstrap machine, by full name; nothing where the control plane bootstraps itself."""
-    control_plane: Mapping[str, Machine]
-    """The control plane machines, by full name: their consoles are gathered too when bootstrap fails."""
+    bootstrap: Mapping[Node, Machine]
+    """The bootstrap machine; nothing where the control plane bootstraps itself."""
+    control_plane: Mapping[Node, Machine]
+    """The control plane machines: their consoles are gathered too when bootstrap fails."""
     access: Access
     """How nodes are reached."""
     dns: ClusterDns
@@ -112,7 +113,7 @@ class BootstrapGates(pulumi.ComponentResource):
             GateArgs(
                 spec=BootstrapComplete(
                     credentials=credentials,
-                    names=list(args.control_plane),
+                    names=[node.fqdn for node in args.control_plane],
                     addresses=node_addresses(args.control_plane),
                     logs=everyone,
                 ),

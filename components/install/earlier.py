@@ -15,6 +15,8 @@ from typing import Any, cast
 
 import pulumi
 
+from components.machines.node import Node
+
 READ_STATE = "pulumi:pulumi:readStackResourceOutputs"
 
 
@@ -35,14 +37,14 @@ class Earlier:
     host_key_seed: str = ""
     """What their host keys are derived from; secret."""
     addresses: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Public addresses of machines, by the names of the resources that they are."""
+    """Public addresses of machines, by short host name."""
     has_control_plane: bool = False
     """Whether a machine of the control plane was ordered, or claimed."""
 
 
-def earlier(*, assets: str, gate: str, keys: str, control_plane: Sequence[str]) -> Earlier:
-    """What the state has of the resources of these names; `control_plane` are those of machines, with which the names
-    of their resources begin. Where it cannot be read, the cluster counts as formed: then nothing is made anew."""
+def earlier(*, assets: str, gate: str, keys: str, control_plane: Sequence[Node]) -> Earlier:
+    """What the state has of the resources of these names, and of resources that say which of these machines they are.
+    Where it cannot be read, the cluster counts as formed: then nothing is made anew."""
     try:
         answer: Any = pulumi.runtime.invoke(READ_STATE, {"stackName": _stack()}).value
         found = _by_name(answer["outputs"] or {})
@@ -54,7 +56,7 @@ def earlier(*, assets: str, gate: str, keys: str, control_plane: Sequence[str]) 
         return Earlier(bootstrapped=True)
     made = found.get(("Command", assets), {})
     access = found.get(("ClusterKeys", keys), {})
-    machines = tuple(f"{name}-" for name in control_plane)
+    machines = [known for known in found.values() if known.get("hostname")]
     return Earlier(
         bootstrapped=("Gate", gate) in found,
         request=_request(made.get("stdin")) if made.get("stdout") else None,
@@ -62,8 +64,10 @@ def earlier(*, assets: str, gate: str, keys: str, control_plane: Sequence[str]) 
         public_key=str(access.get("publicKey") or ""),
         private_key=str(access.get("privateKey") or ""),
         host_key_seed=str(access.get("hostKeySeed") or ""),
-        addresses={name: str(known["publicIpv4"]) for (_, name), known in found.items() if known.get("publicIpv4")},
-        has_control_plane=any(name.startswith(machines) for _, name in found),
+        addresses={str(known["hostname"]): str(known["publicIpv4"]) for known in machines if known.get("publicIpv4")},
+        has_control_plane=not {known["hostname"] for known in machines}.isdisjoint(
+            node.hostname for node in control_plane
+        ),
     )
 
 

@@ -2,22 +2,21 @@
 
 A platform gives machines that last (`Platform.machine`) and describes the one that does not
 (`Platform.ephemeral_machine`, the bootstrap machine: made by our provider, because it is gone again within the same
-`up`). Nothing above the seam asks which platform it is on. A further platform is one more module here and one more
-kind in the settings.
+`up`). Nothing above the seam asks which platform it is on. A further platform is one more folder here, in
+`stacks/platforms` and in `provider/platforms` (docs/where-does-it-go.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 import pulumi
 
 from components.boot.ignition import NodeFile
+from components.machines.node import Node
 from provider.types import MachineOrder, Secret
-
-Role = Literal["bootstrap", "control-plane", "worker"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +38,8 @@ class Boot:
 class MachineArgs:
     """One machine."""
 
-    hostname: str
-    """Its short name, unique within the stack, e.g. `lab-worker-0`."""
-    role: Role
-    """What it is in the cluster."""
+    node: Node
+    """Which one."""
     boot: Boot
     """What it boots."""
     timeout: int
@@ -91,9 +88,9 @@ class Machine(Protocol):
         ...
 
 
-def node_addresses(machines: Mapping[str, Machine]) -> dict[str, list[pulumi.Input[str]]]:
+def node_addresses(machines: Mapping[Node, Machine]) -> dict[str, list[pulumi.Input[str]]]:
     """The addresses that each node's certificate may name, by full name."""
-    return {name: [machine.public_ipv4, machine.private_ipv4] for name, machine in machines.items()}
+    return {node.fqdn: [machine.public_ipv4, machine.private_ipv4] for node, machine in machines.items()}
 
 
 class LastingMachine(Machine, Protocol):
@@ -105,8 +102,19 @@ class LastingMachine(Machine, Protocol):
     """
 
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
-        """Whom it may announce addresses to; secret. Only for a machine that was declared to announce."""
+        """The BGP neighbours that it may announce addresses to; secret. None where the platform has no BGP. Only for a
+        machine that was declared to announce."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reserved:
+    """IPv4 addresses that are routed to whichever machines announce them."""
+
+    first: pulumi.Output[str]
+    """The first address, without prefix length."""
+    cidr: pulumi.Output[str]
+    """All of them."""
 
 
 class Platform(Protocol):
@@ -116,20 +124,16 @@ class Platform(Protocol):
     """What our own provider calls it: `equinix-metal`, `redfish`."""
     ephemeral_kind: str
     """The same, of the machine that does not last: `equinix-metal`, `redfish`, `local-vm`."""
-    ignition_platform: str
-    """Ignition's platform id of its machines."""
     metadata_url: str | None
-    """Where a machine reads what the platform says of it, BGP neighbours included; None where nobody tells it."""
+    """Where a machine reads what the platform says of it, BGP neighbours included; None where it has no metadata."""
+    delivers_user_data: bool
+    """Whether the platform boots a machine by itself once it is declared, from the URL of an iPXE script, and hands it
+    its userdata. Else scripts are files of the boot server, and what the userdata would say is part of what they boot.
+    """
+    reserved: Mapping[str, Reserved]
+    """The addresses that were ordered, by the names of their orders; empty where the platform reserves none."""
 
-    def reserve_address(self, name: str) -> pulumi.Output[str]:
-        """Reserve an IPv4 address that is routed to whichever machines announce it."""
-        ...
-
-    def reserve_block(self, name: str, quantity: int) -> pulumi.Output[str]:
-        """Reserve so many IPv4 addresses, a power of 2, routed the same way; the block's CIDR."""
-        ...
-
-    def network_files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+    def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """What a machine's system must be told of networks that DHCP does not tell of; None where there is nothing."""
         ...
 

@@ -13,7 +13,7 @@ from typing import Any
 from provider import market
 from provider.metal_client import MetalClient
 from provider.orders import Orders
-from provider.platforms.metal_documents import id_of
+from provider.platforms.equinix_metal.documents import id_of
 
 Document = Mapping[str, Any]
 

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from provider.errors import ProviderError
 from provider.gates import Check, Node, Observation, Spec, access_of, nodes_of
 from provider.gates.ssh import NotYet, WrongHostKey, run
-from provider.platforms import is_gone
+from provider.platforms.registry import is_gone
 from provider.resource import Context
 
 _RUNS = "kube-vip runs"

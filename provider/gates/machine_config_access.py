@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from provider.errors import ProviderError
 from provider.gates import Access, Check, Node, Observation, Spec, access_of
 from provider.gates.ssh import NotYet, WrongHostKey, answers, run
-from provider.platforms import is_gone
+from provider.platforms.registry import is_gone
 from provider.resource import Context
 
 PORT = 22623

@@ -16,7 +16,8 @@ from provider.gates import Access, Check, Node, Observation, Spec, access_of
 from provider.gates.causes import recognise
 from provider.gates.first_boot import QUESTION, FirstBoot
 from provider.gates.ssh import NotYet, WrongHostKey, read_console, run
-from provider.platforms import Event, MachineDriver, open_driver, platform_of
+from provider.platforms.contract import Event, MachineDriver
+from provider.platforms.registry import open_driver, platform_of
 from provider.resource import Context
 
 _METAL = "equinix-metal"
@@ -101,7 +102,7 @@ class SshReachable:
 
     async def _events_of(self, node: Node) -> str | None:
         # Only Metal tells of events.
-        if not node.machine_id or platform_of(node.machine_id) != _METAL or self._context.settings.metal is None:
+        if not node.machine_id or platform_of(node.machine_id, self._context.settings) != _METAL:
             return None
         if self._driver is None:
             self._driver = open_driver(_METAL, self._context.settings)

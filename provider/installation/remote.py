@@ -12,8 +12,8 @@ from provider.configuration import Settings
 from provider.errors import ProviderError
 from provider.installation import occasion
 from provider.installation.inputs import Job
-from provider.platforms import open_driver
 from provider.platforms.redfish import published
+from provider.platforms.registry import open_driver
 from provider.resource import Context
 from provider.status import Status
 

@@ -21,7 +21,7 @@ from provider.installation.nodes import Cluster, Unreachable
 from provider.installation.remote import Opener, Remote, open_remote, withdraw_files
 from provider.installation.reprovision import Reprovisioning, refuse_unconsented
 from provider.installation.roll import Roll
-from provider.platforms import open_driver
+from provider.platforms.registry import open_driver
 from provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes
 from provider.status import Redactor
 from provider.values import UNKNOWN, has_unknown

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provider.metal_client import MetalClient, Refused
-from provider.platforms.metal_documents import id_of, marks, marks_of
+from provider.platforms.equinix_metal.documents import id_of, marks, marks_of
 
 Document = Mapping[str, Any]
 

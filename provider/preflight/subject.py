@@ -8,7 +8,7 @@ from datetime import datetime
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
 from provider.orders import BOOTSTRAP, CONTROL_PLANE, MachineOrder, Orders
-from provider.platforms.metal_documents import marks_of
+from provider.platforms.equinix_metal.documents import marks_of
 from provider.preflight.account import Account, Document
 from provider.preflight.plan import Plan
 from provider.preflight.rack import Rack

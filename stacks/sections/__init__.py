@@ -1,9 +1,8 @@
 """The sections of a stack's settings, a module each: pydantic models that validate what stands in them, and do no I/O.
+The section `platform` is in `stacks/platforms`.
 
 base         what all sections share
 machines     how many machines there are, and how they are installed anew
-equinix_metal  servers that are ordered
-redfish      servers of your own, with their BMCs
 boot         what they boot
 devices      which disk they are installed to
 dns          where the cluster's names are kept

@@ -9,7 +9,7 @@ from typing import Annotated
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -41,6 +41,11 @@ class Section(BaseModel):
 def wrong(why: str, remedy: str, *, at: str = "") -> PydanticCustomError:
     """A problem of the value being validated, or of the setting `at` below it."""
     return PydanticCustomError("metal_ipi", "{why}", {"why": why, "remedy": remedy, "at": at})
+
+
+def revealed(value: SecretStr | None) -> str:
+    """A secret's text, for the provider that needs it; in a rehearsal the word that stands for it."""
+    return value.get_secret_value() if value is not None else REHEARSAL
 
 
 def matching(pattern: str, why: str, remedy: str) -> AfterValidator:

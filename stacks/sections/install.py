@@ -102,6 +102,9 @@ class Timeouts(Section):
     install_complete: int = Field(
         default=4200, ge=1, le=LONGEST_WAIT, description="until the cluster version is available"
     )
+    stable: int = Field(
+        default=30, ge=1, le=LONGEST_WAIT, description="how long the cluster version must stay available then"
+    )
 
 
 class Lab(Section):

@@ -17,7 +17,7 @@ from provider.errors import GateFailed
 from provider.gates.causes import recognise
 from provider.gates.first_boot import QUESTION
 from provider.gates.ssh_reachable import ignition_failure
-from provider.platforms import Event
+from provider.platforms.contract import Event
 from tests.provider import fake_metal
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_metal import FakeMetal

@@ -14,8 +14,8 @@ import pytest
 
 from provider import configuration
 from provider.errors import InvalidInputs, RemoteError
-from provider.platforms import is_gone, platform_of
 from provider.platforms.local_vm.virsh import Virsh
+from provider.platforms.registry import is_gone, platform_of
 from provider.values import UNKNOWN, has_unknown
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_virsh import FakeVirsh
@@ -71,7 +71,9 @@ def test_a_virtual_machine_is_made_and_removed(virsh: FakeVirsh, tmp_path: Path)
             assert state["machineId"].startswith(f"local-vm:{NAME}/{MAC}/") and state["state"] == "active"
             assert (state["publicIpv4"], state["privateIpv4"]) == ("192.0.2.126", "192.0.2.126")
             assert state["console"] == f"virsh --connect {URI} console {NAME}" and state["present"] is True
-            assert platform_of(state["machineId"]) == "local-vm" and not await is_gone(state["machineId"], settings)
+            assert platform_of(state["machineId"], settings) == "local-vm" and not await is_gone(
+                state["machineId"], settings
+            )
             # What changes takes effect on the next installation.
             assert await it.changes({**MACHINE, "memoryMib": 32768, "script": "other"}) == []
 

@@ -11,7 +11,7 @@ import pytest
 
 from provider.configuration import MetalSettings
 from provider.errors import InitFailed, RemoteError
-from provider.platforms.equinix_metal import EquinixMetal
+from provider.platforms.equinix_metal.driver import EquinixMetal
 from tests.provider import fake_metal
 from tests.provider.fake_metal import FakeMetal
 from tests.provider.installation_world import DIRECTORY, NEW, OLD, RECORDED, Run, World

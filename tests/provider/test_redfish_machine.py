@@ -12,7 +12,7 @@ import pytest
 
 from provider import configuration
 from provider.errors import InitFailed, InvalidInputs, RemoteError
-from provider.platforms import is_gone, platform_of
+from provider.platforms.registry import is_gone, platform_of
 from provider.values import UNKNOWN, has_unknown
 from tests.provider import fake_bmc
 from tests.provider import ssh_servers as ssh
@@ -214,7 +214,9 @@ def test_a_server_is_lent_and_given_back(bmc: FakeBmc, tmp_path: Path) -> None:
             assert bmc.machine.boots == ["Pxe"] and state["state"] == "active" and state["present"] is True
             assert state["machineId"].startswith(f"worker-0/{UUID}/bootstrap/{MAC}/")
             assert (state["publicIpv4"], state["privateIpv4"]) == ("192.0.2.97", "192.0.2.97")
-            assert platform_of(state["machineId"]) == "redfish" and not await is_gone(state["machineId"], settings)
+            assert platform_of(state["machineId"], settings) == "redfish" and not await is_gone(
+                state["machineId"], settings
+            )
             await it.refresh()
             assert await it.changes({**LOAN, "script": "other"}) == [] and it.state["publicIpv4"] == "192.0.2.97"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from stacks.platforms.equinix_metal.settings import EquinixMetal
 from stacks.problems import Problem, SettingsError
-from stacks.sections.equinix_metal import EquinixMetal
 from stacks.settings import Settings, parse
 from tests.mocks import config_text
 from tests.stacks.test_settings import _COMPLETE  # pyright: ignore[reportPrivateUsage]

@@ -13,7 +13,8 @@ import pytest
 from components.boot.stream import Artifact, PxeArtifacts
 from provider.preflight import running
 from provider.preflight.plan import Plan
-from stacks import cost, orders, preflight
+from stacks import cost, preflight
+from stacks.platforms.registry import facility
 from stacks.program import main
 from stacks.sections.base import REHEARSAL
 from stacks.sections.preflight import Check
@@ -35,7 +36,7 @@ def _platform(**changes: Any) -> dict[str, Any]:
 
 
 def test_orders_of_a_stack() -> None:
-    ordered = orders.orders(_settings())
+    ordered = facility(_settings()).orders
     assert ordered is not None and ordered.place == "da11"
     assert [(order.role, order.plan, order.count) for order in ordered.machines] == [
         ("bootstrap", "c3.small.x86", 1),
@@ -44,11 +45,11 @@ def test_orders_of_a_stack() -> None:
     ]
     assert ordered.machines[1].hostnames == tuple(f"da11-control-plane-{number}" for number in range(3))
     assert (ordered.addresses, ordered.networks) == ((), ())
-    assert orders.orders(_settings("rack7")) is None
+    assert facility(_settings("rack7")).orders is None
 
 
 def test_orders_of_everything_that_can_be_ordered() -> None:
-    ordered = orders.orders(
+    ordered = facility(
         _settings(
             platform=_platform(
                 metro="da",
@@ -61,7 +62,7 @@ def test_orders_of_everything_that_can_be_ordered() -> None:
             apiAddress={"type": "kube-vip"},
             serviceAddresses={"type": "metallb-bgp", "pools": [{"name": "elastic", "reserve": 8}]},
         )
-    )
+    ).orders
     assert ordered is not None
     bootstrap, control_plane, worker = ordered.machines
     assert (bootstrap.reservations, control_plane.reservations) == ((), ("next-available",))
@@ -156,7 +157,7 @@ def test_the_cost_is_an_output_and_asked_of_the_platform() -> None:
 
     outputs = run(main, Recorder({**ANSWERS, _COST: answer}), settings(), stack="da11")
     assert outputs["cost"] == {"hourly": 13.8, "unknown": []}
-    ordered = orders.orders(_settings())
+    ordered = facility(_settings()).orders
     assert ordered is not None and [plain(each) for each in asked] == [{"orders": ordered.to_wire()}]
 
 

@@ -10,10 +10,11 @@ import pytest
 import trustme
 
 from components.boot.stream import StreamError
-from stacks import connections, platforms
-from stacks.names import Names
+from stacks import connections
+from stacks.names import Nodes
+from stacks.platforms.redfish.settings import Redfish, Server
+from stacks.platforms.registry import facility
 from stacks.problems import Problem, SettingsError
-from stacks.sections.redfish import Redfish
 from stacks.settings import Settings, parse
 from stacks.stream import boot_artifacts
 from tests.mocks import config_text
@@ -45,14 +46,23 @@ def _problems(**changes: Any) -> tuple[Problem, ...]:
     return caught.value.problems
 
 
+def _server(settings: Settings, name: str) -> Server:
+    section = settings.platform
+    assert isinstance(section, Redfish)
+    (server,) = (each for each in section.servers if each.name == name)
+    return server
+
+
 def test_the_list_says_who_there_is() -> None:
     settings = _settings()
     assert (settings.control_plane.count, settings.workers.count) == (3, 2)
     names = ("control-plane-0", "control-plane-1", "control-plane-2", "worker-0", "worker-4")
     assert settings.machines == names
-    assert Names.of(settings).all == ("rack-bootstrap", *(f"rack-{name}" for name in names))
-    server = settings.server("worker-4")
-    assert server is not None and (server.address, server.role, server.number) == ("192.0.2.14", "worker", 4)
+    assert [(node.name, node.hostname, node.fqdn) for node in Nodes.of(settings).all] == [
+        (name, f"rack-{name}", f"rack-{name}.rack.example.com") for name in ("bootstrap", *names)
+    ]
+    server = _server(settings, "worker-4")
+    assert (server.address, server.role, server.number) == ("192.0.2.14", "worker", 4)
 
 
 def test_counts_that_agree_may_stand_there() -> None:
@@ -81,12 +91,13 @@ def test_the_bootstrap_machine_may_be_a_virtual_one(uri: str) -> None:
 def test_a_virtual_machine_has_a_network_of_its_own_where_nobody_tells_it() -> None:
     vm = {**_VM, "bootImage": "/srv/ipxe.iso", "interface": "enp1s0"}
     settings = _settings(platform__bootstrap=vm, **_STATIC)
-    found = {name: platforms.network(settings, name) for name in ("rack-bootstrap", "rack-worker-0")}
+    nodes = (Nodes.of(settings).bootstrap, Nodes.of(settings).workers[0])
+    found = {node.hostname: facility(settings).network(node) for node in nodes}
     assert {name: (each.address, each.interface) for name, each in found.items() if each} == {
         "rack-bootstrap": ("192.0.2.9", "enp1s0"),
         "rack-worker-0": ("192.0.2.13", "eno1"),
     }
-    assert platforms.lent(settings) is None
+    assert facility(settings).lent is None
 
 
 def test_a_server_may_have_rules_of_its_own() -> None:
@@ -313,7 +324,7 @@ def test_two_systems_may_share_a_bmc() -> None:
     settings = _settings(
         platform__servers__0__bmc={**shared, "systemId": "1"}, platform__servers__1__bmc={**shared, "systemId": "2"}
     )
-    servers = (settings.server(entry["name"]) for entry in _SERVERS[:2])
+    servers = (_server(settings, entry["name"]) for entry in _SERVERS[:2])
     assert [(each.bmc.address, each.bmc.system_id) for each in servers if each] == [
         (shared["address"], "1"),
         (shared["address"], "2"),
@@ -333,8 +344,8 @@ def test_only_a_rehearsal_does_without_credentials(key: str) -> None:
     assert _settings(**{f"platform__bmc__{key}": None}, rehearsal=True).rehearsal
     own = {f"platform__servers__{place}__bmc__{key}": "own" for place in range(len(_SERVERS))}
     settings = _settings(**{f"platform__bmc__{key}": None}, **own)
-    servers = [settings.server(entry["name"]) for entry in _SERVERS]
-    found = [getattr(each.bmc, key) for each in servers if each]
+    servers = [_server(settings, entry["name"]) for entry in _SERVERS]
+    found = [getattr(each.bmc, key) for each in servers]
     assert [each.get_secret_value() if key == "password" else each for each in found] == ["own"] * len(_SERVERS)
 
 
@@ -487,5 +498,5 @@ def test_machines_have_no_address_that_the_cluster_uses_inside(changes: dict[str
 
 
 def test_the_installer_is_told_the_machines_network_where_it_is_known() -> None:
-    assert platforms.machine_networks(_settings()) == ("192.0.2.0/24",)
-    assert platforms.machine_networks(_settings(platform__prefix=None)) == ()
+    assert facility(_settings()).machine_networks == ("192.0.2.0/24",)
+    assert facility(_settings(platform__prefix=None)).machine_networks == ()

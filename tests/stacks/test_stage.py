@@ -18,7 +18,7 @@ from components.install import stage as stages
 from components.install.asking import Answer, Login
 from components.install.earlier import READ_STATE
 from components.install.stage import Stage, StageError
-from stacks import program
+from stacks import assets as assets_of_stack
 from stacks.program import main
 from tests.components.test_renewal import OF_OPENSHIFT
 from tests.mocks import Recorder, is_secret, plain, run
@@ -54,8 +54,11 @@ _SILENT = Answer(formed=None, text="https://api.test does not answer (all circui
 def _interrupted(assets: str = ASSETS, *, of_rack: bool = False, has_control_plane: bool = True) -> dict[str, Any]:
     name = "rack_control_plane_0_server" if of_rack else "da11_control_plane_0_device"
     resources: dict[str, tuple[str, dict[str, Any]]] = {
-        name: (_DEVICE, {}),
-        "da11_bootstrap": ("metal-ipi:index:EphemeralMachine", {"publicIpv4": "198.51.100.1"}),
+        name: (_DEVICE, {"hostname": "rack-control-plane-0" if of_rack else "da11-control-plane-0"}),
+        "da11_bootstrap": (
+            "metal-ipi:index:EphemeralMachine",
+            {"hostname": "da11-bootstrap", "publicIpv4": "198.51.100.1"},
+        ),
     }
     return left_behind(
         install_assets_create=(_COMMAND, {"stdin": _stdin(of_rack), "stdout": assets}),
@@ -81,7 +84,7 @@ def _run(
         return says
 
     monkeypatch.setattr(pulumi.log, "warn", told.append)
-    monkeypatch.setattr(program, "ask", answer)
+    monkeypatch.setattr(assets_of_stack, "ask", answer)
     recorder = Recorder(answers, CALLS)
     run(main, recorder, config, stack="da11")
     return recorder, told
@@ -213,7 +216,7 @@ def test_a_state_that_cannot_be_read_counts_as_a_formed_cluster(monkeypatch: pyt
 def test_a_rehearsal_has_no_secrets_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", told.append)
-    monkeypatch.setattr(program, "ask", lambda *arguments: pytest.fail("a rehearsal asks nobody"))
+    monkeypatch.setattr(assets_of_stack, "ask", lambda *arguments: pytest.fail("a rehearsal asks nobody"))
     recorder = Recorder(_interrupted(_EXPIRED))
     run(main, recorder, settings(rehearsal=True), stack="da11", preview=True)
     assert _is_kept(recorder) and told == []

@@ -2,7 +2,7 @@
 
 platform   the project, its keys and addresses, and who orders what
 orders     what all orders have in common, and where machines are
-project    what all machines have in common
+shared     what all machines have in common
 machine    a machine that stays: a device
 spot       a worker from the spot market: a request, and the device that it gets
 bootstrap  the machine that does not stay, which our own provider orders
@@ -13,7 +13,6 @@ script was served, so an install is proved by SSH and never by state (Equinix's 
 """
 
 from components.machines.equinix_metal.networks import VlanSpec
-from components.machines.equinix_metal.orders import OPERATING_SYSTEM
 from components.machines.equinix_metal.platform import EquinixMetal, EquinixMetalArgs
 
-__all__ = ["OPERATING_SYSTEM", "EquinixMetal", "EquinixMetalArgs", "VlanSpec"]
+__all__ = ["EquinixMetal", "EquinixMetalArgs", "VlanSpec"]

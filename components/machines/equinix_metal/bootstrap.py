@@ -5,8 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from components.machines.contract import MachineArgs
-from components.machines.equinix_metal.orders import OPERATING_SYSTEM
-from components.machines.equinix_metal.project import Project
+from components.machines.equinix_metal.shared import Project
 from provider.types import EphemeralMachine, EphemeralMachineArgs
 
 
@@ -16,16 +15,16 @@ class EphemeralMetalMachine:
     def __init__(
         self, name: str, args: MachineArgs, project: Project, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        order = project.orders[args.role]
+        order = project.orders[args.node.role]
         machine = EphemeralMachine(
             name,
             EphemeralMachineArgs(
                 platform="equinix-metal",
-                hostname=args.hostname,
+                hostname=args.node.hostname,
                 plan=order.plan,
                 metro=project.placement.metro,
                 facilities=project.placement.facility_list or (),
-                operating_system=OPERATING_SYSTEM,
+                operating_system=order.operating_system,
                 project_id=project.id,
                 project_ssh_key_ids=project.ssh_key_ids,
                 ipxe_script_url=args.boot.ipxe_script_url,

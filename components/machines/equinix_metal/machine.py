@@ -8,9 +8,9 @@ import pulumi
 
 from components.machines.contract import BgpNeighbour, MachineArgs
 from components.machines.equinix_metal.networks import bond_of
-from components.machines.equinix_metal.orders import BILLING, OPERATING_SYSTEM, device_order, number, subnets
-from components.machines.equinix_metal.project import Project
+from components.machines.equinix_metal.orders import BILLING, device_order, subnets
 from components.machines.equinix_metal.sdk import metal
+from components.machines.equinix_metal.shared import Project
 from provider.types import MachineOrder
 
 _NEIGHBOURS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
@@ -33,16 +33,16 @@ class EquinixMetalMachine(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("metal-ipi:machines:EquinixMetalMachine", name, None, opts)
-        order, networks = project.orders[args.role], project.networks
-        reservation = order.reservation(number(args.hostname))
+        order, networks = project.orders[args.node.role], project.networks
+        reservation = order.reservation(args.node.number)
         device = metal.Device(
             f"{name}-device",
-            hostname=args.hostname,
+            hostname=args.node.hostname,
             plan=order.plan,
             metro=project.placement.metro,
             # The SDK's list of facilities is not exhaustive.
             facilities=project.placement.facility_list,  # pyright: ignore[reportArgumentType]
-            operating_system=OPERATING_SYSTEM,
+            operating_system=order.operating_system,
             billing_cycle=BILLING,
             project_id=project.id,
             project_ssh_key_ids=project.ssh_key_ids,
@@ -62,13 +62,13 @@ class EquinixMetalMachine(pulumi.ComponentResource):
                 custom_timeouts=pulumi.CustomTimeouts(create=f"{args.timeout}s"),
                 parent=self,
                 # A VLAN is deleted when nobody is in it any more.
-                depends_on=networks.of(args.role),
+                depends_on=networks.of(args.node.role),
             ),
         )
         own = pulumi.ResourceOptions(parent=self)
         self._session = bgp_session(name, args, device.id, own)
-        if networks.of(args.role):
-            networks.attach(name, args.role, bond_of(device), device, resets=True, opts=own)
+        if networks.of(args.node.role):
+            networks.attach(name, args.node.role, bond_of(device), device, resets=True, opts=own)
         self.resource: pulumi.Resource = device
         self.ordered: pulumi.Output[MachineOrder] | None = device_order(order, device)
         self.machine_id = device.id

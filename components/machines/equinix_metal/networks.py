@@ -16,9 +16,8 @@ import pulumi
 
 from components.boot.bond import VlanInterface, bond_files
 from components.boot.ignition import NodeFile
-from components.machines.contract import Role
-from components.machines.equinix_metal.orders import number
 from components.machines.equinix_metal.sdk import metal
+from components.machines.node import Node, Role
 from components.machines.tags import label
 from provider.types import NetworkOrder
 
@@ -140,17 +139,17 @@ class Networks:
             opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(deleted_with=machine)),
         )
 
-    def files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+    def files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """What a machine's system must be told to be in its VLANs with an address in each; None where it has none."""
-        specs = [spec for spec in self._specs if role in spec.roles and spec.order.name in self._subnets]
+        specs = [spec for spec in self._specs if node.role in spec.roles and spec.order.name in self._subnets]
         if not specs:
             return None
-        place = number(hostname)
+        place = node.number
 
         def render(subnets: list[str]) -> list[NodeFile]:
             vlans = [
                 VlanInterface(
-                    name=spec.order.name, vlan=spec.order.vlan or 0, address=spec.address(subnet, role, place)
+                    name=spec.order.name, vlan=spec.order.vlan or 0, address=spec.address(subnet, node.role, place)
                 )
                 for spec, subnet in zip(specs, subnets, strict=True)
             ]

@@ -9,7 +9,6 @@ import pulumi
 from components.machines.equinix_metal.sdk import metal
 from provider.types import MachineOrder
 
-OPERATING_SYSTEM = "custom_ipxe"
 BILLING = "hourly"
 
 
@@ -63,8 +62,3 @@ def request_order(order: MachineOrder, request: metal.SpotMarketRequest) -> pulu
         return order.model_copy(update={"plan": parameters["plan"], "spot_max_price": bid})
 
     return pulumi.Output.from_input(found())
-
-
-def number(hostname: str) -> int:
-    """A machine's number among those of its role, with which its name ends."""
-    return int(hostname.rpartition("-")[2])

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 import pulumi
 
 from components.boot.ignition import NodeFile
-from components.machines.contract import LastingMachine, MachineArgs, Role
+from components.machines.contract import LastingMachine, MachineArgs, Reserved
 from components.machines.equinix_metal.bootstrap import EphemeralMetalMachine
 from components.machines.equinix_metal.machine import EquinixMetalMachine
 from components.machines.equinix_metal.networks import Networks, VlanSpec
 from components.machines.equinix_metal.orders import Placement
-from components.machines.equinix_metal.project import Project
 from components.machines.equinix_metal.sdk import metal
+from components.machines.equinix_metal.shared import Project
 from components.machines.equinix_metal.spot import SpotMetalMachine
+from components.machines.node import Node
 from components.machines.tags import label, reservation_tags
-from provider.types import Lifetime, MachineOrder
+from provider.types import AddressOrder, Lifetime, MachineOrder
 
 _STAYS = ["metro", "facility", "projectId"]
 _LOCAL_ASN = 65000
@@ -48,6 +49,8 @@ class EquinixMetalArgs:
     """Facility codes in order of preference, or none for a metro."""
     orders: Mapping[str, MachineOrder]
     """What each role's machines are."""
+    addresses: Sequence[AddressOrder] = ()
+    """The addresses to reserve."""
     lifetime_hours: int | None = None
     """Hours after which Metal deletes all machines; None: never."""
     custom_data: str | None = None
@@ -68,8 +71,8 @@ class EquinixMetal(pulumi.ComponentResource):
     """The platform: project, SSH key, VLANs, and the machines ordered from it."""
 
     kind = ephemeral_kind = "equinix-metal"
-    ignition_platform = "packet"
     metadata_url: str | None = "https://metadata.packet.net/metadata"
+    delivers_user_data = True
     project_id: pulumi.Output[str]
     """The project's id."""
 
@@ -116,6 +119,7 @@ class EquinixMetal(pulumi.ComponentResource):
             run=args.run,
             further_tags=args.tags,
         )
+        self.reserved: Mapping[str, Reserved] = {order.name: self._reserve(order) for order in args.addresses}
         self.register_outputs({"projectId": self.project_id, "networks": networks.outline})
 
     def _project_of(self, name: str) -> pulumi.Output[str]:
@@ -133,35 +137,31 @@ class EquinixMetal(pulumi.ComponentResource):
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LastingMachine:
         """Order a machine that stays."""
-        made = EquinixMetalMachine if self._args.orders[args.role].spot_max_price is None else SpotMetalMachine
+        made = EquinixMetalMachine if self._args.orders[args.node.role].spot_max_price is None else SpotMetalMachine
         return made(name, args, self._project, pulumi.ResourceOptions.merge(self._child, opts))
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> EphemeralMetalMachine:
         """Order the machine that is gone again within the same `up`; `opts` carries our own provider."""
         return EphemeralMetalMachine(name, args, self._project, opts)
 
-    def network_files(self, hostname: str, role: Role) -> pulumi.Output[list[NodeFile]] | None:
+    def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """What a machine's system must be told of its VLANs."""
-        return self._project.networks.files(hostname, role)
+        return self._project.networks.files(node)
 
-    def reserve_address(self, name: str) -> pulumi.Output[str]:
-        """Reserve one public IPv4 address in the metro or facility; billed until it is released."""
-        return self._reserve(name, 1).network
-
-    def reserve_block(self, name: str, quantity: int) -> pulumi.Output[str]:
-        """Reserve so many public IPv4 addresses there, a power of 2; billed until they are released."""
-        return self._reserve(name, quantity).cidr_notation
-
-    def _reserve(self, name: str, quantity: int) -> metal.ReservedIpBlock:
+    def _reserve(self, order: AddressOrder) -> Reserved:
+        """Reserve public IPv4 addresses in the metro or facility; they are billed until they are released."""
         args = self._args
-        return metal.ReservedIpBlock(
-            name,
+        block = metal.ReservedIpBlock(
+            order.name,
             project_id=self.project_id,
             type="public_ipv4",
-            quantity=quantity,
+            quantity=order.quantity,
             metro=args.metro,
             facility=next(iter(args.facilities), None),
-            tags=reservation_tags(stack=args.stack, cluster=args.cluster, name=name, run=args.run, further=args.tags),
-            # Where the machines are, its addresses stay: announced by them, known to DNS, and lost once given back.
+            tags=reservation_tags(
+                stack=args.stack, cluster=args.cluster, name=order.name, run=args.run, further=args.tags
+            ),
+            # A reserved address keeps its place: machines there announce it, DNS names it; once released it is lost.
             opts=pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(ignore_changes=_STAYS)),
         )
+        return Reserved(first=block.network, cidr=block.cidr_notation)

@@ -8,9 +8,9 @@ import pulumi
 
 from components.machines.contract import BgpNeighbour, MachineArgs
 from components.machines.equinix_metal.machine import bgp_neighbours, bgp_session
-from components.machines.equinix_metal.orders import BILLING, OPERATING_SYSTEM, request_order
-from components.machines.equinix_metal.project import Project
+from components.machines.equinix_metal.orders import BILLING, request_order
 from components.machines.equinix_metal.sdk import metal
+from components.machines.equinix_metal.shared import Project
 from provider.types import MachineOrder, SpotMachine, SpotMachineArgs
 
 _REQUEST = "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest"
@@ -36,7 +36,7 @@ class SpotMetalMachine(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("metal-ipi:machines:SpotMetalMachine", name, None, opts)
-        order, networks = project.orders[args.role], project.networks
+        order, networks = project.orders[args.node.role], project.networks
         assert order.spot_max_price is not None, "it is ordered at a price"
         own = pulumi.ResourceOptions(parent=self)
         request = metal.SpotMarketRequest(
@@ -49,9 +49,9 @@ class SpotMetalMachine(pulumi.ComponentResource):
             project_id=project.id,
             wait_for_devices=False,
             instance_parameters=metal.SpotMarketRequestInstanceParametersArgs(
-                hostname=args.hostname,
+                hostname=args.node.hostname,
                 plan=order.plan,
-                operating_system=OPERATING_SYSTEM,
+                operating_system=order.operating_system,
                 billing_cycle=BILLING,
                 project_ssh_keys=project.ssh_key_ids,
                 ipxe_script_url=args.boot.ipxe_script_url,
@@ -64,7 +64,7 @@ class SpotMetalMachine(pulumi.ComponentResource):
                 delete_before_replace=True,
                 ignore_changes=[*_KEPT, *(_kept_parameters(disposable=args.disposable))],
                 parent=self,
-                depends_on=networks.of(args.role),
+                depends_on=networks.of(args.node.role),
             ),
         )
         answer = pulumi.runtime.invoke_output(
@@ -78,13 +78,13 @@ class SpotMetalMachine(pulumi.ComponentResource):
             SpotMachineArgs(
                 request_id=request.id,
                 machine_ids=answer.apply(lambda found: list(found.device_ids or ())),
-                hostname=args.hostname,
+                hostname=args.node.hostname,
                 timeout_seconds=args.timeout,
             ),
             pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
         self._session = bgp_session(name, args, machine.machine_id, own)
-        networks.attach(name, args.role, machine.bond, machine, resets=False, opts=own)
+        networks.attach(name, args.node.role, machine.bond, machine, resets=False, opts=own)
         self.resource: pulumi.Resource = machine
         self.ordered: pulumi.Output[MachineOrder] | None = request_order(order, request)
         self.machine_id = machine.machine_id

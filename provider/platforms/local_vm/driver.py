@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from provider import boot_tree
 from provider.configuration import Settings
 from provider.errors import InvalidInputs, RemoteError
-from provider.platforms import Event, Machine
+from provider.platforms.contract import Event, Machine
 from provider.platforms.local_vm import domain
 from provider.platforms.local_vm.domain import Mark
 from provider.platforms.local_vm.ids import MachineId

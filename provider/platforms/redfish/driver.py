@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provider.configuration import Settings
 from provider.errors import InvalidInputs
-from provider.platforms import Event, Machine
+from provider.platforms.contract import Event, Machine
 from provider.platforms.redfish import boot, inventory, lending, media, power, published, secure_boot
 from provider.platforms.redfish.connection import Connection
 from provider.platforms.redfish.ids import MachineId

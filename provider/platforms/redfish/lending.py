@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provider import boot_tree
 from provider.configuration import Settings
-from provider.platforms import Machine
+from provider.platforms.contract import Machine
 from provider.platforms.redfish import published
 from provider.platforms.redfish.ids import MachineId
 from provider.resources.ephemeral_machine import LentServerArgs

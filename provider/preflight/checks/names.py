@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from provider.platforms.metal_documents import id_of
+from provider.platforms.equinix_metal.documents import id_of
 from provider.preflight.findings import Finding
 from provider.preflight.subject import Subject
 

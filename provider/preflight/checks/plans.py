@@ -6,7 +6,7 @@ Machines that are there stay what they were ordered as: only the plans of those 
 from __future__ import annotations
 
 from provider.orders import ANY, MachineOrder
-from provider.platforms.metal_documents import id_of
+from provider.platforms.equinix_metal.documents import id_of
 from provider.preflight.account import Document
 from provider.preflight.findings import Finding
 from provider.preflight.subject import Subject

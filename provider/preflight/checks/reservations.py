@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from provider.orders import NEXT_AVAILABLE, MachineOrder
-from provider.platforms import LEAVING
-from provider.platforms.metal_documents import id_of
+from provider.platforms.contract import LEAVING
+from provider.platforms.equinix_metal.documents import id_of
 from provider.preflight.account import Document
 from provider.preflight.findings import Finding
 from provider.preflight.subject import Subject

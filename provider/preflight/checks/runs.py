@@ -5,7 +5,7 @@ It may be another checkout's, or of a state that was lost: the whole cluster wou
 
 from __future__ import annotations
 
-from provider.platforms.metal_documents import machine_of
+from provider.platforms.equinix_metal.documents import machine_of
 from provider.preflight.account import Account
 from provider.preflight.findings import Finding
 from provider.preflight.subject import Subject

@@ -13,7 +13,7 @@ from provider.leftovers import inventory, removal
 from provider.leftovers.inventory import KINDS, PROJECT, Resource
 from provider.leftovers.removal import Target
 from provider.metal_client import MetalClient
-from provider.platforms.metal_documents import marks
+from provider.platforms.equinix_metal.documents import marks
 from tests.provider.metal_answers import Json
 
 TAGS = ["metal-ipi", "metal-ipi:stack=t", "metal-ipi:cluster=c.test"]

@@ -22,7 +22,7 @@ from provider.configuration import S3ArtifactSettings, Settings
 from provider.errors import ProviderError, RemoteError
 from provider.live_iso import LiveIsoError, base, disc, initrd, minimal, place
 from provider.live_iso.iso9660 import Disc
-from provider.platforms import is_gone
+from provider.platforms.registry import is_gone
 from tests.provider import fake_bmc
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_bmc import MAC, FakeBmc, once

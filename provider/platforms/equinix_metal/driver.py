@@ -10,9 +10,10 @@ from provider.configuration import MetalSettings
 from provider.errors import RemoteError
 from provider.metal_client import MetalClient, Passing, Refused, Unprocessable
 from provider.orders import NEXT_AVAILABLE
-from provider.platforms import Event, Machine, identifying
-from provider.platforms.metal_documents import event_of, id_of, machine_of, order
+from provider.platforms.contract import Event, Machine
+from provider.platforms.equinix_metal.documents import event_of, id_of, machine_of, order
 from provider.resources.ephemeral_machine import EphemeralMachineArgs
+from provider.tags import identifying
 
 if TYPE_CHECKING:
     import httpx

@@ -46,8 +46,8 @@ class Project:
         return tags(
             stack=self.stack,
             cluster=self.cluster,
-            hostname=args.hostname,
-            role=args.role,
+            hostname=args.node.hostname,
+            role=args.node.role,
             run=self.run,
             further=self.further_tags,
         )

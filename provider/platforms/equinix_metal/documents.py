@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from provider.platforms import Event, Machine
+from provider.platforms.contract import Event, Machine
 from provider.resources.ephemeral_machine import EphemeralMachineArgs
 
 _LABEL = re.compile(r"metal-ipi:(?P<stack>[^:\s]+):(?P<cluster>[^:\s]+)(?::\S*)?(?: run=(?P<run>\S+))?(?=\s|$)")

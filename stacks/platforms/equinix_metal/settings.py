@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from provider.types import ANY, NEXT_AVAILABLE
+from stacks.platforms.section import Needed, PlatformSection, at
 from stacks.sections.base import Section, wrong
 from stacks.sections.forms import Metro, Plan, Title
 
@@ -184,9 +185,22 @@ class MachineSubnets(Section):
         return {"bootstrap": self.bootstrap, "control-plane": self.control_plane, "worker": self.worker}[role]
 
 
-class EquinixMetal(Section):
+class EquinixMetal(PlatformSection):
     """Servers of an Equinix Metal project."""
 
+    needed: ClassVar[tuple[Needed, ...]] = (
+        Needed(path="platform.authToken", when=lambda tree: True),
+        Needed(
+            path="platform.organizationId",
+            when=lambda tree: bool(at(tree, "platform.projectName")) and not at(tree, "platform.projectId"),
+        ),
+        Needed(
+            path="platform.projectId",
+            when=lambda tree: not at(tree, "platform.projectName"),
+            why="the machines need a project",
+            remedy="set projectId to use a project, or projectName and organizationId to create one",
+        ),
+    )
     type: Literal["equinix-metal"] = "equinix-metal"
     auth_token: SecretStr | None = Field(default=None, description="an API token (user or project), as a secret")
     project_id: Uuid | None = Field(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from provider.types import LOCAL_VM_MIB
-from stacks.sections.base import Pem, Section, wrong
-from stacks.sections.bmc_forms import (
+from stacks.platforms.redfish.forms import (
     Account,
     BmcUrl,
     Connection,
@@ -23,6 +23,8 @@ from stacks.sections.bmc_forms import (
     SystemId,
     Url,
 )
+from stacks.platforms.section import Needed, OfMachine, PlatformSection, Tree, at, items
+from stacks.sections.base import REHEARSAL, Pem, Section, wrong
 from stacks.sections.devices import DeviceRule
 from stacks.sections.kernel_arguments import KernelArguments
 
@@ -31,6 +33,7 @@ _BOOT_METHODS = (
     "pxe: the firmware's own, by DHCP; uefi-http: the firmware fetches iPXE from bootUrl;"
     " virtual-media: the BMC attaches bootImage as a CD; live-iso: it attaches CoreOS's live ISO, made for the server"
 )
+_ROLES: tuple[Literal["control-plane", "worker"], ...] = ("control-plane", "worker")
 MACHINE_NAME = re.compile(r"(control-plane|worker)-(0|[1-9]\d{0,3})")
 
 
@@ -116,6 +119,11 @@ class Server(Section):
         """Its number among the servers of its role."""
         return int(self.name.rpartition("-")[2])
 
+    @property
+    def accept(self) -> Literal["empty", "wipe"]:
+        """What may be on it when it is installed."""
+        return "wipe" if self.consent == "wipe" else "empty"
+
 
 class Lend(Section):
     """A worker's server is the bootstrap machine for the time of the installation, and joins as a worker then."""
@@ -151,9 +159,19 @@ class NoBootstrap(Section):
     type: Literal["none"] = "none"
 
 
-class Redfish(Section):
+def _lacks(key: str) -> Callable[[Tree], bool]:
+    """Whether a server has no such setting of its own, so that all must have one in common."""
+    return lambda tree: any(
+        at(server, f"bmc.{key}") in (None, "", REHEARSAL) for server in items(at(tree, "platform.servers"))
+    )
+
+
+class Redfish(PlatformSection):
     """Servers of your own, each with a BMC that speaks Redfish."""
 
+    needed: ClassVar[tuple[Needed, ...]] = tuple(
+        Needed(path=f"platform.bmc.{key}", when=_lacks(key)) for key in ("username", "password")
+    )
     type: Literal["redfish"] = "redfish"
     gateway: MachineAddress | None = Field(default=None, description="the machines' default gateway")
     prefix: int | None = Field(default=None, ge=1, le=31, description="the prefix length of the machines' network")
@@ -191,10 +209,46 @@ class Redfish(Section):
             common = {name: value for name, value in common.items() if name not in ("ca", "fingerprint")}
         return ServerBmc.model_validate({**common, **own})
 
+    def machines(self, counts: Mapping[str, int]) -> tuple[str, ...]:
+        """The servers, by role and number: the list says how many there are, whatever `counts` says."""
+        return tuple(server.name for role in _ROLES for server in self.of_role(role))
+
+    def of_machine(self, name: str) -> OfMachine:
+        """What the list says of a server."""
+        (server,) = (server for server in self.servers if server.name == name)
+        return OfMachine(
+            accept=server.accept,
+            mac=server.mac,
+            installation=server.installation,
+            kernel_arguments=server.kernel_arguments,
+            install_device=server.install_device,
+            wipe_disks=server.wipe_disks,
+        )
+
+    def given_kernel_arguments(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Those of single servers."""
+        for index, server in enumerate(self.servers):
+            yield f"servers[{index}].kernelArguments", server.kernel_arguments
+
     @property
-    def by_live_iso(self) -> tuple[Server, ...]:
-        """The servers that boot CoreOS's live ISO."""
-        return tuple(server for server in self.servers if self.bmc_of(server).boot_method == "live-iso")
+    def live_iso_machines(self) -> tuple[str, ...]:
+        """The servers whose boot method is the live ISO."""
+        return tuple(server.name for server in self.servers if self.bmc_of(server).boot_method == "live-iso")
+
+    @property
+    def lent(self) -> str | None:
+        """The worker whose server is lent; None where none is."""
+        return self.bootstrap.server if isinstance(self.bootstrap, Lend) else None
+
+    @property
+    def local_vm(self) -> LocalVm | None:
+        """The virtual bootstrap machine; None where the bootstrap machine is none."""
+        return self.bootstrap if isinstance(self.bootstrap, LocalVm) else None
+
+    @property
+    def in_place(self) -> bool:
+        """Whether there is no bootstrap machine."""
+        return isinstance(self.bootstrap, NoBootstrap)
 
     @property
     def network(self) -> ipaddress.IPv4Network | None:

@@ -6,34 +6,59 @@ import ipaddress
 from typing import TYPE_CHECKING
 
 from provider.types import ANY, NEXT_AVAILABLE
-from stacks.problems import Found
-from stacks.sections.api_address import KubeVip
-from stacks.sections.equinix_metal import (
+from stacks.platforms.equinix_metal.settings import (
     FIRST_CONTROL_PLANE,
     FIRST_WORKER,
     HYBRID_BONDED,
     EquinixMetal,
     Network,
 )
+from stacks.problems import Found
+from stacks.sections.api_address import KubeVip
+from stacks.sections.artifacts import SshArtifacts
 from stacks.sections.service_addresses import MetalLbBgp
 
 if TYPE_CHECKING:
-    from stacks.settings import Settings
+    from stacks.model import Settings
 
 _ARCHITECTURES = {"arm": "aarch64", "arm64": "aarch64", "x86": "x86_64"}
 """What plans end in → what they are, e.g. c3.large.arm64."""
 
 
-def of_metal(settings: Settings) -> Found:
-    """What cannot go together on machines of Equinix Metal; nothing on other platforms."""
-    platform = settings.platform
-    if isinstance(platform, EquinixMetal):
-        yield from _plans(settings, platform)
-        yield from _reservations(settings, platform)
-        yield from _spot(settings, platform)
-        yield from _reserved_addresses(settings, platform)
-        yield from _network_type(platform)
-        yield from _networks(settings, platform)
+def conflicts(settings: Settings, platform: EquinixMetal) -> Found:
+    """What cannot go together on machines of Equinix Metal."""
+    yield from _disk(settings)
+    yield from _matchbox(settings, platform)
+    yield from _plans(settings, platform)
+    yield from _reservations(settings, platform)
+    yield from _spot(settings, platform)
+    yield from _reserved_addresses(settings, platform)
+    yield from _network_type(platform)
+    yield from _networks(settings, platform)
+
+
+def _disk(settings: Settings) -> Found:
+    """Nodes want a disk: machine-config-daemon-firstboot.service writes the release's operating system to it, and
+    restarts into that (openshift/machine-config-operator). Only the lab's stand-in for OpenShift does without."""
+    if settings.boot.install is None and settings.lab is None:
+        yield (
+            "boot.install",
+            "(not set)",
+            "a node of OpenShift puts the release's operating system on its disk at the first boot, and no rule says"
+            " which disk that is",
+            "set boot.install.device, for instance to {smallest: true}",
+        )
+
+
+def _matchbox(settings: Settings, platform: EquinixMetal) -> Found:
+    artifacts = settings.artifacts
+    if isinstance(artifacts, SshArtifacts) and artifacts.matchbox:
+        yield (
+            "artifacts.matchbox",
+            artifacts.matchbox,
+            f"platform {platform.type} boots its machines itself",
+            "remove it: only servers with a BMC (platform.type redfish) are booted by the site",
+        )
 
 
 def _plans(settings: Settings, platform: EquinixMetal) -> Found:

@@ -9,33 +9,42 @@ from typing import TYPE_CHECKING
 
 from components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
 from provider.types import LIVE_ISO_ARGUMENT
+from stacks.platforms.redfish.settings import Lend, LocalVm, Redfish
 from stacks.problems import Found
 from stacks.sections import kernel_arguments
 from stacks.sections.api_address import KubeVip
-from stacks.sections.redfish import Lend, LocalVm, NoBootstrap, Redfish
 from stacks.sections.service_addresses import CloudController, MetalLbBgp
 
 if TYPE_CHECKING:
-    from stacks.settings import Settings
+    from stacks.model import Settings
 
 # Networks of two addresses (RFC 3021) have no network's and no broadcast address.
 _SMALLEST_WITH_ENDS = 31
 
 
-def of_rack(settings: Settings) -> Found:
-    """What cannot go together on servers with a BMC; nothing on other platforms."""
-    platform = settings.platform
-    if isinstance(platform, Redfish):
-        yield from _counts(settings, platform)
-        yield from _unique(settings, platform)
-        yield from _network(settings, platform)
-        yield from _network_arguments(settings, platform)
-        yield from _inside_the_cluster(platform)
-        yield from _boot_methods(platform)
-        yield from _live_iso(settings, platform)
-        yield from _bootstrap(settings, platform)
-        yield from _in_place(settings, platform)
-        yield from _without_bgp(settings, platform)
+def conflicts(settings: Settings, platform: Redfish) -> Found:
+    """What cannot go together on servers with a BMC."""
+    yield from _counts(settings, platform)
+    yield from _disk(settings)
+    yield from _unique(settings, platform)
+    yield from _network(settings, platform)
+    yield from _network_arguments(settings, platform)
+    yield from _inside_the_cluster(platform)
+    yield from _boot_methods(platform)
+    yield from _live_iso(settings, platform)
+    yield from _bootstrap(settings, platform)
+    yield from _in_place(settings, platform)
+    yield from _without_bgp(settings, platform)
+
+
+def _disk(settings: Settings) -> Found:
+    if settings.boot.install is None:
+        yield (
+            "boot.install",
+            "(not set)",
+            "servers with a BMC are installed to disk, and no rule says to which",
+            "set boot.install.device, for instance to {smallest: true}",
+        )
 
 
 def _counts(settings: Settings, platform: Redfish) -> Found:
@@ -192,7 +201,7 @@ def _boot_methods(platform: Redfish) -> Found:
 
 def _live_iso(settings: Settings, platform: Redfish) -> Found:
     """What stands in the configuration of a boot loader is read by it."""
-    for argument in settings.boot.kernel_arguments if platform.by_live_iso else ():
+    for argument in settings.boot.kernel_arguments if platform.live_iso_machines else ():
         if not re.fullmatch(LIVE_ISO_ARGUMENT, argument):
             yield (
                 "boot.kernelArguments",
@@ -263,7 +272,7 @@ def _local_vm(settings: Settings, platform: Redfish, bootstrap: LocalVm) -> Foun
 
 def _in_place(settings: Settings, platform: Redfish) -> Found:
     """Without a bootstrap machine the one server bootstraps itself."""
-    if not isinstance(platform.bootstrap, NoBootstrap):
+    if not platform.in_place:
         return
     if [server.role for server in platform.servers] != ["control-plane"]:
         yield (
@@ -286,7 +295,7 @@ def _in_place(settings: Settings, platform: Redfish) -> Found:
 def _without_bgp(settings: Settings, platform: Redfish) -> Found:
     """A rack of one's own has no API that peers with machines or reserves addresses."""
     api, services = settings.api_address, settings.service_addresses
-    if isinstance(api, KubeVip) and api.mode == "bgp" and not isinstance(platform.bootstrap, NoBootstrap):
+    if isinstance(api, KubeVip) and api.mode == "bgp" and not platform.in_place:
         yield (
             "apiAddress.mode",
             "bgp",

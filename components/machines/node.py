@@ -1,0 +1,30 @@
+"""What a machine is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["bootstrap", "control-plane", "worker"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A machine of a cluster, by its names. The same names are never given to a machine of another role."""
+
+    fqdn: str
+    """Its full name, which is the name of its node: `lab-worker-0.lab.example.com`."""
+    hostname: str
+    """Its short name, unique within the stack: `lab-worker-0`. Its Pulumi resources are called after it."""
+    role: Role
+    """What it is in the cluster."""
+
+    @property
+    def number(self) -> int:
+        """Its number among the machines of its role, with which its short name ends. The bootstrap machine has none."""
+        return int(self.hostname.rpartition("-")[2])
+
+    @property
+    def name(self) -> str:
+        """What settings call it: `worker-0`, `bootstrap`."""
+        return self.role if self.role == "bootstrap" else f"{self.role}-{self.number}"

@@ -1,0 +1,45 @@
+"""A machine that stays: a server of the rack, which is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+
+from components.machines.contract import BgpNeighbour, MachineArgs
+from components.machines.redfish.shared import Rack
+from provider.types import MachineOrder, RedfishMachine, RedfishMachineArgs
+
+
+class RedfishServerMachine(pulumi.ComponentResource):
+    """A server of the rack."""
+
+    def __init__(self, name: str, args: MachineArgs, rack: Rack, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:machines:RedfishServerMachine", name, None, opts)
+        server = rack.servers[args.node.hostname]
+        machine = RedfishMachine(
+            f"{name}-server",
+            RedfishMachineArgs(
+                server=server.name,
+                hostname=args.node.hostname,
+                mac=server.mac,
+                public_ipv4=server.address,
+                private_ipv4=server.private_address,
+                accept=server.accept,
+                timeout_seconds=args.timeout,
+            ),
+            pulumi.ResourceOptions(parent=self, delete_before_replace=True, depends_on=list(rack.after)),
+        )
+        self.resource: pulumi.Resource = machine
+        self.ordered: pulumi.Output[MachineOrder] | None = None
+        self.machine_id = machine.machine_id
+        self.public_ipv4 = machine.public_ipv4
+        self.private_ipv4 = machine.private_ipv4
+        self.public_ipv6 = pulumi.Output.from_input("")
+        # Each vendor's BMC has a console of its own; none of them is read here.
+        self.console = pulumi.Output.from_input("")
+        self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
+
+    def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
+        """None: a BMC knows no BGP peers."""
+        return pulumi.Output.from_input(list[BgpNeighbour]())

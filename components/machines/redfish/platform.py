@@ -1,0 +1,54 @@
+"""The servers of a rack, and who declares what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.boot.ignition import NodeFile
+from components.machines.contract import MachineArgs, Reserved
+from components.machines.node import Node
+from components.machines.redfish.bootstrap import BorrowedMachine
+from components.machines.redfish.machine import RedfishServerMachine
+from components.machines.redfish.shared import Rack, RedfishServer, VirtualMachine
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedfishArgs:
+    """The servers of a facility."""
+
+    servers: Mapping[str, RedfishServer]
+    """By short host name; the bootstrap machine's, where there is one, is the server that is lent to it."""
+    bootstrap_vm: VirtualMachine | None = None
+    """The bootstrap machine, where it is a virtual one."""
+    after: Sequence[pulumi.Resource] = ()
+    """What comes before a server is claimed."""
+
+
+class Redfish(pulumi.ComponentResource):
+    """The platform: servers of your own."""
+
+    kind = "redfish"
+    metadata_url: str | None = None
+    delivers_user_data = False
+
+    def __init__(self, name: str, args: RedfishArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:machines:Redfish", name, None, opts)
+        self._rack = Rack(servers=args.servers, bootstrap_vm=args.bootstrap_vm, after=args.after)
+        self.ephemeral_kind = self.kind if args.bootstrap_vm is None else "local-vm"
+        self.reserved: Mapping[str, Reserved] = {}
+        self.register_outputs({"servers": {server.name: server.bmc for server in args.servers.values()}})
+
+    def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> RedfishServerMachine:
+        """Claim a server that stays."""
+        return RedfishServerMachine(name, args, self._rack, opts)
+
+    def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
+        """Borrow a server for the time of the installation, or make a virtual machine."""
+        return BorrowedMachine(name, args, self._rack, opts)
+
+    def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
+        """None: where DHCP does not configure the network, the installer does, before userdata is read."""
+        return None

@@ -1,0 +1,67 @@
+"""The platforms there are, and which of them a machine is on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from provider.configuration import Settings
+from provider.errors import InvalidInputs
+from provider.forms import PLATFORMS
+from provider.platforms.contract import MachineDriver
+from provider.status import Status
+
+if TYPE_CHECKING:
+    from provider.platforms.redfish import Redfish
+
+
+@overload
+def open_driver(platform: Literal["redfish"], settings: Settings, status: Status | None = None) -> Redfish: ...
+
+
+@overload
+def open_driver(platform: str, settings: Settings, status: Status | None = None) -> MachineDriver[Any]: ...
+
+
+def open_driver(platform: str, settings: Settings, status: Status | None = None) -> MachineDriver[Any]:
+    """The driver of a platform; contacts nothing yet. What is worth a remark, it says through the status."""
+    if platform == "equinix-metal":
+        from provider.platforms.equinix_metal.driver import EquinixMetal
+
+        return EquinixMetal(settings.need_metal())
+    if platform == "redfish":
+        from provider.platforms.redfish import Redfish
+
+        return Redfish(settings, status.remark if status else None)
+    if platform == "local-vm":
+        from provider.platforms.local_vm import LocalVm
+
+        return LocalVm(settings, status.remark if status else None)
+    raise InvalidInputs(f"platform {platform} is not known; known are {', '.join(PLATFORMS)}")
+
+
+def platform_of(machine_id: str, settings: Settings) -> str | None:
+    """The platform that a machine is on, among those that the provider is configured for; None: none of them."""
+    from provider.platforms.local_vm.ids import PREFIX
+
+    server, _, identity = machine_id.partition("/")
+    if machine_id.startswith(PREFIX):
+        return None if settings.artifacts is None else "local-vm"
+    if identity and server in (settings.bmcs or {}):
+        return "redfish"
+    return None if settings.metal is None or identity else "equinix-metal"
+
+
+async def is_gone(machine_id: str | None, settings: Settings) -> bool:
+    """Whether a machine does not exist any more; False where no platform can be asked. Raises ProviderError.
+
+    Servers with a BMC do not go: of these, only one that was lent is gone once it was given back.
+    """
+    platform = platform_of(machine_id, settings) if machine_id else None
+    if machine_id is None or platform is None:
+        return False
+    if platform == "redfish":
+        from provider.platforms.redfish import lending
+
+        return await lending.given_back(machine_id, settings)
+    async with open_driver(platform, settings) as driver:
+        return await driver.get(machine_id) is None

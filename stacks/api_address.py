@@ -1,0 +1,61 @@
+"""From settings to the API's own address: where it comes from, and what announces it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from components.cluster.pool import Access
+from components.endpoints import kube_vip
+from components.machines.contract import Machine, Platform
+from components.machines.node import Node
+from provider.types import AddressAnnounced, Gate, GateArgs
+from stacks.names import API_ADDRESS
+from stacks.sections.api_address import DnsRoundRobin, KubeVip
+from stacks.settings import Settings
+
+
+def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | None:
+    """The API's own address; None where its names resolve to the machines that serve it."""
+    api = settings.api_address
+    if isinstance(api, DnsRoundRobin):
+        return None
+    return platform.reserved[API_ADDRESS].first if api.address is None else pulumi.Output.from_input(api.address)
+
+
+def speaks_bgp(settings: Settings) -> bool:
+    """Whether the machines that serve the API announce its address over BGP."""
+    api = settings.api_address
+    return isinstance(api, KubeVip) and api.mode == "bgp"
+
+
+def announced(
+    settings: Settings,
+    address: pulumi.Output[str] | None,
+    *,
+    access: Access,
+    control_plane: Mapping[Node, Machine],
+    bootstrap: Mapping[Node, Machine],
+    after: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> list[Gate]:
+    """The gate that waits until the control plane announces the API's address; none where nothing announces it."""
+    api = settings.api_address
+    if not isinstance(api, KubeVip) or address is None:
+        return []
+    gate = Gate(
+        "api-address-announced",
+        GateArgs(
+            spec=AddressAnnounced(
+                logs=access.logs(control_plane),
+                leaving=access.logs(bootstrap).nodes,
+                address=address,
+                mode=api.mode,
+                program=kube_vip.PROGRAM,
+            ),
+            timeout_seconds=settings.timeouts.install_complete,
+        ),
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(after))),
+    )
+    return [gate]

@@ -1,0 +1,90 @@
+"""From settings to the installer's assets: what it is asked for, and how far earlier runs came with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pulumi
+
+from components.boot import installer
+from components.boot.host_keys import host_key
+from components.install.asking import Login, ask
+from components.install.assets import InstallAssetsArgs, request_of
+from components.install.earlier import Earlier, earlier
+from components.install.install_config import install_config
+from components.install.stage import Stage, stage, tell
+from stacks.names import Nodes
+from stacks.platforms.contract import Facility
+from stacks.sections.base import REHEARSAL
+from stacks.settings import OKD_PULL_SECRET, Settings
+
+PROJECT = Path(__file__).resolve().parents[1]
+"""Where relative paths among the settings begin."""
+KEYS, ASSETS, BOOTSTRAP = "keys", "install-assets", "bootstrap"
+"""The Pulumi names by which a run finds what earlier ones left."""
+
+
+def arguments(
+    settings: Settings, site: Facility, install_config: pulumi.Input[str] = "", renewal: Sequence[str] = ()
+) -> InstallAssetsArgs:
+    """What the installer is asked for; `renewal` says why its assets are made anew."""
+    return InstallAssetsArgs(
+        installer=settings.install.installer,
+        version=settings.openshift_version,
+        install_config=install_config,
+        work_directory=str(PROJECT / settings.install.work_directory / pulumi.get_stack()),
+        in_place=site.in_place,
+        renewal=renewal,
+    )
+
+
+def config(settings: Settings, site: Facility, public_key: str) -> str:
+    """The text of install-config.yaml; secret. `public_key` opens the cluster's machines."""
+    pull_secret = settings.install.pull_secret
+    text = pull_secret.get_secret_value() if pull_secret else OKD_PULL_SECRET
+    return install_config(
+        cluster_name=settings.cluster_name,
+        base_domain=settings.base_domain,
+        architecture=settings.boot.architecture,
+        control_plane=settings.control_plane.count,
+        workers=settings.workers.count,
+        machine_networks=site.machine_networks,
+        fips=settings.install.fips,
+        pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
+        authorized_keys=[public_key, *settings.ssh.authorized_keys],
+        in_place=site.in_place,
+    )
+
+
+def reached(settings: Settings, site: Facility, nodes: Nodes) -> Stage:
+    """How far earlier runs came. Says what this run makes anew, before anything is declared."""
+    found = earlier(
+        assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=nodes.control_plane
+    )
+    if settings.rehearsal:  # a rehearsal has no secrets to compare
+        return Stage(formed=found.bootstrapped)
+    wanted = request_of(arguments(settings, site), config(settings, site, found.public_key))
+    result = stage(
+        found,
+        wanted,
+        time=datetime.now(UTC),
+        ask=lambda found: ask(found.assets, _login(settings, site, nodes, found)),
+        discarded=settings.install.discard,
+    )
+    tell(result)
+    return result
+
+
+def _login(settings: Settings, site: Facility, nodes: Nodes, found: Earlier) -> Login | None:
+    """How to log in to the machine that bootstraps the cluster; None where the state has none."""
+    node, identity = nodes.bootstrap, nodes.bootstrap.fqdn
+    if site.in_place:
+        (node,) = nodes.control_plane
+        identity = installer.live_name(node.fqdn)
+    address = found.addresses.get(node.hostname)
+    if not address or not found.host_key_seed or not found.private_key:
+        return None
+    key = host_key(found.host_key_seed, identity, settings.install.key_type)
+    return Login(address=address, host_key=key.public_key, private_key=found.private_key)

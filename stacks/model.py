@@ -1,0 +1,176 @@
+"""The settings of a stack: one validated tree. `stacks.settings` reads it, `stacks.conflicts` says what contradicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, get_args
+
+from pydantic import Field, model_validator
+
+from stacks.platforms.equinix_metal.settings import EquinixMetal
+from stacks.platforms.redfish.settings import MACHINE_NAME, Redfish
+from stacks.platforms.section import OfMachine, PlatformSection, at, items
+from stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
+from stacks.sections.artifacts import S3Artifacts, SshArtifacts
+from stacks.sections.base import Section, wrong
+from stacks.sections.boot import Boot
+from stacks.sections.devices import DeviceRule
+from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
+from stacks.sections.forms import BaseDomain, ClusterName, Release
+from stacks.sections.install import Install, Lab, Ssh, Timeouts
+from stacks.sections.machines import ControlPlane, Reprovision, Workers
+from stacks.sections.preflight import Cost, Preflight
+from stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
+
+Platform = EquinixMetal | Redfish
+PLATFORMS: Mapping[str, type[PlatformSection]] = {
+    each.model_fields["type"].default: each for each in get_args(Platform)
+}
+"""The sections of all platforms, by type."""
+
+
+class Settings(Section):
+    """All settings of one stack."""
+
+    cluster_name: ClusterName = Field(description="the first label of the cluster's domain")
+    base_domain: BaseDomain = Field(description="the domain below which the cluster's names stand")
+    openshift_version: Release = Field(description="the OpenShift or OKD release to install, e.g. 4.21.3")
+    platform: Annotated[Platform, Field(discriminator="type")] = Field(description="where the machines come from")
+    control_plane: ControlPlane = Field(default_factory=ControlPlane, description="the control plane machines")
+    workers: Workers = Field(default_factory=Workers, description="the workers")
+    boot: Boot = Field(default_factory=Boot, description="what the machines boot")
+    reprovision: Reprovision = Field(
+        default_factory=Reprovision, description="how machines are installed anew when what they run has changed"
+    )
+    dns: Annotated[
+        Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate | NoDns,
+        Field(discriminator="type"),
+    ] = Field(description="where the cluster's names are kept")
+    api_address: Annotated[DnsRoundRobin | KubeVip | ExternalApi, Field(discriminator="type")] = Field(
+        default_factory=DnsRoundRobin, description="how the API is reached"
+    )
+    machine_config_server: MachineConfigServer = Field(
+        default_factory=MachineConfigServer, description="who may ask for the machines' configuration"
+    )
+    service_addresses: ServiceAddresses = Field(
+        default_factory=NoServiceAddresses, description="where services of type LoadBalancer get addresses from"
+    )
+    artifacts: Annotated[SshArtifacts | S3Artifacts, Field(discriminator="type")] = Field(
+        description="where Ignition and boot scripts are uploaded"
+    )
+    install: Install = Field(default_factory=Install, description="how the cluster is installed")
+    ssh: Ssh = Field(default_factory=Ssh, description="who may log in to the nodes")
+    timeouts: Timeouts = Field(default_factory=Timeouts, description="how long each gate waits, seconds")
+    preflight: Preflight = Field(
+        default_factory=Preflight, description="how the stack is checked before anything is ordered"
+    )
+    cost: Cost = Field(default_factory=Cost, description="where prices are from")
+    protect: bool | None = Field(
+        default=None,
+        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced;"
+        " not set: true, and false in the lab",
+    )
+    lab: Lab | None = Field(default=None, description="set only for stacks that run in the lab")
+    rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
+
+    @property
+    def domain(self) -> str:
+        """The cluster's domain: every name of the cluster ends in it."""
+        return f"{self.cluster_name}.{self.base_domain}"
+
+    @property
+    def protects(self) -> bool:
+        """Whether what cannot be made again is protected: policies want that of every facility."""
+        return self.lab is None if self.protect is None else self.protect
+
+    def full(self, hostname: str) -> str:
+        """The full name of a machine."""
+        return f"{hostname}.{self.domain}"
+
+    @property
+    def zone(self) -> str | None:
+        """The DNS zone of the records; None where nobody of ours keeps one."""
+        return None if isinstance(self.dns, NoDns) else self.dns.zone or self.base_domain
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines that last, by name within the cluster: control-plane-0, ..., worker-0, ..."""
+        return self.platform.machines({"control-plane": self.control_plane.count, "worker": self.workers.count})
+
+    def of_machine(self, machine: str) -> OfMachine:
+        """What the platform's section says of a machine (`worker-0`)."""
+        return self.platform.of_machine(machine)
+
+    @property
+    def given_kernel_arguments(self) -> Iterator[tuple[str, str]]:
+        """Each kernel argument that is set, wherever it is, with its path."""
+        for path, arguments in (
+            ("boot.kernelArguments", self.boot.kernel_arguments),
+            ("controlPlane.kernelArguments", self.control_plane.kernel_arguments),
+            ("workers.kernelArguments", self.workers.kernel_arguments),
+            *((f"platform.{path}", arguments) for path, arguments in self.platform.given_kernel_arguments()),
+        ):
+            for index, argument in enumerate(arguments):
+                yield f"{path}[{index}]", argument
+
+    def kernel_arguments(self, machine: str) -> tuple[str, ...]:
+        """What a machine (`worker-0`) gets on its kernel's command line: everybody's, its role's, its own."""
+        role = self.workers if machine.startswith("worker-") else self.control_plane
+        own = self.of_machine(machine).kernel_arguments
+        return (*self.boot.kernel_arguments, *role.kernel_arguments, *own)
+
+    def install_device(self, machine: str) -> DeviceRule:
+        """Which disk a machine (`worker-0`) is installed to. Only where `boot.install` is set."""
+        assert self.boot.install is not None
+        return self.of_machine(machine).install_device or self.boot.install.device
+
+    def wipe_disks(self, machine: str) -> tuple[DeviceRule, ...]:
+        """Which other disks of a machine (`worker-0`) are emptied. Only where `boot.install` is set."""
+        assert self.boot.install is not None
+        own = self.of_machine(machine).wipe_disks
+        return self.boot.install.wipe_disks if own is None else own
+
+    @model_validator(mode="before")
+    @classmethod
+    def _listed_machines(cls, tree: Any) -> Any:
+        """A list of servers says how many machines there are of each role."""
+        names = [at(server, "name") for server in items(at(tree, "platform.servers"))]
+        roles = [match[1] for name in names if isinstance(name, str) and (match := MACHINE_NAME.fullmatch(name))]
+        if not roles or len(roles) < len(names):
+            return tree  # nothing to count, or a name is wrong, which its own rule tells
+        counted = {
+            section: roles.count(role) for section, role in (("controlPlane", "control-plane"), ("workers", "worker"))
+        }
+        sections = {name: tree.get(name, {}) for name in counted}
+        return {
+            **tree,
+            **{
+                name: {"count": counted[name], **section}
+                for name, section in sections.items()
+                if isinstance(section, dict)
+            },
+        }
+
+    @model_validator(mode="after")
+    def _zone_holds_cluster(self) -> Settings:
+        zone = self.zone
+        if zone is not None and self.domain != zone and not self.domain.endswith(f".{zone}"):
+            raise wrong(
+                f"{self.domain} is not within the zone {zone}",
+                "set dns.zone to a parent of the cluster's domain",
+                at="dns.zone",
+            )
+        if self.control_plane.count == 1 and self.workers.count > 0:
+            raise wrong(
+                "a single control plane machine cannot have workers here",
+                "set workers.count to 0 (single node), or controlPlane.count to 3",
+                at="workers.count",
+            )
+        if isinstance(self.api_address, ExternalApi) and not self.machine_config_server.allowed_networks:
+            raise wrong(
+                "the load balancer's own addresses are not let in to port 22623, and no machine could get its"
+                " configuration through it",
+                "set it to the networks that the load balancer asks from",
+                at="machineConfigServer.allowedNetworks",
+            )
+        return self

@@ -1,0 +1,64 @@
+"""What the program asks of a platform's settings. Nothing above it asks which platform it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import pulumi
+
+from components.boot.network import StaticNetwork
+from components.boot.stream import Artifact, PxeArtifacts
+from components.machines.contract import Platform
+from components.machines.node import Node
+from provider.types import ClusterKeys, Orders, Plan
+from stacks.problems import Found
+
+
+class Facility(Protocol):
+    """Where a stack's machines come from, as its settings say."""
+
+    @property
+    def ignition_platform(self) -> str:
+        """Ignition's platform id of the machines."""
+        ...
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the only machine bootstraps the cluster itself, in the live system that installs it."""
+        ...
+
+    @property
+    def lent(self) -> Node | None:
+        """The worker whose server is the bootstrap machine first; None where none is lent."""
+        ...
+
+    @property
+    def machine_networks(self) -> tuple[str, ...]:
+        """CIDRs of the machines' networks, as far as they are known before there are machines."""
+        ...
+
+    @property
+    def orders(self) -> Orders | None:
+        """What is ordered; None where the machines are there already."""
+        ...
+
+    def conflicts(self) -> Found:
+        """What cannot go together with the platform's section."""
+        ...
+
+    def network(self, node: Node) -> StaticNetwork | None:
+        """A machine's network, the bootstrap machine's too; None where DHCP tells it."""
+        ...
+
+    def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:
+        """The platform's sections of our own provider's configuration; `iso` is CoreOS's live ISO."""
+        ...
+
+    def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
+        """The same preflight plan with what the platform adds to it; `boot` is what the machines boot."""
+        ...
+
+    def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
+        """Declare the platform, which orders nothing before `after`; `opts` hand on our own provider."""
+        ...

@@ -1,0 +1,1 @@
+"""Servers that are ordered in a project of Equinix Metal."""

@@ -1,0 +1,56 @@
+"""From settings to the component that orders machines in a project."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pulumi
+
+from components.machines.contract import Platform
+from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs, VlanSpec
+from provider.types import ClusterKeys
+from stacks.model import Settings
+from stacks.platforms.equinix_metal import orders
+from stacks.platforms.equinix_metal import settings as sections
+from stacks.sections.base import revealed
+
+
+def component(
+    settings: Settings,
+    section: sections.EquinixMetal,
+    keys: ClusterKeys,
+    after: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> Platform:
+    """Declare the platform."""
+    args = EquinixMetalArgs(
+        stack=pulumi.get_stack(),
+        cluster=settings.domain,
+        run=keys.id,
+        auth_token=revealed(section.auth_token),
+        project_id=orders.project_id(settings, section),
+        project_name=section.project_name,
+        organization_id=orders.organization_id(settings, section),
+        metro=section.metro,
+        facilities=section.facilities,
+        orders={order.role: order for order in orders.machines(settings, section)},
+        addresses=orders.addresses(settings),
+        lifetime_hours=section.lifetime_hours,
+        custom_data=json.dumps(section.custom_data, sort_keys=True) if section.custom_data else None,
+        tags=section.tags,
+        networks=tuple(map(_vlan, section.networks)),
+        bond_interfaces=section.bond_interfaces,
+        ssh_public_key=keys.public_key,
+        after=after,
+    )
+    return EquinixMetal("platform", args, opts)
+
+
+def _vlan(section: sections.Network) -> VlanSpec:
+    return VlanSpec(
+        order=orders.network(section),
+        text=section.description,
+        roles=section.roles,
+        first={"control-plane": sections.FIRST_CONTROL_PLANE, "worker": sections.FIRST_WORKER},
+    )

@@ -1,0 +1,73 @@
+"""What the settings of a project of Equinix Metal mean to the program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+
+from components.boot.network import StaticNetwork
+from components.boot.stream import Artifact, PxeArtifacts
+from components.machines.contract import Platform
+from components.machines.node import Node
+from provider.types import ClusterKeys, Orders, Plan
+from stacks.model import Settings
+from stacks.platforms.equinix_metal import orders
+from stacks.platforms.equinix_metal.conflicts import conflicts
+from stacks.platforms.equinix_metal.settings import EquinixMetal
+from stacks.problems import Found
+from stacks.sections.api_address import KubeVip
+from stacks.sections.base import revealed
+
+
+class EquinixMetalFacility:
+    """See `Facility`."""
+
+    ignition_platform = "packet"
+    in_place = False
+    lent = None
+    machine_networks: tuple[str, ...] = ()
+    """Addresses come with the machines."""
+
+    def __init__(self, settings: Settings, section: EquinixMetal) -> None:
+        self._settings, self._section = settings, section
+
+    @property
+    def orders(self) -> Orders:
+        section = self._section
+        return Orders(
+            metro=section.metro,
+            facilities=section.facilities,
+            machines=orders.machines(self._settings, section),
+            addresses=orders.addresses(self._settings),
+            networks=tuple(map(orders.network, section.networks)),
+        )
+
+    def conflicts(self) -> Found:
+        return conflicts(self._settings, self._section)
+
+    def network(self, node: Node) -> StaticNetwork | None:
+        return None
+
+    def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:
+        return {"metal": {"authToken": revealed(self._section.auth_token)}}
+
+    def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
+        section, api = self._section, self._settings.api_address
+        return plan.model_copy(
+            update={
+                "project_id": orders.project_id(self._settings, section),
+                "project_name": section.project_name,
+                "organization_id": orders.organization_id(self._settings, section),
+                "lifetime_hours": section.lifetime_hours,
+                "orders": self.orders,
+                "api_address": api.address if isinstance(api, KubeVip) and api.mode == "bgp" else None,
+            }
+        )
+
+    def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
+        # Its SDK takes seconds to load, and nobody needs it who only reads settings.
+        from stacks.platforms.equinix_metal.component import component
+
+        return component(self._settings, self._section, keys, after, opts)

@@ -1,0 +1,70 @@
+"""From settings to what is ordered: the one list, plain data, for those who order, preflight and cost."""
+
+from __future__ import annotations
+
+from provider.types import AddressOrder, MachineOrder, NetworkOrder
+from stacks.model import Settings
+from stacks.names import API_ADDRESS, Nodes, pool_name
+from stacks.platforms.equinix_metal.settings import EquinixMetal, Network
+from stacks.sections.api_address import KubeVip
+from stacks.sections.service_addresses import MetalLbBgp
+
+_REHEARSAL_ID = "00000000-0000-4000-8000-000000000000"
+
+
+def project_id(settings: Settings, metal: EquinixMetal) -> str | None:
+    """The project to use; None where one is to be created."""
+    if settings.rehearsal and metal.project_id is None and metal.project_name is None:
+        return _REHEARSAL_ID
+    return metal.project_id
+
+
+def organization_id(settings: Settings, metal: EquinixMetal) -> str | None:
+    """The owner of the project to create; None where one is used."""
+    if settings.rehearsal and metal.project_name is not None and metal.organization_id is None:
+        return _REHEARSAL_ID
+    return metal.organization_id
+
+
+def machines(settings: Settings, metal: EquinixMetal) -> tuple[MachineOrder, ...]:
+    """The machines, by role; roles without any are left out."""
+    nodes = Nodes.of(settings)
+    plans = metal.plans(settings.boot.architecture)
+    return tuple(
+        MachineOrder(
+            role=role,
+            hostnames=tuple(node.hostname for node in members),
+            plan=plans[role],
+            operating_system="custom_ipxe",
+            reservations=metal.reservations.of(role),
+            spot_max_price=metal.spot.max_price if metal.spot and role == "worker" else None,
+            subnet_length=metal.machine_subnets.of(role),
+        )
+        for role, members in (
+            ("bootstrap", (nodes.bootstrap,)),
+            ("control-plane", nodes.control_plane),
+            ("worker", nodes.workers),
+        )
+        if members
+    )
+
+
+def network(section: Network) -> NetworkOrder:
+    """A VLAN."""
+    return NetworkOrder(
+        name=section.name,
+        vlan=section.vlan,
+        subnet=section.subnet,
+        gateway_size=section.gateway.size if section.gateway else None,
+    )
+
+
+def addresses(settings: Settings) -> tuple[AddressOrder, ...]:
+    """The addresses that are reserved."""
+    api, services = settings.api_address, settings.service_addresses
+    own = isinstance(api, KubeVip) and api.address is None
+    pools = services.pools if isinstance(services, MetalLbBgp) else ()
+    return (
+        *([AddressOrder(name=API_ADDRESS, quantity=1)] if own else []),
+        *(AddressOrder(name=pool_name(pool), quantity=pool.reserve) for pool in pools if pool.reserve is not None),
+    )

@@ -1,0 +1,1 @@
+"""Servers of your own, each with a BMC that speaks Redfish."""

@@ -1,0 +1,54 @@
+"""From settings to the component that claims a rack's servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+
+from components.machines.contract import Platform
+from components.machines.redfish import Redfish, RedfishArgs, RedfishServer, VirtualMachine
+from stacks.model import Settings
+from stacks.names import Nodes
+from stacks.platforms.redfish import settings as sections
+
+
+def component(
+    settings: Settings,
+    section: sections.Redfish,
+    after: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> Platform:
+    """Declare the platform."""
+    nodes, listed = Nodes.of(settings), {each.name: _server(each) for each in section.servers}
+    servers = {node.hostname: listed[node.name] for node in (*nodes.control_plane, *nodes.workers)}
+    if section.lent is not None:
+        servers[nodes.bootstrap.hostname] = listed[section.lent]
+    args = RedfishArgs(servers=servers, bootstrap_vm=_bootstrap_vm(settings, section), after=after)
+    return Redfish("platform", args, opts)
+
+
+def _bootstrap_vm(settings: Settings, section: sections.Redfish) -> VirtualMachine | None:
+    vm = section.local_vm
+    if vm is None:
+        return None
+    return VirtualMachine(
+        cluster=settings.domain,
+        mac=vm.mac,
+        address=vm.address,
+        bridge=vm.bridge,
+        memory_mib=vm.memory,
+        cpus=vm.cpus,
+        boot_image=vm.boot_image,
+    )
+
+
+def _server(server: sections.Server) -> RedfishServer:
+    return RedfishServer(
+        name=server.name,
+        bmc=server.bmc.address,
+        mac=server.mac,
+        address=server.address,
+        private_address=server.private_address or server.address,
+        accept=server.accept,
+    )

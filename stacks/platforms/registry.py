@@ -1,0 +1,24 @@
+"""The platforms there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stacks.model import Settings
+from stacks.platforms.contract import Facility
+from stacks.platforms.equinix_metal.facility import EquinixMetalFacility
+from stacks.platforms.equinix_metal.settings import EquinixMetal
+from stacks.platforms.redfish.facility import RedfishFacility
+from stacks.platforms.redfish.settings import Redfish
+from stacks.platforms.section import PlatformSection
+
+_FACILITIES: Mapping[type[PlatformSection], Callable[[Settings, Any], Facility]] = {
+    EquinixMetal: EquinixMetalFacility,
+    Redfish: RedfishFacility,
+}
+
+
+def facility(settings: Settings) -> Facility:
+    """Where a stack's machines come from."""
+    return _FACILITIES[type(settings.platform)](settings, settings.platform)

@@ -1,0 +1,264 @@
+"""The steps of the program, each of which declares one thing from the settings and from what was declared before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.checks import node_check
+from components.cluster.installation import PoolInstallation
+from components.cluster.pool import NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
+from components.endpoints import machine_config_access
+from components.endpoints.dns import ClusterDns, ClusterDnsArgs
+from components.install.bootstrap import (
+    BootstrapGates,
+    BootstrapGatesArgs,
+    BootstrapRemoval,
+    BootstrapRemovalArgs,
+    cluster_credentials,
+)
+from components.machines.contract import LastingMachine, Machine, MachineArgs, node_addresses
+from components.machines.node import Node, Role
+from provider.types import (
+    Gate,
+    GateArgs,
+    InstallComplete,
+    NodesReady,
+)
+from stacks import api_address, assets, checks
+from stacks.base import Base
+from stacks.boots import PoolBoots
+from stacks.installers import BOOTSTRAP_IGNITION
+from stacks.service_addresses import announcing_role
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderedPool:
+    """The machines of one role, and what they boot."""
+
+    pool: NodePool
+    boots: PoolBoots
+
+    @property
+    def machines(self) -> Mapping[Node, LastingMachine]:
+        """The machines."""
+        return self.pool.machines
+
+
+def ordered_pool(base: Base, role: Role, name: str, nodes: tuple[Node, ...]) -> OrderedPool:
+    """Declare the machines of a role."""
+    boots = base.boots.pool(role, name, nodes)
+    serves_over_bgp = role == "control-plane" and api_address.speaks_bgp(base.settings)
+    pool = NodePool(
+        name,
+        NodePoolArgs(
+            platform=base.platform,
+            role=role,
+            nodes=nodes,
+            boots=boots.boots,
+            announces=serves_over_bgp or role == announcing_role(base.settings),
+            active_timeout=base.settings.timeouts.machines_active,
+            # What is installed to disk follows by being installed again: no machine is given up for that.
+            disposable=base.reached.disposable and base.boots.installers is None,
+        ),
+        base.components,
+    )
+    return OrderedPool(pool=pool, boots=boots)
+
+
+def bootstrap_machine(base: Base, workers: Mapping[Node, LastingMachine]) -> dict[Node, Machine]:
+    """The bootstrap machine; nothing where the only machine bootstraps itself."""
+    if base.site.in_place:
+        return {}
+    node, lent = base.nodes.bootstrap, base.site.lent
+    # A server is claimed while it is off, and lent only then: from there on all that runs on it is ours.
+    claimed = [workers[lent].resource] if lent else []
+    machine = base.platform.ephemeral_machine(
+        node.hostname,
+        MachineArgs(
+            node=node,
+            boot=base.boots.bootstrap(),
+            timeout=base.settings.timeouts.machines_active,
+            announces=api_address.speaks_bgp(base.settings),
+            disposable=base.reached.disposable,
+        ),
+        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=claimed)),
+    )
+    return {node: machine}
+
+
+def cluster_dns(
+    base: Base, control_plane: OrderedPool, workers: OrderedPool, bootstrap: Mapping[Node, Machine]
+) -> ClusterDns:
+    """Declare the cluster's names."""
+    settings = base.settings
+    return ClusterDns(
+        "dns",
+        ClusterDnsArgs(
+            domain=settings.domain,
+            zone=settings.zone,
+            ttl=settings.dns.ttl,
+            control_plane=control_plane.pool.addresses,
+            workers=workers.pool.addresses,
+            bootstrap=next(((node.fqdn, machine.public_ipv4) for node, machine in bootstrap.items()), None),
+            api_address=base.api_address,
+            reverse_zones=settings.dns.reverse_zones,
+        ),
+        base.components,
+    )
+
+
+def installation(
+    base: Base, name: str, pool: OrderedPool, dns: ClusterDns, *, after: Mapping[Node, Sequence[pulumi.Resource]]
+) -> PoolInstallation | None:
+    """What installs a pool's machines to disk; None where they run from memory."""
+    if base.boots.installers is None:
+        return None
+    expected = checks.expectations(base.settings, base.boot, pool.pool, pool.boots.prepared)
+    return base.boots.installers.install(
+        name,
+        pool.pool,
+        pool.boots.prepared,
+        credentials=cluster_credentials(dns, base.assets),
+        checks={node: each.apply(node_check.script) for node, each in expected.items()},
+        after=after,
+        disposable=base.reached.disposable,
+        opts=base.components,
+    )
+
+
+def pool_checks(
+    base: Base, name: str, pool: OrderedPool, installation: PoolInstallation | None, bootstrap: Mapping[Node, Machine]
+) -> PoolChecks:
+    """Declare what sees that the nodes of a pool are what they should be."""
+    runs = installation.generations if installation else None
+    return PoolChecks(
+        name,
+        PoolChecksArgs(
+            pool=pool.pool,
+            access=base.access,
+            expectations=checks.expectations(base.settings, base.boot, pool.pool, pool.boots.prepared, runs),
+            timeout=checks.until_reachable(base.settings, pool.pool.role),
+            # Nodes configure themselves from the bootstrap machine: where it cannot be had, nobody waits for them.
+            after=[
+                *(installation.installed if installation else ()),
+                *(machine.resource for machine in bootstrap.values()),
+            ],
+        ),
+        base.components,
+    )
+
+
+def bootstrap_gates(
+    base: Base, bootstrap: Mapping[Node, Machine], control_plane: OrderedPool, dns: ClusterDns, checked: PoolChecks
+) -> pulumi.Resource:
+    """The gate behind which there is a cluster."""
+    timeouts = base.settings.timeouts
+    return BootstrapGates(
+        assets.BOOTSTRAP,
+        BootstrapGatesArgs(
+            bootstrap=bootstrap,
+            control_plane=control_plane.machines,
+            access=base.access,
+            dns=dns,
+            assets=base.assets,
+            machine_config_networks=_let_in(base, [*bootstrap.values(), *control_plane.machines.values()]),
+            after=() if bootstrap else checked.passed,
+            reachable_timeout=timeouts.machines_reachable,
+            api_timeout=timeouts.api_answers,
+            complete_timeout=timeouts.bootstrap_complete,
+        ),
+        base.components,
+    ).complete
+
+
+def _let_in(base: Base, machines: Sequence[Machine]) -> pulumi.Output[list[str]]:
+    return machine_config_access.networks(machines, base.settings.machine_config_server.allowed_networks)
+
+
+def machine_config_gate(
+    base: Base,
+    control_plane: OrderedPool,
+    workers: OrderedPool,
+    checked: PoolChecks,
+    installation: PoolInstallation | None,
+) -> Gate:
+    """Declare the gate behind which the control plane lets nobody but the cluster have machine configuration."""
+    return machine_config_access.gate(
+        "machine-config-access",
+        control_plane.machines,
+        access=base.access,
+        allowed=_let_in(base, [*control_plane.machines.values(), *workers.machines.values()]),
+        timeout=base.settings.timeouts.machines_reachable,
+        address=base.api_address,
+        triggers=list(installation.generations.values()) if installation else (),
+        opts=pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=[checked.reachable])),
+    )
+
+
+def bootstrap_removal(
+    base: Base, bootstrap: Mapping[Node, Machine], dns: ClusterDns, *, after: Sequence[pulumi.Resource]
+) -> BootstrapRemoval | None:
+    """The end of the bootstrap machine; None where there is none."""
+    for machine in bootstrap.values():
+        return BootstrapRemoval(
+            "bootstrap-removal",
+            BootstrapRemovalArgs(
+                machine=machine,
+                platform=base.platform.ephemeral_kind,
+                dns=dns,
+                drain_seconds=base.settings.dns.ttl,
+                ignition=base.boots.bootstrap_ignition,
+                ignition_files=[BOOTSTRAP_IGNITION],
+                after=after,
+            ),
+            base.components,
+        )
+    return None
+
+
+def nodes_ready(
+    base: Base,
+    machines: Mapping[Node, Machine],
+    dns: ClusterDns,
+    *,
+    formed: pulumi.Resource,
+    workers_installed: PoolInstallation | None,
+    worker_checks: PoolChecks | None,
+) -> Gate:
+    """Declare the gate behind which all nodes are ready."""
+    # From here on the API is the control plane's: nodes join while others are checked and the bootstrap machine goes.
+    # But a worker may be installed only when the bootstrap machine has given its server back.
+    after = [formed, *(workers_installed.installed if workers_installed else ())]
+    return Gate(
+        "nodes-ready",
+        GateArgs(
+            spec=NodesReady(
+                credentials=cluster_credentials(dns, base.assets),
+                names=[node.fqdn for node in machines],
+                addresses=node_addresses(machines),
+                logs=base.access.logs(machines),
+            ),
+            timeout_seconds=base.settings.timeouts.nodes_ready,
+            gives_up_with=[worker_checks.reachable_gate] if worker_checks else [],
+        ),
+        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=after)),
+    )
+
+
+def install_complete(
+    base: Base, machines: Mapping[Node, Machine], dns: ClusterDns, *, after: Sequence[pulumi.Resource]
+) -> Gate:
+    """Declare the gate behind which the cluster version is available."""
+    timeouts = base.settings.timeouts
+    return Gate(
+        "install-complete",
+        GateArgs(
+            spec=InstallComplete(credentials=cluster_credentials(dns, base.assets), logs=base.access.logs(machines)),
+            timeout_seconds=timeouts.install_complete,
+            stability_seconds=timeouts.stable,
+        ),
+        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=list(after))),
+    )
