@@ -1,40 +1,19 @@
-"""One stack from nothing to nothing: what the commands say, that they touch nothing they need not, and its real API."""
+"""One stack from nothing to nothing: what the commands say, and that they touch nothing they need not."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
 
-from lab.kubernetes import build, programs
-from tests.end_to_end import processes, secrets
-from tests.end_to_end.cluster import CHECKS, DOMAIN, assert_finished, names
+from tests.end_to_end import secrets
+from tests.end_to_end.cluster import CHECKS, DOMAIN, assert_finished
 from tests.end_to_end.project import Project
-from tests.end_to_end.user import User
 from tools.engine import ensure
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
-
-POOL: dict[str, Any] = {
-    "apiVersion": "metallb.io/v1beta1",
-    "kind": "IPAddressPool",
-    "metadata": {"name": "public", "namespace": "metallb-system"},
-    "spec": {"addresses": ["192.0.2.144/28"]},
-}
-POOLS = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools"
-_SILENT_SECONDS = 70.0
-"""A node counts as not ready after 40 s of silence."""
-
-
-@pytest.fixture(scope="module")
-def user(installed: Project, tmp_path_factory: pytest.TempPathFactory) -> User:
-    reason = programs.find()
-    if isinstance(reason, str):
-        pytest.skip(f"no real Kubernetes API here: {reason}")
-    return User(installed, tmp_path_factory.mktemp("user"))
 
 
 def _devices(project: Project) -> dict[str, tuple[str, str]]:
@@ -66,25 +45,6 @@ def test_the_cost_is_the_price_lists_sum(installed: Project) -> None:
     cost = installed.output()["cost"]
     assert (cost["hourly"], cost["monthly"], cost["unknown"]) == (hourly, hourly * 730, [])
     assert cost["installing"] == hourly + prices["c3.small.x86"]
-
-
-def test_the_api_is_the_real_one(user: User, installed: Project) -> None:
-    assert user("version") == f"v{build.pinned()}"
-    supervisor = installed.supervisor()
-    assert supervisor is not None
-    running = [each.program for each in processes.family(supervisor.pid)]
-    assert running.count("etcd") == 1
-    assert running.count("kube-apiserver") == 3, "one for each machine of the control plane, none for bootstrap"
-
-
-def test_nodes_are_ready_and_have_roles(user: User) -> None:
-    # The installer knows of the workers: so the control plane is to have no work of theirs.
-    roles = {"control-plane": ["control-plane", "master"], "worker": ["worker"]}
-    taints = {"control-plane": ["node-role.kubernetes.io/master"], "worker": []}
-    assert user("nodes") == {
-        f"{name}.{DOMAIN}": {"ready": "True", "roles": roles[role], "taints": taints[role]}
-        for name, role in names().items()
-    }
 
 
 def test_a_second_up_and_one_after_refresh_change_nothing(installed: Project) -> None:
@@ -147,51 +107,18 @@ def test_no_secret_is_shown_or_kept_in_clear(installed: Project) -> None:
     assert not leaks, "\n".join(leaks)
 
 
-def test_objects_of_metallb_are_checked_kept_and_outlive_a_machine(user: User, installed: Project) -> None:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "metallb-system"}}
-    assert user.apply(namespace)[0] == 200
-    for spec, complaint in (
-        ({"addresses": 5}, "spec.addresses"),
-        ({"addresses": ["192.0.2.144/28"], "adresses": []}, "adresses"),
-        ({}, "spec.addresses"),
-    ):
-        status, message = user.apply({**POOL, "spec": spec})
-        assert status in (400, 422, 500) and complaint in message, (status, message)
-    assert user("get", POOLS)["items"] == []
-    assert user.apply(POOL) == (200, "")
-
-    ready = _ready(user)
-    device = next(d["id"] for d in installed.holdings()["devices"] if d["hostname"] == "lab-control-plane-0")
-    installed.inside("call", "POST", f"/devices/{device}/actions", json.dumps({"type": "power_off"}))
-    assert user("get", f"{POOLS}/public")["spec"] == {**POOL["spec"], "autoAssign": True, "avoidBuggyIPs": False}
-    assert user.apply({**POOL, "spec": {"addresses": ["192.0.2.160/28"]}}) == (200, "")
-    lost = f"lab-control-plane-0.{DOMAIN}"
-    deadline = time.monotonic() + _SILENT_SECONDS
-    while user("nodes")[lost]["ready"] != "Unknown":
-        assert time.monotonic() < deadline, "nobody misses the machine that is off"
-        time.sleep(2)
-    assert _ready(user) == ready - {lost} and lost in ready
-
-
 def test_down_leaves_nothing_and_may_be_repeated(installed: Project) -> None:
     supervisor = installed.supervisor()
     assert supervisor is not None
-    services = [each for each in processes.family(supervisor.pid) if each.program in ("etcd", "kube-apiserver")]
-    assert services or isinstance(programs.find(), str)
     nothing = "nothing is left of the lab: no device, key, record, process, namespace, mount or file"
 
     first = installed.make("down")
 
     assert re.search(r"down: \d+ deleted", first.out) and nothing in first.text, first.text
     assert installed.left() == []
-    assert not supervisor.alive() and not any(each.alive() for each in services)
+    assert not supervisor.alive()
     assert nothing in installed.make("down").text
     assert installed.left() == []
-
-
-def _ready(user: User) -> set[str]:
-    """The names of the nodes that are ready."""
-    return {name for name, node in user("nodes").items() if node["ready"] == "True"}
 
 
 def _userdata(device: dict[str, Any]) -> str:

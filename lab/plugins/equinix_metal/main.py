@@ -10,6 +10,7 @@ from lab.plugins.base import EngineLog, Resource, StandIn, serve
 from lab.plugins.equinix_metal.bgp_session import BgpSession
 from lab.plugins.equinix_metal.client import Client
 from lab.plugins.equinix_metal.device import Device
+from lab.plugins.equinix_metal.functions import FUNCTIONS
 from lab.plugins.equinix_metal.gateway import Gateway
 from lab.plugins.equinix_metal.inputs import (
     CONFIGURATION,
@@ -65,6 +66,11 @@ class EquinixMetalPlugin(StandIn):
         """Secrets stay with the engine, which marks outputs that carry a secret input's name: as the bridge does it."""
         self._client.configure(settings_of(plain_map(request.args)))
         return api.ConfigureResponse(supports_preview=True)
+
+    async def invoke(self, request: api.InvokeRequest) -> api.InvokeResponse:
+        """See `functions`."""
+        function = FUNCTIONS.get(request.tok)
+        return await (function.invoke(self._client, request.args) if function else super().invoke(request))
 
     async def close(self) -> None:
         """See `StandIn`."""
