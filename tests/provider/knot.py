@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import random
 import shutil
 import socket
 import subprocess
@@ -52,9 +54,11 @@ def installed() -> bool:
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """A port for a server that is stopped and started again: Linux gives ports from 32768 on to connections."""
+    while True:
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", random.randrange(20000, 32768)))
+            return int(sock.getsockname()[1])
 
 
 @contextmanager

@@ -583,6 +583,7 @@ def test_defaults() -> None:
         "bootstrap_complete": 3600,
         "nodes_ready": 2400,
         "install_complete": 4200,
+        "stable": 30,
     }
     assert (settings.lab, settings.rehearsal) == (None, False)
 
