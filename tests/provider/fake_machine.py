@@ -79,6 +79,7 @@ class FakeMachine:
     _journal: str | None = None
     _left: list[Json] = field(default_factory=list[Json])
     _server: Any = None
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     @property
@@ -99,7 +100,11 @@ class FakeMachine:
         return self.script.read_text() if self.script.exists() else ""
 
     async def start(self, what: str) -> None:
-        """Runs something else: `live`, `disk`, `stranger`, or `off`."""
+        """Runs something else: `live`, `disk`, `stranger`, or `off`. Waits for a start that is under way."""
+        async with self._starting:
+            await self._start(what)
+
+    async def _start(self, what: str) -> None:
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
