@@ -1,3 +1,3 @@
-from stacks.program import main
+from metal_ipi.stacks.program import main
 
 main()

@@ -1,9 +1,11 @@
-"""The user's cache of programs, and locks so that one process at a time fills it."""
+"""The user's cache of programs: locks so that one process at a time fills it, and directories that appear whole."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -61,3 +63,23 @@ def telling_time(report: Report) -> Generator[None]:
     finally:
         done.set()
         ticker.join()
+
+
+@contextlib.contextmanager
+def filling(finished: Path) -> Generator[Path]:
+    """A directory to fill, which is `finished` once the block ends well: it is there whole, or not at all.
+
+    If another process fills the same directory at the same time, the one that ends first stays.
+    """
+    finished.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix="filling-", dir=finished.parent))
+    try:
+        yield fresh
+        fresh.chmod(0o755)
+        try:
+            fresh.rename(finished)
+        except OSError:
+            if not finished.is_dir():
+                raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)

@@ -9,10 +9,20 @@ import sys
 from collections.abc import Callable, Sequence
 
 from binaries.errors import ProgramMissing
+from lab.bmc import names
 from lab.errors import LabError
 from lab.layout import Layout
 
 # Everything else is imported by the command that needs it: `run` stands before each command of an installation.
+
+_RACK = {
+    "rack": "print the servers of the rack: power, boots, faults, as JSON",
+    "power": "do something to the power of a server, or of its BMC",
+    "hardware": "what a server's BMC tells of it, and whether Secure Boot is on",
+    "fault": "have a server's BMC misbehave (see lab/bmc/faults.py)",
+    "clear-faults": "have a server's BMC behave again",
+}
+"""Commands for a lab with a rack."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,104 +46,64 @@ def _parser() -> argparse.ArgumentParser:
         name: str, function: Callable[[argparse.Namespace], int], text: str, *, state: bool = True
     ) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
-        command.set_defaults(function=function)
+        command.set_defaults(function=function, name=name)
         if state:
             command.add_argument("--state", required=True, metavar="DIR", help="the lab's state directory")
         return command
 
-    def add_machines(command: argparse.ArgumentParser) -> None:
-        kinds = ("libvirt", "simulated")
-        command.add_argument("--machines", choices=kinds, default="libvirt", help="what plays the servers")
-
-    def add_openshift(command: argparse.ArgumentParser) -> None:
-        text = "the lab's stand-in for OpenShift, or its real programs, which are built once (20 minutes)"
-        command.add_argument("--openshift", choices=("stand-in", "real"), default="stand-in", help=text)
-
-    def add_small_kubernetes(command: argparse.ArgumentParser) -> None:
-        text = "no real Kubernetes API: small services, at once"
-        command.add_argument("--small-kubernetes", action="store_true", help=text)
-
     setup = add("setup", _setup, "install and build what the lab needs, after saying what", state=False)
-    add_machines(setup)
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
-    add_openshift(setup)
-    add_small_kubernetes(setup)
     up = add("up", _up, "start the lab; one that runs is left alone")
-    add_machines(up)
     rack = "so many servers with BMCs, in the place of the Metal API"
     up.add_argument("--rack", type=int, default=0, metavar="N", help=rack)
-    add_small_kubernetes(up)
-    add_openshift(up)
+    for command in (setup, up):
+        kinds = ("libvirt", "simulated")
+        command.add_argument("--machines", choices=kinds, default="libvirt", help="what plays the servers")
+        text = "the lab's stand-in for OpenShift, or its real programs, which are built once (20 minutes)"
+        command.add_argument("--openshift", choices=("stand-in", "real"), default="stand-in", help=text)
+        text = "no real Kubernetes API: small services, at once"
+        command.add_argument("--small-kubernetes", action="store_true", help=text)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
     add("facts", _facts, "print where everything is and what opens it, as JSON with secrets")
     add("routes", _routes, "print what the facility's router holds, as JSON")
-    _add_rack(add)
+    _add_rack({name: add(name, _ask_rack, text) for name, text in _RACK.items()})
     run = add("run", _run, "run a command inside the lab's network")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
     return parser
 
 
-def _add_rack(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """The commands of a lab with a rack."""
-    from lab.bmc import names
-
-    power = add("power", _power, "do something to the power of a server, or of its BMC")
-    power.add_argument("server", help="its name, or all")
+def _add_rack(commands: dict[str, argparse.ArgumentParser]) -> None:
+    power, hardware, fault = (commands[name] for name in ("power", "hardware", "fault"))
+    for command in (power, hardware, fault):
+        command.add_argument("server", help="its name, or all")
+    commands["clear-faults"].add_argument("server", nargs="?", default="all", help="its name (default: all)")
     power.add_argument("to", choices=names.POWERS)
     power.add_argument("--seconds", type=float, help=f"how long a loss lasts (default: {names.LOSS_SECONDS:g})")
-    hardware = add("hardware", _hardware, "what a server's BMC tells of it, and whether Secure Boot is on")
-    hardware.add_argument("server", help="its name, or all")
-    hardware.add_argument("--memory", type=float, metavar="GIB", help="0: the BMC does not tell")
+    hardware.add_argument("--memory", type=float, metavar="GIB", help="0: the BMC does not tell", dest="memory_gib")
     hardware.add_argument("--cpus", type=int)
     hardware.add_argument("--secure-boot", choices=("on", "off"), help="from the next start on; on: in UEFI mode")
-    fault = add("fault", _fault, "have a server's BMC misbehave (see lab/bmc/faults.py)")
-    fault.add_argument("server", help="its name, or all")
     fault.add_argument("kind", choices=names.FAULTS)
     fault.add_argument("--seconds", type=float)
     fault.add_argument("--count", type=int, help="requests that it strikes")
     fault.add_argument("--which", choices=names.CERTIFICATES, help="the wrong certificate")
     fault.add_argument("--days", type=float, help="how far off the clock is")
-    clear = add("clear-faults", _clear, "have a server's BMC behave again")
-    clear.add_argument("server", nargs="?", default="all", help="its name (default: all)")
-    add("rack", _rack, "print the servers of the rack: power, boots, faults, as JSON")
 
 
-def _ask_rack(arguments: argparse.Namespace, **request: object) -> int:
+def _ask_rack(arguments: argparse.Namespace) -> int:
+    """Send the command to the BMCs' service (lab/bmc/control.py) and print its answer."""
     from lab.bmc import control
 
-    print(json.dumps(control.ask(Layout.of(arguments.state), request), indent=2))
+    given = {name: value for name, value in vars(arguments).items() if name not in ("function", "name", "state")}
+    command = {"rack": "servers", "clear-faults": "clear"}.get(arguments.name, arguments.name)
+    if command == "hardware" and given["secure_boot"] is not None:
+        given["secure_boot"] = given["secure_boot"] == "on"
+    if command == "fault":
+        server = given.pop("server")
+        given = {"server": server, "fault": given}
+    print(json.dumps(control.ask(Layout.of(arguments.state), {"do": command, **given}), indent=2))
     return 0
-
-
-def _rack(arguments: argparse.Namespace) -> int:
-    return _ask_rack(arguments, do="servers")
-
-
-def _power(arguments: argparse.Namespace) -> int:
-    return _ask_rack(arguments, do="power", server=arguments.server, to=arguments.to, seconds=arguments.seconds)
-
-
-def _hardware(arguments: argparse.Namespace) -> int:
-    secure_boot = None if arguments.secure_boot is None else arguments.secure_boot == "on"
-    return _ask_rack(
-        arguments,
-        do="hardware",
-        server=arguments.server,
-        memory_gib=arguments.memory,
-        cpus=arguments.cpus,
-        secure_boot=secure_boot,
-    )
-
-
-def _fault(arguments: argparse.Namespace) -> int:
-    fault = {key: getattr(arguments, key) for key in ("kind", "seconds", "count", "which", "days")}
-    return _ask_rack(arguments, do="fault", server=arguments.server, fault=fault)
-
-
-def _clear(arguments: argparse.Namespace) -> int:
-    return _ask_rack(arguments, do="clear", server=arguments.server)
 
 
 def _say(message: str) -> None:
@@ -157,13 +127,10 @@ def _up(arguments: argparse.Namespace) -> int:
     from lab import control, setup
     from lab.openshift import kinds
 
-    machines = setup.settle(arguments.machines, _say)
-    layout = Layout.of(arguments.state)
-    services = control.RACK_SERVICES if arguments.rack else control.SERVICES
     wanted = control.Wanted(
-        layout=layout,
-        machines=machines,
-        services=services,
+        layout=Layout.of(arguments.state),
+        machines=setup.settle(arguments.machines, _say),
+        services=control.RACK_SERVICES if arguments.rack else control.SERVICES,
         rack=arguments.rack,
         real_kubernetes=not arguments.small_kubernetes,
         openshift=lambda: kinds.ensure(arguments.openshift, _say),
@@ -213,9 +180,9 @@ def _facts(arguments: argparse.Namespace) -> int:
 
 
 def _routes(arguments: argparse.Namespace) -> int:
-    from lab.network import routes
+    from lab.network import bird_control
 
-    print(json.dumps(routes.document(Layout.of(arguments.state)), indent=2))
+    print(json.dumps(bird_control.document(Layout.of(arguments.state)), indent=2))
     return 0
 
 

@@ -73,16 +73,17 @@ def status(layout: Layout) -> dict[str, Any]:
 
 def up(wanted: Wanted, report: Report) -> None:
     """Start the lab and wait until every service answers. A lab that runs is left alone, a broken one restarted."""
+    from lab import facts
+
     layout = wanted.layout
     layout.make()
     shutil.rmtree(layout.removed, ignore_errors=True)
     with _only_one(layout):
-        _same_machines(wanted)
+        _refuse_other_machines(wanted, facts.load(layout))
         seen = status(layout)
         if seen["state"] == "ready":
             report(f"the lab is running ({wanted.machines} machines, {layout.state})")
-            _tell_other_kubernetes(wanted, report)
-            _same_openshift(wanted)
+            _compare(wanted, facts.require(layout), report)
             return
         if seen["state"] in {"failed", "stopping"}:
             for line in _faults(layout, seen):
@@ -120,9 +121,9 @@ def down(layout: Layout, report: Report) -> list[str]:
 
 
 def _remove(layout: Layout) -> None:
-    """Remove the state directory in one step as others see it: half a state would be taken for a lab by the next start.
+    """Remove the state directory in one step as others see it: the next start would take half a state for a lab.
 
-    What cannot be removed is not an error here: it is found and reported as left.
+    What cannot be removed is no error here: `down` finds it and reports it as left.
     """
     shutil.rmtree(layout.removed, ignore_errors=True)
     if layout.state.exists():
@@ -157,46 +158,37 @@ def _only_one(layout: Layout) -> Generator[None, None, None]:
         os.close(descriptor)
 
 
-def _same_machines(wanted: Wanted) -> None:
-    from lab import facts
-
-    known = facts.load(wanted.layout)
+def _refuse_other_machines(wanted: Wanted, known: Facts | None) -> None:
+    """Raise LabError where the lab has other machines than those asked for."""
     if known is None:
         return
     rack = len(known.rack.servers) if known.rack else 0
-    kinds = (known.machines == wanted.machines, f"{known.machines} machines", f"{wanted.machines} machines")
     # A server that nobody names any more stays where it is, so that it can be switched off.
-    racks = (rack >= wanted.rack if wanted.rack else not rack, _of(rack), _of(wanted.rack))
-    for fits, there, asked in (kinds, racks):
-        if not fits:
-            raise LabError(
-                f"the lab in {wanted.layout.state} has {there}, not {asked}: take it down first (`make down`)"
-            )
+    fits = rack >= wanted.rack if wanted.rack else not rack
+    if known.machines != wanted.machines:
+        raise _other(wanted, f"{known.machines} machines", f"{wanted.machines} machines")
+    if not fits:
+        raise _other(wanted, _of(rack), _of(wanted.rack))
 
 
-def _tell_other_kubernetes(wanted: Wanted, report: Report) -> None:
-    """A lab keeps the Kubernetes API it was started with: clusters that are there live on it."""
-    from lab import facts
+def _other(wanted: Wanted, there: str, asked: str) -> LabError:
+    return LabError(f"the lab in {wanted.layout.state} has {there}, not {asked}: take it down first (`make down`)")
+
+
+def _compare(wanted: Wanted, known: Facts, report: Report) -> None:
+    """A running lab keeps what it was started with: its Kubernetes API, on which its clusters live, and its OpenShift.
+
+    Says so where another Kubernetes API is asked for. Raises LabError where another OpenShift is.
+    """
     from lab.kubernetes import programs
 
-    known = facts.load(wanted.layout)
-    real = known is not None and known.kubernetes is not None
-    if real == wanted.real_kubernetes or (wanted.real_kubernetes and isinstance(programs.find(), str)):
-        return
-    has, asked = ("real", "small") if real else ("small", "real")
-    report(f"its Kubernetes API stays {has}, as it was started; to have lab.kubernetes: {asked}, `make down` first")
-
-
-def _same_openshift(wanted: Wanted) -> None:
-    """A lab that runs has what it was started with. Raises LabError where that is not the OpenShift asked for."""
-    from lab import facts
-
-    known, release = facts.require(wanted.layout), wanted.openshift().release
+    real = known.kubernetes is not None
+    if real != wanted.real_kubernetes and not (wanted.real_kubernetes and isinstance(programs.find(), str)):
+        has, asked = ("real", "small") if real else ("small", "real")
+        report(f"its Kubernetes API stays {has}, as it was started; to have lab.kubernetes: {asked}, `make down` first")
+    release = wanted.openshift().release
     if known.release != release:
-        raise LabError(
-            f"the lab in {wanted.layout.state} has OpenShift {known.release}, not {release}:"
-            " take it down first (`make down`)"
-        )
+        raise _other(wanted, f"OpenShift {known.release}", release)
 
 
 def _of(rack: int) -> str:
@@ -236,27 +228,26 @@ def _prepare(wanted: Wanted, report: Report) -> None:
 
 
 def prepare_kubernetes(layout: Layout, known: Facts, *, asked_for: bool = True) -> str:
-    """Write down who runs the machines' API servers, for the stand-in for openshift-install; says who that is."""
+    """Write down who runs the machines' API servers, for the stand-in for openshift-install; says what they are."""
     from lab.kubernetes import programs
     from lab.network import plan
 
-    if known.kubernetes is None:
-        layout.api_servers.unlink(missing_ok=True)
-        why, remedy = f"the real one cannot run: {programs.find()}", "run `make setup`"
-        if not asked_for:
-            why, remedy = "the stack file says lab.kubernetes: small", "leave that out"
-        if layout.kubernetes.exists():
-            raise LabError(
-                f"clusters of the lab in {layout.state} have a real Kubernetes API, and {why}; {remedy}, or take the "
-                "lab down (`make down`)"
-            )
-        return f"the Kubernetes API: small services of the lab's own, for {why}"
     told = {
         "server": f"{plan.KUBERNETES}:{plan.KUBERNETES_PORT}",
         "name": plan.KUBERNETES_NAME,
         "authority": layout.ca.read_text(),
     }
     write_private(layout.api_servers, json.dumps(told))
+    if known.kubernetes is None:
+        why, remedy = f"the real one cannot run: {programs.find()}", "run `make setup`"
+        if not asked_for:
+            why, remedy = "the stack file says lab.kubernetes: small", "leave that out"
+        if any(layout.kubernetes.glob("*/etcd")):
+            raise LabError(
+                f"clusters of the lab in {layout.state} have a real Kubernetes API, and {why}; {remedy}, or take the "
+                "lab down (`make down`)"
+            )
+        return f"the Kubernetes API: small services of the lab's own, for {why}"
     return f"the Kubernetes API: kube-apiserver {known.kubernetes.version} and etcd, behind the machines' port 6443"
 
 
@@ -268,7 +259,7 @@ def _spawn(wanted: Wanted) -> subprocess.Popen[bytes]:
     try:
         with layout.log("supervisor").open("ab") as log:
             return subprocess.Popen(
-                [*unshare_command(), sys.executable, "-m", "lab.world", *arguments],
+                [*unshare_command(), sys.executable, "-m", "lab.supervisor", *arguments],
                 cwd=layout.state,
                 env=environment(layout),
                 stdin=subprocess.DEVNULL,

@@ -5,6 +5,7 @@ LabError                  anything a user of the lab can act on; the message nam
 ├── SandboxRefused        this system does not let us have namespaces
 ├── ServiceFailed         a service of the lab died or never answered
 └── SetupFailed           something that the lab needs could not be installed or built
+    └── ImageError        the node image cannot be built here
 """
 
 from __future__ import annotations
@@ -28,3 +29,7 @@ class ServiceFailed(LabError):
 
 class SetupFailed(LabError):
     """A package or a build that the lab needs is not to be had."""
+
+
+class ImageError(SetupFailed):
+    """The node image cannot be built here; the message says what was missing and which command asked for it."""

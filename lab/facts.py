@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from lab.bmc.identity import Bmc, Guest, Server
-from lab.errors import NotRunning
+from pydantic import TypeAdapter, ValidationError
+
+from lab.bmc.identity import Guest, Server
+from lab.errors import LabError, NotRunning
+from lab.kubernetes import programs
+from lab.kubernetes.programs import Programs
 from lab.layout import Layout, write_private
 from lab.network import plan
 from lab.openshift.kinds import OpenShift
@@ -88,20 +90,6 @@ class Bgp:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kubernetes:
-    """What serves the Kubernetes API."""
-
-    version: str
-    """Kubernetes' own, e.g. `1.33.1`."""
-    apiserver: str
-    """The program kube-apiserver."""
-    etcd: str
-    """The program etcd."""
-    definitions: dict[str, str]
-    """Directories of resource definitions that every cluster has, by what they are of."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Rack:
     """Servers that are there from the start, each with a BMC."""
 
@@ -126,53 +114,37 @@ class Facts:
     dns: Dns
     artifacts: Artifacts
     boot: Boot
-    installer: str
+    installer: str = ""
     """The program openshift-install: the lab's stand-in for it, or the real one."""
-    release: str
+    release: str = ""
     """The release that it installs."""
-    openshift: str
+    openshift: str = ""
     """The program lab-openshift: what of OpenShift the lab stands in for, on machines and as its operators."""
-    bgp: Bgp | None
+    bgp: Bgp | None = None
     """None where no router is installed: elastic addresses can be reserved, and are routed to nobody."""
-    kubernetes: Kubernetes | None
-    """None where there is no Go or no etcd: machines run a small API server of the lab's own."""
+    kubernetes: Programs | None = None
+    """None where there is no kube-apiserver or no etcd: machines have small API servers of the lab's own."""
     rack: Rack | None = None
     """None in a lab with the Metal API."""
 
     def save(self, layout: Layout) -> None:
         """Write facts.json, for its owner only."""
-        write_private(layout.facts, json.dumps(asdict(self), indent=2) + "\n")
+        write_private(layout.facts, _FACTS.dump_json(self, indent=2) + b"\n")
+
+
+_FACTS = TypeAdapter(Facts)
 
 
 def load(layout: Layout) -> Facts | None:
-    """The facts of a lab that was started before, None if there never was one."""
+    """The facts of a lab that was started before, None if there never was one. Raises LabError for unreadable ones."""
     try:
-        raw: dict[str, Any] = json.loads(layout.facts.read_text())
+        return _FACTS.validate_json(layout.facts.read_bytes())
     except FileNotFoundError:
         return None
-    dns: dict[str, Any] = raw["dns"]
-    artifacts: dict[str, Any] = {"ca_path": str(layout.facility_ca), **raw["artifacts"]}
-    return Facts(
-        machines=raw["machines"],
-        api=Api(**raw["api"]) if raw.get("api") else None,
-        ca_path=raw["ca_path"],
-        dns=Dns(server=dns["server"], zone=dns["zone"], tsig=Tsig(**dns["tsig"])),
-        artifacts=Artifacts(**artifacts),
-        boot=Boot(**raw["boot"]),
-        installer=raw["installer"],
-        release=raw["release"],
-        openshift=raw["openshift"],
-        bgp=Bgp(**raw["bgp"]) if raw.get("bgp") else None,
-        kubernetes=Kubernetes(**raw["kubernetes"]) if raw.get("kubernetes") else None,
-        rack=_rack(raw["rack"]) if raw.get("rack") else None,
-    )
-
-
-def _rack(raw: dict[str, Any]) -> Rack:
-    documents: list[dict[str, Any]] = raw.pop("servers")
-    servers = [Server(bmc=Bmc(**each.pop("bmc")), **each) for each in documents]
-    guest: dict[str, Any] | None = raw.pop("guest", None)
-    return Rack(servers=servers, guest=Guest(**guest) if guest else None, **raw)
+    except ValidationError as error:
+        raise LabError(
+            f"{layout.facts} is of another version of this project: take the lab down (`make down`) and start it again"
+        ) from error
 
 
 def require(layout: Layout) -> Facts:
@@ -190,16 +162,22 @@ def ensure(
 
     A `rack` of so many servers stands in the place of the Metal API.
     """
-    known, bgp, kubernetes = load(layout), None if rack else _bgp(), _kubernetes() if real_kubernetes else None
-    programs = {
-        "installer": str(openshift.installer),
-        "release": openshift.release,
-        "openshift": str(openshift.program),
-    }
-    if known is not None:
-        now = replace(known, **programs, bgp=bgp, kubernetes=kubernetes)
-        now.save(layout)  # always: what an earlier version wrote lacks what `load` fills in
-        return now
+    known = load(layout) or _new(layout, machines, rack)
+    found = programs.find() if real_kubernetes else ""
+    now = replace(
+        known,
+        installer=str(openshift.installer),
+        release=openshift.release,
+        openshift=str(openshift.program),
+        bgp=None if rack else _bgp(),
+        kubernetes=None if isinstance(found, str) else found,
+    )
+    now.save(layout)  # always: what this system has may have changed
+    return now
+
+
+def _new(layout: Layout, machines: str, rack: int) -> Facts:
+    """What is made once: identities and secrets."""
     import base64
     import secrets
     import uuid
@@ -208,28 +186,20 @@ def ensure(
     from lab.machines import libvirt_daemon
     from lab.network import upload_keys
 
-    facts = Facts(
+    api = Api(
+        url="https://api.equinix.com/metal/v1",
+        token=secrets.token_urlsafe(24),
+        project_id=str(uuid.uuid4()),
+        organization_id=str(uuid.uuid4()),
+        metro=plan.METRO,
+        facility=plan.FACILITY,
+    )
+    secret = base64.b64encode(secrets.token_bytes(32)).decode()
+    return Facts(
         machines=machines,
-        api=Api(
-            url="https://api.equinix.com/metal/v1",
-            token=secrets.token_urlsafe(24),
-            project_id=str(uuid.uuid4()),
-            organization_id=str(uuid.uuid4()),
-            metro=plan.METRO,
-            facility=plan.FACILITY,
-        )
-        if not rack
-        else None,
+        api=None if rack else api,
         ca_path=str(layout.ca),
-        dns=Dns(
-            server=plan.DNS,
-            zone=plan.ZONE,
-            tsig=Tsig(
-                name="metal-ipi.",
-                algorithm="hmac-sha256",
-                secret=base64.b64encode(secrets.token_bytes(32)).decode(),
-            ),
-        ),
+        dns=Dns(server=plan.DNS, zone=plan.ZONE, tsig=Tsig(name="metal-ipi.", algorithm="hmac-sha256", secret=secret)),
         artifacts=Artifacts(
             host=plan.BOOT_NAME,
             port=22,
@@ -242,9 +212,6 @@ def ensure(
             ca_path=str(layout.facility_ca),
         ),
         boot=Boot(stream_url=f"http://{plan.BOOT_NAME}/streams/lab.json"),
-        **programs,
-        bgp=bgp,
-        kubernetes=kubernetes,
         rack=Rack(
             servers=identity.make(rack, str(layout.ca)),
             gateway=plan.GATEWAY,
@@ -255,8 +222,6 @@ def ensure(
         if rack
         else None,
     )
-    facts.save(layout)
-    return facts
 
 
 def _bgp() -> Bgp | None:
@@ -272,19 +237,4 @@ def _bgp() -> Bgp | None:
         hold_seconds=bird.HOLD_SECONDS,
         keepalive_seconds=bird.KEEPALIVE_SECONDS,
         elastic=plan.ELASTIC,
-    )
-
-
-def _kubernetes() -> Kubernetes | None:
-    """The API server that this system can have, without building anything."""
-    from lab.kubernetes import programs
-
-    found = programs.find()
-    if isinstance(found, str):
-        return None
-    return Kubernetes(
-        version=found.version,
-        apiserver=str(found.apiserver),
-        etcd=str(found.etcd),
-        definitions={name: str(directory) for name, directory in found.definitions.items()},
     )

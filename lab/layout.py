@@ -3,101 +3,52 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True)
 class Layout:
     """The files of one lab. Everything is under `state`, so that removing it removes the lab."""
 
-    state: Path
-    """Absolute path of the state directory (mode 0700)."""
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        """Absolute path of the state directory (mode 0700)."""
+        self.lock = state / "supervisor.lock"
+        """Held by the supervisor as long as it lives; says who and where it is (see lab.supervision)."""
+        self.status = state / "status.json"
+        """What the supervisor last said about its services, JSON."""
+        self.facts = state / "facts.json"
+        """What a user of the lab needs to know, JSON with secrets, mode 0600."""
+        self.ca = state / "ca.pem"
+        """The certificate, PEM, of the authority that stands for those that every system trusts."""
+        self.facility_ca = state / "facility-ca.pem"
+        """The certificate, PEM, of the facility's own authority, which no machine trusts by itself."""
+        self.tls = state / "tls"
+        """Keys and certificates of the lab's servers: `<name>.crt`, `<name>.key`."""
+        self.ssh = state / "ssh"
+        """SSH keys of the upload server."""
+        self.logs = state / "logs"
+        """One log per service, and the boot server's request log."""
+        self.dns = state / "dns"
+        """Configuration, zones and journal of the DNS server."""
+        self.boot = state / "boot"
+        """The tree that the boot file server serves."""
+        self.kubernetes = state / "kubernetes"
+        """What the clusters' API servers keep, one directory per cluster."""
+        self.rack = state / "bmc"
+        """What the BMCs of a rack keep, and the socket through which the lab's command line reaches them."""
+        self.api_servers = state / "kubernetes.json"
+        """Where machines have their API servers run: what the stand-in for openshift-install tells them, JSON."""
+        self.etc = state / "etc"
+        """The files that replace their namesakes under /etc inside the lab."""
+        self.tmp = state / "tmp"
+        """TMPDIR of the lab's services, so that no temporary file of theirs is anywhere else."""
+        self.removed = state.with_name(f".{state.name}.removed")
+        """What the state directory is called while it is being removed: an interrupted removal is no state."""
 
     @classmethod
     def of(cls, state: str | os.PathLike[str]) -> Layout:
         """The layout under `state`, made absolute: the lab's processes have other working directories."""
         return cls(Path(state).resolve())
-
-    @property
-    def lock(self) -> Path:
-        """Held by the supervisor as long as it lives; says who and where it is (see lab.supervision)."""
-        return self.state / "supervisor.lock"
-
-    @property
-    def status(self) -> Path:
-        """What the supervisor last said about its services, JSON."""
-        return self.state / "status.json"
-
-    @property
-    def facts(self) -> Path:
-        """What a user of the lab needs to know, JSON with secrets, mode 0600."""
-        return self.state / "facts.json"
-
-    @property
-    def ca(self) -> Path:
-        """The certificate, PEM, of the authority that stands for those that every system trusts."""
-        return self.state / "ca.pem"
-
-    @property
-    def facility_ca(self) -> Path:
-        """The certificate, PEM, of the facility's own authority, which no machine trusts by itself."""
-        return self.state / "facility-ca.pem"
-
-    @property
-    def tls(self) -> Path:
-        """Keys and certificates of the lab's servers: `<name>.crt`, `<name>.key`."""
-        return self.state / "tls"
-
-    @property
-    def ssh(self) -> Path:
-        """SSH keys of the upload server."""
-        return self.state / "ssh"
-
-    @property
-    def logs(self) -> Path:
-        """One log per service, and the boot server's request log."""
-        return self.state / "logs"
-
-    @property
-    def dns(self) -> Path:
-        """Configuration, zones and journal of the DNS server."""
-        return self.state / "dns"
-
-    @property
-    def boot(self) -> Path:
-        """The tree that the boot file server serves."""
-        return self.state / "boot"
-
-    @property
-    def kubernetes(self) -> Path:
-        """What the clusters' API servers keep, one directory per cluster."""
-        return self.state / "kubernetes"
-
-    @property
-    def rack(self) -> Path:
-        """What the BMCs of a rack keep, and the socket through which the lab's command line reaches them."""
-        return self.state / "bmc"
-
-    @property
-    def api_servers(self) -> Path:
-        """Where machines have their API servers run: what the stand-in for openshift-install tells them, JSON."""
-        return self.state / "kubernetes.json"
-
-    @property
-    def etc(self) -> Path:
-        """The files that replace their namesakes under /etc inside the lab."""
-        return self.state / "etc"
-
-    @property
-    def tmp(self) -> Path:
-        """TMPDIR of the lab's services, so that no temporary file of theirs is anywhere else."""
-        return self.state / "tmp"
-
-    @property
-    def removed(self) -> Path:
-        """What the state directory is called while it is being removed: an interrupted removal is no state."""
-        return self.state.with_name(f".{self.state.name}.removed")
 
     def log(self, service: str) -> Path:
         """The log of one service."""

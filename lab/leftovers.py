@@ -66,7 +66,7 @@ def find(layout: Layout, spaces: dict[str, str] | None = None, settle: float = _
     """What is left of a lab that was stopped, nothing if all is well. `spaces` are namespaces to look for."""
     deadline = time.monotonic() + settle
     while True:
-        left = [*_processes(layout, spaces or {}), *_namespace_mounts(spaces or {}), *_mounts(layout)]
+        left = [*_processes(layout, spaces or {}), *_mounts(layout, spaces or {})]
         if not left or time.monotonic() > deadline:
             return [*left, *_files(layout)]
         time.sleep(0.05)
@@ -125,21 +125,14 @@ def _holds(process: Path, wanted: set[str]) -> bool:
     return False
 
 
-def _namespace_mounts(spaces: dict[str, str]) -> Iterator[str]:
-    """Namespaces kept by a mount, as `ip netns` does."""
-    for fields in _mountinfo():
-        if fields[3] in spaces.values():
-            yield f"namespace {fields[3]}, kept at {fields[4]}"
-
-
-def _mounts(layout: Layout) -> Iterator[str]:
-    for fields in _mountinfo():
-        if Path(fields[4]).is_relative_to(layout.state) or Path(fields[3]).is_relative_to(layout.state):
-            yield f"mount {fields[4]}"
-
-
-def _mountinfo() -> list[list[str]]:
-    return [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+def _mounts(layout: Layout, spaces: dict[str, str]) -> Iterator[str]:
+    """Mounts of the state directory, and those that keep a namespace, as `ip netns` makes them."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        source, target = line.split()[3:5]
+        if source in spaces.values():
+            yield f"namespace {source}, kept at {target}"
+        elif Path(target).is_relative_to(layout.state) or Path(source).is_relative_to(layout.state):
+            yield f"mount {target}"
 
 
 def _files(layout: Layout) -> Iterator[str]:

@@ -35,77 +35,42 @@ class Service:
     """Its working directory, below the state directory."""
 
 
-def select(layout: Layout, machines: str, names: Sequence[str] | None = None) -> list[Service]:
-    """The services of a lab, all of them or those named. An unknown name is an error.
+def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]:
+    """The named services, in the order in which they start. An unknown name is an error.
 
-    The router is the Metal API's, which tells it what to route: it comes with it wherever it is installed. What runs
-    the machines' API servers comes with the Metal API and with a rack's BMCs.
+    The router is told by the Metal API what to route, and comes with it wherever it is installed. What runs the
+    machines' API servers comes with the Metal API and with a rack's BMCs.
     """
-    state = str(layout.state)
-    python = (sys.executable, "-m")
+
+    def python(module: str, *more: str) -> tuple[str, ...]:
+        return (sys.executable, "-m", module, "--state", str(layout.state), *more)
+
     resolver = (knot(), "-c", str(layout.dns / "knot.conf"))
-    told = facts.load(layout)
-    router = bird.program()
+    router = (bird.program() or "", "-f", "-c", bird.CONFIGURATION, "-s", bird.CONTROL)
+    api, bmc = (python(module, "--machines", machines) for module in ("lab.metal_api", "lab.bmc"))
     known = (
         Service(name="dns", argv=resolver, probe=_dns_answers, patience=20, directory="dns"),
-        Service(name="boot", argv=(*python, "lab.network.boot", "--state", state), probe=_boot_answers, patience=40),
-        *(
-            [
-                Service(
-                    name="bgp",
-                    argv=(router, "-f", "-c", bird.CONFIGURATION, "-s", bird.CONTROL),
-                    probe=_router_answers,
-                    patience=20,
-                    directory=bird.directory(layout).name,
-                )
-            ]
-            if router
-            else []
-        ),
-        *(
-            [
-                Service(
-                    name="kubernetes",
-                    argv=(*python, "lab.kubernetes", "--state", state),
-                    probe=_kubernetes_listens,
-                    patience=40,
-                )
-            ]
-            if told is not None and told.kubernetes is not None
-            else []
-        ),
-        Service(
-            name="metal-api",
-            argv=(*python, "lab.metal_api", "--state", state, "--machines", machines),
-            probe=_api_answers,
-            patience=90,
-        ),
-        Service(
-            name="bmc",
-            argv=(*python, "lab.bmc", "--state", state, "--machines", machines),
-            probe=_bmcs_answer,
-            patience=90,
-        ),
+        Service(name="boot", argv=python("lab.network.boot"), probe=_boot_answers, patience=40),
+        Service(name="bgp", argv=router, probe=_router_answers, patience=20, directory=bird.directory(layout).name),
+        Service(name="kubernetes", argv=python("lab.kubernetes"), probe=_kubernetes_listens, patience=40),
+        Service(name="metal-api", argv=api, probe=_api_answers, patience=90),
+        Service(name="bmc", argv=bmc, probe=_bmcs_answer, patience=90),
     )
-    if names is None:
-        return [service for service in known if service.name != "bmc"]
-    unknown = set(names) - {service.name for service in known}
-    if unknown:
+    if unknown := set(names) - {service.name for service in known}:
         raise LabError(f"no such service: {', '.join(sorted(unknown))}")
-    wanted = {*names, *(["bgp", "kubernetes"] if "metal-api" in names else ["kubernetes"] if "bmc" in names else [])}
+    wanted = set(names)
+    if "metal-api" in names and bird.program():
+        wanted.add("bgp")
+    if wanted & {"metal-api", "bmc"}:
+        wanted.add("kubernetes")
     return [service for service in known if service.name in wanted]
 
 
 def environment(layout: Layout) -> dict[str, str]:
     """The environment of a service: this package importable, temporary files inside the state directory."""
     root = str(Path(__file__).resolve().parents[1])
-    inherited = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "PYTHONPATH": f"{root}{os.pathsep}{inherited}" if inherited else root,
-        "PYTHONUNBUFFERED": "1",
-        "TMPDIR": str(layout.tmp),
-    }
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "TMPDIR": str(layout.tmp)}
 
 
 def _dns_answers(_layout: Layout) -> None:
@@ -122,32 +87,31 @@ def _dns_answers(_layout: Layout) -> None:
                 raise OSError(f"zone {zone} is not served")
 
 
-def _tls(layout: Layout, name: str, request: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    """GET `request` by https from the name's fixed address, verified; the DNS may not be up yet."""
+def _status(connection: http.client.HTTPConnection, path: str, headers: dict[str, str] | None = None) -> int:
+    """The status of GET `path`; closes the connection."""
+    try:
+        connection.request("GET", path, headers=headers or {})
+        return connection.getresponse().status
+    except http.client.HTTPException as error:
+        raise OSError(f"{connection.host}: {error!r}") from error
+    finally:
+        connection.close()
+
+
+def _tls(layout: Layout, name: str) -> http.client.HTTPSConnection:
+    """A verified connection to the name's fixed address: the DNS may not be up yet."""
     authority = layout.facility_ca if name == plan.BOOT_NAME else layout.ca
     context = ssl.create_default_context(cafile=str(authority))
     connection = http.client.HTTPSConnection(name, timeout=_PROBE_SECONDS, context=context)
     plain = socket.create_connection((plan.TLS_NAMES[name], 443), timeout=_PROBE_SECONDS)
     connection.sock = context.wrap_socket(plain, server_hostname=name)
-    try:
-        connection.request("GET", request, headers=headers)
-        return connection.getresponse()
-    except http.client.HTTPException as error:
-        raise OSError(f"{name}: {error!r}") from error
-    finally:
-        connection.close()
+    return connection
 
 
 def _boot_answers(layout: Layout) -> None:
     """The stream document by http and https, and the upload server's greeting."""
-    plain = http.client.HTTPConnection(plan.BOOT, timeout=_PROBE_SECONDS)
-    try:
-        plain.request("GET", "/streams/lab.json")
-        answers = [plain.getresponse().status, _tls(layout, plan.BOOT_NAME, "/streams/lab.json", {}).status]
-    except http.client.HTTPException as error:
-        raise OSError(repr(error)) from error
-    finally:
-        plain.close()
+    connections = (http.client.HTTPConnection(plan.BOOT, timeout=_PROBE_SECONDS), _tls(layout, plan.BOOT_NAME))
+    answers = [_status(connection, "/streams/lab.json") for connection in connections]
     if answers != [200, 200]:
         raise OSError(f"the stream document is answered with status {answers}")
     with socket.create_connection((plan.BOOT, 22), timeout=_PROBE_SECONDS) as upload:
@@ -175,8 +139,7 @@ def _api_answers(layout: Layout) -> None:
         raise OSError("it has not said that it is ready")
     api = facts.require(layout).api
     assert api is not None, "the Metal API runs in labs that have one"
-    headers = {"X-Auth-Token": api.token}
-    status = _tls(layout, "api.equinix.com", "/metal/v1/facilities", headers).status
+    status = _status(_tls(layout, "api.equinix.com"), "/metal/v1/facilities", {"X-Auth-Token": api.token})
     if status != http.client.OK:
         raise OSError(f"the API answers with status {status}")
 

@@ -76,16 +76,13 @@ def run(
 ) -> str:
     """Install, download and build what a lab needs, and no more; returns the kind of machines it can have here."""
     if machines == "libvirt" and (reason := _no_libvirt()):
-        report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
-        machines = "simulated"
+        machines = _simulated(reason, report)
     install(missing(_wanted(machines)), report)
     knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
     found = kinds.ensure(openshift, report)
-    report(
-        f"{'the stand-in for openshift-install' if found.images is None else 'openshift-install'}: {found.installer}"
-    )
+    report(f"{'the stand-in for ' if found.images is None else ''}openshift-install: {found.installer}")
     if real_kubernetes:
         report(kubernetes(report))
     if machines == "libvirt":
@@ -93,7 +90,8 @@ def run(
 
         report("building the node image from Debian packages, unless it is built already (minutes)")
         image = ensure()
-        absent = [name for name, there in image.programs.items() if not there]
+        absent = [] if image.afterburn else ["Afterburn"]
+        absent += [] if image.installer else ["coreos-installer"]
         report(f"the node image: {image.directory}" + (f" (without {' and '.join(absent)})" if absent else ""))
         if kube_vip:
             from lab.kube_vip import KUBE_VIP
@@ -108,8 +106,10 @@ def settle(machines: str, report: Report) -> str:
         return machines
     absent = missing(MACHINES)
     reason = _no_libvirt() or (f"missing: {', '.join(package.name for package in absent)}" if absent else None)
-    if reason is None:
-        return machines
+    return machines if reason is None else _simulated(reason, report)
+
+
+def _simulated(reason: str, report: Report) -> str:
     report(f"libvirt machines cannot run here: {reason}; going on with simulated machines")
     return "simulated"
 
@@ -155,9 +155,7 @@ def install(packages: Sequence[Package], report: Report) -> None:
         ["apt-get", "update", "--quiet=2"],
         ["apt-get", "install", "--quiet=2", "--yes", "--no-install-recommends", *names],
     ):
-        done = subprocess.run(
-            [*prefix, *environment, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+        done = _run([*prefix, *environment, *command])
         if done.returncode != 0:
             end = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
             raise SetupFailed(f"`{' '.join(command)}` ended with {done.returncode}:\n{end}")
@@ -169,8 +167,7 @@ def _stop(services: Sequence[str], prefix: Sequence[str], report: Report) -> Non
     if not services or not _SYSTEMD.is_dir():
         return
     report(f"stopping and disabling what came with it: {' '.join(services)}")
-    command = [*prefix, "systemctl", "disable", "--now", *services]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = _run([*prefix, "systemctl", "disable", "--now", *services])
     if done.returncode != 0:
         report(f"  it did not work, see to it yourself: {done.stderr.strip()}")
 
@@ -179,11 +176,13 @@ def _privilege() -> list[str] | None:
     """What to put before a command that needs root; None where there is no way that asks nothing."""
     if os.geteuid() == 0:
         return []
-    if shutil.which("sudo"):
-        allowed = subprocess.run(["sudo", "-n", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if allowed.returncode == 0:
-            return ["sudo", "-n"]
+    if shutil.which("sudo") and _run(["sudo", "-n", "true"]).returncode == 0:
+        return ["sudo", "-n"]
     return None
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
 def _no_libvirt() -> str | None:

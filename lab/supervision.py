@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import signal
 import struct
 import time
@@ -78,20 +79,16 @@ class Supervisor:
 
     def wait(self, seconds: float) -> bool:
         """Whether it ended within `seconds`."""
-        import select
-
         poller = select.poll()
         poller.register(self.pidfd, select.POLLIN)
         return bool(poller.poll(seconds * 1000))
 
-    def stop(self, grace: float) -> bool:
-        """Ask it to end, after `grace` seconds make it; says whether asking was enough."""
+    def stop(self, grace: float) -> None:
+        """Ask it to end; after `grace` seconds, kill it."""
         self.send(signal.SIGTERM)
-        graceful = self.wait(grace)
-        if not graceful:
+        if not self.wait(grace):
             self.send(signal.SIGKILL)
             self.wait(10)
-        return graceful
 
 
 def wait_gone(lock: Path, seconds: float) -> bool:

@@ -7,6 +7,6 @@
     schema/         describes all of it in the language-neutral way; `python -m metal_ipi.schema` writes
                     provider/schema.json
 
-In a wheel the rooms that it needs lie below this package (setup.py): `metal_ipi.components`, `metal_ipi.provider`,
-`metal_ipi.stacks`.
+`components`, `provider` and `stacks` below this package are links to the rooms of the repository. The wheel has them as
+folders, so they are imported by the same names here and there.
 """

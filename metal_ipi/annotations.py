@@ -11,8 +11,8 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import pulumi
 
-from provider.given import GIVEN, SECRET, Marker
-from provider.inputs import Inputs
+from metal_ipi.provider.given import GIVEN, SECRET, Marker
+from metal_ipi.provider.inputs import Inputs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pulumi
 
-from provider.types import Secret
-from stacks import program
-from stacks.settings import Settings, of_tree
+from metal_ipi.provider.types import Secret
+from metal_ipi.stacks import program
+from metal_ipi.stacks.settings import Settings, of_tree
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,8 @@ from pulumi.provider.server import ProviderServicer
 
 from metal_ipi.annotations import Shape, camel, fields, is_map, items, outputs, shape
 from metal_ipi.exported import CLUSTER, COMPONENTS, Exported
-from provider.plugin import VERSION
-from stacks.problems import SECRET_NAMES, Problem, SettingsError
+from metal_ipi.provider.plugin import VERSION
+from metal_ipi.stacks.problems import SECRET_NAMES, Problem, SettingsError
 
 _REGISTERING = 1024
 """How many resources may be registered at once. Each takes a thread until it is made, and may wait for others."""

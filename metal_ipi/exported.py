@@ -28,19 +28,19 @@ def _cluster() -> Exported:
 
 
 def _cluster_dns() -> Exported:
-    from components.endpoints.dns import ClusterDns, ClusterDnsArgs
+    from metal_ipi.components.endpoints.dns import ClusterDns, ClusterDnsArgs
 
     return Exported(component=ClusterDns, args=ClusterDnsArgs)
 
 
 def _metallb() -> Exported:
-    from components.endpoints.metallb import MetalLb, MetalLbArgs
+    from metal_ipi.components.endpoints.metallb import MetalLb, MetalLbArgs
 
     return Exported(component=MetalLb, args=MetalLbArgs)
 
 
 def _install_assets() -> Exported:
-    from components.install.assets import InstallAssets, InstallAssetsArgs
+    from metal_ipi.components.install.assets import InstallAssets, InstallAssetsArgs
 
     return Exported(component=InstallAssets, args=InstallAssetsArgs)
 

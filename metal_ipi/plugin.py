@@ -10,8 +10,8 @@ import os
 import sys
 from typing import Any
 
-from provider import server
-from provider.plugin import VERSION, MetalIpiProvider
+from metal_ipi.provider import server
+from metal_ipi.provider.plugin import VERSION, MetalIpiProvider
 
 
 class _Servicer(server.Servicer):

@@ -18,11 +18,11 @@ import hmac
 from collections.abc import Mapping
 from typing import Any
 
-from provider.artifact_stores import open_store, persistently
-from provider.errors import InitFailed, ProviderError
-from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
-from provider.resources.artifacts import ArtifactsArgs
-from provider.values import UNKNOWN, Secret, Unknown
+from metal_ipi.provider.artifact_stores import open_store, persistently
+from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from metal_ipi.provider.resources.artifacts import ArtifactsArgs
+from metal_ipi.provider.values import UNKNOWN, Secret, Unknown
 
 _PLACE = frozenset({"directory", "urls", "bootUrls"})
 

@@ -7,11 +7,27 @@ import random
 import time
 
 
+class Clock:
+    """What time it is, and waiting until it is later."""
+
+    def now(self) -> float:
+        """Seconds since some moment."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+clock = Clock()
+"""By which pauses and timeouts are measured. Tests put one in its place that does not wait."""
+
+
 class Backoff:
     """Pauses that grow by 1.5 from `first` to `longest` seconds, spread by a fifth, until `timeout` has passed."""
 
     def __init__(self, *, timeout: float, first: float = 0.3, longest: float = 5.0) -> None:
-        self._start = time.monotonic()
+        self._start = clock.now()
         self._timeout = timeout
         self._pause = first
         self._longest = longest
@@ -19,7 +35,7 @@ class Backoff:
     @property
     def elapsed(self) -> float:
         """Seconds since the start."""
-        return time.monotonic() - self._start
+        return clock.now() - self._start
 
     @property
     def left(self) -> float:
@@ -35,4 +51,4 @@ class Backoff:
         """Waits, not beyond the end of the time. `at_least` is what a server asked for."""
         pause = max(self._pause * random.uniform(0.9, 1.1), at_least)  # noqa: S311 - spreads load, keeps no secret
         self._pause = min(self._pause * 1.5, self._longest)
-        await asyncio.sleep(min(pause, self.left))
+        await clock.sleep(min(pause, self.left))

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from provider.forms import PEM, Sha256, form, one_of
-from provider.given import Secret
-from provider.inputs import Conflict, Inputs
+from metal_ipi.provider.forms import PEM, Sha256, form, one_of
+from metal_ipi.provider.given import Secret
+from metal_ipi.provider.inputs import Conflict, Inputs
 
 LIVE_ISO = "live-iso"
 BOOT_METHODS = ("pxe", "uefi-http", "virtual-media", LIVE_ISO)

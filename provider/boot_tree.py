@@ -17,12 +17,12 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from provider import matchbox
-from provider.artifact_stores import ArtifactStore, open_store, persistently
-from provider.configuration import Settings, SshArtifactSettings
-from provider.errors import InvalidInputs
-from provider.forms import MAC
-from provider.per_loop import PerLoop
+from metal_ipi.provider import matchbox
+from metal_ipi.provider.artifact_stores import ArtifactStore, open_store, persistently
+from metal_ipi.provider.configuration import Settings, SshArtifactSettings
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.forms import MAC
+from metal_ipi.provider.per_loop import PerLoop
 
 DIRECTORY = "boot"
 CHAIN = "boot.ipxe"

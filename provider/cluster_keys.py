@@ -11,10 +11,10 @@ from __future__ import annotations
 import base64
 import secrets
 
-from provider.errors import InvalidInputs
-from provider.resource import Changes, Context, Made, ResourceType, Values
-from provider.resources.cluster_keys import ClusterKeysArgs
-from provider.values import UNKNOWN, Secret
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values
+from metal_ipi.provider.resources.cluster_keys import ClusterKeysArgs
+from metal_ipi.provider.values import UNKNOWN, Secret
 
 _DEFAULT = "ed25519"
 """What a state of an earlier version has, and what programs get that name none."""

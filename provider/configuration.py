@@ -13,11 +13,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator
 
-from provider import dns_settings
-from provider.bmc_settings import BmcSettings
-from provider.dns_settings import DnsSettings
-from provider.errors import InvalidInputs
-from provider.forms import (
+from metal_ipi.provider import dns_settings
+from metal_ipi.provider.bmc_settings import BmcSettings
+from metal_ipi.provider.dns_settings import DnsSettings
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.forms import (
     PEM,
     PLACEHOLDER,
     AbsolutePath,
@@ -30,9 +30,9 @@ from provider.forms import (
     Url,
     form,
 )
-from provider.given import SECRET, Secret
-from provider.inputs import Inputs, Problem, markers, not_known
-from provider.values import Unknown
+from metal_ipi.provider.given import SECRET, Secret
+from metal_ipi.provider.inputs import Inputs, Problem, markers, not_known
+from metal_ipi.provider.values import Unknown
 
 METAL_ENDPOINT = "https://api.equinix.com/metal/v1"
 LIBVIRT_URI = "qemu:///system"

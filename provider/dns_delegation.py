@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 
-from provider.backoff import Backoff
-from provider.dns_services.authorities import Server, ask, servers_of
-from provider.dns_services.rfc2136 import Rfc2136Service
-from provider.dns_settings import Delegation, DnsSettings, Rfc2136Settings
-from provider.errors import RemoteError
-from provider.resource import Context
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.dns_services.authorities import Server, ask, servers_of
+from metal_ipi.provider.dns_services.rfc2136 import Rfc2136Service
+from metal_ipi.provider.dns_settings import Delegation, DnsSettings, Rfc2136Settings
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.resource import Context
 
 
 async def await_delegation(context: Context, settings: DnsSettings, zone: str) -> None:

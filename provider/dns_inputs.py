@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from provider.dns_services import RecordSet, canonical
-from provider.resource import Kind, Values
-from provider.resources.dns_records import DnsRecordsArgs, within
-from provider.values import has_unknown
+from metal_ipi.provider.dns_services import RecordSet, canonical
+from metal_ipi.provider.resource import Kind, Values
+from metal_ipi.provider.resources.dns_records import DnsRecordsArgs, within
+from metal_ipi.provider.values import has_unknown
 
 
 @dataclass(frozen=True, kw_only=True)

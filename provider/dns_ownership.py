@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from provider.dns_services import Change, Found, Key, RecordSet
-from provider.errors import InvalidInputs
+from metal_ipi.provider.dns_services import Change, Found, Key, RecordSet
+from metal_ipi.provider.errors import InvalidInputs
 
 LABEL = "_metal-ipi"
 _DIGEST = 8

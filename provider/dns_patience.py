@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from provider.backoff import Backoff
-from provider.dns_services import Throttled
-from provider.errors import RemoteError
-from provider.resource import Context
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.dns_services import Throttled
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.resource import Context
 
 _EXTENSIONS = 5
 """How often a service that throttles may ask for more time than there is, while nothing gets done."""

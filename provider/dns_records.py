@@ -19,17 +19,17 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from provider.backoff import Backoff
-from provider.dns_delegation import await_delegation
-from provider.dns_inputs import Spec, as_given, record_changes, records_of, spec_of
-from provider.dns_ownership import Claims, Owner, digest, digests, is_place, place_of, places
-from provider.dns_patience import Patience
-from provider.dns_services import Change, DnsService, Found, Key, RecordSet, Throttled
-from provider.dns_services.opening import open_service
-from provider.errors import DnsConflict, InitFailed, RemoteError
-from provider.per_loop import PerLoop
-from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
-from provider.resources.dns_records import DnsRecordsArgs, within
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.dns_delegation import await_delegation
+from metal_ipi.provider.dns_inputs import Spec, as_given, record_changes, records_of, spec_of
+from metal_ipi.provider.dns_ownership import Claims, Owner, digest, digests, is_place, place_of, places
+from metal_ipi.provider.dns_patience import Patience
+from metal_ipi.provider.dns_services import Change, DnsService, Found, Key, RecordSet, Throttled
+from metal_ipi.provider.dns_services.opening import open_service
+from metal_ipi.provider.errors import DnsConflict, InitFailed, RemoteError
+from metal_ipi.provider.per_loop import PerLoop
+from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from metal_ipi.provider.resources.dns_records import DnsRecordsArgs, within
 
 _Value = tuple[Key, str]
 _locks = PerLoop[defaultdict[str, asyncio.Lock]](lambda: defaultdict(asyncio.Lock))

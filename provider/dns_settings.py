@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from provider.forms import PLACEHOLDER, Port, Seconds, Url, form
-from provider.given import ListOf, Local, MapOf, Secret, default
-from provider.inputs import Inputs, Problem
+from metal_ipi.provider.forms import PLACEHOLDER, Port, Seconds, Url, form
+from metal_ipi.provider.given import ListOf, Local, MapOf, Secret, default
+from metal_ipi.provider.inputs import Inputs, Problem
 
 SERVICES = ("rfc2136", "route53", "cloudflare", "lexicon")
 

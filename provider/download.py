@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from provider.backoff import Backoff
-from provider.errors import RemoteError
-from provider.status import Say
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.status import Say
 
 if TYPE_CHECKING:
     import httpx

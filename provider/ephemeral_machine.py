@@ -19,14 +19,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from provider.backoff import Backoff
-from provider.errors import InitFailed, ProviderError
-from provider.inputs import Problem
-from provider.platforms.contract import Machine, MachineDriver
-from provider.platforms.registry import PLATFORMS, open_driver
-from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
-from provider.resources.ephemeral_machine import MachineArgs, args_of
-from provider.values import UNKNOWN
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.inputs import Problem
+from metal_ipi.provider.platforms.contract import Machine, MachineDriver
+from metal_ipi.provider.platforms.registry import PLATFORMS, open_driver
+from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from metal_ipi.provider.resources.ephemeral_machine import MachineArgs, args_of
+from metal_ipi.provider.values import UNKNOWN
 
 _COMPUTED = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state", "announces")
 _LONGEST_PAUSE = 5.0
@@ -135,7 +135,8 @@ async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine
     try:
         await driver.start(machine.id)
         if inputs.get("bgp"):
-            await driver.open_bgp(machine.id)
+            assert driver.bgp is not None, "only a platform with BGP takes this input"
+            await driver.bgp.open_bgp(machine.id)
             announces = True
         while not last.ready:
             if last.state == "failed":

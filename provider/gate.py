@@ -13,15 +13,16 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 
-from provider.backoff import Backoff
-from provider.errors import GateFailed
-from provider.gates import Check, Observation, access_of
-from provider.gates.causes import recognise
-from provider.gates.logs import gather
-from provider.gates.opening import opener
-from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
-from provider.resources.gate import GateArgs
-from provider.values import UNKNOWN, has_unknown
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import GateFailed
+from metal_ipi.provider.gates import Check, Observation
+from metal_ipi.provider.gates.causes import recognise
+from metal_ipi.provider.gates.logs import gather
+from metal_ipi.provider.gates.opening import opener
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resources.gate import GateArgs
+from metal_ipi.provider.resources.gate_kinds import GateLogs
+from metal_ipi.provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("passedAt", "observed", "waitedSeconds")
 _INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts", "givesUpWith")
@@ -123,7 +124,7 @@ def _progress(seen: Observation, elapsed: float, passed_since: float | None, sta
 
 async def _failure(context: Context, inputs: Values, seen: Observation, how: str) -> GateFailed:
     """Gathers logs, then says which gate, what was last seen, the cause if it is known, and where the logs lie."""
-    access = access_of(inputs["spec"])
+    access = GateLogs.of_state(inputs["spec"])
     nodes = [node for node in access.nodes if not seen.waiting or node.name in seen.waiting]
     await context.status.remark(f"gathering logs of {', '.join(node.name for node in nodes) or 'no node'}")
     logs = await gather(access, context.name, nodes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
 import pulumi
 from pydantic import Strict, ValidationError, ValidationInfo, WrapValidator
 
-from provider.values import Unknown
+from metal_ipi.provider.values import Unknown
 
 if TYPE_CHECKING:
     from pydantic import ValidatorFunctionWrapHandler

@@ -27,9 +27,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import InitErrorDetails
 
-from provider.errors import InvalidInputs
-from provider.forms import PLACEHOLDER, wrong
-from provider.given import FLAT, LEFT_OUT, LOCAL, SECRET, Marker, Reading, pass_what_is_not_known
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.forms import PLACEHOLDER, wrong
+from metal_ipi.provider.given import FLAT, LEFT_OUT, LOCAL, SECRET, Marker, Reading, pass_what_is_not_known
 
 if TYPE_CHECKING:
     from typing import Self

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from provider.errors import InvalidInputs
-from provider.resource import Changes, Context, Made, ResourceType, Values
-from provider.resources.lifetime import LifetimeArgs
-from provider.values import UNKNOWN
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values
+from metal_ipi.provider.resources.lifetime import LifetimeArgs
+from metal_ipi.provider.values import UNKNOWN
 
 _LONGEST = 24 * 365
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provider.metal_client import MetalClient
-from provider.orders import Orders
+from metal_ipi.provider.metal_client import MetalClient
+from metal_ipi.provider.orders import Orders
 
 
 async def spot_price(client: MetalClient, orders: Orders, plan: str) -> float | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from provider.errors import InvalidInputs
+from metal_ipi.provider.errors import InvalidInputs
 
 GROUPS, PROFILES, SCRIPTS = "groups", "profiles", "generic"
 """Directories below the data directory."""

@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from provider.backoff import Backoff
-from provider.configuration import MetalSettings
-from provider.errors import InvalidInputs, RemoteError
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.configuration import MetalSettings
+from metal_ipi.provider.errors import InvalidInputs, RemoteError
 
 if TYPE_CHECKING:
     import httpx

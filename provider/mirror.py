@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
-from provider import download, web
-from provider.artifact_stores import ArtifactStore, open_store, persistently
-from provider.errors import InitFailed, ProviderError, RemoteError
-from provider.mirror_files import DIRECTORY, MirroredFile, claim_of, is_claim_of
-from provider.resource import Changes, Context, Kind, Made, ResourceType, Values
-from provider.resources.mirror import MirrorArgs
-from provider.values import UNKNOWN, has_unknown
+from metal_ipi.provider import download, web
+from metal_ipi.provider.artifact_stores import ArtifactStore, open_store, persistently
+from metal_ipi.provider.errors import InitFailed, ProviderError, RemoteError
+from metal_ipi.provider.mirror_files import DIRECTORY, MirroredFile, claim_of, is_claim_of
+from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values
+from metal_ipi.provider.resources.mirror import MirrorArgs
+from metal_ipi.provider.values import UNKNOWN, has_unknown
 
 _TIMEOUT = 60.0
 

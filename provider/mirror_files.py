@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from provider.forms import FILE_NAME
+from metal_ipi.provider.forms import FILE_NAME
 
 DIRECTORY = "mirror"
 _LONGEST = 100

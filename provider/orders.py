@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from provider.forms import NOT_EMPTY, ShortName, Whole, between
-from provider.given import LEFT_OUT, ListOf, default
-from provider.inputs import Conflict, Inputs
-from provider.values import Unknown
+from metal_ipi.provider.forms import NOT_EMPTY, ShortName, Whole, between
+from metal_ipi.provider.given import LEFT_OUT, ListOf, default
+from metal_ipi.provider.inputs import Conflict, Inputs
+from metal_ipi.provider.values import Unknown
 
 NEXT_AVAILABLE = "next-available"
 """Any reserved server of the plan that is free, as Metal calls it."""
 ANY = "any"
 """Among facilities: whatever has room."""
+CUSTOM_IPXE = "custom_ipxe"
+"""The operating system that Metal boots by an iPXE script."""
 CONTROL_PLANE = "control-plane"
 BOOTSTRAP = "bootstrap"
 """The role whose machine is there only while a cluster is installed."""

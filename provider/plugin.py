@@ -12,26 +12,26 @@ from typing import Any
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from provider import configuration
-from provider.artifacts import Artifacts
-from provider.cluster_keys import ClusterKeys
-from provider.configuration import Settings
-from provider.cost import function as cost
-from provider.dns_records import DnsRecords
-from provider.ephemeral_machine import EphemeralMachine
-from provider.errors import InitFailed, InvalidInputs
-from provider.gate import Gate
-from provider.inputs import Problem
-from provider.installation import Installation
-from provider.lifetime import Lifetime
-from provider.mirror import Mirror
-from provider.preflight.resource import Preflight
-from provider.redfish_machine import RedfishMachine
-from provider.removal import Removal
-from provider.resource import Changes, Context, ResourceType, Values
-from provider.spot_machine import SpotMachine
-from provider.status import Log, NoLog, Status
-from provider.values import has_unknown, to_python_map, to_wire_map
+from metal_ipi.provider import configuration
+from metal_ipi.provider.artifacts import Artifacts
+from metal_ipi.provider.cluster_keys import ClusterKeys
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.cost import function as cost
+from metal_ipi.provider.dns_records import DnsRecords
+from metal_ipi.provider.ephemeral_machine import EphemeralMachine
+from metal_ipi.provider.errors import InitFailed, InvalidInputs
+from metal_ipi.provider.gate import Gate
+from metal_ipi.provider.inputs import Problem
+from metal_ipi.provider.installation import Installation
+from metal_ipi.provider.lifetime import Lifetime
+from metal_ipi.provider.mirror import Mirror
+from metal_ipi.provider.preflight.resource import Preflight
+from metal_ipi.provider.redfish_machine import RedfishMachine
+from metal_ipi.provider.removal import Removal
+from metal_ipi.provider.resource import Changes, Context, ResourceType, Values
+from metal_ipi.provider.spot_machine import SpotMachine
+from metal_ipi.provider.status import Log, NoLog, Status
+from metal_ipi.provider.values import has_unknown, to_python_map, to_wire_map
 
 VERSION = "0.1.0"
 NAME = "metal-ipi"

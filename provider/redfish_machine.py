@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from provider.errors import InvalidInputs
-from provider.platforms.redfish import Inventory, Redfish, secure_boot
-from provider.platforms.redfish.ids import MachineId
-from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
-from provider.resources.redfish_machine import RedfishMachineArgs
-from provider.values import UNKNOWN
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.platforms.redfish import Inventory, Redfish, secure_boot
+from metal_ipi.provider.platforms.redfish.ids import MachineId
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resources.redfish_machine import RedfishMachineArgs
+from metal_ipi.provider.values import UNKNOWN
 
 _TIMEOUT = 180
 """How long a BMC may be in trouble that passes, in seconds."""

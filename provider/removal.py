@@ -11,19 +11,19 @@ Killed at any moment: the next run does all steps again; what is gone already is
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from provider.artifact_stores import open_store, persistently
-from provider.dns_records import records_of, withdraw
-from provider.ephemeral_machine import remove_machine
-from provider.platforms.registry import PLATFORMS, open_driver
-from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
-from provider.resources.removal import RemovalArgs
-from provider.values import UNKNOWN
+from metal_ipi.provider import backoff
+from metal_ipi.provider.artifact_stores import open_store, persistently
+from metal_ipi.provider.dns_records import records_of, withdraw
+from metal_ipi.provider.ephemeral_machine import remove_machine
+from metal_ipi.provider.platforms.registry import PLATFORMS, open_driver
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resources.removal import RemovalArgs
+from metal_ipi.provider.values import UNKNOWN
 
 _WHAT = ("machineId", "platform", "records", "artifactsDirectory", "artifactsFiles")
 _INPUTS = (*_WHAT, "drainSeconds", "triggers", "timeoutSeconds")
@@ -90,11 +90,12 @@ async def _remove(context: Context, inputs: Mapping[str, Any]) -> None:
     platform = str(inputs.get("platform") or PLATFORMS[0])
     if machine_id:
         async with open_driver(platform, context.settings, context.status) as driver:
-            await driver.close_bgp(machine_id)
+            if driver.bgp is not None:
+                await driver.bgp.close_bgp(machine_id)
     drain = float(inputs.get("drainSeconds") or 0)
     if records and drain:
         await context.status.live(f"waiting {drain:g} s for resolvers to forget {len(records)} records")
-        await asyncio.sleep(drain)
+        await backoff.clock.sleep(drain)
     if machine_id:
         async with open_driver(platform, context.settings, context.status) as driver:
             await remove_machine(context, driver, machine_id, timeout=float(inputs.get("timeoutSeconds") or 1800))

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from provider.configuration import Settings
-from provider.inputs import Inputs, Problem
-from provider.status import Status
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.inputs import Inputs, Problem
+from metal_ipi.provider.status import Status
 
 Values = Mapping[str, Any]
 """Plain property values by wire name, see `provider.values`."""

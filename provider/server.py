@@ -17,6 +17,7 @@ import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -27,12 +28,12 @@ from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime import proto
 from pulumi.runtime.proto import provider_pb2_grpc, status_pb2
 
-from provider.errors import InitFailed, ProviderError
-from provider.status import EngineLog, Redactor
-from provider.values import secret_texts
+from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.status import EngineLog, Redactor
+from metal_ipi.provider.values import secret_texts
 
 if TYPE_CHECKING:
-    from provider.plugin import MetalIpiProvider
+    from metal_ipi.provider.plugin import MetalIpiProvider
 
 _MAX_MESSAGE_BYTES = 400 * 1024 * 1024
 _OPTIONS = [
@@ -40,6 +41,23 @@ _OPTIONS = [
     # How long a request may wait before it is looked at: hundreds arrive at once in a large facility.
     ("grpc.server_max_unrequested_time_in_server", 1800),
 ]
+
+
+def _with_old_inputs(request: Any) -> Any:
+    """What is old, whole: the outputs, and the inputs that are not among them."""
+    for name, value in request.old_inputs.fields.items():
+        if name not in request.olds.fields:
+            request.olds.fields[name].CopyFrom(value)
+    return request
+
+
+def _guarded(work: Callable[..., Awaitable[Any]], prepare: Callable[[Any], Any] = lambda request: request) -> Any:
+    """A method of the SDK's servicer, whose errors are turned into answers."""
+
+    async def guarded(self: Any, request: Any, context: Any) -> Any:
+        return await self.guard(partial(work, self), prepare(request), context)
+
+    return guarded
 
 
 class Servicer(ProviderServicer):
@@ -53,7 +71,7 @@ class Servicer(ProviderServicer):
             provider.log = EngineLog(engine_address, self._redact)
         self._log = provider.log
 
-    async def _guard(self, work: Callable[[Any, Any], Awaitable[Any]], request: Any, context: Any) -> Any:
+    async def guard(self, work: Callable[[Any, Any], Awaitable[Any]], request: Any, context: Any) -> Any:
         """Runs one request of the SDK's servicer and turns its errors into answers."""
         self._learn(request)
         urn = getattr(request, "urn", "")
@@ -67,8 +85,6 @@ class Servicer(ProviderServicer):
             await context.abort(grpc.StatusCode.UNKNOWN, self._redact(str(error)))
         except asyncio.CancelledError:
             await context.abort(grpc.StatusCode.CANCELLED, "cancelled")
-        except NotImplementedError as error:
-            await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
         except Exception as error:
             await self._log.send(traceback.format_exc(), urn=urn, ephemeral=False, debug=True)
             kind = type(error).__name__
@@ -99,54 +115,25 @@ class Servicer(ProviderServicer):
             task.cancel()
         return await super().Cancel(request, context)
 
-    async def CheckConfig(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().CheckConfig, request, context)
-
     async def DiffConfig(self, request: Any, context: Any) -> Any:
         same = request.olds == request.news
         changes = proto.DiffResponse.DIFF_NONE if same else proto.DiffResponse.DIFF_SOME
         return proto.DiffResponse(changes=changes, replaces=[])
 
-    async def Configure(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Configure, request, context)
-
-    async def Check(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Check, request, context)
-
-    async def Diff(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Diff, _with_old_inputs(request), context)
-
-    async def Create(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Create, request, context)
-
-    async def Update(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Update, _with_old_inputs(request), context)
-
-    async def Read(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Read, request, context)
-
-    async def Delete(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Delete, request, context)
-
-    async def Invoke(self, request: Any, context: Any) -> Any:
-        return await self._guard(super().Invoke, request, context)
+    CheckConfig = _guarded(ProviderServicer.CheckConfig)
+    Configure = _guarded(ProviderServicer.Configure)
+    Check = _guarded(ProviderServicer.Check)
+    Diff = _guarded(ProviderServicer.Diff, _with_old_inputs)
+    Create = _guarded(ProviderServicer.Create)
+    Update = _guarded(ProviderServicer.Update, _with_old_inputs)
+    Read = _guarded(ProviderServicer.Read)
+    Delete = _guarded(ProviderServicer.Delete)
+    Invoke = _guarded(ProviderServicer.Invoke)
 
     async def Attach(self, request: Any, context: Any) -> Any:
-        self._provider_log_to(request.address)
+        self._engine_address = request.address
+        self._provider.log = self._log = EngineLog(request.address, self._redact)  # type: ignore[attr-defined]
         return empty_pb2.Empty()
-
-    def _provider_log_to(self, address: str) -> None:
-        self._engine_address = address
-        self._log = EngineLog(address, self._redact)
-        self._provider.log = self._log  # type: ignore[attr-defined]
-
-
-def _with_old_inputs(request: Any) -> Any:
-    """What is old, whole: the outputs, and the inputs that are not among them."""
-    for name, value in request.old_inputs.fields.items():
-        if name not in request.olds.fields:
-            request.olds.fields[name].CopyFrom(value)
-    return request
 
 
 def main(args: list[str], version: str, provider: MetalIpiProvider, servicer: type[Servicer] = Servicer) -> None:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from provider.backoff import Backoff
-from provider.ephemeral_machine import machine_outputs, remove_machine
-from provider.errors import ProviderError
-from provider.platforms.contract import Machine
-from provider.platforms.equinix_metal.driver import EquinixMetal
-from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
-from provider.resources.spot_machine import SpotMachineArgs
-from provider.values import UNKNOWN, Unknown
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.ephemeral_machine import machine_outputs, remove_machine
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.platforms.contract import Machine
+from metal_ipi.provider.platforms.equinix_metal.driver import EquinixMetal
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resources.spot_machine import SpotMachineArgs
+from metal_ipi.provider.values import UNKNOWN, Unknown
 
 _COMPUTED = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "bond")
 _LONGEST_PAUSE = 5.0

@@ -5,9 +5,10 @@ Secrets the provider has seen are blotted out of everything that leaves through 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
+
+from metal_ipi.provider import backoff
 
 _MINIMUM_SECRET_LENGTH = 8
 _BLOT = "[secret]"
@@ -90,16 +91,15 @@ class NoLog:
 class Status:
     """The messages of one operation on one resource. Live status is sent at most once a second."""
 
-    def __init__(self, log: Log, urn: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, log: Log, urn: str) -> None:
         self._log = log
         self._urn = urn
-        self._clock = clock
         self._last = float("-inf")
 
     async def live(self, message: str) -> None:
         """What is going on just now; the engine shows the latest one beside the resource."""
-        if self._clock() - self._last >= 1:
-            self._last = self._clock()
+        if backoff.clock.now() - self._last >= 1:
+            self._last = backoff.clock.now()
             await self._log.send(message, urn=self._urn, ephemeral=True)
 
     async def remark(self, message: str) -> None:

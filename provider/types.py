@@ -5,22 +5,27 @@ properties are camelCase. Every resource takes `(name, args, opts)`, `ClusterKey
 of another resource is said in `provider.inputs`.
 """
 
-from provider.given import Secret
-from provider.live_iso import PLAIN_ARGUMENT as LIVE_ISO_ARGUMENT
-from provider.live_iso.initrd import IGNITION as IGNITION_FILE
-from provider.live_iso.initrd import archive as initramfs_archive
-from provider.mirror_files import MirroredFile
-from provider.orders import ANY, NEXT_AVAILABLE, AddressOrder, MachineOrder, NetworkOrder, Orders
-from provider.preflight.plan import LIVE_ISO as LIVE_ISO_FILE
-from provider.preflight.plan import BootFile, Plan, Server
-from provider.resources.artifacts import Artifacts, ArtifactsArgs
-from provider.resources.cluster_keys import ClusterKeys, ClusterKeysArgs
-from provider.resources.cost import cost
-from provider.resources.credentials import ClusterCredentials
-from provider.resources.dns_records import DnsRecordArgs, DnsRecords, DnsRecordsArgs, RemovalRecordArgs
-from provider.resources.ephemeral_machine import EphemeralMachine, EphemeralMachineArgs, LentServerArgs, LocalVmArgs
-from provider.resources.gate import Gate, GateArgs
-from provider.resources.gate_kinds import (
+from metal_ipi.provider.given import Secret
+from metal_ipi.provider.live_iso import PLAIN_ARGUMENT as LIVE_ISO_ARGUMENT
+from metal_ipi.provider.live_iso.initrd import IGNITION as IGNITION_FILE
+from metal_ipi.provider.live_iso.initrd import archive as initramfs_archive
+from metal_ipi.provider.mirror_files import MirroredFile
+from metal_ipi.provider.orders import ANY, CUSTOM_IPXE, NEXT_AVAILABLE, AddressOrder, MachineOrder, NetworkOrder, Orders
+from metal_ipi.provider.preflight.plan import LIVE_ISO as LIVE_ISO_FILE
+from metal_ipi.provider.preflight.plan import BootFile, Plan, Server
+from metal_ipi.provider.resources.artifacts import Artifacts, ArtifactsArgs
+from metal_ipi.provider.resources.cluster_keys import ClusterKeys, ClusterKeysArgs
+from metal_ipi.provider.resources.cost import cost
+from metal_ipi.provider.resources.credentials import ClusterCredentials
+from metal_ipi.provider.resources.dns_records import DnsRecordArgs, DnsRecords, DnsRecordsArgs, RemovalRecordArgs
+from metal_ipi.provider.resources.ephemeral_machine import (
+    EphemeralMachine,
+    EphemeralMachineArgs,
+    LentServerArgs,
+    LocalVmArgs,
+)
+from metal_ipi.provider.resources.gate import Gate, GateArgs
+from metal_ipi.provider.resources.gate_kinds import (
     AddressAnnounced,
     ApiAnswers,
     BootstrapComplete,
@@ -32,19 +37,25 @@ from provider.resources.gate_kinds import (
     NodesReady,
     SshReachable,
 )
-from provider.resources.installation import ArtifactsPlace, Installation, InstallationArgs, InstalledSystemArgs
-from provider.resources.lifetime import Lifetime, LifetimeArgs
-from provider.resources.live_system import LiveFileArgs, LiveSystemArgs
-from provider.resources.mirror import Mirror, MirrorArgs
-from provider.resources.preflight import Preflight
-from provider.resources.provider import Provider, ProviderArgs
-from provider.resources.redfish_machine import RedfishMachine, RedfishMachineArgs
-from provider.resources.removal import Removal, RemovalArgs
-from provider.resources.spot_machine import SpotMachine, SpotMachineArgs
-from provider.sizes import LOCAL_VM_MIB
+from metal_ipi.provider.resources.installation import (
+    ArtifactsPlace,
+    Installation,
+    InstallationArgs,
+    InstalledSystemArgs,
+)
+from metal_ipi.provider.resources.lifetime import Lifetime, LifetimeArgs
+from metal_ipi.provider.resources.live_system import LiveFileArgs, LiveSystemArgs
+from metal_ipi.provider.resources.mirror import Mirror, MirrorArgs
+from metal_ipi.provider.resources.preflight import Preflight
+from metal_ipi.provider.resources.provider import Provider, ProviderArgs
+from metal_ipi.provider.resources.redfish_machine import RedfishMachine, RedfishMachineArgs
+from metal_ipi.provider.resources.removal import Removal, RemovalArgs
+from metal_ipi.provider.resources.spot_machine import SpotMachine, SpotMachineArgs
+from metal_ipi.provider.sizes import LOCAL_VM_MIB
 
 __all__ = [
     "ANY",
+    "CUSTOM_IPXE",
     "IGNITION_FILE",
     "LIVE_ISO_ARGUMENT",
     "LIVE_ISO_FILE",

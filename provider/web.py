@@ -5,8 +5,8 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from provider.configuration import Settings
-from provider.errors import InvalidInputs
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InvalidInputs
 
 if TYPE_CHECKING:
     import httpx

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
-from components.cluster.pool import Access
-from components.endpoints import kube_vip
-from components.machines.contract import Machine, Platform
-from components.machines.node import Node
-from provider.types import AddressAnnounced, Gate, GateArgs
-from stacks.names import API_ADDRESS
-from stacks.sections.api_address import DnsRoundRobin, KubeVip
-from stacks.settings import Settings
+from metal_ipi.components.cluster.pool import Access
+from metal_ipi.components.endpoints import kube_vip
+from metal_ipi.components.machines.contract import Machine, Platform
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs
+from metal_ipi.stacks.names import API_ADDRESS
+from metal_ipi.stacks.sections.api_address import DnsRoundRobin, KubeVip
+from metal_ipi.stacks.settings import Settings
 
 
 def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | None:

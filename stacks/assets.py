@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pulumi
 
-from components.boot import installer
-from components.boot.host_keys import host_key
-from components.install.asking import Login, ask
-from components.install.assets import InstallAssetsArgs, request_of
-from components.install.earlier import Earlier, earlier
-from components.install.install_config import install_config
-from components.install.stage import Stage, stage, tell
-from stacks.names import Nodes
-from stacks.platforms.contract import Facility
-from stacks.sections.base import REHEARSAL
-from stacks.settings import OKD_PULL_SECRET, Settings
+from metal_ipi.components.boot import installer
+from metal_ipi.components.boot.host_keys import host_key
+from metal_ipi.components.install.asking import Login, ask
+from metal_ipi.components.install.assets import InstallAssetsArgs, request_of
+from metal_ipi.components.install.install_config import install_config
+from metal_ipi.components.install.previous_runs import PreviousRuns, previous_runs
+from metal_ipi.components.install.stage import Stage, stage, tell
+from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.platforms.contract import Facility
+from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.settings import OKD_PULL_SECRET, Settings
 
 PROJECT = Path(__file__).resolve().parents[1]
 """Where relative paths among the settings begin."""
@@ -58,9 +58,9 @@ def config(settings: Settings, site: Facility, public_key: str) -> str:
     )
 
 
-def reached(settings: Settings, site: Facility, nodes: Nodes) -> Stage:
+def stage_of(settings: Settings, site: Facility, nodes: Nodes) -> Stage:
     """How far earlier runs came. Says what this run makes anew, before anything is declared."""
-    found = earlier(
+    found = previous_runs(
         assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=nodes.control_plane
     )
     if settings.rehearsal:  # a rehearsal has no secrets to compare
@@ -77,7 +77,7 @@ def reached(settings: Settings, site: Facility, nodes: Nodes) -> Stage:
     return result
 
 
-def _login(settings: Settings, site: Facility, nodes: Nodes, found: Earlier) -> Login | None:
+def _login(settings: Settings, site: Facility, nodes: Nodes, found: PreviousRuns) -> Login | None:
     """How to log in to the machine that bootstraps the cluster; None where the state has none."""
     node, identity = nodes.bootstrap, nodes.bootstrap.fqdn
     if site.in_place:

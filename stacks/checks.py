@@ -7,14 +7,14 @@ from typing import Any
 
 import pulumi
 
-from components.boot import installer
-from components.boot.ipxe import BootSpec, consoles
-from components.checks.node_check import Expectation
-from components.cluster.pool import NodePool
-from components.machines.contract import Machine
-from components.machines.node import Node, Role
-from stacks.installers import Prepared
-from stacks.settings import Settings
+from metal_ipi.components.boot import installer
+from metal_ipi.components.boot.ipxe import BootSpec, consoles
+from metal_ipi.components.checks.node_check import Expectation
+from metal_ipi.components.cluster.pool import NodePool
+from metal_ipi.components.machines.contract import Machine
+from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.stacks.installers import Prepared
+from metal_ipi.stacks.settings import Settings
 
 
 def until_reachable(settings: Settings, role: Role) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from stacks.model import Settings
-from stacks.platforms.registry import facility
-from stacks.problems import NAMESPACE, Found, Problem
-from stacks.sections import kernel_arguments
-from stacks.sections.api_address import DnsRoundRobin, KubeVip
-from stacks.sections.service_addresses import (
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.problems import NAMESPACE, Found, Problem
+from metal_ipi.stacks.sections import kernel_arguments
+from metal_ipi.stacks.sections.api_address import DnsRoundRobin, KubeVip
+from metal_ipi.stacks.sections.service_addresses import (
     OPENSHIFT_CATALOG,
     MetalLbBgp,
     MetalLbL2,
@@ -104,14 +104,7 @@ def _service_addresses(settings: Settings) -> Found:
             f"it holds {address}, the API's address (apiAddress.address): a service could be given it",
             "leave it out, for instance by giving ranges before and after it",
         )
-    if services.install and settings.lab is not None:
-        yield (
-            "serviceAddresses.install",
-            "true",
-            "nothing runs on the lab's nodes, so no operator would ever be ready; its API has MetalLB's types",
-            "set it to false",
-        )
-    elif services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
+    if services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
         yield (
             "serviceAddresses.catalog",
             services.catalog,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.boot.stream import Artifact
-from stacks.model import Settings
-from stacks.platforms.registry import facility
-from stacks.sections.artifacts import S3Artifacts
-from stacks.sections.base import REHEARSAL, revealed
-from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
+from metal_ipi.components.boot.stream import Artifact
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.sections.artifacts import S3Artifacts
+from metal_ipi.stacks.sections.base import REHEARSAL, revealed
+from metal_ipi.stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 
 _REHEARSAL_URL = "https://rehearsal.invalid/artifacts"
 
@@ -42,21 +42,11 @@ def _dns(settings: Settings) -> dict[str, Any] | None:
 
 def _dns_service(dns: Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate) -> dict[str, Any]:
     if isinstance(dns, Route53):
-        return {
-            "service": "route53",
-            "zoneId": dns.zone_id,
-            "region": dns.region,
-            "accessKeyId": dns.access_key_id or REHEARSAL,
-            "secretAccessKey": revealed(dns.secret_access_key),
-            "endpoint": dns.endpoint,
-        }
+        keys = {"accessKeyId": dns.access_key_id or REHEARSAL, "secretAccessKey": revealed(dns.secret_access_key)}
+        return {"service": "route53", "zoneId": dns.zone_id, "region": dns.region, "endpoint": dns.endpoint, **keys}
     if isinstance(dns, Cloudflare):
-        return {
-            "service": "cloudflare",
-            "authToken": revealed(dns.auth_token),
-            "zoneId": dns.zone_id,
-            "endpoint": dns.endpoint,
-        }
+        token = revealed(dns.auth_token)
+        return {"service": "cloudflare", "authToken": token, "zoneId": dns.zone_id, "endpoint": dns.endpoint}
     if isinstance(dns, Lexicon):
         options = {name: revealed(value) for name, value in dns.options.__pydantic_extra__.items()}
         return {"service": "lexicon", "name": dns.service, "options": options}
@@ -84,33 +74,14 @@ def boot_base_url(settings: Settings) -> str:
 
 
 def _artifacts(settings: Settings) -> dict[str, Any]:
+    """The section as it is set; the word `rehearsal` stands for what a rehearsal may leave out."""
     artifacts = settings.artifacts
     if isinstance(artifacts, S3Artifacts):
-        section = {
-            "type": "s3",
-            "bucket": artifacts.bucket,
-            "prefix": artifacts.prefix,
-            "region": artifacts.region,
-            "endpoint": artifacts.endpoint,
-            "accessKeyId": artifacts.access_key_id or REHEARSAL,
-            "secretAccessKey": revealed(artifacts.secret_access_key),
-            "baseUrl": artifacts.base_url,
-            "bootBaseUrl": boot_base_url(settings),
-            "caBundle": artifacts.ca_bundle,
-        }
-        return {name: value for name, value in section.items() if value is not None}
-    base_url = artifacts.base_url or _REHEARSAL_URL
-    section = {
-        "type": "ssh",
-        "host": artifacts.host or REHEARSAL,
-        "port": artifacts.port,
-        "user": artifacts.user or REHEARSAL,
-        "hostKey": artifacts.host_key or REHEARSAL,
-        "privateKey": revealed(artifacts.private_key),
-        "directory": artifacts.directory,
-        "matchbox": artifacts.matchbox,
-        "baseUrl": base_url,
-        "bootBaseUrl": boot_base_url(settings),
-        "caBundle": artifacts.ca_bundle,
-    }
-    return {name: value for name, value in section.items() if value is not None}
+        needed = {"accessKeyId": REHEARSAL, "secretAccessKey": revealed(artifacts.secret_access_key)}
+    else:
+        needed = dict.fromkeys(("host", "user", "hostKey"), REHEARSAL)
+        needed |= {"privateKey": revealed(artifacts.private_key), "baseUrl": _REHEARSAL_URL}
+    given = artifacts.model_dump(
+        by_alias=True, exclude_none=True, exclude={"mirror", "private_key", "secret_access_key"}
+    )
+    return {**needed, **given, "bootBaseUrl": boot_base_url(settings)}

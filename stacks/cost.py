@@ -9,12 +9,12 @@ from typing import Any
 
 import pulumi
 
-from components.machines.contract import LastingMachine
-from components.machines.node import Node
-from provider.types import MachineOrder, Orders
-from provider.types import cost as cost_of
-from stacks.model import Settings
-from stacks.platforms.registry import facility
+from metal_ipi.components.machines.contract import LastingMachine
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import MachineOrder, Orders
+from metal_ipi.provider.types import cost as cost_of
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.registry import facility
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _OFFLINE = "a rehearsal asks nobody for prices: set cost.priceFile to a file of them (docs/cost.md)"

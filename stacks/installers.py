@@ -9,33 +9,27 @@ from typing import Any
 
 import pulumi
 
-from components.boot import ignition, initrd, installer, node_image, site
-from components.boot.host_keys import host_key
-from components.boot.ipxe import BootSpec, consoles, installer_arguments, installer_script
-from components.cluster.installation import (
-    MachineInstallation,
-    PoolInstallation,
-    PoolInstallationArgs,
-    Reprovisioning,
-)
-from components.cluster.pool import Access, NodePool
-from components.endpoints import machine_config_access
-from components.install.bootstrap import MASKED
-from components.machines.contract import Platform
-from components.machines.node import Node
-from provider.types import (
+from metal_ipi.components.boot import ignition, initrd, installer, node_image, site
+from metal_ipi.components.boot.host_keys import host_key
+from metal_ipi.components.boot.ipxe import consoles, installer_arguments, installer_script
+from metal_ipi.components.cluster.installation import PoolInstallation, PoolInstallationArgs
+from metal_ipi.components.cluster.pool import NodePool
+from metal_ipi.components.endpoints import machine_config_access
+from metal_ipi.components.install.bootstrap import MASKED
+from metal_ipi.components.machines.contract import Machine
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import (
     Artifacts,
     ArtifactsArgs,
     ArtifactsPlace,
     ClusterCredentials,
-    ClusterKeys,
+    InstallationArgs,
     InstalledSystemArgs,
     LiveFileArgs,
     LiveSystemArgs,
 )
-from stacks.platforms.registry import facility
-from stacks.settings import Settings
-from stacks.user_data import of_one, sources
+from metal_ipi.stacks.base import Base
+from metal_ipi.stacks.user_data import of_one, sources
 
 BOOTSTRAP_IGNITION = "bootstrap.ign"
 """The file of what bootstraps the cluster, on a machine of its own or in place; holds the cluster's secrets."""
@@ -74,26 +68,15 @@ class Prepared:
 class Installers:
     """What installs the machines of a stack, pool by pool."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        boot: BootSpec,
-        *,
-        platform: Platform,
-        keys: ClusterKeys,
-        access: Access,
-        bootstrap: Artifacts | None,
-        opts: pulumi.ResourceOptions,
-    ) -> None:
+    def __init__(self, base: Base, bootstrap: Artifacts | None) -> None:
         """`bootstrap`: what the live system of the only machine bootstraps the cluster with; None where none does."""
-        assert settings.boot.install is not None
-        self._settings, self._boot, self._keys, self._access, self._opts = settings, boot, keys, access, opts
-        self._install, self._bootstrap = settings.boot.install, bootstrap
-        self._platform, self._facility = platform, facility(settings)
+        assert base.settings.boot.install is not None
+        self._base, self._settings, self._boot = base, base.settings, base.boot
+        self._install, self._bootstrap = base.settings.boot.install, bootstrap
 
-    def system(self, node: Node, pointer: pulumi.Output[str]) -> System:
+    def _system(self, node: Node, pointer: pulumi.Output[str]) -> System:
         """What a machine is to run, from its Ignition without a marker."""
-        own, network = self._settings.of_machine(node.name), self._facility.network(node)
+        own, network = self._settings.of_machine(node.name), self._base.site.network(node)
 
         def render(text: str) -> dict[str, Any]:
             runs = installer.Runs(
@@ -123,8 +106,12 @@ class Installers:
             shown=pulumi.Output.unsecret(rendered.apply(lambda found: dict(found["shown"]))),
         )
 
-    def prepare(self, pool: str, systems: Mapping[Node, System]) -> dict[Node, Prepared]:
-        """Upload what installs the machines of a pool; all of it is deleted again once they are installed."""
+    def prepare(self, pool: str, pointers: Mapping[Node, pulumi.Output[str]]) -> dict[Node, Prepared]:
+        """Upload what installs the machines of a pool; all of it is deleted again once they are installed.
+
+        `pointers`: the Ignition of each, without a marker.
+        """
+        systems = {node: self._system(node, pointer) for node, pointer in pointers.items()}
         lives = {_file(node): self._live_config(node, system) for node, system in systems.items()}
         uploaded = self._artifacts(f"{pool}-installers", lives)
         authorities = self._settings.artifacts.authorities
@@ -144,8 +131,6 @@ class Installers:
         credentials: ClusterCredentials,
         checks: Mapping[Node, pulumi.Input[str]],
         after: Mapping[Node, Sequence[pulumi.Resource]],
-        disposable: bool,
-        opts: pulumi.ResourceOptions,
     ) -> PoolInstallation:
         """Install the machines of a pool.
 
@@ -154,76 +139,95 @@ class Installers:
             credentials: the cluster that they belong to.
             checks: the script that checks each of them.
             after: what must be done before one is installed.
-            disposable: no cluster was formed yet.
-            opts: hand on our own provider.
         """
-        settings, rules = self._settings, self._settings.reprovision
-        return PoolInstallation(
-            name,
-            PoolInstallationArgs(
-                pool=pool,
-                cluster=settings.domain,
-                platform=self._platform.kind,
-                ordered=self._platform.delivers_user_data,
-                access=self._access,
-                machines={
-                    node: self._machine_installation(node, each, checks[node], after.get(node, ()))
-                    for node, each in prepared.items()
-                },
-                reprovisioning=Reprovisioning(
-                    max_unavailable=rules.max_unavailable,
-                    consent=frozenset(name.removeprefix(f"{settings.cluster_name}-") for name in rules.consent),
-                    keep=rules.control_plane == "keep",
-                    drain_timeout=rules.drain_timeout,
-                    pre_reboot_commands=rules.pre_reboot_commands,
-                    pxe_commands=rules.pxe_commands,
-                ),
+        machines = pool.machines
+        members = [node.fqdn for node in machines]
+        installations = {
+            node: self._installation(
+                node,
+                machine,
+                prepared[node],
+                pool=name,
+                members=members,
+                check=checks[node],
                 credentials=credentials,
-                disposable=disposable,
-                timeout=settings.timeouts.machines_reachable
-                + (settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0),
-                valid_hours=self._install.valid_hours,
-            ),
-            opts,
-        )
+            )
+            for node, machine in machines.items()
+        }
+        waits = {node: [machine.resource, *after.get(node, ())] for node, machine in machines.items()}
+        args = PoolInstallationArgs(installations=installations, after=waits)
+        return PoolInstallation(name, args, self._base.components)
 
-    def _machine_installation(
-        self, node: Node, prepared: Prepared, check: pulumi.Input[str], after: Sequence[pulumi.Resource]
-    ) -> MachineInstallation:
-        artifacts, system = self._boot.artifacts, prepared.system
-        own, delivered = self._settings.of_machine(node.name), self._platform.delivers_user_data
-        return MachineInstallation(
+    def _installation(
+        self,
+        node: Node,
+        machine: Machine,
+        prepared: Prepared,
+        *,
+        pool: str,
+        members: Sequence[str],
+        check: pulumi.Input[str],
+        credentials: ClusterCredentials,
+    ) -> InstallationArgs:
+        settings, access, platform = self._settings, self._base.access, self._base.platform
+        artifacts, system, rules = self._boot.artifacts, prepared.system, settings.reprovision
+        own, delivered = settings.of_machine(node.name), platform.delivers_user_data
+        bootstraps = settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0
+        return InstallationArgs(
+            platform=platform.kind,
+            machine_id=machine.machine_id,
+            hostname=node.hostname,
+            node=node.fqdn,
+            role=node.role,
+            pool=pool,
+            cluster=settings.domain,
             generation=system.generation,
             runs=InstalledSystemArgs(
                 release=artifacts.release,
                 kernel_arguments=system.shown.apply(lambda shown: list(shown["kernelArguments"])),
                 consoles=list(consoles(self._boot)),
                 ignition=system.shown.apply(lambda shown: str(shown["ignition"])),
-                install_device=self._settings.install_device(node.name).rules,
+                install_device=settings.install_device(node.name).rules,
                 installation=own.installation,
                 network=system.shown.apply(lambda shown: str(shown["network"])),
             ),
+            address=machine.public_ipv4,
+            addresses=[machine.public_ipv4, machine.private_ipv4],
+            host_key=access.public_host_key(node.fqdn),
+            live_host_key=access.public_host_key(installer.live_name(node.fqdn)),
+            private_key=access.private_key,
             live=LiveSystemArgs(
                 kernel=LiveFileArgs(url=artifacts.kernel.url, sha256=artifacts.kernel.sha256),
                 initramfs=LiveFileArgs(url=artifacts.initramfs.url, sha256=artifacts.initramfs.sha256),
                 config=prepared.config,
                 arguments=prepared.arguments,
             ),
-            live_host_key=self._access.public_host_key(installer.live_name(node.fqdn)),
-            places=prepared.places,
             mac=own.mac,
             script=prepared.script,
             chain=None if delivered else site.chain_script(),
             user_data=system.pointer if delivered else None,
             ipxe_script_url=prepared.script_url,
+            artifacts=list(prepared.places),
+            ordered=delivered,
+            consent={node.name, node.hostname}.intersection(rules.consent) != set(),
+            keep=rules.control_plane == "keep",
+            disposable=self._base.stage.disposable,
             accept="empty" if own.accept == "empty" else "wipe",
+            max_unavailable=rules.max_unavailable,
+            members=members,
+            credentials=credentials,
+            drain_timeout_seconds=rules.drain_timeout,
+            pre_reboot_commands=list(rules.pre_reboot_commands),
+            pxe_commands=list(rules.pxe_commands),
             check=check,
-            after=after,
+            log_directory=access.log_directory,
+            timeout_seconds=settings.timeouts.machines_reachable + bootstraps,
+            valid_hours=self._install.valid_hours,
         )
 
     def _artifacts(self, name: str, files: Mapping[str, pulumi.Output[str]]) -> Artifacts:
-        seed = self._keys.host_key_seed
-        return Artifacts(name, ArtifactsArgs(files=files, path_seed=seed, ephemeral=True), self._opts)
+        seed = self._base.keys.host_key_seed
+        return Artifacts(name, ArtifactsArgs(files=files, path_seed=seed, ephemeral=True), self._base.ours)
 
     def _live_config(self, node: Node, system: System) -> pulumi.Output[str]:
         """The Ignition of the live system that installs a machine."""
@@ -243,7 +247,7 @@ class Installers:
                 image=self._boot.artifacts.disk if self._install.image == "stream" else None,
                 consoles=consoles(self._boot),
                 kernel_arguments=self._settings.kernel_arguments(node.name),
-                network=self._facility.network(node),
+                network=self._base.site.network(node),
                 authorities=self._settings.artifacts.authorities,
             )
             return installer.live_config(
@@ -252,21 +256,21 @@ class Installers:
                 host_key=host_key(seed, installer.live_name(node.fqdn), self._settings.install.key_type),
             )
 
-        keys = self._keys
+        keys = self._base.keys
         bootstrap = None if self._bootstrap is None else of_one(sources(self._bootstrap), BOOTSTRAP_IGNITION)
         found = pulumi.Output.all(
             system.generation,
             keys.public_key,
             keys.host_key_seed,
             bootstrap,
-            None if self._platform.delivers_user_data else system.pointer,
+            None if self._base.platform.delivers_user_data else system.pointer,
         )
         return pulumi.Output.secret(found).apply(render)
 
     def _prepared(
         self, node: Node, system: System, uploaded: Artifacts, served: Artifacts, archive: pulumi.Output[str]
     ) -> Prepared:
-        arguments = installer_arguments(self._boot, network=self._facility.network(node))
+        arguments = installer_arguments(self._boot, network=self._base.site.network(node))
         url = served.boot_urls.apply(lambda urls: urls[_archive(node)])
         digest = archive.apply(lambda text: hashlib.sha256(text.encode()).hexdigest())
         places = [_place(uploaded, _file(node)), _place(served, _archive(node))]

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pulumi
 
-from components.boot.stream import Artifact, PxeArtifacts
-from provider.types import ClusterKeys, LiveFileArgs, Mirror, MirrorArgs, MirroredFile
-from stacks import connections
-from stacks.settings import Settings
+from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
+from metal_ipi.provider.types import ClusterKeys, LiveFileArgs, Mirror, MirrorArgs, MirroredFile
+from metal_ipi.stacks import connections
+from metal_ipi.stacks.settings import Settings
 
 
 def files(settings: Settings, boot: PxeArtifacts) -> dict[str, Artifact]:

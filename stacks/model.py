@@ -7,20 +7,20 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field, model_validator
 
-from stacks.platforms.equinix_metal.settings import EquinixMetal
-from stacks.platforms.redfish.settings import MACHINE_NAME, Redfish
-from stacks.platforms.section import OfMachine, PlatformSection, at, items
-from stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
-from stacks.sections.artifacts import S3Artifacts, SshArtifacts
-from stacks.sections.base import Section, wrong
-from stacks.sections.boot import Boot
-from stacks.sections.devices import DeviceRule
-from stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
-from stacks.sections.forms import BaseDomain, ClusterName, Release
-from stacks.sections.install import Install, Lab, Ssh, Timeouts
-from stacks.sections.machines import ControlPlane, Reprovision, Workers
-from stacks.sections.preflight import Cost, Preflight
-from stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
+from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
+from metal_ipi.stacks.platforms.redfish.settings import MACHINE_NAME, Redfish
+from metal_ipi.stacks.platforms.section import OfMachine, PlatformSection, at, items
+from metal_ipi.stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
+from metal_ipi.stacks.sections.artifacts import S3Artifacts, SshArtifacts
+from metal_ipi.stacks.sections.base import Section, wrong
+from metal_ipi.stacks.sections.boot import Boot
+from metal_ipi.stacks.sections.devices import DeviceRule
+from metal_ipi.stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
+from metal_ipi.stacks.sections.forms import BaseDomain, ClusterName, Release
+from metal_ipi.stacks.sections.install import Install, Lab, Ssh, Timeouts
+from metal_ipi.stacks.sections.machines import ControlPlane, Reprovision, Workers
+from metal_ipi.stacks.sections.preflight import Cost, Preflight
+from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
 
 Platform = EquinixMetal | Redfish
 PLATFORMS: Mapping[str, type[PlatformSection]] = {
@@ -68,9 +68,12 @@ class Settings(Section):
     protect: bool | None = Field(
         default=None,
         description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced;"
-        " not set: true, and false in the lab",
+        " not set: true",
     )
-    lab: Lab | None = Field(default=None, description="set only for stacks that run in the lab")
+    lab: Lab | None = Field(
+        default=None,
+        description="set only for stacks that run in the lab; read by the command line, not by the program",
+    )
     rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
 
     @property
@@ -81,7 +84,7 @@ class Settings(Section):
     @property
     def protects(self) -> bool:
         """Whether what cannot be made again is protected: policies want that of every facility."""
-        return self.lab is None if self.protect is None else self.protect
+        return self.protect is not False
 
     def full(self, hostname: str) -> str:
         """The full name of a machine."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from components.machines.node import Node, Role
-from stacks.model import Settings
-from stacks.sections.service_addresses import BgpPool
+from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.sections.service_addresses import BgpPool
 
 API_ADDRESS = "api-address"
 """The name of the API's reserved address."""

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
-from stacks.problems import Found
-from stacks.sections.base import LONGEST_TEXT
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.base import LONGEST_TEXT
 
 DEEPEST = 32
 """Levels of maps and lists. The settings have 7."""

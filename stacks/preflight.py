@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from components.boot.stream import PxeArtifacts
-from components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
-from provider.types import BootFile, Plan
-from stacks import mirror
-from stacks.model import Settings
-from stacks.platforms.registry import facility
-from stacks.sections.base import REHEARSAL
-from stacks.sections.service_addresses import MetalLbBgp, MetalLbL2
+from metal_ipi.components.boot.stream import PxeArtifacts
+from metal_ipi.components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
+from metal_ipi.provider.types import BootFile, Plan
+from metal_ipi.stacks import mirror
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.sections.service_addresses import MetalLbBgp, MetalLbL2
 
 
 def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:

@@ -10,15 +10,16 @@ from typing import Any
 
 import pulumi
 
-from components.boot.ipxe import BootSpec
-from stacks import api_address, steps
-from stacks.base import prepared
-from stacks.cost import cost
-from stacks.platforms.registry import facility
-from stacks.sections.dns import NoDns
-from stacks.service_addresses import service_addresses
-from stacks.settings import Settings, load
-from stacks.stream import boot_artifacts
+from metal_ipi.components.boot.ipxe import BootSpec
+from metal_ipi.stacks import api_address, steps
+from metal_ipi.stacks.base import prepared
+from metal_ipi.stacks.boot_files import BootFiles
+from metal_ipi.stacks.cost import cost
+from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.sections.dns import NoDns
+from metal_ipi.stacks.service_addresses import service_addresses
+from metal_ipi.stacks.settings import Settings, load
+from metal_ipi.stacks.stream import boot_artifacts
 
 
 def main() -> None:
@@ -45,15 +46,18 @@ def boot_spec(settings: Settings) -> BootSpec:
 def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None = None) -> dict[str, pulumi.Input[Any]]:
     """Declare a cluster; returns the stack's outputs, by name. `parent` is what it belongs to; None: the stack."""
     base = prepared(settings, boot, parent)
-    control_plane = steps.ordered_pool(base, "control-plane", "control-plane", base.nodes.control_plane)
-    workers = steps.ordered_pool(base, "worker", "workers", base.nodes.workers)
-    bootstrap = steps.bootstrap_machine(base, workers.machines)
+    files = BootFiles(base)
+    control_plane = steps.ordered_pool(base, files, "control-plane", "control-plane", base.nodes.control_plane)
+    workers = steps.ordered_pool(base, files, "worker", "workers", base.nodes.workers)
+    bootstrap = steps.bootstrap_machine(base, files, workers.machines)
     machines = {**control_plane.machines, **workers.machines}
     costs = cost(settings, machines, base.invoke)
     dns = steps.cluster_dns(base, control_plane, workers, bootstrap)
 
     in_place = {node: [dns.records] for node in control_plane.machines} if not bootstrap else {}
-    control_plane_installed = steps.installation(base, "control-plane-installation", control_plane, dns, after=in_place)
+    control_plane_installed = steps.installation(
+        base, files, "control-plane-installation", control_plane, dns, after=in_place
+    )
     control_plane_checks = steps.pool_checks(
         base, "control-plane-checks", control_plane, control_plane_installed, bootstrap
     )
@@ -72,12 +76,12 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
             opts=base.ours,
         ),
     ]
-    removal = steps.bootstrap_removal(base, bootstrap, dns, after=stands)
+    removal = steps.bootstrap_removal(base, files, bootstrap, dns, after=stands)
 
     worker_checks = workers_installed = None
     if workers.machines:
         lent = {base.site.lent: [removal.resource]} if base.site.lent and removal else {}
-        workers_installed = steps.installation(base, "worker-installation", workers, dns, after=lent)
+        workers_installed = steps.installation(base, files, "worker-installation", workers, dns, after=lent)
         worker_checks = steps.pool_checks(base, "worker-checks", workers, workers_installed, bootstrap)
 
     ready = steps.nodes_ready(

@@ -10,9 +10,9 @@ from collections.abc import Set as AbstractSet
 
 import pulumi
 
-from components.install.stage import Stage
-from stacks.names import Nodes
-from stacks.settings import Settings
+from metal_ipi.components.install.stage import Stage
+from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.settings import Settings
 
 _LOST_FOR_GOOD = frozenset(
     {

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
-from components.endpoints.manifests import Operator
-from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
-from components.machines.contract import LastingMachine, Platform
-from components.machines.node import Node, Role
-from stacks.names import POOLS, pool_name
-from stacks.sections.service_addresses import BgpPool, L2Pool, MetalLbBgp, MetalLbL2
-from stacks.settings import Settings
+from metal_ipi.components.endpoints.manifests import Operator
+from metal_ipi.components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
+from metal_ipi.components.machines.contract import LastingMachine, Platform
+from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.stacks.names import POOLS, pool_name
+from metal_ipi.stacks.sections.service_addresses import BgpPool, L2Pool, MetalLbBgp, MetalLbL2
+from metal_ipi.stacks.settings import Settings
 
 _NAME = POOLS
 

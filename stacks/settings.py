@@ -14,12 +14,13 @@ import pulumi
 import pulumi.runtime.config
 from pydantic import ValidationError
 
-from stacks.conflicts import conflicts
-from stacks.model import PLATFORMS, Settings
-from stacks.plain import of_json, unfit
-from stacks.platforms.section import Needed, Tree, at
-from stacks.problems import NAMESPACE, SECRET_NAMES, Problem, SettingsError, describe
-from stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.conflicts import conflicts
+from metal_ipi.stacks.model import PLATFORMS, Settings
+from metal_ipi.stacks.outdated import current
+from metal_ipi.stacks.plain import of_json, unfit
+from metal_ipi.stacks.platforms.section import Needed, Tree, at
+from metal_ipi.stacks.problems import NAMESPACE, SECRET_NAMES, Problem, SettingsError, describe
+from metal_ipi.stacks.sections.base import REHEARSAL
 
 __all__ = ["NEEDED", "OKD_PULL_SECRET", "Settings", "SettingsError", "load", "of_tree", "parse"]
 
@@ -79,14 +80,20 @@ def load() -> Settings:
 
     Raises SettingsError with every problem; validation does no I/O and registers no resource.
     """
-    known = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
-    values = {key.partition(":")[2]: value for key, value in known.items() if key.startswith(f"{NAMESPACE}:")}
-    return _not_rehearsed(parse(values, pulumi.get_stack()))
+    given = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
+    values = {key.partition(":")[2]: value for key, value in given.items() if key.startswith(f"{NAMESPACE}:")}
+    return of_tree(_tree(values))
 
 
 def of_tree(tree: dict[str, Any]) -> Settings:
-    """Validate settings that stand elsewhere, by their names in a stack file. Raises SettingsError, as `load` does."""
-    return _not_rehearsed(_validate(tree, pulumi.get_stack()))
+    """Validate settings that stand elsewhere, by their names in a stack file. Raises SettingsError, as `load` does.
+
+    Warns of settings that an earlier version took.
+    """
+    settings = _not_rehearsed(_validate(tree, pulumi.get_stack()))
+    for warning in current(tree)[1]:
+        pulumi.log.warn(warning)
+    return settings
 
 
 def _not_rehearsed(settings: Settings) -> Settings:
@@ -104,6 +111,10 @@ def _not_rehearsed(settings: Settings) -> Settings:
 
 def parse(values: dict[str, str], stack: str) -> Settings:
     """Validate configuration values as the engine hands them over: every value a string, objects as JSON."""
+    return _validate(_tree(values), stack)
+
+
+def _tree(values: dict[str, str]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for key, value in values.items():
         if value in ("", "{}"):  # the defaults in Pulumi.yaml, which mean: not set
@@ -113,7 +124,7 @@ def parse(values: dict[str, str], stack: str) -> Settings:
             tree[key] = value
             continue
         tree[key] = of_json(value)
-    return _validate(tree, stack)
+    return tree
 
 
 def _validate(tree: dict[str, Any], stack: str) -> Settings:
@@ -122,6 +133,7 @@ def _validate(tree: dict[str, Any], stack: str) -> Settings:
         for path, value, why, remedy in unfit(tree)
     ]:
         raise SettingsError(stack, sorted(found, key=lambda problem: problem.path))
+    tree, _ = current(tree)
     problems = [] if tree.get("rehearsal") is True else _incomplete(tree)
     try:
         settings = Settings.model_validate(tree)

@@ -7,31 +7,31 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.checks import node_check
-from components.cluster.installation import PoolInstallation
-from components.cluster.pool import NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
-from components.endpoints import machine_config_access
-from components.endpoints.dns import ClusterDns, ClusterDnsArgs
-from components.install.bootstrap import (
+from metal_ipi.components.checks import node_check
+from metal_ipi.components.cluster.installation import PoolInstallation
+from metal_ipi.components.cluster.pool import NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
+from metal_ipi.components.endpoints import machine_config_access
+from metal_ipi.components.endpoints.dns import ClusterDns, ClusterDnsArgs
+from metal_ipi.components.install.bootstrap import (
     BootstrapGates,
     BootstrapGatesArgs,
     BootstrapRemoval,
     BootstrapRemovalArgs,
     cluster_credentials,
 )
-from components.machines.contract import LastingMachine, Machine, MachineArgs, node_addresses
-from components.machines.node import Node, Role
-from provider.types import (
+from metal_ipi.components.machines.contract import LastingMachine, Machine, MachineArgs, node_addresses
+from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.provider.types import (
     Gate,
     GateArgs,
     InstallComplete,
     NodesReady,
 )
-from stacks import api_address, assets, checks
-from stacks.base import Base
-from stacks.boots import PoolBoots
-from stacks.installers import BOOTSTRAP_IGNITION
-from stacks.service_addresses import announcing_role
+from metal_ipi.stacks import api_address, assets, checks
+from metal_ipi.stacks.base import Base
+from metal_ipi.stacks.boot_files import BootFiles, PoolBoot
+from metal_ipi.stacks.installers import BOOTSTRAP_IGNITION
+from metal_ipi.stacks.service_addresses import announcing_role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class OrderedPool:
     """The machines of one role, and what they boot."""
 
     pool: NodePool
-    boots: PoolBoots
+    boot: PoolBoot
 
     @property
     def machines(self) -> Mapping[Node, LastingMachine]:
@@ -47,9 +47,9 @@ class OrderedPool:
         return self.pool.machines
 
 
-def ordered_pool(base: Base, role: Role, name: str, nodes: tuple[Node, ...]) -> OrderedPool:
+def ordered_pool(base: Base, files: BootFiles, role: Role, name: str, nodes: tuple[Node, ...]) -> OrderedPool:
     """Declare the machines of a role."""
-    boots = base.boots.pool(role, name, nodes)
+    boot = files.pool(role, name, nodes)
     serves_over_bgp = role == "control-plane" and api_address.speaks_bgp(base.settings)
     pool = NodePool(
         name,
@@ -57,18 +57,18 @@ def ordered_pool(base: Base, role: Role, name: str, nodes: tuple[Node, ...]) -> 
             platform=base.platform,
             role=role,
             nodes=nodes,
-            boots=boots.boots,
+            boots=boot.machines,
             announces=serves_over_bgp or role == announcing_role(base.settings),
             active_timeout=base.settings.timeouts.machines_active,
             # What is installed to disk follows by being installed again: no machine is given up for that.
-            disposable=base.reached.disposable and base.boots.installers is None,
+            disposable=base.stage.disposable and files.installers is None,
         ),
         base.components,
     )
-    return OrderedPool(pool=pool, boots=boots)
+    return OrderedPool(pool=pool, boot=boot)
 
 
-def bootstrap_machine(base: Base, workers: Mapping[Node, LastingMachine]) -> dict[Node, Machine]:
+def bootstrap_machine(base: Base, files: BootFiles, workers: Mapping[Node, LastingMachine]) -> dict[Node, Machine]:
     """The bootstrap machine; nothing where the only machine bootstraps itself."""
     if base.site.in_place:
         return {}
@@ -79,10 +79,10 @@ def bootstrap_machine(base: Base, workers: Mapping[Node, LastingMachine]) -> dic
         node.hostname,
         MachineArgs(
             node=node,
-            boot=base.boots.bootstrap(),
+            boot=files.bootstrap(),
             timeout=base.settings.timeouts.machines_active,
             announces=api_address.speaks_bgp(base.settings),
-            disposable=base.reached.disposable,
+            disposable=base.stage.disposable,
         ),
         pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=claimed)),
     )
@@ -111,21 +111,25 @@ def cluster_dns(
 
 
 def installation(
-    base: Base, name: str, pool: OrderedPool, dns: ClusterDns, *, after: Mapping[Node, Sequence[pulumi.Resource]]
+    base: Base,
+    files: BootFiles,
+    name: str,
+    pool: OrderedPool,
+    dns: ClusterDns,
+    *,
+    after: Mapping[Node, Sequence[pulumi.Resource]],
 ) -> PoolInstallation | None:
     """What installs a pool's machines to disk; None where they run from memory."""
-    if base.boots.installers is None:
+    if files.installers is None:
         return None
-    expected = checks.expectations(base.settings, base.boot, pool.pool, pool.boots.prepared)
-    return base.boots.installers.install(
+    expected = checks.expectations(base.settings, base.boot, pool.pool, pool.boot.prepared)
+    return files.installers.install(
         name,
         pool.pool,
-        pool.boots.prepared,
+        pool.boot.prepared,
         credentials=cluster_credentials(dns, base.assets),
         checks={node: each.apply(node_check.script) for node, each in expected.items()},
         after=after,
-        disposable=base.reached.disposable,
-        opts=base.components,
     )
 
 
@@ -139,7 +143,7 @@ def pool_checks(
         PoolChecksArgs(
             pool=pool.pool,
             access=base.access,
-            expectations=checks.expectations(base.settings, base.boot, pool.pool, pool.boots.prepared, runs),
+            expectations=checks.expectations(base.settings, base.boot, pool.pool, pool.boot.prepared, runs),
             timeout=checks.until_reachable(base.settings, pool.pool.role),
             # Nodes configure themselves from the bootstrap machine: where it cannot be had, nobody waits for them.
             after=[
@@ -199,7 +203,12 @@ def machine_config_gate(
 
 
 def bootstrap_removal(
-    base: Base, bootstrap: Mapping[Node, Machine], dns: ClusterDns, *, after: Sequence[pulumi.Resource]
+    base: Base,
+    files: BootFiles,
+    bootstrap: Mapping[Node, Machine],
+    dns: ClusterDns,
+    *,
+    after: Sequence[pulumi.Resource],
 ) -> BootstrapRemoval | None:
     """The end of the bootstrap machine; None where there is none."""
     for machine in bootstrap.values():
@@ -210,7 +219,7 @@ def bootstrap_removal(
                 platform=base.platform.ephemeral_kind,
                 dns=dns,
                 drain_seconds=base.settings.dns.ttl,
-                ignition=base.boots.bootstrap_ignition,
+                ignition=files.bootstrap_ignition,
                 ignition_files=[BOOTSTRAP_IGNITION],
                 after=after,
             ),

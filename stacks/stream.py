@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from components.boot.stream import Artifact, PxeArtifacts, StreamError, pxe_artifacts
-from stacks.model import Settings
-from stacks.sections.base import REHEARSAL
+from metal_ipi.components.boot.stream import Artifact, PxeArtifacts, StreamError, pxe_artifacts
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.sections.base import REHEARSAL
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _TIMEOUT = 20.0

@@ -7,36 +7,22 @@ from typing import cast
 
 import pulumi
 
-from components.boot import ignition, node_image
-from components.boot.host_keys import HostKey, host_key, unguessable
-from components.endpoints import bgp_routes, kube_vip, machine_config_access
-from components.install.assets import InstallAssets
-from components.machines.contract import Platform
-from components.machines.node import Node
-from provider.types import Artifacts, ArtifactsArgs, ClusterKeys
-from stacks.names import Nodes
-from stacks.platforms.registry import facility
-from stacks.sections.api_address import KubeVip
-from stacks.settings import Settings
+from metal_ipi.components.boot import ignition, node_image
+from metal_ipi.components.boot.host_keys import HostKey, host_key, unguessable
+from metal_ipi.components.endpoints import bgp_routes, kube_vip, machine_config_access
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import Artifacts, ArtifactsArgs
+from metal_ipi.stacks.base import Base
+from metal_ipi.stacks.sections.api_address import KubeVip
 
 
 class UserData:
     """The userdata of one cluster's machines, and the identities that they fetch."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        keys: ClusterKeys,
-        assets: InstallAssets,
-        api_address: pulumi.Output[str] | None,
-        platform: Platform,
-        opts: pulumi.ResourceOptions,
-    ) -> None:
-        self._settings, self._keys, self._assets = settings, keys, assets
-        self._api_address, self._platform = api_address, platform
+    def __init__(self, base: Base) -> None:
+        self._base, self._settings = base, base.settings
         # Userdata is readable by whoever reaches the metadata service; where there is none, identities are part of it.
-        self._identities = self._upload_identities(opts) if platform.delivers_user_data else None
+        self._identities = self._upload_identities() if base.platform.delivers_user_data else None
 
     def of(
         self,
@@ -86,11 +72,11 @@ class UserData:
             private = [ignition.data_url(each) for each in self._settings.artifacts.authorities] if served else []
             return ignition.pointer(
                 hostname=node.fqdn,
-                platform_id=facility(self._settings).ignition_platform,
+                platform_id=self._base.site.ignition_platform,
                 merge=merge,
                 certificate_authorities=[*authorities, *private],
                 authorized_keys=[str(key), *self._settings.ssh.authorized_keys],
-                files=[*files, *(bgp_routes.files(self._platform.metadata_url or "") if routes else ())],
+                files=[*files, *(bgp_routes.files(self._base.platform.metadata_url or "") if routes else ())],
                 units=[*units, *([bgp_routes.unit()] if routes else ())],
                 masked=masked,
             )
@@ -99,24 +85,24 @@ class UserData:
         return pulumi.Output.all(
             source,
             None if self._identities is None else of_one(self._identities, node.hostname),
-            self._assets.worker_pointer,
-            self._keys.public_key,
-            self._keys.host_key_seed,
-            self._api_address if announces else None,
+            self._base.assets.worker_pointer,
+            self._base.keys.public_key,
+            self._base.keys.host_key_seed,
+            self._base.api_address if announces else None,
             network,
         ).apply(render)
 
-    def _upload_identities(self, opts: pulumi.ResourceOptions) -> pulumi.Output[dict[str, ignition.Source]]:
+    def _upload_identities(self) -> pulumi.Output[dict[str, ignition.Source]]:
         """Every node's SSH host key, as Ignition to merge: secret, so it is uploaded and not part of userdata.
 
         A node knows its own file's name from its userdata, and must not guess another node's.
         """
-        nodes, seed = Nodes.of(self._settings).all, self._keys.host_key_seed
+        nodes, seed = self._base.nodes.all, self._base.keys.host_key_seed
 
         def files(seed: str) -> Mapping[str, str]:
             return {_identity_file(seed, node): ignition.identity(self._host_key(seed, node)) for node in nodes}
 
-        uploaded = Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), opts)
+        uploaded = Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), self._base.ours)
         return pulumi.Output.all(sources(uploaded), seed).apply(
             lambda found: {node.hostname: found[0][_identity_file(found[1], node)] for node in nodes}
         )

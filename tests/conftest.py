@@ -28,6 +28,12 @@ def pytest_configure() -> None:
         os.environ.setdefault("METAL_IPI_ENGINE", str(found.path))
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Tests that are coroutines run on asyncio, each in an event loop of its own."""
+    return "asyncio"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test its limit, unless it has one of its own."""
     for item in items:

@@ -27,6 +27,8 @@ class Recorder(mocks.Mocks):
     resources: list[pulumi.runtime.MockResourceArgs] = field(default_factory=list)
     requests: dict[str, Any] = field(default_factory=dict)
     """What was sent to the engine, by resource name: type, parent, provider, dependencies, options."""
+    outputs: dict[str, Any] = field(default_factory=dict)
+    """The outputs of the program that was run."""
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         self.resources.append(args)
@@ -68,6 +70,10 @@ class Recorder(mocks.Mocks):
             types.append(self.requests[parent].type)
             parent = _name(self.requests[parent].parent)
         return f"{'$'.join(reversed(types))}::{name}"
+
+    def inputs(self, name: str) -> dict[str, Any]:
+        """The inputs of the one resource of that name, without the marks of secrets."""
+        return plain(self.one(name).inputs)
 
     def one(self, name: str) -> pulumi.runtime.MockResourceArgs:
         """The one resource of that name that is no component."""
@@ -120,7 +126,8 @@ def run(
         asyncio.set_event_loop(loop)
         mocks.set_mocks(recorder, project="metal-ipi", stack=stack, preview=preview, monitor=_Monitor(recorder))
         pulumi.runtime.set_all_config({f"metal-ipi:{key}": value for key, value in config.items()})
-        return loop.run_until_complete(whole())
+        recorder.outputs = loop.run_until_complete(whole())
+        return recorder.outputs
     finally:
         asyncio.set_event_loop(None)
         loop.run_until_complete(loop.shutdown_default_executor())

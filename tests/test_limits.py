@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _ROOT = Path(__file__).resolve().parents[1]
 _TESTS = """
 import signal, threading, time
@@ -14,7 +16,7 @@ import pytest
 def waits_beside():
     time.sleep(60)
 
-@pytest.mark.timeout(1)
+@pytest.mark.timeout(0.3)
 def test_hangs():
     threading.Thread(target=waits_beside, daemon=True).start()
     time.sleep(60)
@@ -31,6 +33,7 @@ def test_has_the_limit_of_the_longer_kind(request):
 """
 
 
+@pytest.mark.programs
 def test_a_hanging_test_fails_with_all_stacks_and_the_others_run(tmp_path: Path) -> None:
     """As under nohup: with SIGINT ignored."""
     (tmp_path / "test_some.py").write_text(_TESTS)
@@ -41,4 +44,4 @@ def test_a_hanging_test_fails_with_all_stacks_and_the_others_run(tmp_path: Path)
     )  # fmt: skip
     said = done.stdout + done.stderr
     assert "1 failed, 2 passed" in said, said
-    assert "Failed: Timeout (>1.0s) from pytest-timeout" in said and "in waits_beside" in said, said
+    assert "Failed: Timeout (>0.3s) from pytest-timeout" in said and "in waits_beside" in said, said

@@ -20,20 +20,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools", description="Drives the stacks of this project.")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project's root (default: this one)")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, text in (
-        ("setup", "build or install what the other commands need"),
-        ("up", "make a stack's resources what its configuration says; REPLACE=<machine,...> makes these anew"),
-        ("down", "remove a stack's resources, and the lab it ran in; KEEP_LAB=1 leaves the lab"),
-        ("preview", "tell what `up` would do"),
-        ("refresh", "make a stack's state what is really there"),
-        ("output", "print a stack's outputs as one JSON document"),
-        ("kubeconfig", "print the administrator's kubeconfig, in clear"),
-        ("preflight", "tell what stands in the way of `up`, before anything is ordered"),
-        ("topology", "draw a stack's cluster, as it is or as a rehearsed `up` would make it; OUT=<file.svg>"),
-        ("timeline", "draw the last `up` of a stack; OUT=<file.svg>"),
-        ("sweep", "list what stacks left in the project; OF=<stack> SWEEP=delete deletes what that one left"),
-    ):
-        command = commands.add_parser(name, help=text, description=text)
+    for name, function in COMMANDS.items():
+        command = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         command.add_argument("--stack", default="lab", help="the stack's name (default: %(default)s)")
         command.add_argument(
             "--machines",
@@ -49,17 +37,16 @@ def _arguments() -> argparse.Namespace:
     compared.add_argument("--base", default="main", help="the commit to compare with (default: %(default)s)")
     compared.add_argument("--target", type=Path, help="the directory to write to (default: .state/preview-report)")
     compared.add_argument("--pictures", default="", metavar="URL", help="where the report finds its pictures")
-    rehearsed = commands.add_parser("rehearse")
-    rehearsed.add_argument("--target", type=Path, required=True)
-    rehearsed.add_argument("--engine", required=True)
-    rehearsed.add_argument("--engine-version", required=True)
-    rehearsed.add_argument("names", nargs="*")
     # The inner halves of a run: containment.py and session.py say why.
-    inner = commands.add_parser("engine")
+    with_engine = argparse.ArgumentParser(add_help=False)
+    with_engine.add_argument("--engine", required=True)
+    with_engine.add_argument("--engine-version", required=True)
+    rehearsed = commands.add_parser("rehearse", parents=[with_engine])
+    rehearsed.add_argument("--target", type=Path, required=True)
+    rehearsed.add_argument("names", nargs="*")
+    inner = commands.add_parser("engine", parents=[with_engine])
     inner.add_argument("operation", choices=("up", "down", "refresh", "preview", "preflight", "sweep"))
     inner.add_argument("--stack", required=True)
-    inner.add_argument("--engine", required=True)
-    inner.add_argument("--engine-version", required=True)
     contain = commands.add_parser("contain")
     contain.add_argument("rest", nargs=argparse.REMAINDER)
     return parser.parse_args()
@@ -72,20 +59,18 @@ def main() -> int:
         if arguments.command == "contain":
             command = contained(python_module("--root", str(arguments.root), *arguments.rest))
             os.execvp(command[0], command)  # noqa: S606  no shell is wanted
-        if arguments.command == "engine":
-            from tools.inner import run_engine
+        if arguments.command in ("engine", "rehearse"):
+            from tools.inner import rehearse_side, run_engine
 
             found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
-            run_engine(arguments.operation, Layout(root=arguments.root, stack=arguments.stack), found)
+            if arguments.command == "engine":
+                run_engine(arguments.operation, Layout(root=arguments.root, stack=arguments.stack), found)
+            else:
+                rehearse_side(arguments.root, found, arguments.target, arguments.names)
         elif arguments.command == "preview-report":
             root = arguments.root.resolve()
             target = arguments.target or root / ".state" / "preview-report"
             preview_report(root, arguments.base, target, arguments.pictures)
-        elif arguments.command == "rehearse":
-            from tools.inner import rehearse_side
-
-            found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
-            rehearse_side(arguments.root, found, arguments.target, arguments.names)
         else:
             layout = Layout(root=arguments.root.resolve(), stack=arguments.stack)
             asked = Asked(machines=arguments.machines or None, installer=arguments.installer or None)

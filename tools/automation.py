@@ -32,9 +32,9 @@ from tools.layout import Layout
 from tools.state import Deployment
 
 Program = Callable[[], object]
-_OURS = ("stacks", "components", "provider")
-_DECLARING = tuple(str(Path(__file__).resolve().parents[1] / room) + os.sep for room in ("stacks", "components"))
-"""Where resources are declared; `provider.types` only names them."""
+_OURS = "metal_ipi"
+_DECLARING = tuple(f"{Path(__file__).resolve().parents[1]}/metal_ipi/{room}/" for room in ("stacks", "components"))
+"""Where resources are declared; `metal_ipi.provider.types` only names them."""
 
 
 class EngineCommand(PulumiCommand):
@@ -68,25 +68,11 @@ class EngineCommand(PulumiCommand):
         additional_env: Mapping[str, str],
         on_output: Callable[[str], Any] | None = None,
         on_error: Callable[[str], Any] | None = None,
-    ) -> CommandResult:
-        """Run one command; raises CommandError when it fails. Output is read until the engine itself has ended:
-        plug-ins that outlived a killed engine may still hold the pipes."""
-        return self._run(args, cwd, additional_env, on_output, on_error)
-
-    def text(self, args: list[str], cwd: Path, stdin: str | None = None) -> str:
-        """Run one command and return its standard output."""
-        return self._run(args, str(cwd), {}, stdin=stdin).stdout
-
-    def _run(
-        self,
-        args: list[str],
-        cwd: str,
-        additional_env: Mapping[str, str],
-        on_output: Callable[[str], Any] | None = None,
-        on_error: Callable[[str], Any] | None = None,
         *,
         stdin: str | None = None,
     ) -> CommandResult:
+        """Run one command; raises CommandError when it fails. Output is read until the engine itself has ended:
+        plug-ins that outlived a killed engine may still hold the pipes."""
         process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
             cwd=cwd,
@@ -126,6 +112,10 @@ class EngineCommand(PulumiCommand):
             stream.close()
         return result
 
+    def text(self, args: list[str], cwd: Path, stdin: str | None = None) -> str:
+        """Run one command and return its standard output."""
+        return self.run(args, str(cwd), {}, stdin=stdin).stdout
+
 
 def open_stack(layout: Layout, command: EngineCommand, program: Program) -> automation.Stack:
     """Select the stack, or create it; the program is run in this process when an operation asks for it."""
@@ -156,7 +146,7 @@ def guarded(program: Program, log: Path) -> Callable[[], Awaitable[None]]:
             raise
         except Exception as error:
             write_private(log, traceback.format_exc())
-            if type(error).__module__.partition(".")[0] in _OURS:
+            if type(error).__module__.partition(".")[0] == _OURS:
                 raise pulumi.RunError(str(error)) from error
             raise pulumi.RunError(f"{type(error).__name__}: {error}\n(the full story is in {log})") from error
         # Let the registrations begin, or the SDK's runtime sees none, and waits for outputs instead: it then walks over

@@ -30,9 +30,8 @@ def machines(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree
             why="MACHINES, or metal-ipi:lab.machines in the stack file, names them",
             remedy=f"use one of {', '.join(KINDS)}",
         )
-    cannot = stackfile.needs_emulation if chosen == "simulated" else stackfile.needs_simulation
-    if needed := cannot(document):
-        raise StackError(f"stack '{layout.stack}' cannot have {chosen} machines", why=needed.why, remedy=needed.remedy)
+    if found := stackfile.obstacle(document, chosen):
+        raise StackError(f"stack '{layout.stack}' cannot have {chosen} machines", why=found.why, remedy=found.remedy)
     existing = _existing(layout, layout.machines)
     if existing and asked.machines not in {None, existing}:
         raise StackError(

@@ -28,7 +28,7 @@ from tools.project import environment, has_own_passphrase, write_project
 
 
 def setup(layout: Layout, asked: Asked) -> None:
-    """Everything that can be made beforehand: the engine, and the lab's packages and images for a lab stack."""
+    """Build or install what the other commands need: the engine, and for a lab stack the lab's packages and images."""
     document = stackfile.read(layout.stack_file)
     wanted = stackfile.lab_machines(document)
     engine.ensure(say)
@@ -43,18 +43,18 @@ def setup(layout: Layout, asked: Asked) -> None:
 
 
 def up(layout: Layout, asked: Asked) -> None:
-    """Make the stack's resources what its configuration says."""
+    """Make a stack's resources what its configuration says; REPLACE=<machine,...> makes these anew."""
     _with_lab("up", layout, asked)
 
 
 def refresh(layout: Layout, asked: Asked) -> None:
-    """Make the state what is really there."""
+    """Make a stack's state what is really there."""
     _existing(layout)
     _with_lab("refresh", layout, asked)
 
 
 def down(layout: Layout, asked: Asked) -> None:
-    """Remove the stack's resources, its state, and the lab; raises when anything is left. KEEP_LAB=1 leaves the lab."""
+    """Remove a stack's resources, its state and the lab it ran in; KEEP_LAB=1 leaves the lab."""
     is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
     if layout.exists:
         _with_lab("down", layout, asked)
@@ -79,14 +79,14 @@ def preview(layout: Layout, asked: Asked) -> None:
 
 
 def topology(layout: Layout, asked: Asked) -> None:
-    """Draw the cluster as it is, or where nothing is, as a rehearsed `up` would make it; print the picture's path."""
+    """Draw a stack's cluster, as it is or as a rehearsed `up` would make it; OUT=<file.svg>."""
     from tools.pictures import commands
 
     print(commands.topology(layout))
 
 
 def timeline(layout: Layout, asked: Asked) -> None:
-    """Draw the last `up`; print the picture's path."""
+    """Draw the last `up` of a stack; OUT=<file.svg>."""
     from tools.pictures import commands
 
     print(commands.timeline(layout))
@@ -100,12 +100,12 @@ def preview_report(root: Path, base: str, target: Path, pictures: str) -> None:
 
 
 def preflight(layout: Layout, asked: Asked) -> None:
-    """Print what stands in the way of an `up`; raises when something does. Orders nothing."""
+    """Tell what stands in the way of `up`, before anything is ordered."""
     _look("preflight", layout, asked)
 
 
 def sweep(layout: Layout, asked: Asked) -> None:
-    """List what stacks left in the project, and delete it where SWEEP=delete and CONFIRM say so."""
+    """List what stacks left in the project; OF=<stack> SWEEP=delete deletes what that one left."""
     _look("sweep", layout, asked)
 
 
@@ -120,7 +120,7 @@ def _look(operation: str, layout: Layout, asked: Asked) -> None:
 
 
 def output(layout: Layout, asked: Asked) -> None:
-    """Print the stack's outputs as one JSON document; secrets are masked."""
+    """Print a stack's outputs as one JSON document; secrets are masked."""
     print(_outputs(layout))
 
 
@@ -176,7 +176,7 @@ def _facility(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tre
 def _check_settings(layout: Layout, document: stackfile.Tree) -> None:
     """Tell what is wrong with a stack file before the lab, which is built for minutes at first, is set up for it."""
     import_from(layout.root)
-    from stacks.settings import parse
+    from metal_ipi.stacks.settings import parse
 
     try:
         parse(stackfile.values(stackfile.for_rehearsal(document)), layout.stack)
@@ -244,15 +244,7 @@ def _existing(layout: Layout) -> None:
 
 
 COMMANDS: dict[str, Callable[[Layout, Asked], None]] = {
-    "setup": setup,
-    "up": up,
-    "down": down,
-    "preview": preview,
-    "refresh": refresh,
-    "output": output,
-    "kubeconfig": kubeconfig,
-    "preflight": preflight,
-    "sweep": sweep,
-    "topology": topology,
-    "timeline": timeline,
+    command.__name__: command
+    for command in (setup, up, down, preview, refresh, output, kubeconfig, preflight, topology, timeline, sweep)
 }
+"""By name; their docstrings are what `--help` prints."""

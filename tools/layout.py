@@ -94,7 +94,7 @@ class Layout:
         """Where a picture of the stack is put when nobody names a file."""
         return self.root / ".state" / "pictures" / f"{self.stack}-{kind}.svg"
 
-    def known(self) -> dict[str, Path]:
+    def checkpoints(self) -> dict[str, Path]:
         """The stacks that have their state beside this one's, with its files."""
         folders = sorted(self.state.parent.glob("*/")) if self.state.parent.is_dir() else []
         files = {folder.name: replace(self, stack=folder.name).checkpoint for folder in folders}

@@ -14,7 +14,7 @@ from typing import Any, cast
 from tools.errors import RecoveryFailed
 from tools.layout import ROOT
 
-_COMMAND = (sys.executable, "-m", "provider.leftovers")
+_COMMAND = (sys.executable, "-m", "metal_ipi.provider.leftovers")
 
 Say = Callable[[str], None]
 
@@ -50,18 +50,12 @@ class Found:
     """By project: how many things in it are not ours."""
 
 
-def endpoint() -> dict[str, str]:
-    """Where the API is: empty, for its own address, unless METAL_API_URL says otherwise (which is for tests)."""
-    url = os.environ.get("METAL_API_URL")
-    return {"endpoint": url} if url else {}
-
-
 class MetalApi:
-    """What one token reaches. `patience` is how long a call may be repeated, and a deletion waited for, in seconds."""
+    """What one token reaches."""
 
-    def __init__(self, token: str, *, url: str | None = None, patience: float | None = None) -> None:
-        self._metal = {"authToken": token, **({"endpoint": url} if url else endpoint())}
-        self._patience = {} if patience is None else {"patience": patience}
+    def __init__(self, token: str) -> None:
+        url = os.environ.get("METAL_API_URL")  # set by tests alone
+        self._metal = {"authToken": token, **({"endpoint": url} if url else {})}
 
     def find(self, projects: Collection[str], *, all_projects: bool = False) -> Found:
         """Everything of ours in projects; with `all_projects` also every project that there is."""
@@ -94,7 +88,7 @@ class MetalApi:
         """The command's output. The request holds the token, so it goes through standard input."""
         done = subprocess.run(
             _COMMAND,
-            input=json.dumps({"metal": self._metal, **self._patience, **request}),
+            input=json.dumps({"metal": self._metal, **request}),
             capture_output=True,
             check=False,
             cwd=ROOT,

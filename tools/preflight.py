@@ -13,7 +13,7 @@ from tools.layout import ROOT
 from tools.screen import Screen
 from tools.state import PREFLIGHT, Deployment
 
-_COMMAND = (sys.executable, "-m", "provider.preflight")
+_COMMAND = (sys.executable, "-m", "metal_ipi.provider.preflight")
 _STYLES = {"error": "red", "warning": "yellow"}
 
 
@@ -45,10 +45,10 @@ def run(values: Mapping[str, str], stack: str, state: Deployment, screen: Screen
 def request(values: Mapping[str, str], stack: str, state: Deployment) -> dict[str, Any]:
     """What `provider.preflight` is asked. Raises StackError when the settings are wrong."""
     # Not at the top: the program, which has these too, is loaded while the engine opens the stack.
-    from stacks import connections
-    from stacks.preflight import plan
-    from stacks.settings import parse
-    from stacks.stream import boot_artifacts
+    from metal_ipi.stacks import connections
+    from metal_ipi.stacks.preflight import plan
+    from metal_ipi.stacks.settings import parse
+    from metal_ipi.stacks.stream import boot_artifacts
 
     try:
         settings = parse(dict(values), stack)

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 
@@ -23,9 +24,13 @@ def import_program(root: Path) -> Callable[[], object]:
     import_from(root)
     # pulumi-equinix-metal imports pkg_resources; requirements.txt pins the setuptools that still has it.
     warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
-    from stacks.program import main
-
-    return main
+    try:
+        module = import_module("metal_ipi.stacks.program")
+    except ModuleNotFoundError as error:
+        if error.name != "metal_ipi.stacks":
+            raise
+        module = import_module("stacks.program")  # a commit of before, which a preview report compares with
+    return module.main
 
 
 def load_program(root: Path) -> Callable[[], object]:

@@ -9,22 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
-from tools.metal import Found, Resource, Say
+from tools.metal import MetalApi, Resource, Say
 from tools.state import EPHEMERAL, Deployment
 
 CLOCK_SKEW = timedelta(minutes=2)
 """How far the API's clock and ours may be apart."""
 IN_USE = "in use"
 """The state of a project that holds machines."""
-
-
-class Platform(Protocol):
-    """What is asked of the Metal API."""
-
-    def find(self, projects: frozenset[str], *, all_projects: bool = False) -> Found: ...
-    def delete(self, resources: tuple[Resource, ...], say: Say) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +70,13 @@ def scan_for(
     )
 
 
-def find(platform: Platform, scan: Scan, state: Deployment) -> Leftovers:
+def find(api: MetalApi, scan: Scan, state: Deployment) -> Leftovers:
     """Look for what carries the stack's name, and for projects of its own, that are not in its state.
 
     A request of the spot market may have got a machine of which no state knows yet.
     """
     known = state.ids()
-    found = platform.find(scan.projects, all_projects=bool(scan.unknown_projects))
+    found = api.find(scan.projects, all_projects=bool(scan.unknown_projects))
     left = [
         each for each in found.resources if _is_ours(each, scan) and known.isdisjoint({each.id, each.request} - {""})
     ]
@@ -93,11 +85,11 @@ def find(platform: Platform, scan: Scan, state: Deployment) -> Leftovers:
     return Leftovers(resources=tuple(each for each in left if each not in older), older=tuple(older))
 
 
-def clear(platform: Platform, leftovers: Leftovers, say: Say) -> None:
+def clear(api: MetalApi, leftovers: Leftovers, say: Say) -> None:
     """Delete leftovers, and say which; raises RecoveryFailed when one does not go."""
     for resource in leftovers.resources:
         say(f"deleting {resource}: no state knows it")
-    platform.delete(leftovers.resources, say)
+    api.delete(leftovers.resources, say)
     for resource in leftovers.older:
         say(f"left alone: {resource} carries this stack's name, but is older than the interrupted run, or in use")
 

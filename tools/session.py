@@ -22,13 +22,13 @@ from tools.containment import RunLock
 from tools.engine import Engine
 from tools.errors import RecoveryFailed, RunFailed, StackError
 from tools.files import write_private
-from tools.known import known, state_of
 from tools.layout import Layout
 from tools.metal import MetalApi
 from tools.operations import Operations
 from tools.project import environment, has_own_passphrase, write_config, write_project
 from tools.screen import Screen
 from tools.state import Deployment
+from tools.states import held, state_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ class Session:
             projects=projects,
             named=credentials.project_name,
             wanted=sweep.Wanted.from_(os.environ),
-            here=lambda: known(here),
+            held=lambda: held(here),
         )
 
     def rehearse(self, *also: Callable[[automation.EngineEvent], None]) -> None:

@@ -16,9 +16,9 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from stacks.problems import NAMESPACE
-from stacks.sections.devices import DeviceRule
-from stacks.settings import NEEDED, Settings
+from metal_ipi.stacks.problems import NAMESPACE
+from metal_ipi.stacks.sections.devices import DeviceRule
+from metal_ipi.stacks.settings import NEEDED, Settings
 
 DOCUMENT = Path("docs") / "settings.md"
 _ROOT = Path(__file__).resolve().parents[1]

@@ -38,9 +38,9 @@ def _unfit(root: Path, document: object) -> Iterable[tuple[str, str, str, str]]:
     """What in a document is no plain value, as the project of the stack file has it."""
     import_from(root)
     try:
-        from stacks.plain import unfit
+        from metal_ipi.stacks.plain import unfit
     except ModuleNotFoundError as error:
-        if error.name != "stacks.plain":
+        if error.name not in ("metal_ipi.stacks", "metal_ipi.stacks.plain"):
             raise
         return ()  # a commit of before, which a preview report compares with
     return unfit(document)
@@ -82,19 +82,15 @@ def cluster(document: Tree) -> str:
 
 def lab_machines(document: Tree) -> str | None:
     """Which kind of machines of the lab the stack wants; None when it is a real facility's stack."""
-    lab = _config(document).get(f"{NAMESPACE}:lab")
-    if lab is None:
+    if _config(document).get(f"{NAMESPACE}:lab") is None:
         return None
-    return str(lab.get("machines", "libvirt")) if isinstance(lab, dict) else "libvirt"
+    return str(_section(document, "lab").get("machines", "libvirt"))
 
 
 def lab_installer(document: Tree) -> str:
     """Which installer of the lab the stack wants: `real` for what asks for a release of OpenShift itself."""
-    config = _config(document)
-    lab = config.get(f"{NAMESPACE}:lab")
-    if isinstance(lab, dict) and "installer" in lab:
-        return str(cast(Tree, lab)["installer"])
-    return "stand-in" if _of_stand_in(config.get(f"{NAMESPACE}:openshiftVersion")) else "real"
+    default = "stand-in" if _of_stand_in(_config(document).get(f"{NAMESPACE}:openshiftVersion")) else "real"
+    return str(_section(document, "lab").get("installer", default))
 
 
 def _of_stand_in(version: object) -> bool:
@@ -104,51 +100,51 @@ def _of_stand_in(version: object) -> bool:
 
 def wants_small_kubernetes(document: Tree) -> bool:
     """Whether the lab is to do without a real Kubernetes API."""
-    lab = _config(document).get(f"{NAMESPACE}:lab")
-    return isinstance(lab, dict) and cast(Tree, lab).get("kubernetes") == "small"
+    return _section(document, "lab").get("kubernetes") == "small"
 
 
 def announces(document: Tree) -> bool:
     """Whether the API has an address that machines announce over BGP."""
-    address = _config(document).get(f"{NAMESPACE}:apiAddress")
-    return isinstance(address, dict) and cast(Tree, address).get("type") == "kube-vip"
+    return _section(document, "apiAddress").get("type") == "kube-vip"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needed:
-    """Why a stack cannot have machines of a kind."""
+class Obstacle:
+    """Why a stack cannot have machines of a kind, and what to do about it."""
 
     why: str
     remedy: str
 
 
-_LIBVIRT = Needed(
+_NO_LIBVIRT = Obstacle(
     why="metal-ipi:platform.bootstrap is of type local-vm, and simulated machines come without a libvirt",
     remedy="use libvirt machines, or platform.bootstrap of type lend",
 )
+_NO_BGP = Obstacle(
+    why="metal-ipi:apiAddress is of type kube-vip, and simulated machines share one kernel: they speak no BGP",
+    remedy="use libvirt machines, or apiAddress of type dns-round-robin",
+)
+_OTHER_ARCHITECTURE = Obstacle(
+    why="metal-ipi:boot.architecture is not x86_64, and the lab has a node image of that alone",
+    remedy="use simulated machines",
+)
+
+_NO_OPERATOR = Obstacle(
+    why="metal-ipi:serviceAddresses.install is true, and nothing runs on the lab's nodes: no operator would be"
+    " ready; the lab's API has MetalLB's types",
+    remedy="set it to false",
+)
 
 
-def needs_emulation(document: Tree) -> Needed | None:
-    """Why the stack cannot have simulated machines; None when it can."""
-    if announces(document):
-        return Needed(
-            why="metal-ipi:apiAddress is of type kube-vip, and simulated machines share one kernel: they speak no BGP",
-            remedy="use libvirt machines, or apiAddress of type dns-round-robin",
-        )
-    if _makes_vm(document):
-        return _LIBVIRT
-    return None
-
-
-def needs_simulation(document: Tree) -> Needed | None:
-    """Why the stack cannot have emulated (libvirt) machines; None when it can."""
-    boot = _config(document).get(f"{NAMESPACE}:boot")
-    if isinstance(boot, dict) and cast(Tree, boot).get("architecture", "x86_64") != "x86_64":
-        return Needed(
-            why="metal-ipi:boot.architecture is not x86_64, and the lab has a node image of that alone",
-            remedy="use simulated machines",
-        )
-    return None
+def obstacle(document: Tree, machines: str) -> Obstacle | None:
+    """Why the stack cannot have `simulated` machines, or `libvirt` ones; None when it can."""
+    services = _section(document, "serviceAddresses")
+    if str(services.get("type")).startswith("metallb-") and services.get("install", True) is True:
+        return _NO_OPERATOR
+    if machines == "simulated":
+        return _NO_BGP if announces(document) else _NO_LIBVIRT if _makes_vm(document) else None
+    architecture = _section(document, "boot").get("architecture", "x86_64")
+    return None if architecture == "x86_64" else _OTHER_ARCHITECTURE
 
 
 def protect(document: Tree) -> bool | None:
@@ -164,9 +160,8 @@ def rack(document: Tree) -> int:
 
 def reservations(document: Tree) -> dict[str, str]:
     """The hardware reservations that the lab is to have, id → plan."""
-    lab = _config(document).get(f"{NAMESPACE}:lab")
-    found = cast(Tree, lab).get("reservations") if isinstance(lab, dict) else None
-    return {str(key): str(value) for key, value in cast(Tree, found).items()} if isinstance(found, dict) else {}
+    found = _tree(_section(document, "lab").get("reservations"))
+    return {str(key): str(value) for key, value in found.items()}
 
 
 def has_secrets(document: Tree) -> bool:
@@ -222,8 +217,7 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
 
 def _project_of(document: Tree, api: Tree) -> tuple[Tree, dict[str, str]]:
     """The platform section and the secrets of a lab that orders machines, in a project of its own or of the stack's."""
-    platform = _config(document).get(f"{NAMESPACE}:platform")
-    makes = isinstance(platform, dict) and "projectName" in platform
+    makes = "projectName" in _section(document, "platform")
     section = {"organizationId": api["organization_id"]} if makes else {"projectId": api["project_id"]}
     return section, {f"{NAMESPACE}:platform.authToken": api["token"]}
 
@@ -231,7 +225,7 @@ def _project_of(document: Tree, api: Tree) -> tuple[Tree, dict[str, str]]:
 def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
     """The same of a lab with a rack, whose servers are the stack's in this order. Takes them out of `document`."""
     there = cast(list[Tree], facts["rack"]["servers"])
-    wanted = cast(list[Tree], cast(Tree, _config(document)[f"{NAMESPACE}:platform"]).pop("servers"))
+    wanted = cast(list[Tree], _section(document, "platform").pop("servers"))
     if len(there) < len(wanted):
         raise StackError(
             f"the lab's rack has {len(there)} servers, and the stack names {len(wanted)}",
@@ -248,27 +242,25 @@ def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
     if _makes_vm(document):
         guest = facts["rack"].get("guest")
         if guest is None:
-            raise StackError("the lab's machines are simulated", why=_LIBVIRT.why, remedy=_LIBVIRT.remedy)
+            raise StackError("the lab's machines are simulated", why=_NO_LIBVIRT.why, remedy=_NO_LIBVIRT.remedy)
         made = {"bootstrap": {name: guest[name] for name in ("uri", "bridge", "mac", "address")}}
     return {**made, "servers": servers, "bmc": {"ca": Path(facts["ca_path"]).read_text()}}, secrets
 
 
 def _rack_platform(document: Tree) -> Tree:
     """The platform's section of a stack whose servers have BMCs; else empty."""
-    platform = _config(document).get(f"{NAMESPACE}:platform")
-    return cast(Tree, platform) if isinstance(platform, dict) and platform.get("type") == "redfish" else {}
+    platform = _section(document, "platform")
+    return platform if platform.get("type") == "redfish" else {}
 
 
 def _makes_vm(document: Tree) -> bool:
-    bootstrap = _rack_platform(document).get("bootstrap")
-    return isinstance(bootstrap, dict) and cast(Tree, bootstrap).get("type") == "local-vm"
+    return _tree(_rack_platform(document).get("bootstrap")).get("type") == "local-vm"
 
 
 def _servers(document: Tree) -> list[Tree]:
     servers = _rack_platform(document).get("servers")
-    return (
-        [server for server in cast(list[Any], servers) if isinstance(server, dict)] if isinstance(servers, list) else []
-    )
+    found = cast("list[Any]", servers) if isinstance(servers, list) else []
+    return [server for server in found if isinstance(server, dict)]
 
 
 def for_facility(document: Tree) -> Config:
@@ -291,6 +283,15 @@ def values(config: Config) -> dict[str, str]:
 
 def _config(document: Tree) -> Tree:
     return cast(Tree, document.setdefault("config", {}))
+
+
+def _section(document: Tree, name: str) -> Tree:
+    """One of the project's sections; empty where it is missing, or no mapping."""
+    return _tree(_config(document).get(f"{NAMESPACE}:{name}"))
+
+
+def _tree(value: object) -> Tree:
+    return cast(Tree, value) if isinstance(value, dict) else {}
 
 
 def _without_salt(document: Tree) -> Tree:

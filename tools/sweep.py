@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 from rich.table import Table
 
 from tools.errors import RunFailed, StackError
-from tools.known import Known
 from tools.metal import Found, MetalApi, Resource
 from tools.screen import Screen
+from tools.states import Held
 
 _UNITS = {"m": 60, "h": 3600, "d": 86400}
 _DEFAULT_AGE = "1h"
@@ -73,34 +73,34 @@ class Judged:
     """Why it stays; empty: it is an orphan, as far as this checkout can tell."""
 
 
-def judge(found: Found, wanted: Wanted, here: Known, now: datetime) -> list[Judged]:
-    """`here`: what this checkout's states know. A project of ours is an orphan when all that is in it is one."""
-    judged = [Judged(resource=each, kept=_why_kept(each, wanted, here, now)) for each in found.resources]
+def judge(found: Found, wanted: Wanted, held: Held, now: datetime) -> list[Judged]:
+    """`held`: what this checkout's states hold. A project of ours is an orphan when all that is in it is one."""
+    judged = [Judged(resource=each, kept=_why_kept(each, wanted, held, now)) for each in found.resources]
     projects = [
         Judged(
             resource=each,
-            kept=_why_known(each, here) or _why_project_kept(each, judged, found.others.get(each.id, 0), wanted, now),
+            kept=_why_held(each, held) or _why_project_kept(each, judged, found.others.get(each.id, 0), wanted, now),
         )
         for each in found.projects
     ]
     return [*judged, *projects]
 
 
-def _why_kept(resource: Resource, wanted: Wanted, here: Known, now: datetime) -> str:
+def _why_kept(resource: Resource, wanted: Wanted, held: Held, now: datetime) -> str:
     stack, run = resource.marks.get("stack", ""), resource.marks.get("run", "")
-    if known := _why_known(resource, here):
-        return known
-    if run in here.runs:
-        return f"of stack {here.runs[run]}, which is up: its next run knows"
-    if not run and stack in here.stacks:
+    if why := _why_held(resource, held):
+        return why
+    if run in held.runs:
+        return f"of stack {held.runs[run]}, which is up: its next run knows"
+    if not run and stack in held.stacks:
         return f"may be of stack {stack}, which has its state here"
     if wanted.of and stack != wanted.of:
         return "of another stack than asked for"
     return _why_young(resource, wanted, now)
 
 
-def _why_known(resource: Resource, here: Known) -> str:
-    stack = here.ids.get(resource.id) or here.ids.get(resource.request)
+def _why_held(resource: Resource, held: Held) -> str:
+    stack = held.ids.get(resource.id) or held.ids.get(resource.request)
     return f"the state of stack {stack} has it" if stack else ""
 
 
@@ -154,7 +154,7 @@ def run(
     projects: Collection[str],
     named: str | None,
     wanted: Wanted,
-    here: Callable[[], Known],
+    held: Callable[[], Held],
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
     """List, and delete where that is asked for and confirmed. Raises RunFailed while there are orphans.
@@ -162,12 +162,12 @@ def run(
     Args:
         projects: the ids of those to look into.
         named: the name of a project that the stack makes; all of that name are looked into.
-        here: tells what the states of this checkout know. It is asked after the project, so that what is ordered
+        held: tells what the states of this checkout hold. It is asked after the project, so that what is ordered
             meanwhile is known.
     """
     made = [each for each in api.find([], all_projects=True).projects if each.name == named] if named else []
     found = api.find({*projects, *(each.id for each in made)})
-    judged = judge(Found(resources=found.resources, projects=tuple(made), others=found.others), wanted, here(), clock())
+    judged = judge(Found(resources=found.resources, projects=tuple(made), others=found.others), wanted, held(), clock())
     orphans = [each for each in judged if not each.kept]
     if judged:
         screen.show(table(judged, clock()))

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from components.boot.ignition import NodeFile
-from components.boot.network import PROFILES
+from metal_ipi.components.boot.ignition import NodeFile
+from metal_ipi.components.boot.network import PROFILES
 
 _BOND = """\
 [connection]

@@ -11,7 +11,7 @@ and pins it by hash.
 
 from __future__ import annotations
 
-from provider.types import IGNITION_FILE, initramfs_archive
+from metal_ipi.provider.types import IGNITION_FILE, initramfs_archive
 
 NAME = "config"
 """What the archive is called on iPXE's command line, and in `initrd=`."""

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from components.boot.host_keys import HostKey
-from components.boot.ignition import IgnitionError, NodeFile, NodeLink, NodeUnit, Source, config, data_url
-from components.boot.network import StaticNetwork
-from components.boot.stream import Artifact
+from metal_ipi.components.boot.host_keys import HostKey
+from metal_ipi.components.boot.ignition import IgnitionError, NodeFile, NodeLink, NodeUnit, Source, config, data_url
+from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.boot.stream import Artifact
 
 Rules = Mapping[str, str | int | bool]
 """What a disk must be: `stacks.sections.devices.DeviceRule.rules`."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from components.boot.initrd import NAME
-from components.boot.network import StaticNetwork
-from components.boot.stream import PxeArtifacts
+from metal_ipi.components.boot.initrd import NAME
+from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.boot.stream import PxeArtifacts
 
 _PACKET_CONSOLES = {"x86_64": ("ttyS1,115200n8",), "aarch64": ("ttyAMA0,115200",)}
 

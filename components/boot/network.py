@@ -24,7 +24,7 @@ import ipaddress
 from dataclasses import dataclass
 from uuid import NAMESPACE_DNS, uuid5
 
-from components.boot.ignition import NodeFile
+from metal_ipi.components.boot.ignition import NodeFile
 
 PROFILES = "/etc/NetworkManager/system-connections"
 """Where NetworkManager has its profiles."""

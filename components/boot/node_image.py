@@ -14,7 +14,7 @@ given a last step of our own, whose failure fails nothing. A release without the
 
 from __future__ import annotations
 
-from components.boot.ignition import NodeFile
+from metal_ipi.components.boot.ignition import NodeFile
 
 _REPOSITORIES = ("/var/ostree-container/repo", "/var/ostreecontainer/repo")
 """Where releases have it; the second one since installer PR 10133 and its followers."""

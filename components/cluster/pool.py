@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.boot.host_keys import KeyType, host_key
-from components.checks.node_check import Expectation, NodeCheck, NodeCheckArgs
-from components.machines.contract import Boot, LastingMachine, Machine, MachineArgs, Platform
-from components.machines.node import Node, Role
-from provider.types import Gate, GateArgs, GateLogs, GateNode, SshReachable
+from metal_ipi.components.boot.host_keys import KeyType, host_key
+from metal_ipi.components.checks.node_check import Expectation, NodeCheck, NodeCheckArgs
+from metal_ipi.components.machines.contract import Boot, LastingMachine, Machine, MachineArgs, Platform
+from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.provider.types import Gate, GateArgs, GateLogs, GateNode, SshReachable
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from components.boot.ignition import NodeFile, NodeUnit, network_service
+from metal_ipi.components.boot.ignition import NodeFile, NodeUnit, network_service
 
 UNIT = "metal-ipi-bgp-routes.service"
 _SCRIPT = "/usr/local/bin/metal-ipi-bgp-routes"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.endpoints.records import Record, api_records, bootstrap_records, ingress_records, reverse_name
-from provider.types import DnsRecordArgs, DnsRecords, DnsRecordsArgs, RemovalRecordArgs
+from metal_ipi.components.endpoints.records import Record, api_records, bootstrap_records, ingress_records, reverse_name
+from metal_ipi.provider.types import DnsRecordArgs, DnsRecords, DnsRecordsArgs, RemovalRecordArgs
 
 Records = Sequence[Record[pulumi.Input[str]]]
 

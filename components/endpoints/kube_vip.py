@@ -32,7 +32,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from components.boot.ignition import NodeFile, NodeUnit, network_service
+from metal_ipi.components.boot.ignition import NodeFile, NodeUnit, network_service
 
 UNIT = "metal-ipi-kube-vip.service"
 PROGRAM = "/usr/local/bin/metal-ipi-kube-vip"

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pulumi
 
-from components.boot.ignition import NodeFile, NodeUnit
-from components.cluster.pool import Access
-from components.machines.contract import Machine
-from components.machines.node import Node
-from provider.types import Gate, GateArgs, MachineConfigAccess
+from metal_ipi.components.boot.ignition import NodeFile, NodeUnit
+from metal_ipi.components.cluster.pool import Access
+from metal_ipi.components.machines.contract import Machine
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import Gate, GateArgs, MachineConfigAccess
 
 UNIT = "metal-ipi-machine-config-access.service"
 PROGRAM = "/usr/local/bin/metal-ipi-machine-config-access"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.machines.contract import BgpNeighbour
+from metal_ipi.components.machines.contract import BgpNeighbour
 
 Manifest = dict[str, Any]
 
@@ -27,20 +27,6 @@ _LONGEST_NAME = 253
 
 class ManifestError(ValueError):
     """No manifest can be made of these values; the message names value and remedy."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pool:
-    """Addresses for services of type LoadBalancer."""
-
-    name: str
-    """What services ask for it by (annotation `metallb.io/address-pool`)."""
-    addresses: tuple[str, ...]
-    """CIDRs or ranges `first-last`."""
-    auto_assign: bool = True
-    """Whether services get addresses from it without asking for it by name."""
-    aggregation_length: int | None = None
-    """BGP: the prefix length that IPv4 addresses are announced with; None: each by itself (/32)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,29 +68,25 @@ def operator(settings: Operator) -> tuple[Manifest, Manifest, Manifest]:
     return group, subscription, metallb
 
 
-def address_pool(pool: Pool) -> Manifest:
-    """Raises ManifestError for a pool without addresses, which MetalLB refuses."""
-    if not pool.addresses:
-        raise ManifestError(f"the address pool '{pool.name}' has no addresses; give it some, or reserve a block for it")
-    return _object(
-        "metallb.io/v1beta1",
-        "IPAddressPool",
-        pool.name,
-        {"addresses": list(pool.addresses), "autoAssign": pool.auto_assign},
-    )
+def address_pool(name: str, addresses: Sequence[str], *, auto_assign: bool = True) -> Manifest:
+    """`addresses`: CIDRs or ranges `first-last`. Raises ManifestError where there are none: MetalLB refuses that."""
+    if not addresses:
+        raise ManifestError(f"the address pool '{name}' has no addresses; give it some, or reserve a block for it")
+    spec = {"addresses": list(addresses), "autoAssign": auto_assign}
+    return _object("metallb.io/v1beta1", "IPAddressPool", name, spec)
 
 
-def bgp_advertisement(pool: Pool) -> Manifest:
-    """Has all nodes announce the addresses of the pool to all their peers."""
-    spec: dict[str, Any] = {"ipAddressPools": [pool.name]}
-    if pool.aggregation_length is not None:
-        spec["aggregationLength"] = pool.aggregation_length
-    return _object("metallb.io/v1beta1", "BGPAdvertisement", pool.name, spec)
+def bgp_advertisement(pool: str, aggregation_length: int | None = None) -> Manifest:
+    """Has all nodes announce the addresses of the pool to all their peers, in prefixes of this length."""
+    spec: dict[str, Any] = {"ipAddressPools": [pool]}
+    if aggregation_length is not None:
+        spec["aggregationLength"] = aggregation_length
+    return _object("metallb.io/v1beta1", "BGPAdvertisement", pool, spec)
 
 
-def l2_advertisement(pools: Sequence[Pool], interfaces: Sequence[str]) -> Manifest:
+def l2_advertisement(pools: Sequence[str], interfaces: Sequence[str]) -> Manifest:
     """Has one node after the other answer for the pools' addresses (ARP, NDP) on its interfaces; none given: on all."""
-    spec: dict[str, Any] = {"ipAddressPools": [pool.name for pool in pools]}
+    spec: dict[str, Any] = {"ipAddressPools": list(pools)}
     if interfaces:
         spec["interfaces"] = list(interfaces)
     return _object("metallb.io/v1beta1", "L2Advertisement", "service-addresses", spec)

@@ -3,9 +3,7 @@
 What is installed: on OpenShift and OKD the operator that their catalogues carry, because it comes with the rights, the
 security settings and the updates that manifests of our own would have to repeat for each release; the MetalLB object
 then has it start controller and speakers. Where MetalLB is there already (`operator` None), it and its namespace are
-kept by whoever put them there, and only what it works by is applied: pools, peers, advertisements. The lab is such a
-place: nothing runs on its nodes, but its API has MetalLB's own resource types, so every object is checked as on a real
-cluster.
+kept by whoever put them there, and only what it works by is applied: pools, peers, advertisements.
 
 Where the platform's cloud controller assigns service addresses itself, none of this is used: it writes MetalLB's
 objects, and two writers would undo each other's work (facts: «do not manage pools beside it»).
@@ -20,15 +18,15 @@ from typing import cast
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.endpoints import manifests
-from components.endpoints.manifests import Manifest, ManifestError, Operator, Pool
-from components.machines.contract import BgpNeighbour
-from provider.types import Secret
+from metal_ipi.components.endpoints import manifests
+from metal_ipi.components.endpoints.manifests import Manifest, ManifestError, Operator
+from metal_ipi.components.machines.contract import BgpNeighbour
+from metal_ipi.provider.types import Secret
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolArgs:
-    """Addresses for services; fields as in `manifests.Pool`, but the addresses may not be known yet."""
+    """Addresses for services of type LoadBalancer."""
 
     name: str
     """Its name, unique."""
@@ -111,13 +109,12 @@ class MetalLb(pulumi.ComponentResource):
             self._install(name, args.operator)
         applied = [self._custom(f"{name}-{pool.name}-pool", address_pool(pool)) for pool in args.pools]
         if isinstance(args.announce, L2Args):
-            pools = [_named(pool) for pool in args.pools]
-            advertisement = manifests.l2_advertisement(pools, args.announce.interfaces)
+            advertisement = manifests.l2_advertisement([pool.name for pool in args.pools], args.announce.interfaces)
             applied.append(self._custom(f"{name}-l2", advertisement, after=applied))
         else:
             applied += self._bgp(name, args.announce)
             for pool in args.pools:
-                advertisement = manifests.bgp_advertisement(_named(pool))
+                advertisement = manifests.bgp_advertisement(pool.name, pool.aggregation_length)
                 applied.append(self._custom(f"{name}-{pool.name}-bgp", advertisement, after=applied))
         addresses = {pool.name: pool.addresses for pool in args.pools}
         done = pulumi.Output.all(addresses, *(resource.id for resource in applied))
@@ -178,9 +175,9 @@ def address_pool(pool: PoolArgs) -> Manifest:
     """Its manifest; only the addresses wait for what is not known yet."""
 
     def spec(addresses: Sequence[str]) -> Manifest:
-        return manifests.address_pool(_named(pool, tuple(addresses)))["spec"]
+        return manifests.address_pool(pool.name, addresses, auto_assign=pool.auto_assign)["spec"]
 
-    frame = manifests.address_pool(_named(pool, ("-",)))
+    frame = manifests.address_pool(pool.name, ("-",))
     addresses = cast("pulumi.Input[Sequence[str]]", pool.addresses)  # the SDK lifts outputs out of lists
     return {**frame, "spec": pulumi.Output.from_input(addresses).apply(spec)}
 
@@ -215,12 +212,3 @@ def bgp_peers(
 
 def _password(neighbours: Sequence[BgpNeighbour]) -> str | None:
     return next((neighbour.md5_password or None for neighbour in neighbours), None)
-
-
-def _named(pool: PoolArgs, addresses: tuple[str, ...] = ()) -> Pool:
-    return Pool(
-        name=pool.name,
-        addresses=addresses,
-        auto_assign=pool.auto_assign,
-        aggregation_length=pool.aggregation_length,
-    )

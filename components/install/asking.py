@@ -12,7 +12,7 @@ import asyncssh
 import httpx
 import yaml
 
-from components.install.assets import AssetsError, Credentials, credentials, parse
+from metal_ipi.components.install.assets import AssetsError, Credentials, credentials, parse
 
 _STATUS = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
 _TIMEOUT = 5.0

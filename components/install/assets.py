@@ -15,11 +15,11 @@ import pulumi
 import pulumi_command as command
 import yaml
 
-from components.install import driver
-from provider.types import Secret
+from metal_ipi.components.install import driver
+from metal_ipi.provider.types import Secret
 
-_ROOT = Path(__file__).resolve().parents[__name__.count(".")]
-"""Where the package that this module is in, is found."""
+_ROOT = Path(__file__).absolute().parents[__name__.count(".")]
+"""The directory that this package is imported from: not that of a link's target."""
 
 
 class AssetsError(ValueError):
@@ -83,14 +83,14 @@ class InstallAssets(pulumi.ComponentResource):
     def __init__(self, name: str, args: InstallAssetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:install:InstallAssets", name, None, opts)
         request = pulumi.Output.secret(args.install_config).apply(lambda text: json.dumps(request_of(args, text)))
-        occasion = f"{datetime.now(UTC).isoformat(timespec='seconds')}: {'; '.join(args.renewal)}"
+        renewed = f"{datetime.now(UTC).isoformat(timespec='seconds')}: {'; '.join(args.renewal)}"
         create = command.local.Command(
             f"{name}-create",
             create=f"exec '{sys.executable}' -m {driver.__name__}",
             dir=str(_ROOT),
             stdin=request,
             logging=command.local.Logging.NONE,
-            environment={_RENEWAL: occasion} if args.renewal else None,
+            environment={_RENEWAL: renewed} if args.renewal else None,
             # Where it runs once more, what it printed before would be a variable larger than a process may have.
             add_previous_output_in_env=False,
             opts=pulumi.ResourceOptions(

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.cluster.pool import Access
-from components.endpoints import machine_config_access
-from components.endpoints.dns import ClusterDns
-from components.install.assets import InstallAssets
-from components.machines.contract import Machine, node_addresses
-from components.machines.node import Node
-from provider.types import (
+from metal_ipi.components.cluster.pool import Access
+from metal_ipi.components.endpoints import machine_config_access
+from metal_ipi.components.endpoints.dns import ClusterDns
+from metal_ipi.components.install.assets import InstallAssets
+from metal_ipi.components.machines.contract import Machine, node_addresses
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import (
     ApiAnswers,
     Artifacts,
     BootstrapComplete,

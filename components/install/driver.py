@@ -1,10 +1,8 @@
 """Runs the installer once: install-config.yaml in, Ignition and credentials out.
 
-Started as `python -m components.install.driver` by pulumi-command, with a request (JSON) on standard input; the assets
-are printed as one JSON document, which the program keeps as a secret. The directory it works in is made anew and
+pulumi-command starts it as `python -m metal_ipi.components.install.driver`, with a request (JSON) on standard input. It
+prints the assets as one JSON document, which the program keeps as a secret. The directory it works in is made anew and
 removed again whatever happens, so a killed run leaves nothing that a later one would trust.
-
-Exit codes are the installer's own (openshift/installer: 3 configuration, ... 8 interrupted); 64 for a bad request.
 """
 
 from __future__ import annotations

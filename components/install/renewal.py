@@ -17,7 +17,7 @@ from typing import Any, cast
 import yaml
 from cryptography import x509
 
-from components.boot.ignition import IgnitionError, data_of
+from metal_ipi.components.boot.ignition import IgnitionError, data_of
 
 _CERTIFICATES = "/opt/openshift/tls/"
 """Where bootstrap.ign puts them."""

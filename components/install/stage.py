@@ -15,11 +15,11 @@ from typing import Any
 
 import pulumi
 
-from components.install.asking import Answer
-from components.install.earlier import Earlier
-from components.install.renewal import reasons
+from metal_ipi.components.install.asking import Answer
+from metal_ipi.components.install.previous_runs import PreviousRuns
+from metal_ipi.components.install.renewal import reasons
 
-Ask = Callable[[Earlier], Answer]
+Ask = Callable[[PreviousRuns], Answer]
 """Asks the cluster that earlier runs began with whether it was formed."""
 
 
@@ -51,7 +51,7 @@ class Stage:
 
 
 def stage(
-    found: Earlier, wanted: Mapping[str, Any], *, time: datetime, ask: Ask, discarded: str | None = None
+    found: PreviousRuns, wanted: Mapping[str, Any], *, time: datetime, ask: Ask, discarded: str | None = None
 ) -> Stage:
     """How far the cluster is, from what earlier runs left.
 

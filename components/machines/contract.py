@@ -14,9 +14,9 @@ from typing import Protocol
 
 import pulumi
 
-from components.boot.ignition import NodeFile
-from components.machines.node import Node
-from provider.types import MachineOrder, Secret
+from metal_ipi.components.boot.ignition import NodeFile
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import MachineOrder, Secret
 
 
 @dataclass(frozen=True, kw_only=True)

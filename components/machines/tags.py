@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.machines.node import Role
+from metal_ipi.components.machines.node import Role
 
 
 def tags(

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-import flask
 from sushy_tools import error
 from sushy_tools.emulator.resources.systems.base import AbstractSystemsDriver
 
@@ -76,9 +75,7 @@ class SystemsDriver(AbstractSystemsDriver):
 
     def set_boot_device(self, identity: str, boot_source: str) -> None:
         """An override without saying how long: sushy-tools' own are for ever."""
-        self._done(
-            self._changing(lambda: self._server.set_override(Override(enabled="Continuous", target=boot_source)))
-        )
+        self._change(lambda: self._server.set_override(Override(enabled="Continuous", target=boot_source)))
 
     def get_boot_mode(self, identity: str) -> str:
         """Legacy or UEFI."""
@@ -86,7 +83,7 @@ class SystemsDriver(AbstractSystemsDriver):
 
     def set_boot_mode(self, identity: str, boot_mode: str) -> None:
         """From the next start on."""
-        self._done(self._changing(lambda: self._server.set_mode(boot_mode)))
+        self._change(lambda: self._server.set_mode(boot_mode))
 
     def get_secure_boot(self, identity: str) -> bool:
         """Whether it is on at the next start."""
@@ -96,7 +93,7 @@ class SystemsDriver(AbstractSystemsDriver):
 
     def set_secure_boot(self, identity: str, secure: bool) -> None:
         """On or off from the next start on."""
-        self._done(self._changing(lambda: self._server.set_secure_boot(secure)))
+        self._change(lambda: self._server.set_secure_boot(secure))
 
     def get_total_memory(self, identity: str) -> float:
         """What the BMC tells, in GiB."""
@@ -110,22 +107,6 @@ class SystemsDriver(AbstractSystemsDriver):
         """One entry per CPU."""
         cpu = {"model": "QEMU Virtual CPU", "vendor": "Lab", "cores": "1", "threads": "1"}
         return [{"id": f"CPU{number}", "socket": f"CPU {number}", **cpu} for number in range(self._spec.cpus)]
-
-    def get_bios(self, identity: str) -> dict[str, str]:
-        """Attributes: those of now, or, below Settings, those of the next reset."""
-        settings = self._server.settings
-        pending = settings.pending if flask.request.path.rstrip("/").endswith("Settings") else {}
-        return {**settings.bios, **pending}
-
-    def set_bios(self, identity: str, attributes: dict[str, str]) -> None:
-        """From the next reset on."""
-        self._done(self._changing(lambda: self._server.set_bios(attributes or {})))
-
-    def reset_bios(self, identity: str) -> None:
-        """To what it was when it was new, from the next reset on."""
-        from lab.bmc.server import BIOS
-
-        self.set_bios(identity, dict(BIOS))
 
     def get_versions(self, identity: str) -> dict[str, str]:
         """Of the firmware."""
@@ -152,14 +133,17 @@ class SystemsDriver(AbstractSystemsDriver):
         """Put it in, or take it out."""
         if device != "Cd":
             raise error.NotSupportedError(f"there is no virtual {device}, only a Cd")
-        self._done(self._changing(lambda: self._server.set_medium(boot_image or "")))
+        self._change(lambda: self._server.set_medium(boot_image or ""))
 
     def get_http_boot_uri(self, identity: str) -> str:
         """Of a UefiHttp boot."""
         return self._server.settings.override.uri
 
-    async def _changing(self, change: Any) -> None:
-        change()
+    def _change(self, change: Callable[[], None]) -> None:
+        async def changed() -> None:
+            change()
+
+        self._done(changed())
 
     def _done(self, work: Coroutine[Any, Any, None]) -> None:
         try:

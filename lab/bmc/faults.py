@@ -15,7 +15,7 @@ Of what it does, until cleared:
     boot_not_honoured  takes a one-time boot, shows it, and boots as ever
     boot_dropped       takes a one-time boot, and forgets it at once
     stale_power        goes on reporting the former power state for `seconds` after it changed
-    deaf_shutdown      takes GracefulShutdown and GracefulRestart, and does not press the button
+    deaf_shutdown      takes GracefulShutdown, and does not press the button
 """
 
 from __future__ import annotations

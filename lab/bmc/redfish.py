@@ -22,7 +22,7 @@ from lab.bmc import sessions
 from lab.bmc.application import STORAGE
 from lab.bmc.driver import Loop
 from lab.bmc.faults import Refused
-from lab.bmc.server import TARGETS, Override, Server
+from lab.bmc.server import RESETS, TARGETS, Override, Server
 from lab.bmc.wire import cut
 from lab.machines.base import MachineSpec
 
@@ -137,6 +137,8 @@ class Redfish:
         document["ProcessorSummary"] = {"Count": 1, "CoreCount": server.settings.cpus // 2 or 1}
         document["ProcessorSummary"]["LogicalProcessorCount"] = server.settings.cpus
         document["Boot"] = self._boot()
+        document["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = list(RESETS)
+        document.pop("Bios", None)
         document["BootProgress"] = {"LastState": server.progress(power)}
         if server.settings.reset_at:
             document["LastResetTime"] = self._now(server.settings.reset_at)

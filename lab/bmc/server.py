@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from lab.bmc.faults import Faults, Refused
 from lab.bmc.identity import Server as Identity
 from lab.layout import write_private
@@ -24,16 +26,11 @@ from lab.machines.base import BackendError, BootDevice, BootOrder, MachineSpec, 
 TARGETS = ("None", "Pxe", "Cd", "Hdd", "UefiHttp")
 ENABLED = ("Disabled", "Once", "Continuous")
 MODES = ("Legacy", "UEFI")
-RESETS = ("On", "ForceOn", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi")
-BIOS = {"BootOrder": "HardDisk,Network", "ProcTurboMode": "Enabled", "SerialConsole": "COM1"}
-_BOOT_ORDERS: dict[str, tuple[BootDevice, ...]] = {
-    "HardDisk,Network": ("disk", "network"),
-    "Network,HardDisk": ("network", "disk"),
-}
+RESETS = ("On", "ForceOn", "ForceOff", "GracefulShutdown", "ForceRestart")
+_DISK: tuple[BootDevice, ...] = ("disk", "network")
+_NETWORK: tuple[BootDevice, ...] = ("network", "disk")
 MEMORY_GIB, CPUS = 64, 16
 """What BMCs tell of their servers, as the Metal API's plans tell 64GB: the lab's are far smaller, so that many fit."""
-_OFF_SECONDS = 120.0
-"""How long GracefulRestart waits for an operating system to power off."""
 _SELF_TEST_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
@@ -57,9 +54,6 @@ class Settings:
     """Whether it is to have power: what it is given again when it comes back after a power loss."""
     mode: str = "Legacy"
     override: Override = field(default_factory=Override)
-    bios: dict[str, str] = field(default_factory=lambda: dict(BIOS))
-    pending: dict[str, str] = field(default_factory=dict[str, str])
-    """BIOS attributes that the next reset applies."""
     medium: str = ""
     """The file of the image in the virtual drive."""
     secure_boot: bool = False
@@ -89,7 +83,6 @@ class Server:
         self._path = path
         self.settings = _load(path)
         self._reported: tuple[Power, float] | None = None
-        self._restarting = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def resume(self) -> None:
@@ -125,7 +118,6 @@ class Server:
             await self.power()
         if self.lost_power:
             raise Refused(f"{self.identity.name} has no mains")
-        self._restarting = False
         on = await self._backend.power_state(self._spec.id) == "on"
         if kind in {"On", "ForceOn"} and not on:
             await self._boot()
@@ -133,16 +125,13 @@ class Server:
             await self._cut()
         elif kind == "ForceRestart" and on:
             await self._boot()
-        elif kind in {"GracefulShutdown", "GracefulRestart"} and on and self.faults.strike("deaf_shutdown") is None:
+        elif kind == "GracefulShutdown" and on and self.faults.strike("deaf_shutdown") is None:
             await self._backend.shutdown(self._spec.id)
-            if kind == "GracefulRestart":
-                self._restarting = True
-                self._spawn(self._restart_when_off())
 
     async def lose_power(self, seconds: float) -> None:
         """Cut the mains, of the BMC, too. When they are back, the server has power if it had (LastState)."""
         powered = await self.power() == "on"
-        self.lost_power, self._restarting = True, False
+        self.lost_power = True
         await self._backend.power_off(self._spec.id)
         self.settings.powered = powered
         self._save()
@@ -184,16 +173,6 @@ class Server:
         self.settings.memory_gib, self.settings.cpus = memory_gib, cpus
         self._save()
 
-    def set_bios(self, attributes: dict[str, str]) -> None:
-        """BIOS attributes from the next reset on; raises Refused."""
-        unknown = attributes.keys() - BIOS.keys()
-        if unknown:
-            raise Refused(f"no such BIOS attribute: {', '.join(sorted(unknown))}; there are {', '.join(BIOS)}")
-        if attributes.get("BootOrder", BIOS["BootOrder"]) not in _BOOT_ORDERS:
-            raise Refused(f"BootOrder {attributes['BootOrder']!r} is not one of {' and '.join(_BOOT_ORDERS)}")
-        self.settings.pending.update(attributes)
-        self._save()
-
     def set_medium(self, image: str) -> None:
         """Put an image into the virtual drive, or take it out (empty)."""
         self.settings.medium = image
@@ -205,18 +184,14 @@ class Server:
         A virtual drive with CoreOS's live ISO boots that. Any other medium boots the network: iPXE is on it.
         """
         settings = self.settings
-        settings.bios.update(settings.pending)
-        settings.pending.clear()
-        usual = _BOOT_ORDERS[settings.bios["BootOrder"]]
-        override = settings.override
-        order = usual
+        override, order = settings.override, _DISK
         if override.enabled != "Disabled" and override.target == "Cd" and _is_live_iso(settings.medium):
             order = ("cd", "disk")
         elif override.enabled != "Disabled" and (override.target != "Cd" or settings.medium):
-            order = _BOOT_ORDERS["HardDisk,Network" if override.target == "Hdd" else "Network,HardDisk"]
+            order = _DISK if override.target == "Hdd" else _NETWORK
         if override.enabled == "Once":
             if self.faults.strike("boot_not_honoured"):
-                order = usual
+                order = _DISK
             settings.override = Override()
         settings.reset_at = time.time()
         settings.boots = [*settings.boots[-9:], order[0]]
@@ -258,16 +233,6 @@ class Server:
         self._save()
         await self._backend.power_off(self._spec.id)
 
-    async def _restart_when_off(self) -> None:
-        deadline = time.monotonic() + _OFF_SECONDS
-        while await self._backend.power_state(self._spec.id) == "on":
-            if time.monotonic() > deadline:
-                _log.warning("%s: GracefulRestart: it did not power off", self.identity.name)
-                return
-            await asyncio.sleep(0.2)
-        if self._restarting:  # nobody wanted anything else meanwhile
-            await self._boot()
-
     async def _mains_back(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
         self.lost_power = False
@@ -299,8 +264,6 @@ def _is_live_iso(medium: str) -> bool:
 
 def _load(path: Path) -> Settings:
     try:
-        raw: dict[str, Any] = json.loads(path.read_text())
+        return TypeAdapter(Settings).validate_json(path.read_bytes())
     except FileNotFoundError:
         return Settings()
-    override: dict[str, Any] = raw.pop("override")
-    return Settings(**raw, override=Override(**override))

@@ -6,8 +6,8 @@
     __main__     the lab's service: machines ask it for an API server
     cluster      one cluster: etcd, an API server for each machine that asks, what every cluster has
     etcd, server the two programs, and how they are started
+    small        a small API server of ours, where there is no kube-apiserver
     process      a process, from its start until it does not run any more
-    pki          the keys that only they need
     access       the lab's own requests, and kubeconfigs for others
     namespaces   empties and ends namespaces that are being deleted
 

@@ -20,10 +20,11 @@ import ssl
 import sys
 
 from lab.errors import LabError
-from lab.facts import Kubernetes, require
+from lab.facts import require
 from lab.kubernetes.cluster import Cluster, Member
-from lab.kubernetes.hello import Hello, NodeHello, Pair, data_of, message
+from lab.kubernetes.hello import Hello, NodeHello, data_of, message
 from lab.kubernetes.operated import proves
+from lab.kubernetes.programs import Programs
 from lab.layout import Layout
 from lab.network import plan
 
@@ -37,10 +38,10 @@ _SILENCE_SECONDS = 10.0
 class Service:
     """All clusters."""
 
-    def __init__(self, layout: Layout, address: str, programs: Kubernetes, operators: str) -> None:
+    def __init__(self, layout: Layout, address: str, programs: Programs | None, stand_in: str) -> None:
         self._layout = layout
         self._address = address
-        self._programs, self._operators = programs, operators
+        self._programs, self._stand_in = programs, stand_in
         self._clusters = {each.name: self._cluster(each.name) for each in layout.kubernetes.glob("*/")}
         self._sessions: set[asyncio.Task[None]] = set()
 
@@ -91,7 +92,7 @@ class Service:
             _LOG.info("%s: gone", machine)
 
     def _cluster(self, name: str) -> Cluster:
-        return Cluster(self._layout.kubernetes / name, self._address, self._programs, self._operators)
+        return Cluster(self._layout.kubernetes / name, self._address, self._programs, self._stand_in)
 
     async def _of_node(self, node: NodeHello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Cluster:
         """The cluster of a node, which has to prove that it is it. Raises LabError."""
@@ -107,9 +108,7 @@ class Service:
     async def _accompany(self, cluster: Cluster, member: Member, reader: asyncio.StreamReader) -> None:
         """Until the machine has gone; raises LabError when what runs for it does not."""
         while line := await asyncio.wait_for(reader.readline(), _SILENCE_SECONDS):
-            told = message(line)
-            pairs = (Pair.of(told[name]) if name in told else None for name in ("certificate", "controller"))
-            member.renew(*pairs)
+            message(line)
             cluster.check()
             member.server.process.check()
 
@@ -118,8 +117,8 @@ def _write(writer: asyncio.StreamWriter, told: dict[str, str]) -> None:
     writer.write(json.dumps(told).encode() + b"\n")
 
 
-async def _serve(layout: Layout, address: str, programs: Kubernetes, operators: str) -> None:
-    service = Service(layout, address, programs, operators)
+async def _serve(layout: Layout, address: str, programs: Programs | None, stand_in: str) -> None:
+    service = Service(layout, address, programs, stand_in)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -143,9 +142,6 @@ def main() -> int:
     arguments = parser.parse_args()
     layout = Layout.of(arguments.state)
     known = require(layout)
-    if known.kubernetes is None:
-        print("lab.kubernetes: this system cannot run a Kubernetes API: see `python -m lab status`", file=sys.stderr)
-        return 1
     asyncio.run(_serve(layout, arguments.address, known.kubernetes, known.openshift))
     return 0
 

@@ -18,6 +18,8 @@ from lab.errors import LabError, ServiceFailed
 Object = dict[str, Any]
 MANAGER = "metal-ipi-lab"
 """The field manager of what the lab applies."""
+NAME = "kubernetes.lab.internal"
+"""What the lab calls every API server: it is shown the lab's own certificate for it, whatever others are shown."""
 
 _TIMEOUT_SECONDS = 15.0
 
@@ -52,24 +54,29 @@ class Access:
 
     def kubeconfig(self) -> str:
         """The same as a kubeconfig, with everything in it; a secret."""
+        authority, certificate, key = (path.read_text() for path in (self.ca, self.certificate, self.key))
+        return kubeconfig(self.url, authority, certificate, key, name=self.name)
 
-        def data(path: Path) -> str:
-            return base64.b64encode(path.read_bytes()).decode()
 
-        user = {"client-certificate-data": data(self.certificate), "client-key-data": data(self.key)}
-        cluster = {"server": self.url, "certificate-authority-data": data(self.ca)}
-        if self.name is not None:
-            cluster["tls-server-name"] = self.name
-        return json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [{"name": "lab", "cluster": cluster}],
-                "users": [{"name": "admin", "user": user}],
-                "contexts": [{"name": "admin", "context": {"cluster": "lab", "user": "admin"}}],
-                "current-context": "admin",
-            }
-        )
+def kubeconfig(url: str, authority: str, certificate: str, key: str, *, name: str | None = None) -> str:
+    """A kubeconfig with everything in it (JSON, which is YAML); `name` is the server's, where it is not in the URL."""
+
+    def data(text: str) -> str:
+        return base64.b64encode(text.encode()).decode()
+
+    cluster = {"server": url, "certificate-authority-data": data(authority)}
+    if name is not None:
+        cluster["tls-server-name"] = name
+    user = {"client-certificate-data": data(certificate), "client-key-data": data(key)}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "lab", "cluster": cluster}],
+        "users": [{"name": "admin", "user": user}],
+        "contexts": [{"name": "admin", "context": {"cluster": "lab", "user": "admin"}}],
+        "current-context": "admin",
+    }
+    return json.dumps(document)
 
 
 def send(client: httpx.Client, method: str, path: str, **options: Any) -> Object:

@@ -1,6 +1,7 @@
 """A cluster as the lab runs it: one etcd, an API server for each machine that asks, and what every cluster has.
 
-etcd starts with the first API server and ends with the last; its data stays until the lab is taken down.
+etcd starts with the first API server and ends with the last; its data stays until the lab is taken down. Where there is
+no kube-apiserver, small API servers share a directory instead, and nothing else is started.
 """
 
 from __future__ import annotations
@@ -10,21 +11,22 @@ import contextlib
 import json
 import logging
 import shutil
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 
 from lab.errors import LabError
-from lab.facts import Kubernetes
 from lab.kubernetes import crds, namespaces
 from lab.kubernetes.access import Access, apply, define
 from lab.kubernetes.etcd import Etcd
 from lab.kubernetes.hello import Hello, NodeHello, Operated, Pair
 from lab.kubernetes.operated import CHASSIS_POLICY, certificates, is_master, local_kubeconfig, of_node, tell
 from lab.kubernetes.process import Process, free_port
+from lab.kubernetes.programs import Programs
 from lab.kubernetes.server import ApiServer, Place
+from lab.kubernetes.small import OBJECTS, SmallServer
 from lab.layout import write_private
 
 _LOG = logging.getLogger(__name__)
@@ -53,8 +55,7 @@ class Member:
         directory: Path,
         address: str,
         *,
-        etcd: Etcd,
-        executable: Path,
+        serve: Callable[[Place], ApiServer | SmallServer],
         hello: Hello,
         certificates: Sequence[Pair],
     ) -> None:
@@ -64,11 +65,12 @@ class Member:
         place = Place(directory=directory, address=address, port=free_port(address), named=len(certificates) - 1)
         write_private(place.clients, hello.clients)
         write_private(place.service_accounts, hello.service_account)
-        for pair, (certificate, key) in zip(certificates[1:], place.named_files, strict=True):
+        own = (directory / "controller.crt", directory / "controller.key")
+        targets = (own, (place.certificate, place.key), *place.named)
+        for pair, (certificate, key) in zip((hello.controller, *certificates), targets, strict=True):
             write_private(key, pair.key)
             write_private(certificate, pair.certificate)
-        self.server = ApiServer(place, etcd, executable)
-        self.renew(certificates[0], hello.controller)
+        self.server = serve(place)
 
     @property
     def address(self) -> str:
@@ -77,18 +79,9 @@ class Member:
 
     @property
     def access(self) -> Access:
-        """The lab's own way in."""
+        """The lab's own way in, which it needs of real ones only."""
+        assert isinstance(self.server, ApiServer), "small servers have nothing to be furnished with"
         return self.server.access(self._directory / "controller.crt", self._directory / "controller.key")
-
-    def renew(self, certificate: Pair | None, controller: Pair | None) -> None:
-        """Take over pairs that replace older ones."""
-        place = self.server.place
-        if certificate is not None:
-            write_private(place.key, certificate.key)
-            write_private(place.certificate, certificate.certificate)
-        if controller is not None:
-            write_private(self._directory / "controller.key", controller.key)
-            write_private(self._directory / "controller.crt", controller.certificate)
 
     def remove(self) -> None:
         """Forget its keys and its log."""
@@ -98,11 +91,12 @@ class Member:
 class Cluster:
     """One cluster's etcd and API servers, and for a cluster of the real installer its operators."""
 
-    def __init__(self, directory: Path, address: str, programs: Kubernetes, operators: str) -> None:
-        """`operators`: the program that stands in for OpenShift's."""
+    def __init__(self, directory: Path, address: str, programs: Programs | None, stand_in: str) -> None:
+        """`programs`: None where there is no kube-apiserver; `stand_in`: the program lab-openshift."""
         self._directory = directory
         self._address = address
-        self._programs, self._operators_program = programs, operators
+        self._programs = None if (directory / OBJECTS).exists() else programs
+        self._stand_in = stand_in
         self._installed = _read(directory / _INSTALLED)
         self._operators: Process | None = None
         self._count = 0
@@ -145,20 +139,13 @@ class Cluster:
         `shown`: its certificates, where they are not those that the machine has.
         """
         async with self._changing:
-            etcd = self._begin()
+            self._begin()
             if hello.operated is not None:
                 self._installed = _keep(self._directory / _INSTALLED, hello, self._installed)
             self._count += 1
             own = self._directory / f"server-{self._count}"
             pairs = shown or (hello.certificate, *hello.named)
-            member = Member(
-                own,
-                self._address,
-                etcd=etcd,
-                executable=Path(self._programs.apiserver),
-                hello=hello,
-                certificates=pairs,
-            )
+            member = Member(own, self._address, serve=self._server, hello=hello, certificates=pairs)
             self._members.append(member)
         ready = False
         try:
@@ -188,13 +175,22 @@ class Cluster:
         async with self._changing:
             await self._end()
 
-    def _begin(self) -> Etcd:
-        if self._etcd is None:
+    def _begin(self) -> None:
+        """Have ready what the first member needs."""
+        if self._count == 0:
             for stale in self._directory.glob("server-*"):
                 shutil.rmtree(stale)
-            self._etcd = Etcd(self._directory, Path(self._programs.etcd))
+        if self._programs is None:
+            (self._directory / OBJECTS).mkdir(parents=True, exist_ok=True, mode=0o700)
+        elif self._etcd is None:
+            self._etcd = Etcd(self._directory, self._programs.etcd)
             self._etcd.process.start()
-        return self._etcd
+
+    def _server(self, place: Place) -> ApiServer | SmallServer:
+        if self._programs is None:
+            return SmallServer(place, self._directory / OBJECTS, self._stand_in)
+        assert self._etcd is not None, "it was begun"
+        return ApiServer(place, self._etcd, self._programs.apiserver)
 
     async def _end(self) -> None:
         etcd, tending, operators = self._etcd, self._tending, self._operators
@@ -210,8 +206,8 @@ class Cluster:
     async def _start(self, member: Member) -> None:
         """Start an API server. The first one alone: several that fill an empty etcd get in each other's way."""
         async with self._furnishing:
-            first = not self._furnished
-            if first:
+            first = self._programs is not None and not self._furnished
+            if self._programs is not None and first:
                 await self._until_ready(member)
                 await asyncio.to_thread(
                     _furnish, member.access, self._programs.definitions, self._installed is not None
@@ -228,7 +224,7 @@ class Cluster:
         told = self._directory / "operators.json"
         tell(told, self._installed, self._etcd.ca, [member.address for member in self._ready])
         if self._operators is None:
-            command = [self._operators_program, "operators", str(self._directory)]
+            command = [self._stand_in, "operators", str(self._directory)]
             self._operators = Process("operators", command, self._directory / "operators.log")
             self._operators.start()
 
@@ -244,7 +240,7 @@ class Cluster:
                 await asyncio.to_thread(_end_namespaces, self._members[0].access)
 
 
-def _furnish(access: Access, definitions: Mapping[str, str], installed: bool) -> None:
+def _furnish(access: Access, definitions: Mapping[str, Path], installed: bool) -> None:
     """What every cluster of the lab has; one of the real installer brings OpenShift's own by itself."""
     own = [directory for name, directory in definitions.items() if not (installed and name == crds.OPENSHIFT.name)]
     with access.client() as client:
@@ -256,7 +252,7 @@ def _furnish(access: Access, definitions: Mapping[str, str], installed: bool) ->
                 apply(client, path, document)
         else:
             apply(client, f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{_BOOTSTRAPPER}", _BOOTSTRAPPERS)
-    define(access, [each for directory in own for each in crds.read(Path(directory))])
+    define(access, [each for directory in own for each in crds.read(directory)])
 
 
 def operated(hello: Hello) -> Operated:

@@ -15,9 +15,8 @@ from typing import Any
 
 import yaml
 
-from binaries.cache import cache_directory
+from binaries.cache import cache_directory, filling
 from binaries.go_tool import download
-from lab.cache import filling
 from lab.errors import SetupFailed
 
 

@@ -11,8 +11,10 @@ from binaries.errors import DownloadFailed
 from binaries.program import Program
 from binaries.release import Release, architecture
 from lab.errors import SetupFailed
-from lab.kubernetes import pki
+from lab.kubernetes.access import NAME
 from lab.kubernetes.process import Process, free_port
+from lab.layout import write_private
+from lab.network import certificates
 
 PACKAGE = "etcd-server"
 """The Debian package with /usr/bin/etcd."""
@@ -56,29 +58,24 @@ def _program() -> Program:
 
 
 class Etcd:
-    """etcd with its data and keys in a directory, so that it can be started again; on loopback ports of its own."""
+    """etcd with its data and keys in a directory, so that it can be started again; on loopback ports of its own.
+
+    Any user of the machine could read every Secret there: it answers only to whoever holds the cluster's own pair of
+    certificate and key. API servers show that pair to the lab, which asks for them by NAME: whatever certificate a
+    cluster has given them, or has let expire.
+    """
 
     def __init__(self, directory: Path, executable: Path) -> None:
         self.directory = directory
+        self.ca, self.certificate, self.key = (directory / name for name in ("lab-ca.crt", "lab.crt", "lab.key"))
+        """PEM files."""
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        pki.ensure(directory, ADDRESS)
+        if not self.certificate.exists():
+            authority = certificates.authority("Kubernetes authority")
+            write_private(self.ca, authority.cert_pem.bytes())
+            certificates.write(directory / "lab", authority.issue_cert(NAME, ADDRESS))
         self.url, self.peer_url = (f"https://{ADDRESS}:{free_port(ADDRESS)}" for _ in range(2))
         self.process = Process("etcd", self._command(executable), directory / "etcd.log")
-
-    @property
-    def ca(self) -> Path:
-        """PEM of the lab's own CA of this cluster."""
-        return self.directory / "lab-ca.crt"
-
-    @property
-    def certificate(self) -> Path:
-        """PEM of the certificate that all processes share."""
-        return self.directory / "lab.crt"
-
-    @property
-    def key(self) -> Path:
-        """PEM of its key."""
-        return self.directory / "lab.key"
 
     def _command(self, executable: Path) -> list[str]:
         return [

@@ -28,12 +28,10 @@ class Pair:
     @classmethod
     def of(cls, told: object) -> Pair:
         """Out of a message; raises LabError."""
-        known = _object(told)
-        found = {name: known.get(name) for name in ("certificate", "key")}
-        missing = [name for name, value in found.items() if not isinstance(value, str) or not value]
-        if missing:
+        found = {name: str(_object(told).get(name) or "") for name in ("certificate", "key")}
+        if missing := [name for name, value in found.items() if not value]:
             raise LabError(f"a certificate comes with {' and '.join(missing)}")
-        return cls(**cast("dict[str, str]", found))
+        return cls(**found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,20 +69,18 @@ class Hello:
     def of(cls, line: bytes) -> Hello:
         """Out of a message; raises LabError."""
         told = message(line)
-        signers = _object(told.get("signers"))
+        signers = {name: Pair.of(each) for name, each in _object(told.get("signers")).items()}
+        operated = None
+        if signers:
+            kubelets, facts = Pair.of(told.get("kubelets")), _object(told.get("facts"))
+            operated = Operated(signers=signers, kubelets=kubelets, facts=facts)
         return cls(
             clients=str(told.get("clients") or ""),
             service_account=str(told.get("serviceAccount") or ""),
             controller=Pair.of(told.get("controller")),
             certificate=Pair.of(told.get("certificate")),
             named=tuple(Pair.of(each) for each in cast("list[object]", told.get("named") or ())),
-            operated=Operated(
-                signers={name: Pair.of(each) for name, each in signers.items()},
-                kubelets=Pair.of(told.get("kubelets")),
-                facts=_object(told.get("facts")),
-            )
-            if signers
-            else None,
+            operated=operated,
             text=line.decode(),
         )
 

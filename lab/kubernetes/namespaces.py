@@ -26,9 +26,8 @@ def make(client: httpx.Client, name: str) -> None:
     apply(client, f"/api/v1/namespaces/{name}", document)
 
 
-def finish(client: httpx.Client) -> list[str]:
-    """Empty all namespaces that are being deleted, and end those that are empty; says which ended."""
-    ended: list[str] = []
+def finish(client: httpx.Client) -> None:
+    """Empty all namespaces that are being deleted, and end those that are empty."""
     for namespace in send(client, "GET", "/api/v1/namespaces")["items"]:
         finalizers: list[str] = namespace.get("spec", {}).get("finalizers", [])
         if "deletionTimestamp" not in namespace["metadata"] or _FINALIZER not in finalizers:
@@ -37,8 +36,6 @@ def finish(client: httpx.Client) -> list[str]:
         if _empty(client, name):
             namespace["spec"]["finalizers"] = [each for each in finalizers if each != _FINALIZER]
             send(client, "PUT", f"/api/v1/namespaces/{name}/finalize", json=namespace)
-            ended.append(name)
-    return ended
 
 
 def _empty(client: httpx.Client, namespace: str) -> bool:

@@ -7,29 +7,26 @@ them (openshift/cluster-kube-apiserver-operator, certrotationcontroller). What c
 
 from __future__ import annotations
 
-import base64
 import datetime
-import ipaddress
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import trustme
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from lab.errors import LabError
-from lab.kubernetes import pki
-from lab.kubernetes.access import Access, send
+from lab.kubernetes.access import NAME, Access, kubeconfig, send
 from lab.kubernetes.hello import Hello, NodeHello, Operated, Pair
 from lab.layout import write_private
 
-_DAY = datetime.timedelta(days=1)
-_LIFETIME = 30 * _DAY
+_LIFETIME = datetime.timedelta(days=30)
 _MASTER = "node-role.kubernetes.io/master"
 _SERVICE = "172.30.0.1"
 """The first address of the installer's default service network: the API's own service."""
@@ -74,39 +71,22 @@ def is_master(access: Access, name: str) -> bool:
 
 def certificates(operated: Operated) -> tuple[Pair, ...]:
     """The certificates of one API server of the control plane; the first one is shown to who asks for no name."""
-    domain = operated.facts["domain"]
+    domain, service = operated.facts["domain"], "kubernetes.default.svc"
     wanted = (
         ("lb", f"api.{domain}", [f"api.{domain}"]),
         ("lb", f"api-int.{domain}", [f"api-int.{domain}"]),
         ("localhost", "localhost", ["localhost", "127.0.0.1"]),
-        (
-            "service-network",
-            "kubernetes.default.svc",
-            ["kubernetes", "kubernetes.default", "kubernetes.default.svc", _SERVICE],
-        ),
+        ("service-network", service, ["kubernetes", "kubernetes.default", service, _SERVICE]),
     )
     return tuple(_issue(operated.signers[signer], subject, names) for signer, subject, names in wanted)
 
 
 def local_kubeconfig(hello: Hello) -> str:
     """The administrator's for the API server of a machine itself, which the operator keeps on the control plane's disks
-    (cluster-kube-apiserver-operator, bindata/assets/kube-apiserver/node-kubeconfigs.yaml). JSON, which is YAML."""
+    (cluster-kube-apiserver-operator, bindata/assets/kube-apiserver/node-kubeconfigs.yaml)."""
     assert hello.operated is not None, "only such clusters are operated from outside"
-    cluster = {"server": "https://localhost:6443", "certificate-authority-data": _encoded(_authorities(hello.operated))}
-    user = {
-        "client-certificate-data": _encoded(hello.controller.certificate),
-        "client-key-data": _encoded(hello.controller.key),
-    }
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "localhost", "cluster": cluster}],
-            "users": [{"name": "system:admin", "user": user}],
-            "contexts": [{"name": "system:admin", "context": {"cluster": "localhost", "user": "system:admin"}}],
-            "current-context": "system:admin",
-        }
-    )
+    authorities, own = _authorities(hello.operated), hello.controller
+    return kubeconfig("https://localhost:6443", authorities, own.certificate, own.key)
 
 
 def _authorities(operated: Operated) -> str:
@@ -114,43 +94,12 @@ def _authorities(operated: Operated) -> str:
     return "".join(f"{operated.signers[name].certificate.strip()}\n" for name in sorted(operated.signers))
 
 
-def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
 def _issue(signer: Pair, subject: str, names: Sequence[str]) -> Pair:
-    authority = x509.load_pem_x509_certificate(signer.certificate.encode())
-    private = serialization.load_pem_private_key(signer.key.encode(), None)
-    assert isinstance(private, (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey)), (
-        "signers of installers are of one of these"
-    )
-    key = ec.generate_private_key(ec.SECP256R1())
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
-        .issuer_name(authority.subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _DAY)
-        .not_valid_after(min(now + _LIFETIME, authority.not_valid_after_utc))
-        .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(private, hashes.SHA256())
-    )
-    return Pair(
-        certificate=certificate.public_bytes(serialization.Encoding.PEM).decode(),
-        key=key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ).decode(),
-    )
-
-
-def _alternative(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
+    last = x509.load_pem_x509_certificate(signer.certificate.encode()).not_valid_after_utc
+    end = min(datetime.datetime.now(datetime.UTC) + _LIFETIME, last)
+    authority = trustme.CA.from_pem(signer.certificate.encode(), signer.key.encode())
+    made = authority.issue_cert(*names, common_name=subject, not_after=end)
+    return Pair(certificate=made.cert_chain_pems[0].bytes().decode(), key=made.private_key_pem.bytes().decode())
 
 
 def tell(path: Path, hello: Hello, authority: Path, servers: Sequence[str]) -> None:
@@ -158,7 +107,7 @@ def tell(path: Path, hello: Hello, authority: Path, servers: Sequence[str]) -> N
     assert hello.operated is not None, "only such clusters are operated from outside"
     told: dict[str, Any] = {
         "servers": list(servers),
-        "name": pki.NAME,
+        "name": NAME,
         "authority": authority.read_text(),
         **asdict(hello.controller),
         "kubelets": asdict(hello.operated.kubelets),

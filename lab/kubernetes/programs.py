@@ -14,14 +14,14 @@ from lab.kubernetes import build, crds, etcd
 
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """Where everything is."""
+    """Where everything is; in the lab's facts, too."""
 
+    version: str
+    """Kubernetes' own, e.g. `1.33.1`."""
     apiserver: Path
     etcd: Path
-    version: str
-    """Kubernetes' own."""
     definitions: dict[str, Path]
-    """Directories of resource definitions, by what they are of."""
+    """Directories of resource definitions that every cluster has, by what they are of."""
 
 
 def find() -> Programs | str:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import ssl
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
 from lab.errors import ServiceFailed
-from lab.kubernetes import pki
-from lab.kubernetes.access import Access
+from lab.kubernetes.access import NAME, Access
 from lab.kubernetes.etcd import Etcd
 from lab.kubernetes.process import Process
 
@@ -25,84 +23,47 @@ READY_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 _SERVICES = "172.30.0.0/16"
 _APIS = (
-    "api/v1",
-    "admissionregistration.k8s.io/v1",
-    "apiextensions.k8s.io/v1",
-    "apiregistration.k8s.io/v1",
-    "apps/v1",
-    "authentication.k8s.io/v1",
-    "authorization.k8s.io/v1",
-    "batch/v1",
-    "certificates.k8s.io/v1",
-    "coordination.k8s.io/v1",
-    "discovery.k8s.io/v1",
-    "events.k8s.io/v1",
-    "networking.k8s.io/v1",
-    "node.k8s.io/v1",
-    "policy/v1",
-    "rbac.authorization.k8s.io/v1",
-    "scheduling.k8s.io/v1",
-    "storage.k8s.io/v1",
+    *("api/v1", "admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "apiregistration.k8s.io/v1", "apps/v1"),
+    *("authentication.k8s.io/v1", "authorization.k8s.io/v1", "batch/v1", "certificates.k8s.io/v1"),
+    *("coordination.k8s.io/v1", "discovery.k8s.io/v1", "events.k8s.io/v1", "networking.k8s.io/v1", "node.k8s.io/v1"),
+    *("policy/v1", "rbac.authorization.k8s.io/v1", "scheduling.k8s.io/v1", "storage.k8s.io/v1"),
 )
 """What is served: each costs time at the start."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Place:
     """Where an API server lives, and who may talk to it."""
 
-    directory: Path
-    """For its log and for what follows, as PEM files; made by whoever writes them."""
-    address: str
-    port: int
-    named: int = 0
-    """How many certificates it has besides, which are shown to who asks for their names."""
+    def __init__(self, directory: Path, address: str, port: int, named: int = 0) -> None:
+        """`named`: how many certificates it has besides, which are shown to who asks for their names.
 
-    @property
-    def named_files(self) -> list[tuple[Path, Path]]:
-        """These certificates, and their keys."""
-        return [
-            (self.directory / f"named-{each}.crt", self.directory / f"named-{each}.key") for each in range(self.named)
-        ]
-
-    @property
-    def clients(self) -> Path:
+        All of these are PEM files, made by whoever calls this.
+        """
+        self.directory, self.address, self.port = directory, address, port
+        self.url = f"https://{address}:{port}"
+        self.clients = directory / "clients.crt"
         """The CAs that sign clients' certificates."""
-        return self.directory / "clients.crt"
-
-    @property
-    def certificate(self) -> Path:
-        """The server's certificate; read again when it changes."""
-        return self.directory / "server.crt"
-
-    @property
-    def key(self) -> Path:
-        """Its private key."""
-        return self.directory / "server.key"
-
-    @property
-    def service_accounts(self) -> Path:
+        self.certificate, self.key = directory / "server.crt", directory / "server.key"
+        """The server's certificate and key."""
+        self.named = [(directory / f"named-{each}.crt", directory / f"named-{each}.key") for each in range(named)]
+        """Its further certificates and their keys."""
+        self.service_accounts = directory / "service-accounts.key"
         """The private key that signs the tokens of service accounts."""
-        return self.directory / "service-accounts.key"
-
-    @property
-    def url(self) -> str:
-        """The API's."""
-        return f"https://{self.address}:{self.port}"
 
 
 class ApiServer:
     """One kube-apiserver of a cluster."""
 
-    def __init__(self, place: Place, etcd: Etcd, executable: Path, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, place: Place, etcd: Etcd, executable: Path) -> None:
         self.place = place
         self._etcd = etcd
-        command = [*_command(place, etcd, executable), *options]
-        self.process = Process("kube-apiserver", command, place.directory / "kube-apiserver.log")
+        self.process = Process(
+            "kube-apiserver", _command(place, etcd, executable), place.directory / "kube-apiserver.log"
+        )
 
     def access(self, certificate: Path, key: Path) -> Access:
         """The lab's way in, for whoever holds a certificate of a client CA (PEM files)."""
-        return Access(url=self.place.url, ca=self._etcd.ca, certificate=certificate, key=key, name=pki.NAME)
+        return Access(url=self.place.url, ca=self._etcd.ca, certificate=certificate, key=key, name=NAME)
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
         """Wait until the API says that it is. Raises ServiceFailed when a process ends, or time does."""
@@ -114,7 +75,7 @@ class ApiServer:
                 self._etcd.process.check()
                 self.process.check()
                 try:
-                    answer = client.get("/readyz", extensions={"sni_hostname": pki.NAME})
+                    answer = client.get("/readyz", extensions={"sni_hostname": NAME})
                 except httpx.TransportError:
                     pass  # while it starts it refuses connections, or answers half
                 else:
@@ -131,14 +92,17 @@ class ApiServer:
 
 def _command(place: Place, etcd: Etcd, executable: Path) -> list[str]:
     return [
+        # Fewer garbage collections: measured, 0.3 s less of a processor until it is ready, and 40 MiB more.
+        "env",
+        "GOGC=200",
         str(executable),
         f"--bind-address={place.address}",
         f"--advertise-address={place.address}",
         f"--secure-port={place.port}",
         f"--tls-cert-file={place.certificate}",
         f"--tls-private-key-file={place.key}",
-        f"--tls-sni-cert-key={etcd.certificate},{etcd.key}:{pki.NAME}",
-        *(f"--tls-sni-cert-key={certificate},{key}" for certificate, key in place.named_files),
+        f"--tls-sni-cert-key={etcd.certificate},{etcd.key}:{NAME}",
+        *(f"--tls-sni-cert-key={certificate},{key}" for certificate, key in place.named),
         f"--client-ca-file={place.clients}",
         f"--etcd-servers={etcd.url}",
         f"--etcd-cafile={etcd.ca}",

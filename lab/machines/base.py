@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -19,6 +20,19 @@ def network_only(_machine_id: str) -> tuple[BootDevice, ...]:
 
 class BackendError(Exception):
     """A machine back end could not do what it was asked; the text is fit for a device event."""
+
+
+async def run(*command: str, stdin: str = "", called: str = "") -> str:
+    """What a program prints; raises BackendError with its complaints, and with what it is `called` there."""
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+    except OSError as error:
+        raise BackendError(f"{command[0]}: {error.strerror or error}") from error
+    out, err = await process.communicate(stdin.encode())
+    if process.returncode:
+        raise BackendError(f"{called or ' '.join(command)}: {err.decode(errors='replace').strip()}")
+    return out.decode(errors="replace")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,26 +13,20 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
+from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only, run
 from lab.machines.libvirt_daemon import MACHINES, LibvirtDaemon
 from lab.machines.libvirt_dhcp import IPV6_ROUTER, Dhcp
-from lab.machines.libvirt_domain import (
-    ARCHITECTURE,
-    MEDIUM,
-    OVMF,
-    SECURE_OVMF,
-    disk_file,
-    domain_xml,
-    has_uefi,
-)
+from lab.machines.libvirt_domain import ARCHITECTURE, MEDIUM, OVMF, SECURE_OVMF, disk_file, domain_xml, has_uefi
 from lab.network import plan
 
 PROGRAMS = ("dnsmasq", "ip", "libvirtd", "nsenter", "qemu-system-x86_64", "setpriv", "unshare", "virsh")
 """What the back end runs; Debian packages: dnsmasq-base, libvirt-clients, libvirt-daemon, libvirt-daemon-driver-qemu,
 qemu-system-x86, ipxe-qemu; for UEFI also ovmf."""
 
+_SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _log = logging.getLogger(__name__)
 _EVENT = re.compile(r"""event SHUTDOWN at [\d.]+ for domain '(.+?)': {"guest":true,"reason":"(.+?)"}""")
 
@@ -63,20 +57,20 @@ class LibvirtBackend:
 
     async def open(self) -> None:
         """Start libvirtd and DHCP and let machines reach each other over their gateways; raises BackendError."""
-        missing = [name for name in PROGRAMS if shutil.which(name, path=_search_path()) is None]
+        missing = [name for name in PROGRAMS if shutil.which(name, path=_SEARCHED) is None]
         if missing:
             raise BackendError(f"virtual machines need {', '.join(missing)}, which this system does not have")
-        status, _ = await _ip("link", "show", "dev", self._bridge, "type", "bridge")
-        if status:
-            raise BackendError(f"{self._bridge} is not a bridge of this network namespace: the lab makes it first")
+        try:
+            await run("ip", "link", "show", "dev", self._bridge, "type", "bridge")
+        except BackendError as error:
+            raise BackendError(f"the lab has not made its bridge, {self._bridge}: {error}") from error
         for path in (self.machines, self._logs):
             path.mkdir(parents=True, exist_ok=True)
         settings = {"ip_forward": "1", "conf/all/send_redirects": "0", f"conf/{self._bridge}/send_redirects": "0"}
         for name, value in settings.items():
             (Path("/proc/sys/net/ipv4") / name).write_text(value)
-        await _ip(
-            "address", "replace", IPV6_ROUTER, "dev", self._bridge, "nodad"
-        )  # fails where IPv6 is off: just slower
+        with suppress(BackendError):  # where IPv6 is off: just slower
+            await run("ip", "address", "replace", IPV6_ROUTER, "dev", self._bridge, "nodad")
         for guest in self._guests:
             await self._dhcp.add(guest)
         await asyncio.gather(self._daemon.start(), self._dhcp.start())
@@ -215,20 +209,6 @@ class LibvirtBackend:
         The gateway that a rack's machines share is there before them, and stays.
         """
         for address in spec.addresses:
-            if address.gateway == plan.GATEWAY:
-                continue
-            status, problem = await _ip("address", verb, f"{address.gateway}/{address.prefix}", "dev", self._bridge)
-            if status and verb != "delete":
-                raise BackendError(f"gateway {address.gateway} of {spec.hostname}: {problem}")
-
-
-async def _ip(*arguments: str) -> tuple[int, str]:
-    """Run `ip`; its status and what it complained about."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec("ip", *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=pipe)
-    _, err = await process.communicate()
-    return process.returncode or 0, err.decode(errors="replace").strip()
-
-
-def _search_path() -> str:
-    return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+            if address.gateway != plan.GATEWAY:
+                with suppress(BackendError) if verb == "delete" else nullcontext():
+                    await run("ip", "address", verb, f"{address.gateway}/{address.prefix}", "dev", self._bridge)

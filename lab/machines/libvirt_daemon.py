@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from lab.machines.base import BackendError
+from lab.machines.base import BackendError, run
 
 URI = "qemu+tcp://127.0.0.1/system"
 MACHINES = "/mnt"
@@ -79,30 +79,18 @@ class LibvirtDaemon:
     async def start(self) -> None:
         """Start it and wait until it answers; raises BackendError."""
         with self._log.open("ab") as log:
-            self._process = await _spawn(
-                *(
-                    "unshare",
-                    "--mount",
-                    "--propagation",
-                    "private",
-                    "sh",
-                    "-c",
-                    _ENTER,
-                    "libvirtd",
-                    str(self._machines),
-                ),
+            self._process = await asyncio.create_subprocess_exec(
+                *("unshare", "--mount", "--propagation", "private", "sh", "-c", _ENTER, "libvirtd", self._machines),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
         deadline = asyncio.get_running_loop().time() + _START_SECONDS
         while True:
-            if self._process.returncode is not None:
-                raise BackendError(f"libvirtd ended with status {self._process.returncode}; see {self._log}")
             try:
                 await self.virsh("version", "--daemon")
             except BackendError as error:
-                if asyncio.get_running_loop().time() > deadline:
+                if self._process.returncode is not None or asyncio.get_running_loop().time() > deadline:
                     raise BackendError(f"libvirtd does not answer: {error}; see {self._log}") from error
                 await asyncio.sleep(0.1)
             else:
@@ -110,12 +98,7 @@ class LibvirtDaemon:
 
     async def virsh(self, *arguments: str, stdin: str = "") -> str:
         """Run one virsh command; its output, or a BackendError with libvirt's words."""
-        pipe = asyncio.subprocess.PIPE
-        process = await _spawn(*self._command(*arguments), stdin=pipe, stdout=pipe, stderr=pipe)
-        out, err = await process.communicate(stdin.encode())
-        if process.returncode:
-            raise BackendError(f"virsh {arguments[0]}: {err.decode(errors='replace').strip()}")
-        return out.decode(errors="replace")
+        return await run(*self._command(*arguments), stdin=stdin, called=f"virsh {arguments[0]}")
 
     async def watch(self) -> asyncio.StreamReader:
         """What guests do to their own power: one line per event, until libvirtd ends.
@@ -123,7 +106,7 @@ class LibvirtDaemon:
         virsh says `ready` once it is connected; what machines started after that do is not missed.
         """
         with self._log.open("ab") as log:
-            process = await _spawn(
+            process = await asyncio.create_subprocess_exec(
                 *self._command("echo ready; qemu-monitor-event --loop --event SHUTDOWN"),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -149,10 +132,3 @@ class LibvirtDaemon:
             self._process.kill()
             await self._process.wait()
         self._process = None
-
-
-async def _spawn(*command: str, stdin: int, stdout: object, stderr: object) -> asyncio.subprocess.Process:
-    try:
-        return await asyncio.create_subprocess_exec(*command, stdin=stdin, stdout=stdout, stderr=stderr)  # type: ignore[arg-type]
-    except OSError as error:
-        raise BackendError(f"{command[0]}: {error.strerror or error}") from error

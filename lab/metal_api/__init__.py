@@ -1,39 +1,38 @@
-"""The Equinix Metal API and metadata service, emulated.
+"""The Equinix Metal API and metadata service, emulated: what the program and its commands ask for.
 
-Each service of the API is a package of its own, and the same inside: `models` (records and rules; no HTTP), `responses`
-(operations), `documents` where the records' JSON is asked for by others, `urls` (path → method → operation).
+Each service is a module. It has the records that are kept, the documents that show them, and operations, which register
+themselves with `operations` by method and path:
 
-    organizations  organizations, projects' API keys         projects   projects
-    ssh_keys       SSH keys                                 devices    orders, lives, lists
-    ips            devices' own and elastic addresses       bgp        configurations and sessions
-    catalog        metros, plans, prices, capacity          events     what happened to devices
-    virtual_networks  VLANs                                 ports      bonds, layers, VLANs on ports, batches of these
-    gateways       metal gateways                           spot_market  prices, requests
-    hardware_reservations  reserved servers
+    accounts     organizations, projects, API keys          device_operations  devices and their events
+    ssh_keys     SSH keys                                   ips          devices' own and elastic addresses
+    bgp          configurations and sessions                vlans        VLANs, ports, batches of assignments
+    gateways     metal gateways                             spot_market  prices, requests
+    offers       the catalogue                              capacity     how much of it there is
+    control      the lab's own routes                       hardware_reservations  reserved servers
 
-What they share:
+Beneath them:
 
-    exceptions   the error tree, which is also what the API answers
+    devices      devices and events; `ordering` makes one of an order, `provisioning` is its life
+    addresses    which addresses are free, and the blocks of projects; `networks` VLANs and what is in them
+    catalog      metros, facilities, plans, operating systems
+    access       who asks, and what that opens: projects, and their API keys
     records      the saved tables; `store` keeps them in a file, `state` is the account that has them
-    body         reads the fields of a request; `listing` pages, include, exclude, search
-    operations   finds what a request names, answers it; `access` whose request it is, and what that opens
-    application  the services' routes in one application
-    middleware   around every request: token, counting, `limits`, `faults`, errors
+    body         reads requests; `listing` pages lists, and expands references (`include`)
+    exceptions   the error tree, which is also what the API answers
+
+Around them:
+
+    application  all operations in one application; `middleware` is around every request: token, counting, `faults`
     routing      what follows for the facility's router, which is told of every change
     settling     what happens by itself when its time has come: batches, deletions, ends of devices
-    control      the lab's own routes: faults, capacity, inventory; services have some in their `urls` as well
     metadata     what machines ask: iPXE script, metadata, userdata, phone home
     sos          serial consoles over SSH
     server       all of it on the lab's addresses
     coverage     lists what of the official `description` is here
 
 What the real API can do and this one cannot is answered with 501; docs/emulated-api.md lists it by path. Within paths
-that are here, 501 is answered to reservations of addresses other than public_ipv4, to devices without a public and a
-private IPv4 address, to operating systems other than custom_ipxe, to rescue, and to global BGP. Refused with 422 are
-IPv6 sessions of BGP, for devices of the lab have no IPv6 address. The API has no operation that disables a project's
-BGP, so there is none here.
-
-VLANs and gateways carry no traffic: they are what the API says of them. A device whose bond is in
-layer 2 has no addresses in documents and metadata, and the facility's router does not speak to it; its machine goes on
-with the network that it had.
+that are here, so are fields and query parameters that nobody sends, reservations of addresses other than public_ipv4,
+operating systems other than custom_ipxe, rescue, global BGP, and devices without a public and a private IPv4 address.
+Refused with 422 are IPv6 sessions of BGP, for devices of the lab have no IPv6 address. VLANs and gateways carry no
+traffic: they are what the API says of them.
 """

@@ -15,12 +15,11 @@ from pathlib import Path
 from lab.facts import Facts, require
 from lab.layout import Layout
 from lab.machines.base import BackendError, MachineBackend
-from lab.metal_api.bgp.models import LOCAL_ASN, config_of, request_config
-from lab.metal_api.devices.provisioning import Pace
-from lab.metal_api.routing import NoRouter
+from lab.metal_api.bgp import LOCAL_ASN, request_config
+from lab.metal_api.provisioning import Pace
+from lab.metal_api.routing import NoRouter, config_of
 from lab.metal_api.server import Places, Service
-from lab.metal_api.sources import Chance, SystemClock
-from lab.metal_api.state import Account, Identity
+from lab.metal_api.state import Account, Chance, Identity, SystemClock
 from lab.network import bird, plan, stream
 from lab.network.bgp import RouterError
 from lab.network.bird_control import Bird

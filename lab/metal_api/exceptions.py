@@ -6,7 +6,6 @@ ApiError            status and messages, as answered
 ├── NotFound        404
 ├── Unprocessable   422
 ├── BadRequest      400
-├── TooManyRequests 429
 ├── RouterFailed    503
 └── NotImplementedInLab 501
 """
@@ -24,7 +23,6 @@ class ApiError(Exception):
     def __init__(self, *messages: str) -> None:
         super().__init__(", ".join(messages))
         self.messages = messages
-        self.headers: dict[str, str] = {}
 
     def body(self) -> dict[str, object]:
         """The JSON document of the answer."""
@@ -80,16 +78,6 @@ class Unprocessable(ApiError):
     """The body is understood and refused; one message per problem."""
 
     status = 422
-
-
-class TooManyRequests(ApiError):
-    """This token has asked too often; it may again after some seconds."""
-
-    status = 429
-
-    def __init__(self, seconds: int) -> None:
-        super().__init__("Too many requests")
-        self.headers = {"Retry-After": str(seconds)}
 
 
 class RouterFailed(ApiError):

@@ -25,7 +25,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from lab.metal_api.devices.models import Device
+from lab.metal_api.devices import Device
 from lab.metal_api.exceptions import Unprocessable
 from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account

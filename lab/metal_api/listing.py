@@ -1,21 +1,21 @@
-"""Lists and references as the API shows them: pages, `search`, and what `include` and `exclude` expand and fold."""
+"""Lists and references as the API shows them: pages, and what `include` and `exclude` expand and fold."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
+from lab.metal_api.exceptions import NotImplementedInLab
 from lab.metal_api.records import Json
 
 BASE = "/metal/v1"
 PER_PAGE, MAX_PER_PAGE = 10, 1000
 _DEEPEST = 3
 Tree = dict[str, Any]
-T = TypeVar("T")
 
 
 def link(collection: str, identity: str) -> Json:
@@ -34,14 +34,6 @@ def flag(query: QueryParams, name: str) -> bool | None:
     return {"true": True, "false": False}.get(query.get(name, "").lower())
 
 
-def searched(records: Iterable[T], text: str | None, fields: Callable[[T], Iterable[str | None]]) -> list[T]:
-    """The records one of whose fields has the text in it, in either case of letters."""
-    wanted = (text or "").lower()
-    return [
-        record for record in records if not wanted or any(wanted in (each or "").lower() for each in fields(record))
-    ]
-
-
 @dataclass(frozen=True, kw_only=True)
 class View:
     """Which references a client wants expanded or folded, each up to three levels deep."""
@@ -53,14 +45,6 @@ class View:
     def of(cls, query: QueryParams) -> View:
         """From the query parameters."""
         return cls(include=_tree(values(query, "include")), exclude=_tree(values(query, "exclude")))
-
-    def within(self, name: str, inner: Collection[str]) -> View:
-        """With some inclusions meant for what is in a list of the document, not for the document itself."""
-        moved = {each: branch for each, branch in self.include.items() if each in inner}
-        if not moved:
-            return self
-        rest = {each: branch for each, branch in self.include.items() if each not in inner}
-        return View(include={**rest, name: {**rest.get(name, {}), **moved}}, exclude=self.exclude)
 
     def shown(self, document: Json, resolve: Callable[[str], Json | None]) -> Json:
         """A document as it is wanted. `resolve` finds what is behind a link, or None where it cannot be shown."""
@@ -98,41 +82,51 @@ def _shaped(document: Json, include: Tree, exclude: Tree, resolve: Callable[[str
     return result
 
 
-def page(
-    path: str,
-    query: QueryParams,
-    name: str,
-    records: Sequence[T],
-    render: Callable[[T], Json],
-    *,
-    per_page: int = PER_PAGE,
-) -> Json:
-    """One page of a list; only what is on the page is rendered.
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The answer to a request for a list."""
 
-    The links of `meta` lack the /metal/v1 of all other links: packngo puts its base address before them.
-    """
-    per_page = max(1, min(_number(query, "per_page", per_page), MAX_PER_PAGE))
-    last = max(1, -(-len(records) // per_page))
-    current = max(1, _number(query, "page", 1))
-    others = [(key, value) for key, value in query.multi_items() if key != "page"]
+    name: str
+    """Its key in the answer."""
+    entries: Sequence[Any]
+    shown: Callable[[Any], Json]
+    per_page: int | None = PER_PAGE
+    """None for a list that the real API does not page."""
+    filters: Collection[str] = ()
+    """The query parameters that the operation has looked at; others that the real API has are answered 501."""
 
-    def to(number: int) -> Json:
-        return {"href": f"{path.removeprefix(BASE)}?{urlencode([*others, ('page', number)])}"}
+    def answer(self, path: str, query: QueryParams, expand: Callable[[Json], Json]) -> Json:
+        """The list, or a page of it; only what is on the page is made.
 
-    start = (current - 1) * per_page
-    return {
-        name: [render(record) for record in records[start : start + per_page]],
-        "meta": {
-            "first": to(1),
-            "previous": to(current - 1) if current > 1 else None,
-            "self": to(current),
-            "next": to(current + 1) if current < last else None,
-            "last": to(last),
-            "current_page": current,
-            "last_page": last,
-            "total": len(records),
-        },
-    }
+        The links of `meta` lack the /metal/v1 of all other links: packngo puts its base address before them.
+        """
+        unknown = query.keys() - {"include", "include[]", "exclude", "exclude[]", "page", "per_page", *self.filters}
+        if unknown:
+            raise NotImplementedInLab(f"{path} by {', '.join(sorted(unknown))}")
+        if self.per_page is None:
+            return {self.name: [expand(self.shown(entry)) for entry in self.entries]}
+        per_page = max(1, min(_number(query, "per_page", self.per_page), MAX_PER_PAGE))
+        last = max(1, -(-len(self.entries) // per_page))
+        current = max(1, _number(query, "page", 1))
+        others = [(key, value) for key, value in query.multi_items() if key != "page"]
+
+        def to(number: int) -> Json:
+            return {"href": f"{path.removeprefix(BASE)}?{urlencode([*others, ('page', number)])}"}
+
+        start = (current - 1) * per_page
+        return {
+            self.name: [expand(self.shown(entry)) for entry in self.entries[start : start + per_page]],
+            "meta": {
+                "first": to(1),
+                "previous": to(current - 1) if current > 1 else None,
+                "self": to(current),
+                "next": to(current + 1) if current < last else None,
+                "last": to(last),
+                "current_page": current,
+                "last_page": last,
+                "total": len(self.entries),
+            },
+        }
 
 
 def _number(query: QueryParams, key: str, default: int) -> int:

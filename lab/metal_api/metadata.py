@@ -16,19 +16,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lab.metal_api import faults
-from lab.metal_api.bgp import models as bgp
+from lab.metal_api.addresses import network_of
+from lab.metal_api.bgp import neighbors
 from lab.metal_api.body import parsed
-from lab.metal_api.devices.documents import iqn
-from lab.metal_api.devices.models import GONE, Device, add_event, device_at
-from lab.metal_api.devices.network import BOND, indexes, interfaces
-from lab.metal_api.devices.network import network_of as network_of_device
-from lab.metal_api.devices.provisioning import Provisioner
+from lab.metal_api.devices import BOND, GONE, Device, add_event, device_at
 from lab.metal_api.exceptions import ApiError, NotFound
-from lab.metal_api.ips.documents import assignment_document, network_of
-from lab.metal_api.ips.models import assigned_to
-from lab.metal_api.listing import BASE
+from lab.metal_api.provisioning import Provisioner
 from lab.metal_api.records import Json
-from lab.metal_api.ssh_keys.models import device_keys
+from lab.metal_api.ssh_keys import device_keys
 from lab.metal_api.state import Account
 
 _log = logging.getLogger(__name__)
@@ -38,11 +33,11 @@ HOST = "https://metadata.packet.net"
 
 def metadata_document(account: Account, device: Device) -> Json:
     """The document at /metadata. Afterburn retries for ever when a field it knows is missing."""
-    members, ending = network_of_device(account, device).members, device.spot_instance and device.termination_time
+    ending = device.spot_price_max is not None and device.termination_time
     return {
         "id": device.id,
         "hostname": device.hostname,
-        "iqn": iqn(device),
+        "iqn": device.iqn,
         "operating_system": {
             "slug": device.operating_system,
             "distro": device.operating_system,
@@ -63,20 +58,14 @@ def metadata_document(account: Account, device: Device) -> Json:
         "network": {
             "bonding": {
                 "mode": 5,
-                "link_aggregation": "bonded" if members else "individual",
+                "link_aggregation": "bonded",
                 "mac": device.mac,
             },
-            "interfaces": [
-                {"name": name, "mac": mac, "bond": BOND if name in members else None}
-                for name, mac in interfaces(device).items()
-            ],
-            "addresses": [
-                *(_address(device, index) for index in indexes(account, device)),
-                *(_elastic(assignment_document(account, entry)) for entry in assigned_to(account, device.id)),
-            ],
+            "interfaces": [{"name": name, "mac": mac, "bond": BOND} for name, mac in device.macs.items()],
+            "addresses": [_address(device, index) for index in range(len(device.addresses))],
             "metal_gateways": [],
         },
-        "bgp_neighbors": bgp.neighbors(account, device),
+        "bgp_neighbors": neighbors(account, device),
         "volumes": [],
         "spot": {"termination_time": ending} if ending else {},
         "api_url": HOST,
@@ -102,16 +91,6 @@ def _address(device: Device, index: int) -> Json:
         "address": address.address,
         "gateway": address.gateway,
         "parent_block": {**block, "href": f"/ips/{device.address_ids[index]}"},
-    }
-
-
-def _elastic(document: Json) -> Json:
-    """An elastic address, which the machine has to configure or announce itself."""
-    names = ("id", "address_family", "netmask", "created_at", "public", "cidr", "management", "enabled")
-    block = document["parent_block"]
-    return {
-        **{name: document[name] for name in (*names, "network", "address", "gateway")},
-        "parent_block": {**block, "href": str(block["href"]).removeprefix(BASE)},
     }
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
-from collections import Counter, deque
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,39 +16,15 @@ from lab.metal_api import faults, wire
 from lab.metal_api.access import admit
 from lab.metal_api.exceptions import ApiError
 from lab.metal_api.faults import Fault
-from lab.metal_api.limits import Limiter
+from lab.metal_api.request_log import RequestLog
 from lab.metal_api.state import Account
 
 _log = logging.getLogger(__name__)
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_REMEMBERED = 100_000
-
-
-class RequestLog:
-    """How often each route was asked, and with which statuses, and how long the newest of all requests took; ids in
-    paths are written `{id}`."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.statuses: Counter[str] = Counter()
-        self._seconds: deque[float] = deque(maxlen=_REMEMBERED)
-
-    def add(self, method: str, path: str, status: int, seconds: float) -> None:
-        """Count one answered (or lost: status 0) request."""
-        route = f"{method} {_UUID.sub('{id}', path)}"
-        self.counts[route] += 1
-        self.statuses[f"{route} {status}"] += 1
-        self._seconds.append(seconds)
-
-    def latency(self, share: float) -> float:
-        """Seconds that so large a share of the requests took at most; 0 before there was one."""
-        ordered = sorted(self._seconds)
-        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0
 
 
 def refusal(error: ApiError) -> Response:
     """An error in the API's form."""
-    return JSONResponse(error.body(), error.status, headers=error.headers)
+    return JSONResponse(error.body(), error.status)
 
 
 class Gate:
@@ -60,7 +34,6 @@ class Gate:
         self._app = app
         self._account = account
         self._log = log
-        self._limiter = Limiter(account)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"]
@@ -89,7 +62,6 @@ class Gate:
         if scope["path"].startswith("/lab/"):
             await self._app(scope, receive, send)
             return
-        self._limiter.count(token)
         fault = None
         if self._account.table(faults.Fault):
             body, receive = await _read(receive)

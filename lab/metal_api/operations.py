@@ -1,114 +1,167 @@
-"""What the operations of all services have in common: whom they answer, what they find, how they answer."""
+"""The operations of the API: services register theirs here by method and path, and what they answer is sent here.
+
+An operation takes a `Call` and returns a document, a `Listing`, or None for an answer without a body. It knows nothing
+of HTTP but what its path and its query say. Whatever it changed is on disk, and the router has followed, before the
+client is answered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lab.metal_api.access import Caller, caller_of
-from lab.metal_api.devices.provisioning import Provisioner
+from lab.metal_api.access import Caller, Project
+from lab.metal_api.body import body_of
 from lab.metal_api.exceptions import ApiError, NotFound
-from lab.metal_api.listing import BASE, PER_PAGE, View, page
+from lab.metal_api.listing import BASE, Listing, View
+from lab.metal_api.provisioning import Provisioner
 from lab.metal_api.records import Json, Record
+from lab.metal_api.request_log import RequestLog
 from lab.metal_api.routing import Routing
 from lab.metal_api.state import Account
 from lab.metal_api.store import Store
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-Urls = list[tuple[str, dict[str, Endpoint]]]
-"""Path below /metal/v1, as the official description writes it → method → operation."""
-T = TypeVar("T")
 R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """What the services are made of."""
+    """What the operations work on."""
 
     account: Account
     provisioner: Provisioner
     store: Store
     routing: Routing
-    documents: dict[str, Callable[[str], Json]] = field(default_factory=dict[str, Callable[[str], Json]])
-    """By collection: what is behind /metal/v1/<collection>/<id>, for `include`. A service adds its own in `urls`."""
-
-    def resolve(self, href: str) -> Json | None:
-        """What is behind a link; None where nobody shows it, or it is gone."""
-        collection, _, identity = href.removeprefix(f"{BASE}/").rpartition("/")
-        show = self.documents.get(collection)
-        try:
-            return show(identity) if show else None
-        except ApiError:
-            return None
+    log: RequestLog
 
 
-class Operations:
-    """Subclasses are a service's `Responses`, with one method per operation; the routes are in its `urls`."""
+class Call:
+    """One request: whose it is, what it names and what it brings."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, request: Request, body: Json) -> None:
         self.lab = lab
         self.account = lab.account
+        self.query = request.query_params
+        self.body = body
+        self.caller: Caller = request.scope["lab.caller"]
+        self._request = request
 
-    def find(self, request: Request, kind: type[R], parameter: str = "id") -> R:
+    @property
+    def id(self) -> str:
+        """The last id in the path."""
+        return list(self._request.path_params.values())[-1]
+
+    @property
+    def project_id(self) -> str:
+        """Of the project that the path is below, or NotFound."""
+        return self.find(Project).id
+
+    def find(self, kind: type[R]) -> R:
         """The record that the path names, or NotFound: also where the caller's token is another project's."""
-        return self.visible(request, self.account.table(kind).find(request.path_params[parameter]))
+        return self.visible(self.account.table(kind).find(next(iter(self._request.path_params.values()))))
 
-    def visible(self, request: Request, record: R) -> R:
+    def visible(self, record: R) -> R:
         """A record that the caller may know of, or NotFound. What belongs to a project says so: `project_id`."""
-        if not self.caller(request).sees(getattr(record, "project_id", None)):
+        if not self.caller.sees(getattr(record, "project_id", None)):
             raise NotFound
         return record
 
-    def caller(self, request: Request) -> Caller:
-        """Whose request it is."""
-        return caller_of(request)
-
-    def shown(self, request: Request, document: Json, status: int = 200) -> Response:
-        """Answer with a document, its references as they were asked for."""
-        return JSONResponse(self._view(request)(document), status)
-
-    def saved(self, request: Request, document: Json | None, status: int) -> Response:
-        """Answer a change once it is on disk; None for an answer without a body."""
-        self.lab.store.commit()
-        return Response(status_code=status) if document is None else self.shown(request, document, status)
-
-    async def routed(self, request: Request, document: Json | None, status: int) -> Response:
-        """Answer a change once it is on disk and the router has followed it."""
-        answer = self.saved(request, document, status)
-        await self.lab.routing.commit()
-        return answer
-
-    def paged(
-        self,
-        request: Request,
-        name: str,
-        records: Sequence[T],
-        render: Callable[[T], Json],
-        *,
-        per_page: int = PER_PAGE,
-    ) -> Response:
-        """Answer with a page of a list."""
-        query, view = request.query_params, self._view(request)
-        return JSONResponse(
-            page(request.url.path, query, name, records, lambda record: view(render(record)), per_page=per_page)
-        )
-
-    def listed(self, request: Request, name: str, records: Sequence[T], render: Callable[[T], Json]) -> Response:
-        """Answer with the whole of a list that is not paged."""
-        view = self._view(request)
-        return JSONResponse({name: [view(render(record)) for record in records]})
-
-    def _view(self, request: Request) -> Callable[[Json], Json]:
-        """Documents as they were asked for; what a link leads to is made once, and only where the caller may look."""
-        view, caller = View.of(request.query_params), self.caller(request)
+    def answer(self, answer: Json | Listing | None, status: int) -> Response:
+        """What an operation returned, with its references as they were asked for."""
+        if answer is None:
+            return Response(status_code=204 if status == 200 else status)
+        view = View.of(self.query)
 
         @cache
         def resolve(href: str) -> Json | None:
-            return self.lab.resolve(href) if caller.follows(href) else None
+            return resolved(self.account, href) if self.caller.follows(href) else None
 
-        return lambda document: view.shown(document, resolve)
+        def expand(document: Json) -> Json:
+            return view.shown(document, resolve)
+
+        if isinstance(answer, Listing):
+            return JSONResponse(answer.answer(self._request.url.path, self.query, expand))
+        return JSONResponse(expand(answer), status)
+
+
+Answer = Json | Listing | None
+Operation = Callable[[Call], Answer | Awaitable[Answer]]
+OPERATIONS: dict[str, dict[str, tuple[Operation, int]]] = {}
+"""Path, below /metal/v1 unless it begins with /lab, as the official description writes it → method → operation, status
+of its answer."""
+_DOCUMENTS: dict[str, Callable[[Account, str], Json]] = {}
+"""Collection → what is behind the link /metal/v1/<collection>/<id>."""
+Operated = TypeVar("Operated", bound=Operation)
+Shown = TypeVar("Shown", bound=Callable[[Account, Any], Json])
+
+
+def operation(*routes: str, status: int = 200) -> Callable[[Operated], Operated]:
+    """Register an operation as `METHOD /path`. The real API takes PATCH wherever it takes PUT; packngo uses both."""
+
+    def register(made: Operated) -> Operated:
+        for route in routes:
+            method, _, path = route.partition(" ")
+            OPERATIONS.setdefault(path, {})[method] = made, status
+        return made
+
+    return register
+
+
+def links(collection: str, show: Callable[[Account, str], Json]) -> None:
+    """Register what is behind links into a collection; by id, or NotFound."""
+    _DOCUMENTS[collection] = show
+
+
+def shows(
+    collection: str,
+    kind: type[Record],
+    *,
+    key: str | None = None,
+    below: str = "/projects/{id}",
+    per_page: int | None = None,
+) -> Callable[[Shown], Shown]:
+    """Register what a record looks like: behind links, when it is asked for by its id, and, where a `key` is given, in
+    the list of a project's records, oldest first; `per_page` is None where the real API does not page that."""
+
+    def register(document: Shown) -> Shown:
+        def listed(call: Call) -> Listing:
+            entries = call.account.table(kind).where("project_id", call.project_id)
+            return Listing(
+                name=key or "", entries=entries, shown=lambda entry: document(call.account, entry), per_page=per_page
+            )
+
+        links(collection, lambda account, identity: document(account, account.table(kind).find(identity)))
+        operation(f"GET /{collection}/{{id}}")(lambda call: document(call.account, call.find(kind)))
+        if key is not None:
+            operation(f"GET {below}/{collection}")(listed)
+        return document
+
+    return register
+
+
+def resolved(account: Account, href: str) -> Json | None:
+    """What is behind a link; None where nobody shows it, or it is gone."""
+    collection, _, identity = href.removeprefix(f"{BASE}/").rpartition("/")
+    show = _DOCUMENTS.get(collection)
+    try:
+        return show(account, identity) if show else None
+    except ApiError:
+        return None
+
+
+async def perform(lab: Lab, request: Request, made: Operation, status: int) -> Response:
+    """Answer a request, once everything that it changed is on disk, and the router has followed it."""
+    call = Call(lab, request, await body_of(request))
+    found = made(call)
+    answer = await found if inspect.isawaitable(found) else found
+    response = call.answer(answer, status)
+    if request.method != "GET":
+        lab.store.commit()
+        await lab.routing.commit()
+    return response

@@ -7,11 +7,11 @@ is not noticed, so these are replaced, not changed.
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Callable, Iterator, MutableMapping, ValuesView
-from dataclasses import fields, is_dataclass
-from functools import cache
+from dataclasses import asdict
 from typing import Any, ClassVar, Generic, TypeVar, cast
+
+from pydantic import TypeAdapter
 
 from lab.metal_api.exceptions import NotFound
 
@@ -24,6 +24,7 @@ class Record:
     id: str
     TABLE: ClassVar[str]
     INDEXED: ClassVar[tuple[str, ...]]
+    OF_DEVICE: ClassVar[bool]
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -42,17 +43,26 @@ R = TypeVar("R", bound=Record)
 _kinds: dict[str, type[Record]] = {}
 
 
-def saved(table: str, *, indexed: tuple[str, ...] = ()) -> Callable[[type[R]], type[R]]:
-    """Register a kind under the name of its table. `indexed` are attributes: a text, None for no entry, or a list."""
+def saved(table: str, *, indexed: tuple[str, ...] = (), of_device: bool = False) -> Callable[[type[R]], type[R]]:
+    """Register a kind under the name of its table.
+
+    `indexed` are attributes: a text, None for no entry, or a list. What is `of_device` goes when the device does whose
+    id is in its `device_id`.
+    """
 
     def register(kind: type[R]) -> type[R]:
         if table in _kinds:
             raise TypeError(f"two kinds of records are saved as {table}: {_kinds[table].__name__}, {kind.__name__}")
-        kind.TABLE, kind.INDEXED = table, indexed
+        kind.TABLE, kind.INDEXED, kind.OF_DEVICE = table, indexed, of_device
         _kinds[table] = kind
         return kind
 
     return register
+
+
+def registered() -> list[str]:
+    """The names of all tables."""
+    return list(_kinds)
 
 
 class Table(MutableMapping[str, R], Generic[R]):
@@ -153,6 +163,12 @@ class Tables:
         self._dirty[table, identity] = None
         self.touched()
 
+    def forget_device(self, device_id: str) -> None:
+        """Delete what was made for a device."""
+        for kind in _kinds.values():
+            for record in self.table(kind).where("device_id", device_id) if kind.OF_DEVICE else []:
+                del self.table(kind)[record.id]
+
     def changes(self) -> list[list[Any]]:
         """What changed since the last call: table, id, and the record as JSON or None where it is gone."""
         dirty, self._dirty = self._dirty, {}
@@ -166,13 +182,11 @@ class Tables:
                 yield [name, identity, to_json(record)]
 
     def restore(self, tables: dict[str, dict[str, Json]]) -> None:
-        """Take over records by table and id; a table or a field that is not known is an error."""
-        unknown = tables.keys() - _kinds.keys()
-        if unknown:
-            raise ValueError(f"the saved state has records that nobody knows: {', '.join(sorted(unknown))}")
-        for name, records in tables.items():
-            for document in records.values():
-                self.table(_kinds[name]).add(from_json(_kinds[name], document))
+        """Take over records by table and id. What another version saved and this one does not know is left out."""
+        for name in tables.keys() & _kinds.keys():
+            adapter = TypeAdapter(_kinds[name])
+            for document in tables[name].values():
+                self.table(_kinds[name]).add(adapter.validate_python(document))
 
     def _document(self, table: str, identity: str) -> Json | None:
         record = self._tables[table].get(identity)
@@ -181,39 +195,4 @@ class Tables:
 
 def to_json(record: Any) -> Json:
     """A record as JSON; other dataclasses in it as well."""
-    return {entry.name: _plain(getattr(record, entry.name)) for entry in fields(record)}
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return to_json(value)
-    return [_plain(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
-
-
-def from_json(kind: type[R], document: Json) -> R:
-    """A record from the JSON `to_json` made; keys it does not know are an error, not ignored."""
-    return _built(kind, document)
-
-
-def _built(kind: Any, document: Json) -> Any:
-    inner = _inner(kind)
-    unknown = document.keys() - inner.keys()
-    if unknown:
-        raise ValueError(f"{kind.__name__}: unknown keys in the saved state: {', '.join(sorted(unknown))}")
-    values = {
-        name: value if inner[name] is None else [_built(inner[name], entry) for entry in value]
-        for name, value in document.items()
-    }
-    return kind(**values)
-
-
-@cache
-def _inner(kind: Any) -> dict[str, Any]:
-    """Of every field, the dataclass that it is a list of, or None."""
-    hints = typing.get_type_hints(kind)
-    found: dict[str, Any] = {}
-    for entry in fields(kind):
-        (item,) = typing.get_args(hints[entry.name])[:1] or (None,)
-        is_list = typing.get_origin(hints[entry.name]) is list
-        found[entry.name] = item if is_list and is_dataclass(item) else None
-    return found
+    return asdict(record)

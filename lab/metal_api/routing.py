@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from lab.metal_api.bgp.models import BgpSession, config_of
-from lab.metal_api.devices.models import Device
-from lab.metal_api.devices.network import has_addresses
+from lab.metal_api.addresses import public_networks
+from lab.metal_api.devices import Device
 from lab.metal_api.exceptions import RouterFailed
-from lab.metal_api.ips.models import Assignment, public_blocks
+from lab.metal_api.records import Record, saved
 from lab.metal_api.state import Account
-from lab.network.bgp import Peer, RouterError, Routes, Seen, Static
+from lab.network.bgp import Peer, RouterError, Routes, Seen
 
 _log = logging.getLogger(__name__)
 
@@ -40,30 +40,53 @@ class NoRouter:
         return {}
 
 
+@saved("bgp_configs", indexed=("project_id",))
+@dataclass(kw_only=True)
+class BgpConfig(Record):
+    """What lets a project's devices speak BGP. There is at most one per project, and the API cannot take it away."""
+
+    id: str
+    project_id: str
+    asn: int
+    md5: str | None
+    created_at: str
+
+
+@saved("bgp_sessions", indexed=("device_id", "project_id"), of_device=True)
+@dataclass(kw_only=True)
+class BgpSession(Record):
+    """Metal's routers' side of BGP with one device, over IPv4."""
+
+    id: str
+    project_id: str
+    device_id: str
+    default_route: bool
+    created_at: str
+    updated_at: str
+
+
+def config_of(account: Account, project_id: str) -> BgpConfig | None:
+    """A project's configuration."""
+    return next(iter(account.table(BgpConfig).where("project_id", project_id)), None)
+
+
 def routes_of(account: Account) -> Routes:
-    """Peers and static routes as the account has them now."""
+    """Every device with a session is a peer, which may announce its project's addresses."""
     peers: list[Peer] = []
     for session in account.table(BgpSession).values():
-        device = account.table(Device)[session.device_id]
-        if not has_addresses(account, device, public=False):
-            continue
-        config = config_of(account, device.project_id)
-        assert config is not None
+        device, config = account.table(Device)[session.device_id], config_of(account, session.project_id)
+        assert config is not None, "the API cannot take it away"
         peers.append(
             Peer(
                 name=session.id,
                 address=device.private_ipv4,
                 asn=config.asn,
                 password=config.md5,
-                prefixes=tuple(block.network for block in public_blocks(account, device.project_id)),
+                prefixes=public_networks(account, device.project_id),
                 default_route=session.default_route,
             )
         )
-    static = [
-        Static(prefix=assignment.network, via=account.table(Device)[assignment.device_id].public_ipv4)
-        for assignment in account.table(Assignment).values()
-    ]
-    return Routes(peers=tuple(peers), static=tuple(static))
+    return Routes(peers=tuple(peers))
 
 
 class Routing:

@@ -14,13 +14,12 @@ import asyncssh
 from lab.machines.base import MachineBackend
 from lab.metal_api import sos, wire
 from lab.metal_api.application import api
-from lab.metal_api.devices.models import Device
-from lab.metal_api.devices.provisioning import Pace, Provisioner
+from lab.metal_api.devices import Device
 from lab.metal_api.metadata import metadata_app
+from lab.metal_api.provisioning import Pace, Provisioner
 from lab.metal_api.routing import Router, Routing
 from lab.metal_api.settling import keep_settled
-from lab.metal_api.sources import Chance, Clock
-from lab.metal_api.state import Account, Identity
+from lab.metal_api.state import Account, Chance, Clock, Identity
 from lab.metal_api.store import Store
 
 _log = logging.getLogger(__name__)

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import asyncio
 
-from lab.metal_api.devices.models import GONE, Device
-from lab.metal_api.devices.provisioning import Provisioner
-from lab.metal_api.gateways import models as gateways
-from lab.metal_api.ports import batches
-from lab.metal_api.spot_market import models as spot_market
+from lab.metal_api import gateways, spot_market, vlans
+from lab.metal_api.devices import GONE, Device
+from lab.metal_api.provisioning import Provisioner
 from lab.metal_api.state import Account
 
 
 def settle(account: Account, provisioner: Provisioner) -> None:
     """Do what is due."""
-    batches.settle(account)
+    vlans.settle(account)
     gateways.settle(account)
     for device in spot_market.settle(account):
         provisioner.provision(device)
     now = account.now()
     for device in account.table(Device).where("limited", "limited"):
         if str(device.termination_time) <= now and device.state != GONE:
-            device.locked = False  # a lock keeps users from deleting it, not time
             provisioner.deprovision(device)
 
 

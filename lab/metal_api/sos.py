@@ -8,9 +8,9 @@ from typing import Any
 import asyncssh
 
 from lab.machines.base import MachineBackend
-from lab.metal_api.devices.models import Device
+from lab.metal_api.devices import Device
 from lab.metal_api.exceptions import NotFound
-from lab.metal_api.ssh_keys.models import device_keys, project_keys
+from lab.metal_api.ssh_keys import device_keys, keys_of
 from lab.metal_api.state import Account
 
 _POLL = 0.25
@@ -28,7 +28,7 @@ class _Server(asyncssh.SSHServer):
             device = self._account.table(Device).find(username)
         except NotFound:
             return True
-        keys = [key.key for key in project_keys(self._account, device.project_id)]
+        keys = [key.key for key in keys_of(self._account, device.project_id)]
         self._allowed = asyncssh.import_authorized_keys("\n".join([*keys, *device_keys(self._account, device)]) + "\n")
         return True
 

@@ -32,19 +32,10 @@ class Peer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Static:
-    """Addresses that are routed to one machine without its doing."""
-
-    prefix: str
-    via: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Routes:
     """All that the router has to know."""
 
     peers: tuple[Peer, ...] = ()
-    static: tuple[Static, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

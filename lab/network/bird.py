@@ -18,10 +18,11 @@ import shutil
 import socket
 import struct
 from pathlib import Path
+from uuid import UUID
 
 from lab.layout import Layout, write_private
 from lab.network import plan
-from lab.network.bgp import Peer, Routes, Static
+from lab.network.bgp import Peer, Routes
 
 CONFIGURATION = "bird.conf"
 CONTROL = "bird.ctl"
@@ -95,7 +96,7 @@ def render(routes: Routes, *, md5: bool) -> str:
         for peer in routes.peers
         for number, local in enumerate(plan.BGP_PEERS, start=1)
     ]
-    return _HEAD + _assigned(routes.static) + "".join(sessions)
+    return _HEAD + "".join(sessions)
 
 
 def protocol(session: str, number: int) -> str:
@@ -103,9 +104,12 @@ def protocol(session: str, number: int) -> str:
     return f"s{session.replace('-', '')}_{number}"
 
 
-def _assigned(static: tuple[Static, ...]) -> str:
-    lines = [f"  route {entry.prefix} recursive {entry.via};\n" for entry in static]
-    return f"protocol static assigned {{\n  ipv4;\n  igp table facility4;\n{''.join(lines)}}}\n"
+def session(protocol_name: str) -> str | None:
+    """The session whose protocol this is, None if it is another protocol."""
+    name, _, number = protocol_name.rpartition("_")
+    if not (name.startswith("s") and len(name) == 33 and number.isdecimal()):
+        return None
+    return str(UUID(name[1:]))
 
 
 def _session(peer: Peer, number: int, local: str, *, md5: bool) -> str:

@@ -15,10 +15,14 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from lab.layout import write_private
+from lab import facts
+from lab.errors import NotRunning
+from lab.layout import Layout, write_private
 from lab.network import bird, plan
 from lab.network.bgp import RouterError, Routes, Seen
+from lab.supervision import holder
 
 _SECONDS = 5.0
 _START_SECONDS = 20.0
@@ -66,6 +70,32 @@ def read(directory: Path) -> tuple[dict[str, str], list[Route]]:
     """BIRD's protocols with their states, and its routes."""
     protocols, table = ask(directory, ["show protocols", f"show route table {bird.TABLE}"])
     return parse_protocols(protocols), parse_routes(table)
+
+
+def document(layout: Layout) -> dict[str, Any] | None:
+    """What the router of a running lab holds; None for a lab without one. Raises NotRunning and RouterError.
+
+        {"sessions": {"<session id>": {"states": ["up", "up"], "learned": ["192.0.2.128/32"]}},
+         "routes": [{"prefix": "192.0.2.128/32", "via": ["203.0.113.1"], "sessions": ["<session id>"]}]}
+
+    `via` are the private addresses of the machines that announce it, and is empty while none can be reached.
+    """
+    if facts.require(layout).bgp is None:
+        return None
+    if holder(layout.lock) is None:
+        raise NotRunning(f"no lab runs in {layout.state}: start it with `python -m lab up --state {layout.state}`")
+    states, routes = read(bird.directory(layout))
+    peers = sorted({session for name in states if (session := bird.session(name))})
+    sessions = {
+        peer: {"states": list(entry.states), "learned": list(entry.learned)}
+        for peer, entry in seen(peers, states, routes).items()
+    }
+
+    def shown(route: Route) -> dict[str, Any]:
+        announcing = {session for name in route.protocols if (session := bird.session(name))}
+        return {"prefix": route.prefix, "via": list(route.via), "sessions": sorted(announcing)}
+
+    return {"sessions": sessions, "routes": [shown(route) for route in routes]}
 
 
 def seen(peers: Iterable[str], states: Mapping[str, str], routes: Sequence[Route]) -> dict[str, Seen]:

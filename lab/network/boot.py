@@ -11,11 +11,13 @@ import logging
 import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
+import asyncssh
 import uvicorn
 
 from lab.layout import Layout
-from lab.network import files, plan, upload
+from lab.network import files, plan, upload_keys
 
 
 class _Server(uvicorn.Server):
@@ -24,6 +26,42 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+
+class _Login(asyncssh.SSHServer):
+    """Only the user `upload`, only with the lab's key. Without a session factory there is no shell either."""
+
+    def __init__(self, authorized: asyncssh.SSHKey) -> None:
+        self._authorized = authorized
+
+    def begin_auth(self, username: str) -> bool:
+        return True
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        return username == upload_keys.USER and key.public_data == self._authorized.public_data
+
+
+async def _accept_uploads(layout: Layout) -> asyncssh.SSHAcceptor:
+    """SFTP for one user with one key, who sees the boot server's tree and nothing else."""
+    private, _ = upload_keys.ensure(layout, upload_keys.HOST)
+    _, authorized = upload_keys.ensure(layout, upload_keys.CLIENT)
+    key = asyncssh.import_public_key(authorized)
+
+    def sftp(channel: asyncssh.SSHServerChannel[Any]) -> asyncssh.SFTPServer:
+        return asyncssh.SFTPServer(channel, chroot=str(layout.boot).encode())
+
+    return await asyncssh.listen(
+        plan.BOOT,
+        22,
+        server_factory=lambda: _Login(key),
+        server_host_keys=[asyncssh.import_private_key(private)],
+        sftp_factory=sftp,
+        allow_scp=True,
+        agent_forwarding=False,
+    )
 
 
 async def serve(layout: Layout) -> None:
@@ -44,7 +82,7 @@ async def serve(layout: Layout) -> None:
             lifespan="off",
         )
 
-    async with await upload.serve(layout, plan.BOOT, 22):
+    async with await _accept_uploads(layout):
         servers = (_Server(config(80, tls=False)), _Server(config(443, tls=True)))
         await asyncio.gather(*(server.serve() for server in servers))
 

@@ -17,7 +17,7 @@ BMCS = "192.0.2.64/27"
 """The BMCs of a rack, from the first address on; SERVERS has those of the servers themselves, in the same order."""
 SERVERS = "192.0.2.96/27"
 ELASTIC = "192.0.2.128/26"
-"""Elastic addresses, which projects reserve: routed to whoever they are assigned to or announced by."""
+"""Elastic addresses, which projects reserve: routed to whoever announces them."""
 CLIENTS = "192.0.2.192/26"
 """Clients outside of the facility, in /31 pairs: the facility's side is even."""
 BGP_ASN = 65530

@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab.layout import Layout, write_private
-from lab.live_iso.coreos import Parts, live_iso
 from lab.network import plan
 
 if TYPE_CHECKING:
@@ -27,38 +25,6 @@ _SIMULATED_ROOTFS = (
 )
 ARCHITECTURES = ("x86_64", "aarch64")
 """Those that simulated machines can be of."""
-
-
-def _simulated_files(architecture: str) -> dict[str, tuple[str, str]]:
-    """By what stream documents call them: the ending of the file's name, and its content."""
-    sha256 = hashlib.sha256(_SIMULATED_ROOTFS.encode()).hexdigest()
-    return {
-        # Firmware starts no kernel of another architecture: lab/machines/simulated/firmware.py.
-        "kernel": (
-            f"live-kernel.{architecture}",
-            json.dumps({"kind": "simulated-kernel", "architecture": architecture}),
-        ),
-        # Like CoreOS's initramfs it knows the one root file system that it will boot.
-        "initramfs": (
-            f"live-initramfs.{architecture}.img",
-            json.dumps({"kind": "simulated-initramfs", "rootfs_sha256": sha256}),
-        ),
-        "rootfs": (f"live-rootfs.{architecture}.img", _SIMULATED_ROOTFS),
-        # What the simulated coreos-installer writes: lab/machines/simulated/programs/installer.py.
-        "disk": (
-            f"metal.{architecture}.raw",
-            json.dumps({"kind": "simulated-disk-image", "os_release": _SIMULATED_ROOTFS}),
-        ),
-    }
-
-
-def _simulated_iso(contents: Mapping[str, tuple[str, bytes]]) -> bytes:
-    """CoreOS's disc of the same files. What a real one has from Microsoft, it says to have."""
-    kernel, initramfs, rootfs = (contents[name][1] for name in ("kernel", "initramfs", "rootfs"))
-    signed = json.dumps({"kind": "simulated-efi-boot", "signed": True}).encode()
-    return live_iso(
-        Parts(release=SIMULATED_RELEASE, kernel=kernel, initramfs=initramfs, rootfs=rootfs, efi_boot=signed)
-    )
 
 
 def publish(layout: Layout, machines: str, release: Release | None = None) -> None:
@@ -78,7 +44,7 @@ def base_config(layout: Layout) -> str:
     return base_config.render(json.loads(layout.api_servers.read_text()) if layout.api_servers.exists() else None)
 
 
-def _publish_image(layout: Layout) -> dict[str, object]:
+def _publish_image(layout: Layout) -> dict[str, Any]:
     from lab.node_image.build import ensure
 
     return ensure().publish(layout.boot, layout.ca.read_bytes(), BASE_URL, base_config(layout))
@@ -101,22 +67,28 @@ def _publish_containers(directory: Path, release: Release | None) -> None:
         release.publish(directory)
 
 
-def _publish_simulated(boot: Path) -> dict[str, object]:
-    """Small files with real hashes: simulated machines fetch and verify them like any other."""
-    from lab.node_image.image import stream
+def _publish_simulated(boot: Path) -> dict[str, Any]:
+    """Small files with real hashes: simulated machines fetch and verify them like any other.
 
-    directory = boot / "images" / SIMULATED_RELEASE
-    directory.mkdir(parents=True, exist_ok=True)
-    document: dict[str, Any] = {}
+    What a real live ISO has from Microsoft, the simulated one says to have.
+    """
+    from lab.node_image.image import publish
+
+    sha256 = hashlib.sha256(_SIMULATED_ROOTFS.encode()).hexdigest()
+    documents: list[dict[str, Any]] = []
     for architecture in ARCHITECTURES:
-        files: dict[str, Path] = {}
-        contents = {name: (suffix, text.encode()) for name, (suffix, text) in _simulated_files(architecture).items()}
-        contents["iso"] = (f"live-iso.{architecture}.iso", _simulated_iso(contents))
-        for name, (suffix, content) in contents.items():
-            files[name] = directory / f"lab-coreos-{SIMULATED_RELEASE}-{suffix}"
-            files[name].write_bytes(content)
-        sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-        one: dict[str, Any] = stream(SIMULATED_RELEASE, f"{BASE_URL}/images/{SIMULATED_RELEASE}", files, sums)
-        (artifacts,) = one["architectures"].values()
-        document = {**one, "architectures": {**document.get("architectures", {}), architecture: artifacts}}
-    return document
+        contents = {
+            # Firmware starts no kernel of another architecture: lab/machines/simulated/firmware.py.
+            "kernel": json.dumps({"kind": "simulated-kernel", "architecture": architecture}),
+            # Like CoreOS's initramfs it knows the one root file system that it will boot.
+            "initramfs": json.dumps({"kind": "simulated-initramfs", "rootfs_sha256": sha256}),
+            "rootfs": _SIMULATED_ROOTFS,
+            # What the simulated coreos-installer writes: lab/machines/simulated/programs/installer.py.
+            "disk": json.dumps({"kind": "simulated-disk-image", "os_release": _SIMULATED_ROOTFS}),
+        }
+        signed = json.dumps({"kind": "simulated-efi-boot", "signed": True}).encode()
+        encoded = {name: text.encode() for name, text in contents.items()}
+        options = {"architecture": architecture, "disk_format": "raw"}
+        documents.append(publish(boot, BASE_URL, SIMULATED_RELEASE, encoded, signed, **options))
+    artifacts = {name: each for document in documents for name, each in document["architectures"].items()}
+    return {**documents[0], "architectures": artifacts}

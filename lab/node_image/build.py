@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from binaries.cache import cache_directory
+from lab import gpt
 from lab.node_image import contents, crates, disk, efi, initramfs, packages, rootfs
 from lab.node_image.image import NodeImage
 
@@ -79,9 +80,6 @@ def _build(work: Path, key: str, programs: Programs) -> Path:
         release=release,
         afterburn=programs.afterburn is not None,
         installer=programs.installer is not None,
-        kernel_sha256=hashlib.sha256(kernel).hexdigest(),
-        initramfs_sha256=hashlib.sha256(early).hexdigest(),
-        rootfs_sha256=hashlib.sha256(root).hexdigest(),
     ).save()
     return result
 
@@ -92,7 +90,7 @@ def _key(programs: Programs) -> str:
     sources = sorted(path for path in _SOURCES.rglob("*") if path.is_file() and path.suffix != ".pyc")
     crates_built = [built for built in (programs.afterburn, programs.installer) if built]
     binaries = (path for built in crates_built for path in (built.binary, *built.units))
-    for path in (*sources, programs.openshift, *binaries):
+    for path in (*sources, Path(gpt.__file__), programs.openshift, *binaries):
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()[:16]
 

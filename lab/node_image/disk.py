@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from lab.node_image import efi, ext4, gpt, grub
-from lab.node_image.errors import ImageError
+from lab import gpt
+from lab.errors import ImageError
+from lab.node_image import efi, ext4, grub
 from lab.node_image.initramfs import authority
 from lab.node_image.packages import Tools
 from lab.node_image.tree import Tree
@@ -24,6 +26,7 @@ HEAD, TAIL = "disk-head.zst", "disk-tail.zst"
 FORMAT = "raw.zst"
 """As stream metadata names it. Of what coreos-installer takes, machines decompress zstd the fastest."""
 _LEVEL = "-12"
+_MIB = 1 << 20
 
 _AUTHORITY_BYTES = 16384
 _BOOT_FREE_MIB, _ROOT_FREE_MIB = 24, 16
@@ -37,25 +40,20 @@ def build(tools: Tools, work: Path, release: str, *, kernel: bytes, initramfs: b
     # Packed: GRUB reads a few megabytes a second on an emulated processor, and the kernel unpacks faster than that.
     files = {"vmlinuz": kernel, "initramfs.img": _compress(tools, initramfs, work), "authority.img": place}
     boot = grub.boot_partition(tools.directory, release, files)
-    boot_id, root_id = _id(release, "boot file system"), _id(release, "root file system")
-    disk, starts = gpt.build(
+    boot_id, root_id = (str(_id(release, f"{name} file system")) for name in ("boot", "root"))
+    disk, starts = assemble(
         _id(release, "disk"),
         [
-            _partition(release, "BIOS-BOOT", gpt.BIOS_BOOT, core),
-            _partition(release, "EFI-SYSTEM", gpt.EFI_SYSTEM, efi.system_partition(tools, work)),
-            _partition(
-                release,
-                "boot",
-                gpt.LINUX,
-                ext4.build(tools, boot, work / "boot", label="boot", uuid=str(boot_id), free_mib=_BOOT_FREE_MIB),
-            ),
-            _partition(
-                release,
+            ("BIOS-BOOT", gpt.BIOS_BOOT, core),
+            ("EFI-SYSTEM", gpt.EFI_SYSTEM, efi.system_partition(tools, work)),
+            ("boot", gpt.LINUX, ext4.build(tools, boot, work / "boot", "boot", boot_id, free_mib=_BOOT_FREE_MIB)),
+            (
                 "root",
                 gpt.LINUX_ROOT_X86_64,
-                ext4.build(tools, root, work / "root", label="root", uuid=str(root_id), free_mib=_ROOT_FREE_MIB),
+                ext4.build(tools, root, work / "root", "root", root_id, free_mib=_ROOT_FREE_MIB),
             ),
         ],
+        release,
     )
     core_at = starts["BIOS-BOOT"]
     disk[core_at : core_at + len(core)] = grub.at(core, core_at)
@@ -80,8 +78,22 @@ def publish(head: bytes, tail: bytes, ca_pem: bytes, base_config: str) -> bytes:
     return head + _raw_frame(archive.ljust(_AUTHORITY_BYTES, b"\0")) + tail
 
 
-def _partition(release: str, name: str, kind: UUID, data: bytes) -> gpt.Partition:
-    return gpt.Partition(name=name, kind=kind, id=_id(release, name), data=data)
+def assemble(
+    disk_id: UUID, contents: Sequence[tuple[str, UUID, bytes]], release: str
+) -> tuple[bytearray, dict[str, int]]:
+    """A disk of partitions (name, kind, content), each from a full MiB on, and where each begins (in bytes)."""
+    made: list[gpt.Partition] = []
+    end = _MIB
+    for number, (name, kind, data) in enumerate(contents, start=1):
+        size = len(data) + -len(data) % _MIB
+        made.append(gpt.Partition(number=number, name=name, kind=kind, start=end, size=size, id=_id(release, name)))
+        end += size
+    disk = bytearray(end + _MIB)
+    head, tail = gpt.table(len(disk), made, disk_id)
+    disk[: len(head)], disk[-len(tail) :] = head, tail
+    for partition, (_, _, data) in zip(made, contents, strict=True):
+        disk[partition.start : partition.start + len(data)] = data
+    return disk, {partition.name: partition.start for partition in made}
 
 
 def _id(release: str, what: str) -> UUID:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path, PurePosixPath
 
-from lab.node_image.errors import ImageError
+from lab.errors import ImageError
 from lab.node_image.packages import Tools
 from lab.node_image.tree import Entry, Tree
 
@@ -24,7 +24,7 @@ _CLOCK = {"E2FSPROGS_FAKE_TIME": "1", "MKE2FS_CONFIG": "/dev/null"}
 """0 would mean the host's clock; what the host has configured does not matter."""
 
 
-def build(tools: Tools, tree: Tree, work: Path, *, label: str, uuid: str, free_mib: int) -> bytes:
+def build(tools: Tools, tree: Tree, work: Path, label: str, uuid: str, *, free_mib: int) -> bytes:
     """A file system of that label with `tree` in it, and `free_mib` of space beside. `work` is for its files."""
     work.mkdir()
     image = work / "image"

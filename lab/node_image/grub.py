@@ -10,7 +10,7 @@ import json
 import struct
 from pathlib import Path
 
-from lab.node_image.gpt import SECTOR
+from lab.gpt import SECTOR
 from lab.node_image.packages import Tools
 from lab.node_image.tree import Tree
 

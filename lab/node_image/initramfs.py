@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
+from lab.errors import ImageError
 from lab.node_image import contents
-from lab.node_image.errors import ImageError
 from lab.node_image.rootfs import add_libraries
 from lab.node_image.tree import Tree
 

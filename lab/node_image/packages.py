@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lab.node_image.errors import ImageError
+from lab.errors import ImageError
 
 _MERGED = ("bin", "sbin", "lib", "lib64")
 """Directories that have moved under /usr; packages of Debian 12 still name some files at their old place."""

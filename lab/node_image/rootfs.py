@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+from lab.errors import ImageError
 from lab.node_image import contents, elf
 from lab.node_image.crates import Built
-from lab.node_image.errors import ImageError
 from lab.node_image.tree import Tree
 
 _FILES = Path(__file__).parent / "files" / "rootfs"

@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 from binaries import golang
-from binaries.cache import cache_directory
-from lab.cache import filling
+from binaries.cache import cache_directory, filling
 from lab.errors import SetupFailed
 
 PROGRAM = "lab-openshift"

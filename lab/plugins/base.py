@@ -1,4 +1,4 @@
-"""What both stand-in plug-ins share: the gRPC server, its errors, and the engine's log.
+"""What all stand-in plug-ins share: the gRPC server, its errors, and the engine's log.
 
 The SDK's server answers an exception with a traceback, cannot say «made, but not finished», and outlives an engine that
 was killed. This one answers in sentences, keeps what was made in the state, and ends itself with its engine.
@@ -15,9 +15,8 @@ import contextlib
 import os
 import sys
 import traceback
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import grpc
 import grpc.aio
@@ -29,6 +28,9 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, prov
 
 Properties = dict[str, PropertyValue]
 T = TypeVar("T")
+
+ENGINE_KEYS = ("version", "pluginDownloadURL", "pluginChecksums")
+"""What the engine adds to a provider's own configuration."""
 
 PARENT_CHECK_SECONDS = 1.0
 """How often a plug-in looks whether its engine still lives."""
@@ -90,91 +92,78 @@ class EngineLog:
             await self._stub.Log(request, timeout=5)
 
 
-class Resource(ABC):
-    """The life of one resource type."""
+class Resource(Protocol):
+    """The life of one resource type. `check` does no I/O; in a preview nothing does more than look."""
 
-    @abstractmethod
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
-        """Inputs with defaults, or what is wrong with them. Does no I/O."""
+        """Inputs with defaults, or what is wrong with them."""
+        ...
 
-    @abstractmethod
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
-        """What changed, and whether it takes a new resource. Does no I/O."""
+        """What changed, and whether it takes a new resource."""
+        ...
 
-    @abstractmethod
     async def create(self, request: api.CreateRequest) -> api.CreateResponse:
         """Make it; in a preview, say what would be."""
+        ...
 
-    @abstractmethod
     async def read(self, request: api.ReadRequest) -> api.ReadResponse:
         """What it looks like now; an empty id when it is gone."""
+        ...
 
-    @abstractmethod
     async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
         """Change it in place; in a preview, say what would be."""
+        ...
 
-    @abstractmethod
     async def delete(self, request: api.DeleteRequest) -> None:
         """Remove it. Idempotent."""
+        ...
 
 
 class StandIn(api.Provider):
-    """Hands each request to the resource type it is about."""
+    """Hands each request to the resource type it is about; functions, methods, components are refused by name."""
 
     def __init__(self, plugin: str, resources: Mapping[str, Resource]) -> None:
-        self._plugin = plugin
+        self.plugin = plugin
         self.resources = resources
 
-    def _resource(self, token: str) -> Resource:
-        # A URN names the types of all parents: metal-ipi:machines:EquinixMetal$equinix-metal:index/device:Device.
-        own = token.rpartition("$")[2]
+    def resource(self, token: str) -> Resource:
+        """The resource type that a token names."""
         try:
-            return self.resources[own]
+            return self.resources[token]
         except KeyError:
-            raise NotInTheLab(self._plugin, f"the resource type {own}") from None
+            raise NotInTheLab(self.plugin, f"the resource type {token}") from None
 
     async def close(self) -> None:
         """Let go of what is held open; the last thing that happens."""
 
     async def get_schema(self, request: api.GetSchemaRequest) -> api.GetSchemaResponse:
         """Programs use the official SDK, which was made from the official schema."""
-        raise NotInTheLab(self._plugin, "GetSchema")
+        raise NotInTheLab(self.plugin, "GetSchema")
 
     async def invoke(self, request: api.InvokeRequest) -> api.InvokeResponse:
         """No functions, unless a plug-in has some."""
-        raise NotInTheLab(self._plugin, f"the function {request.tok}")
+        raise NotInTheLab(self.plugin, f"the function {request.tok}")
 
     async def call(self, request: api.CallRequest) -> api.CallResponse:
         """No methods in the lab."""
-        raise NotInTheLab(self._plugin, f"the method {request.tok}")
+        raise NotInTheLab(self.plugin, f"the method {request.tok}")
 
     async def construct(self, request: api.ConstructRequest) -> api.ConstructResponse:
         """No components in the lab."""
-        raise NotInTheLab(self._plugin, f"the component {request.resource_type}")
+        raise NotInTheLab(self.plugin, f"the component {request.resource_type}")
 
-    async def check(self, request: api.CheckRequest) -> api.CheckResponse:
-        """See `Resource`."""
-        return await self._resource(request.type).check(request)
 
-    async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
-        """See `Resource`."""
-        return await self._resource(request.type).diff(request)
+def _handed_on(name: str) -> Callable[[StandIn, Any], Coroutine[Any, Any, Any]]:
+    async def method(self: StandIn, request: Any) -> Any:
+        # A URN names the types of all parents: metal-ipi:machines:EquinixMetal$equinix-metal:index/device:Device.
+        return await getattr(self.resource(request.type.rpartition("$")[2]), name)(request)
 
-    async def create(self, request: api.CreateRequest) -> api.CreateResponse:
-        """See `Resource`."""
-        return await self._resource(request.type).create(request)
+    return method
 
-    async def read(self, request: api.ReadRequest) -> api.ReadResponse:
-        """See `Resource`."""
-        return await self._resource(request.type).read(request)
 
-    async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
-        """See `Resource`."""
-        return await self._resource(request.type).update(request)
-
-    async def delete(self, request: api.DeleteRequest) -> None:
-        """See `Resource`."""
-        await self._resource(request.type).delete(request)
+for _name in ("check", "diff", "create", "read", "update", "delete"):
+    setattr(StandIn, _name, _handed_on(_name))
 
 
 class Servicer(ProviderServicer):
@@ -201,7 +190,8 @@ class Servicer(ProviderServicer):
         if self._running:
             await asyncio.wait(self._running, timeout=seconds)
 
-    async def _answer(self, operation: Coroutine[Any, Any, T], context: Any) -> T:
+    async def answer(self, operation: Coroutine[Any, Any, T], context: Any) -> T:
+        """The operation's answer; a failure in a sentence, with what was made."""
         task = asyncio.ensure_future(operation)
         self._running.add(task)
         try:
@@ -221,41 +211,20 @@ class Servicer(ProviderServicer):
             self._running.discard(task)
         raise AssertionError("abort returned")
 
-    async def CheckConfig(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().CheckConfig(request, context), context)
 
-    async def Configure(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().Configure(request, context), context)
+def _answered(name: str) -> Callable[[Servicer, Any, Any], Coroutine[Any, Any, Any]]:
+    operation = getattr(ProviderServicer, name)
 
-    async def GetSchema(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().GetSchema(request, context), context)
+    async def method(self: Servicer, request: Any, context: Any) -> Any:
+        return await self.answer(operation(self, request, context), context)
 
-    async def Invoke(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().Invoke(request, context), context)
+    return method
 
-    async def Construct(self, request: Any, context: Any) -> Any:
-        return await self._answer(super()._construct(request, context), context)
 
-    async def Call(self, request: Any, context: Any) -> Any:
-        return await self._answer(super()._call(request, context), context)
-
-    async def Check(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().Check(request, context), context)
-
-    async def Diff(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().Diff(request, context), context)
-
-    async def Create(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().Create(request, context), context)
-
-    async def Read(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().Read(request, context), context)
-
-    async def Update(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().Update(request, context), context)
-
-    async def Delete(self, request: Any, context: Any) -> Any:
-        return await self._answer(super().Delete(request, context), context)
+for _name in ("CheckConfig", "Configure", "GetSchema", "Invoke", "Construct", "Call"):
+    setattr(Servicer, _name, _answered({"Construct": "_construct", "Call": "_call"}.get(_name, _name)))
+for _name in ("Check", "Diff", "Create", "Read", "Update", "Delete"):
+    setattr(Servicer, _name, _answered(_name))
 
 
 def _init_failed_metadata(error: InitFailed) -> tuple[tuple[str, bytes], ...]:

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import pulumi
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.provider import CheckFailure
 
-from lab.plugins.base import Properties
-from lab.plugins.values import UNKNOWN, Json, is_asset, wrap
+from lab.plugins.base import NotInTheLab, Properties
+from lab.plugins.values import UNKNOWN, Json, plain, wrap
 
 Kind = Literal["string", "integer", "number", "boolean", "list", "map", "object", "any"]
-
-_TYPES: dict[str, type | tuple[type, ...]] = {
+_TYPES: Mapping[str, type] = {
     "string": str,
     "integer": float,
     "number": float,
@@ -30,7 +30,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 class Field:
     """One input of a resource."""
 
-    kind: Kind
+    kind: Kind = "string"
     element: Field | None = None
     """What a list or map holds; anything if None."""
     fields: Mapping[str, Field] = field(default_factory=dict[str, "Field"])
@@ -44,12 +44,24 @@ class Field:
     """Whether a change takes a new resource."""
     choices: Sequence[str] = ()
     """The values it may have; any if empty."""
+    only: Sequence[Json] = ()
+    """The values that the stand-in implements; others are refused by name. Any if empty."""
+    absent: bool = False
+    """Whether the official plug-in has it and the stand-in refuses it by name."""
+
+
+TEXT = Field()
+TEXTS = Field(kind="list", element=TEXT)
+ABSENT = Field(kind="any", absent=True)
 
 
 def problems(
-    fields: Mapping[str, Field], values: Mapping[str, PropertyValue], path: str = ""
+    plugin: str, fields: Mapping[str, Field], values: Mapping[str, PropertyValue], path: str = ""
 ) -> Iterator[CheckFailure]:
-    """What is wrong with the values: unknown names, missing ones, wrong types, values outside the choices."""
+    """What is wrong with the values: unknown names, missing ones, wrong types, values outside the choices.
+
+    Raises NotInTheLab for what only the official plug-in implements.
+    """
     for name in values.keys() - fields.keys():
         if name.startswith("__") or (name == "version" and not path):
             continue
@@ -61,31 +73,32 @@ def problems(
         if value is None or value.value is None:
             if known.required:
                 yield CheckFailure(f"{path}{name}", f"{path}{name} is required and missing")
+        elif known.absent or (known.only and value.value not in (*known.only, UNKNOWN)):
+            raise NotInTheLab(plugin, f"the input {path}{name}" + ("" if known.absent else f" {plain(value)}"))
         else:
-            yield from _field_problems(known, value, f"{path}{name}")
+            yield from _field_problems(plugin, known, value, f"{path}{name}")
 
 
-def _field_problems(known: Field, value: PropertyValue, path: str) -> Iterator[CheckFailure]:
+def _field_problems(plugin: str, known: Field, value: PropertyValue, path: str) -> Iterator[CheckFailure]:
     inner = value.value
     if inner == UNKNOWN or known.kind == "any":
         return
-    wanted = _TYPES[known.kind]
-    fits = isinstance(inner, wanted) and not (known.kind == "list" and isinstance(inner, str))
+    fits = isinstance(inner, _TYPES[known.kind]) and not (known.kind == "list" and isinstance(inner, str))
     if known.kind == "integer" and isinstance(inner, float):
         fits = inner.is_integer()
-    if not fits or is_asset(value):
+    if not fits or isinstance(inner, (pulumi.Asset, pulumi.Archive)):
         yield CheckFailure(path, f"{path} must be of type {known.kind}, not {value.type.value.lower()}")
     elif known.choices and inner not in known.choices:
         yield CheckFailure(path, f"{path} must be one of {', '.join(known.choices)}, not {inner}")
     elif isinstance(inner, Mapping):
         if known.kind == "object":
-            yield from problems(known.fields, inner, f"{path}.")
+            yield from problems(plugin, known.fields, inner, f"{path}.")
         elif known.element is not None:
             for key, item in inner.items():
-                yield from _field_problems(known.element, item, f"{path}.{key}")
+                yield from _field_problems(plugin, known.element, item, f"{path}.{key}")
     elif isinstance(inner, Sequence) and not isinstance(inner, str) and known.element is not None:
         for index, item in enumerate(inner):
-            yield from _field_problems(known.element, item, f"{path}[{index}]")
+            yield from _field_problems(plugin, known.element, item, f"{path}[{index}]")
 
 
 def with_defaults(fields: Mapping[str, Field], values: Mapping[str, PropertyValue], *, note: bool) -> Properties:
@@ -110,12 +123,7 @@ def _deepen(known: Field, value: PropertyValue, *, note: bool) -> PropertyValue:
     inner = value.value
     if known.kind == "object" and isinstance(inner, Mapping):
         value = value.with_value(with_defaults(known.fields, inner, note=note))
-    elif (
-        known.kind == "list"
-        and known.element is not None
-        and isinstance(inner, Sequence)
-        and not isinstance(inner, str)
-    ):
+    elif known.element is not None and isinstance(inner, Sequence) and not isinstance(inner, str):
         element = known.element
         value = value.with_value([_deepen(element, item, note=note) for item in inner])
     return value.with_secret(True) if known.secret else value

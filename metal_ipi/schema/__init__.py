@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from metal_ipi.exported import CLUSTER, COMPONENTS
+from metal_ipi.provider.plugin import NAME, VERSION
 from metal_ipi.schema import declared, settings
-from provider.plugin import NAME, VERSION
 
 _SDKS = ("nodejs", "python", "csharp", "java", "go")
 

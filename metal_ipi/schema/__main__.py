@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from metal_ipi.provider import plugin
 from metal_ipi.schema import schema
-from provider import plugin
 
 PATH = Path(plugin.__file__).with_name("schema.json")
 

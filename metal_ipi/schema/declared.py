@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
 from metal_ipi.annotations import Shape, camel, fields, hints_of, is_map, items, outputs, shape
+from metal_ipi.provider import types as ours
+from metal_ipi.provider.inputs import Inputs
+from metal_ipi.provider.plugin import NAME
 from metal_ipi.schema import docs
-from provider import types as ours
-from provider.inputs import Inputs
-from provider.plugin import NAME
 
 Property = dict[str, Any]
 PROVIDER = docs.of(ours.ProviderArgs)
@@ -71,7 +71,7 @@ class Types:
         return {"type": "object", "additionalProperties": held} if is_map(kind) else {"type": "array", "items": held}
 
     def _object(self, kind: type) -> str:
-        room, _, rest = kind.__module__.partition(".")
+        room, _, rest = kind.__module__.removeprefix("metal_ipi.").partition(".")
         module = rest.partition(".")[0] if room == "components" else "index"
         token = f"{NAME}:{module}:{kind.__name__.removesuffix('Args')}"
         if token not in self.found:

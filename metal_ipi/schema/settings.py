@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from provider.plugin import NAME
-from stacks.settings import Settings
+from metal_ipi.provider.plugin import NAME
+from metal_ipi.stacks.settings import Settings
 
 Property = dict[str, Any]
 _REFERENCE = f"#/types/{NAME}:settings:"

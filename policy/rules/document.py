@@ -12,12 +12,12 @@ DOCUMENT = Path("docs") / "policy.md"
 _HEAD = """\
 # Policies
 
-What a change to a facility may not do. `policy/` is a policy pack of Pulumi's: `make preview` and `make up` ask it, an
-`up` before it does anything; so do `pulumi preview --policy-pack policy` and `pulumi up --policy-pack policy` of the
+Policies say what a change to a facility may not do. `policy/` is a Pulumi policy pack. `make preview` and `make up` ask
+it before anything is done; so do `pulumi preview --policy-pack policy` and `pulumi up --policy-pack policy` of the
 official distribution. Where the engine has no Python language host (the one that set-up builds), the pack is its
 executable `policy/pulumi-analyzer-policy-python`, which Pulumi.yaml names.
 
-What breaks a rule is refused, with the rule's name and what to change:
+A change that breaks a rule is refused. The message names the rule and says what to change:
 
 ```text
 preview failed:
@@ -47,9 +47,9 @@ The engine tells which keys of the configuration are encrypted, not which parts 
 all of it counts as encrypted. In a rehearsal (`make preview` without a state, and every pull request's) the parts are
 told apart.
 
-A rule of this pack sees what a preview knows. What is known only while working (userdata, for one) is looked at then,
-before the resource is made. `destroy` asks no policies: what must stay is protected (`metal-ipi:protect`, true by
-default outside the lab).
+A rule of this pack sees what a preview knows. Values that are known only during the `up`, like userdata, are checked
+then, before the resource is made. `destroy` asks no policies: what must stay is protected (`metal-ipi:protect`, true by
+default).
 
 ## Rules
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from provider.backoff import Backoff
-from provider.configuration import ArtifactSettings, S3ArtifactSettings
-from provider.errors import RemoteError
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.configuration import ArtifactSettings, S3ArtifactSettings
+from metal_ipi.provider.errors import RemoteError
 
 _TIMEOUT = 60
 """How long a store may be tried again, in seconds."""
@@ -52,10 +52,10 @@ class ArtifactStore(Protocol):
 def open_store(settings: ArtifactSettings) -> ArtifactStore:
     """The store of a configuration; contacts nothing yet."""
     if isinstance(settings, S3ArtifactSettings):
-        from provider.artifact_stores.s3 import S3Store
+        from metal_ipi.provider.artifact_stores.s3 import S3Store
 
         return S3Store(settings)
-    from provider.artifact_stores.ssh import SshStore
+    from metal_ipi.provider.artifact_stores.ssh import SshStore
 
     return SshStore(settings)
 

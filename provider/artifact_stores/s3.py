@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from provider.configuration import S3ArtifactSettings
-from provider.errors import RemoteError
+from metal_ipi.provider.configuration import S3ArtifactSettings
+from metal_ipi.provider.errors import RemoteError
 
 
 class _Source:

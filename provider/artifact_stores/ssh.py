@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from provider.configuration import SshArtifactSettings
-from provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.configuration import SshArtifactSettings
+from metal_ipi.provider.errors import ProviderError, RemoteError
 
 _DIRECTORY_MODE = 0o711
 """The web server may open files it knows the name of, and list nothing."""

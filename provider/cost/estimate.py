@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from provider.cost.prices import PriceList
-from provider.orders import BOOTSTRAP, AddressOrder, MachineOrder, NetworkOrder, Orders
+from metal_ipi.provider.cost.prices import PriceList
+from metal_ipi.provider.orders import BOOTSTRAP, AddressOrder, MachineOrder, NetworkOrder, Orders
 
 _HOURS_PER_MONTH = 730
 _DIGITS = 4

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from provider.configuration import Settings
-from provider.cost import estimate, prices
-from provider.cost.prices import PriceList
-from provider.errors import ProviderError
-from provider.given import LEFT_OUT, default
-from provider.inputs import Inputs, Problem
-from provider.metal_client import MetalClient
-from provider.orders import Orders
-from provider.resource import Values
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.cost import estimate, prices
+from metal_ipi.provider.cost.prices import PriceList
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.given import LEFT_OUT, default
+from metal_ipi.provider.inputs import Inputs, Problem
+from metal_ipi.provider.metal_client import MetalClient
+from metal_ipi.provider.orders import Orders
+from metal_ipi.provider.resource import Values
 
 TOKEN = "metal-ipi:index:cost"  # noqa: S105 - a function's token
 _TIMEOUT, _PATIENCE = 25, 10

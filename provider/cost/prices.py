@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provider import market
-from provider.metal_client import MetalClient
-from provider.orders import Orders
-from provider.platforms.equinix_metal.documents import id_of
+from metal_ipi.provider import market
+from metal_ipi.provider.metal_client import MetalClient
+from metal_ipi.provider.orders import Orders
+from metal_ipi.provider.platforms.equinix_metal.documents import id_of
 
 Document = Mapping[str, Any]
 

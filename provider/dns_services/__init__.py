@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from provider.errors import RemoteError
+from metal_ipi.provider.errors import RemoteError
 
 Key = tuple[str, str]
 """Name and type: what identifies a set. Names are without trailing dot, in lower case."""

@@ -8,8 +8,8 @@ import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from provider.dns_services import Key, canonical
-from provider.errors import RemoteError
+from metal_ipi.provider.dns_services import Key, canonical
+from metal_ipi.provider.errors import RemoteError
 
 _QUESTIONS_AT_ONCE = 20
 _TIMEOUT = 3.0

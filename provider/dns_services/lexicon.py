@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from provider import lexicon_services
-from provider.dns_services import Change, Found, Key, Throttled, canonical, spelled
-from provider.dns_services.authorities import ask_all, servers_of
-from provider.dns_services.route53 import seconds
-from provider.dns_settings import LexiconSettings
-from provider.errors import InvalidInputs, ProviderError, RemoteError
+from metal_ipi.provider import lexicon_services
+from metal_ipi.provider.dns_services import Change, Found, Key, Throttled, canonical, spelled
+from metal_ipi.provider.dns_services.authorities import ask_all, servers_of
+from metal_ipi.provider.dns_services.route53 import seconds
+from metal_ipi.provider.dns_settings import LexiconSettings
+from metal_ipi.provider.errors import InvalidInputs, ProviderError, RemoteError
 
 _CALL_TIMEOUT = 120.0
 _QUOTES_TEXT = frozenset({"cloudflare"})

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from provider.dns_services import DnsService
-from provider.dns_settings import DnsSettings, Rfc2136Settings, Route53Settings
+from metal_ipi.provider.dns_services import DnsService
+from metal_ipi.provider.dns_settings import DnsSettings, Rfc2136Settings, Route53Settings
 
 
 def open_service(settings: DnsSettings, zone: str) -> DnsService:
     """The keeper of a zone; contacts nobody yet."""
     if isinstance(settings, Rfc2136Settings):
-        from provider.dns_services.rfc2136 import Rfc2136Service
+        from metal_ipi.provider.dns_services.rfc2136 import Rfc2136Service
 
         return Rfc2136Service(settings, zone)
     if isinstance(settings, Route53Settings):
-        from provider.dns_services.route53 import Route53Service
+        from metal_ipi.provider.dns_services.route53 import Route53Service
 
         return Route53Service(settings, zone)
-    from provider.dns_services.lexicon import LexiconService
+    from metal_ipi.provider.dns_services.lexicon import LexiconService
 
     return LexiconService(settings, zone)

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from provider.dns_services import Change, Found, Key, spelled
-from provider.dns_services.authorities import Server, address_of, ask_all, servers_of
-from provider.dns_settings import Rfc2136Settings
-from provider.errors import RemoteError
+from metal_ipi.provider.dns_services import Change, Found, Key, spelled
+from metal_ipi.provider.dns_services.authorities import Server, address_of, ask_all, servers_of
+from metal_ipi.provider.dns_settings import Rfc2136Settings
+from metal_ipi.provider.errors import RemoteError
 
 if TYPE_CHECKING:  # the plugin starts without dnspython
     from dns.update import UpdateMessage

@@ -15,10 +15,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from provider.backoff import Backoff
-from provider.dns_services import Change, Found, Key, Throttled, canonical, spelled
-from provider.dns_settings import Route53Settings
-from provider.errors import RemoteError
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.dns_services import Change, Found, Key, Throttled, canonical, spelled
+from metal_ipi.provider.dns_settings import Route53Settings
+from metal_ipi.provider.errors import RemoteError
 
 if TYPE_CHECKING:
     from mypy_boto3_route53 import Route53Client

@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from provider.errors import ProviderError
-from provider.gates import Check, Node, Observation, Spec, access_of, nodes_of
-from provider.gates.ssh import NotYet, WrongHostKey, run
-from provider.platforms.registry import is_gone
-from provider.resource import Context
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.gates import Check, Observation, Spec
+from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, run
+from metal_ipi.provider.platforms.registry import is_gone
+from metal_ipi.provider.resource import Context
+from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 _RUNS = "kube-vip runs"
 _BGP_PORT = 179
@@ -28,22 +29,22 @@ _ESTABLISHED = "01"
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     """Nodes that had this address before have passed, and who let go of it has done so for good."""
     same = old is not None and all(old.get(key) == spec[key] for key in ("address", "mode"))
-    passed = {*_nodes(old, "nodes"), *_nodes(old, "from")} if same and old is not None else set[Node]()
+    passed = {*_nodes(old, "nodes"), *_nodes(old, "from")} if same and old is not None else set[GateNode]()
     pending = [node for node in _nodes(spec, "nodes") if node not in passed]
     leaving = [node for node in _nodes(spec, "from") if node not in passed]
     return AddressAnnounced(context, spec, pending, leaving) if pending or leaving else None
 
 
-def _nodes(spec: Spec, key: str) -> list[Node]:
-    return nodes_of(spec.get(key) or ())
+def _nodes(spec: Spec, key: str) -> list[GateNode]:
+    return [GateNode.of_state(value) for value in spec.get(key) or ()]
 
 
 class AddressAnnounced:
     """See `Check`."""
 
-    def __init__(self, context: Context, spec: Spec, pending: list[Node], leaving: list[Node]) -> None:
+    def __init__(self, context: Context, spec: Spec, pending: list[GateNode], leaving: list[GateNode]) -> None:
         self._context = context
-        self._access = access_of(spec)
+        self._access = GateLogs.of_state(spec)
         self._address, self._arp, self._program = str(spec["address"]), spec["mode"] == "arp", str(spec["program"])
         self._pending, self._leaving = pending, leaving
         self._announcing: list[str] = []
@@ -66,10 +67,12 @@ class AddressAnnounced:
                 return _waiting(without)
         return Observation(passed=True, text=f"{self._address} is announced by {', '.join(holders) or 'all'}")
 
-    async def _each(self, nodes: Sequence[Node], ask: Callable[[Node], Awaitable[str | None]]) -> dict[str, str]:
+    async def _each(
+        self, nodes: Sequence[GateNode], ask: Callable[[GateNode], Awaitable[str | None]]
+    ) -> dict[str, str]:
         """Why it is not so, for those nodes where it is not."""
 
-        async def one(node: Node) -> str | None:
+        async def one(node: GateNode) -> str | None:
             try:
                 return await ask(node)
             except (NotYet, WrongHostKey, ProviderError) as error:
@@ -78,23 +81,23 @@ class AddressAnnounced:
         seen = await asyncio.gather(*(one(node) for node in nodes))
         return {node.name: why for node, why in zip(nodes, seen, strict=True) if why}
 
-    async def _ask(self, node: Node) -> str | None:
+    async def _ask(self, node: GateNode) -> str | None:
         told = await self._tell(node, "status")
         if self._arp:
             return None if _RUNS in told.splitlines() else "its kube-vip does not run yet"
         return not_announced(told, self._address)
 
-    async def _ask_holder(self, node: Node) -> str | None:
+    async def _ask_holder(self, node: GateNode) -> str | None:
         told = await self._tell(node, "status")
         return None if has_address(told, self._address) else f"it does not have {self._address}"
 
-    async def _let_go(self, node: Node) -> str | None:
+    async def _let_go(self, node: GateNode) -> str | None:
         if await is_gone(node.machine_id, self._context.settings):
             return None
         await self._tell(node, "stop")
         return None
 
-    async def _tell(self, node: Node, word: str) -> str:
+    async def _tell(self, node: GateNode, word: str) -> str:
         return await run(node, self._access, f"sudo -n {self._program} {word}")
 
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from provider.gates import Spec
-from provider.gates.https import Api
+from metal_ipi.provider.gates import Spec
+from metal_ipi.provider.gates.https import Api
 
 _REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 _BOOTSTRAPPER = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"

@@ -7,12 +7,11 @@ import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from provider.errors import InvalidInputs
-from provider.gates import Observation, Spec
+from metal_ipi.provider.errors import InvalidInputs
 
 if TYPE_CHECKING:
     import httpx
@@ -128,21 +127,3 @@ def _load_client_certificate(context: ssl.SSLContext, pem: str) -> None:
         file.write(pem)
         file.flush()
         context.load_cert_chain(file.name)
-
-
-def same_cluster(spec: Spec, old: Spec | None) -> bool:
-    """Whether an old specification is about the same cluster."""
-    return old is not None and old.get("url") == spec.get("url") and old.get("caPem") == spec.get("caPem")
-
-
-class OneObject:
-    """Looks at one object of the API; see `Check`."""
-
-    def __init__(self, spec: Spec, path: str, evaluate: Callable[[Answer], Observation]) -> None:
-        self._api = Api(spec)
-        self._path = path
-        self._evaluate = evaluate
-
-    async def look(self, elapsed: float) -> Observation:
-        """One request, evaluated."""
-        return self._evaluate(await self._api.get(self._path))

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from provider.gates import Access, Node
-from provider.gates.causes import Cause, recognise
-from provider.gates.ssh import NotYet, WrongHostKey, read_console, read_journal
+from metal_ipi.provider.gates.causes import Cause, recognise
+from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, read_console, run
+from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 _CONSOLE_SECONDS = 5.0
 _JOURNAL_SECONDS = 5.0
+_JOURNAL = "journalctl --no-pager --boot --lines=3000 || true"
 _AT_ONCE = 8
 
 
@@ -29,15 +30,17 @@ class Gathered:
     """Why a log could not be had, by node."""
 
 
-async def gather(access: Access, gate: str, nodes: Sequence[Node], *, redact: Callable[[str], str] = str) -> Gathered:
+async def gather(
+    access: GateLogs, gate: str, nodes: Sequence[GateNode], *, redact: Callable[[str], str] = str
+) -> Gathered:
     """Reads the consoles, and journals where SSH answers, of nodes. Never raises for a machine that does not answer.
 
     `redact` takes out of what is written what nobody is to read there.
     """
-    directory = Path(access.log_directory) / gate if access.log_directory else None
+    directory = Path(access.directory) / gate if access.directory else None
     limit = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(node: Node) -> tuple[Node, Cause | None, bool, list[str]]:
+    async def one(node: GateNode) -> tuple[GateNode, Cause | None, bool, list[str]]:
         async with limit:
             return await _one(access, directory, node, redact)
 
@@ -50,8 +53,8 @@ async def gather(access: Access, gate: str, nodes: Sequence[Node], *, redact: Ca
 
 
 async def _one(
-    access: Access, directory: Path | None, node: Node, redact: Callable[[str], str]
-) -> tuple[Node, Cause | None, bool, list[str]]:
+    access: GateLogs, directory: Path | None, node: GateNode, redact: Callable[[str], str]
+) -> tuple[GateNode, Cause | None, bool, list[str]]:
     texts: list[str] = []
     failures: list[str] = []
     written = False
@@ -64,7 +67,7 @@ async def _one(
             failures.append(f"console: {error}")
     if access.private_key:
         try:
-            text = await read_journal(node, access.user, access.private_key, seconds=_JOURNAL_SECONDS)
+            text = await run(node, access, _JOURNAL, timeout=_JOURNAL_SECONDS)
             written |= _write(directory, f"{node.name}.journal.log", redact(text))
         except (NotYet, WrongHostKey) as error:
             failures.append(f"journal: {error}")

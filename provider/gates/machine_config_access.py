@@ -12,11 +12,12 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from provider.errors import ProviderError
-from provider.gates import Access, Check, Node, Observation, Spec, access_of
-from provider.gates.ssh import NotYet, WrongHostKey, answers, run
-from provider.platforms.registry import is_gone
-from provider.resource import Context
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.gates import Check, Observation, Spec
+from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, answers, run
+from metal_ipi.provider.platforms.registry import is_gone
+from metal_ipi.provider.resource import Context
+from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 PORT = 22623
 
@@ -24,8 +25,8 @@ PORT = 22623
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     """Nodes that have these networks already are left alone, and so are nodes that are gone (the bootstrap machine)."""
     same = old is not None and old.get("networks") == spec["networks"] and old.get("program") == spec["program"]
-    known = set(access_of(old).nodes) if old else set[Node]()
-    access = access_of(spec)
+    known = set(GateLogs.of_state(old).nodes) if old else set[GateNode]()
+    access = GateLogs.of_state(spec)
     pending = [node for node in access.nodes if not (same and node in known)]
     return MachineConfigAccess(context, spec, access, pending, known) if pending else None
 
@@ -44,13 +45,15 @@ class Loaded:
 class MachineConfigAccess:
     """See `Check`."""
 
-    def __init__(self, context: Context, spec: Spec, access: Access, pending: Sequence[Node], known: set[Node]) -> None:
+    def __init__(
+        self, context: Context, spec: Spec, access: GateLogs, pending: Sequence[GateNode], known: set[GateNode]
+    ) -> None:
         self._context, self._access, self._known = context, access, known
         self._program = str(spec["program"])
         self._networks = [str(network) for network in spec["networks"]]
         self._addresses = [str(address) for address in spec.get("addresses") or ()]
         self._pending = list(pending)
-        self._loaded: dict[Node, Loaded] = {}
+        self._loaded: dict[GateNode, Loaded] = {}
 
     async def look(self, elapsed: float) -> Observation:
         seen = await asyncio.gather(*(self._hand_over(node) for node in self._pending))
@@ -66,7 +69,7 @@ class MachineConfigAccess:
             return Observation(passed=False, text=text, waiting=tuple(refused))
         return await self._prove()
 
-    async def _hand_over(self, node: Node) -> Loaded | str | None:
+    async def _hand_over(self, node: GateNode) -> Loaded | str | None:
         """What the node did, why it did not, or None for a machine that does not exist any more."""
         try:
             if node in self._known and await is_gone(node.machine_id, self._context.settings):

@@ -9,7 +9,7 @@ import socket
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from provider.gates import Access, Node
+from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 _TCP_TIMEOUT = 2.0
 _LOGIN_TIMEOUT = 20.0
@@ -34,13 +34,13 @@ class CommandFailed(NotYet):
 
 
 @contextlib.asynccontextmanager
-async def login(node: Node, user: str, private_key: str) -> AsyncGenerator[Any, None]:
+async def login(node: GateNode, user: str, private_key: str) -> AsyncGenerator[Any, None]:
     """A connection to a node, its host key verified. NotYet where it comes to nothing, or is lost."""
     import asyncssh
 
     connection = await _connect(
         node.address,
-        node.port,
+        node.port or 22,
         user,
         private_key,
         known_hosts=([asyncssh.import_public_key(node.host_key)], [], []),
@@ -53,13 +53,16 @@ async def login(node: Node, user: str, private_key: str) -> AsyncGenerator[Any, 
         raise NotYet(f"SSH: the connection was lost ({_reason(error)})") from None
 
 
-async def run(node: Node, access: Access, command: str, given: str = "", *, timeout: float = _COMMAND_TIMEOUT) -> str:
+async def run(
+    node: GateNode, access: GateLogs, command: str, given: str = "", *, timeout: float = _COMMAND_TIMEOUT
+) -> str:
     """What a command prints on a node, with `given` as its standard input. NotYet where it fails."""
     import asyncssh
 
-    async with login(node, access.user, access.private_key or "") as connection:
+    async with login(node, access.user or "core", access.private_key or "") as connection:
         try:
-            done = await connection.run(command, input=given, timeout=timeout, errors="replace")
+            source: dict[str, Any] = {"input": given} if given else {"stdin": asyncssh.DEVNULL}
+            done = await connection.run(command, **source, timeout=timeout, errors="replace")
         except asyncssh.Error as error:
             raise NotYet(f"SSH: {error.reason}") from None
     if done.exit_status is None:
@@ -158,17 +161,3 @@ async def read_console(console: str, private_key: str | None, *, seconds: float)
             if not parts:
                 raise NotYet(f"the console says: {error.reason}") from None
     return "".join(parts)
-
-
-async def read_journal(node: Node, user: str, private_key: str, *, seconds: float) -> str:
-    """The newest lines of a node's journal."""
-    import asyncssh
-
-    async with login(node, user, private_key) as connection:
-        try:
-            answer = await connection.run(
-                "journalctl --no-pager --boot --lines=3000", timeout=seconds, errors="replace"
-            )
-        except asyncssh.Error as error:
-            raise NotYet(f"SSH: {error.reason}") from None
-    return str(answer.stdout)

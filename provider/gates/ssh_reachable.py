@@ -11,14 +11,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provider.errors import ProviderError
-from provider.gates import Access, Check, Node, Observation, Spec, access_of
-from provider.gates.causes import recognise
-from provider.gates.first_boot import QUESTION, FirstBoot
-from provider.gates.ssh import NotYet, WrongHostKey, read_console, run
-from provider.platforms.contract import Event, MachineDriver
-from provider.platforms.registry import open_driver, platform_of
-from provider.resource import Context
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.gates import Check, Observation, Spec
+from metal_ipi.provider.gates.causes import recognise
+from metal_ipi.provider.gates.first_boot import QUESTION, FirstBoot
+from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, read_console, run
+from metal_ipi.provider.platforms.contract import Event, MachineDriver
+from metal_ipi.provider.platforms.registry import open_driver, platform_of
+from metal_ipi.provider.resource import Context
+from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 _METAL = "equinix-metal"
 _EVENTS_EVERY = 5.0
@@ -31,8 +32,8 @@ _CONSOLES_AT_ONCE = 4
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     """Nodes which the old specification held, the same in all that is waited for, have passed already."""
-    access = access_of(spec)
-    passed = set(access_of(old).nodes) if old else set[Node]()
+    access = GateLogs.of_state(spec)
+    passed = set(GateLogs.of_state(old).nodes) if old else set[GateNode]()
     pending = [node for node in access.nodes if node not in passed]
     return SshReachable(context, access, pending) if pending else None
 
@@ -40,7 +41,7 @@ def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
 class SshReachable:
     """See `Check`."""
 
-    def __init__(self, context: Context, access: Access, nodes: Sequence[Node]) -> None:
+    def __init__(self, context: Context, access: GateLogs, nodes: Sequence[GateNode]) -> None:
         self._context = context
         self._access = access
         self._pending = list(nodes)
@@ -71,7 +72,7 @@ class SshReachable:
             passed=False, text=_listed({n: str(a) for n, a in refused.items()}), waiting=tuple(refused), fatal=fatal
         )
 
-    async def _try(self, node: Node) -> Exception | None:
+    async def _try(self, node: GateNode) -> Exception | None:
         """None when the node has let us in, and stays."""
         async with self._logins:
             try:
@@ -100,7 +101,7 @@ class SshReachable:
                 return "; ".join(told)
         return None
 
-    async def _events_of(self, node: Node) -> str | None:
+    async def _events_of(self, node: GateNode) -> str | None:
         # Only Metal tells of events.
         if not node.machine_id or platform_of(node.machine_id, self._context.settings) != _METAL:
             return None
@@ -115,7 +116,7 @@ class SshReachable:
             return None
         return None if failed is None else f"{node.name}: {failed}"
 
-    async def _console_of(self, node: Node, limit: asyncio.Semaphore) -> str | None:
+    async def _console_of(self, node: GateNode, limit: asyncio.Semaphore) -> str | None:
         if not node.console:
             return None
         try:

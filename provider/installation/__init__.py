@@ -12,7 +12,7 @@ what people had put on its node is kept in the cluster (`node_object`). An insta
 the same generation finds it on the disk and wipes nothing.
 """
 
-from provider.installation.install import Pace
-from provider.installation.resource import Installation
+from metal_ipi.provider.installation.install import Pace
+from metal_ipi.provider.installation.resource import Installation
 
 __all__ = ["Installation", "Pace"]

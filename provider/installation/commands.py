@@ -6,10 +6,10 @@ import asyncio
 import os
 import signal
 
-from provider.errors import ProviderError, RemoteError
-from provider.gates.ssh import NotYet, WrongHostKey, run
-from provider.installation.inputs import Job
-from provider.status import Status
+from metal_ipi.provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, run
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.status import Status
 
 _SHOWN = 2000
 """Characters of a failed command's output."""

@@ -7,15 +7,15 @@ until its machine is known to be off, for the cluster starts pods of a node that
 
 from __future__ import annotations
 
-from provider.errors import ProviderError
-from provider.installation import machine
-from provider.installation.drain import drain
-from provider.installation.inputs import Job
-from provider.installation.install import Installer
-from provider.installation.machine import Installed
-from provider.installation.node_object import NodeObject
-from provider.installation.nodes import Cluster, Refused, Unreachable, is_ready
-from provider.status import Status
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.installation import machine
+from metal_ipi.provider.installation.drain import drain
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.installation.install import Installer
+from metal_ipi.provider.installation.machine import Installed
+from metal_ipi.provider.installation.node_object import NodeObject
+from metal_ipi.provider.installation.nodes import Cluster, Refused, Unreachable, is_ready
+from metal_ipi.provider.status import Status
 
 _LEAVING = "leaving"
 """What the node's cordon tells in place of a generation."""

@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provider.backoff import Backoff
-from provider.errors import ProviderError
-from provider.gates.https import Answer
-from provider.installation.inputs import CONTROL_PLANE, WORKER, Job
-from provider.installation.nodes import Cluster, is_ready
-from provider.status import Status
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.gates.https import Answer
+from metal_ipi.provider.installation.inputs import CONTROL_PLANE, WORKER, Job
+from metal_ipi.provider.installation.nodes import Cluster, is_ready
+from metal_ipi.provider.status import Status
 
 _LONGEST_PAUSE = 5.0
 _TOO_MANY = 429

@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provider.backoff import Backoff
-from provider.errors import ProviderError
-from provider.installation.inputs import Job
-from provider.installation.install import Pace
-from provider.installation.nodes import Cluster
-from provider.status import Status
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.installation.install import Pace
+from metal_ipi.provider.installation.nodes import Cluster
+from metal_ipi.provider.status import Status
 
 NAMESPACE, CONTAINER = "openshift-etcd", "etcdctl"
 """Of etcd's pods, and in them of the container that has etcdctl and the variables that it reads."""

@@ -20,15 +20,15 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from provider.backoff import Backoff
-from provider.errors import ProviderError, RemoteError
-from provider.installation import etcd
-from provider.installation.etcd import CONTAINER, NAMESPACE, secret_names
-from provider.installation.inputs import Job
-from provider.installation.install import Pace
-from provider.installation.nodes import Cluster
-from provider.installation.pod_exec import Ran, execute
-from provider.status import Status
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.installation import etcd
+from metal_ipi.provider.installation.etcd import CONTAINER, NAMESPACE, secret_names
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.installation.install import Pace
+from metal_ipi.provider.installation.nodes import Cluster
+from metal_ipi.provider.installation.pod_exec import Ran, execute
+from metal_ipi.provider.status import Status
 
 _COMMAND_SECONDS = 60.0
 

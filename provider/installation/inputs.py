@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from provider.gates import Access, Node
-from provider.given import Local, default
-from provider.resources.installation import InstallationArgs
+from metal_ipi.provider.given import Local, default
+from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
+from metal_ipi.provider.resources.installation import InstallationArgs
 
 CONTROL_PLANE, WORKER = "control-plane", "worker"
 
@@ -30,12 +32,12 @@ class Job(InstallationArgs):
         return None if self.credentials is None else self.credentials.model_dump(by_alias=True)
 
     @property
-    def installed(self) -> Node:
+    def installed(self) -> GateNode:
         """The machine as its disk runs it."""
         return self._node(self.host_key)
 
     @property
-    def installing(self) -> Node:
+    def installing(self) -> GateNode:
         """The machine as the live system runs on it."""
         return self._node(self.live_host_key)
 
@@ -44,16 +46,24 @@ class Job(InstallationArgs):
         """The port of SSH."""
         return self.port or 22
 
-    def access(self, *nodes: Node) -> Access:
-        """How to log in, and where logs go."""
-        return Access(nodes=nodes, user=self.user, private_key=self.private_key, log_directory=self.log_directory)
+    def arguments_now(self) -> tuple[str, ...]:
+        """The kernel arguments for an installer that is published or started now; no part of a generation or a diff.
 
-    def _node(self, host_key: str) -> Node:
-        return Node(
-            name=self.hostname,
-            address=self.address,
-            host_key=host_key,
-            machine_id=self.machine_id,
-            console=None,
-            port=self.ssh_port,
-        )
+        - Until when it may be used. A script that was left behind on the web server boots a live system that does
+          nothing; the next run publishes another.
+        - That the machine was installed before, and on which disk: install.sh keeps to that.
+        """
+        end = f"metal-ipi.not-after={int(time.time() + self.valid_hours * 3600)}"
+        return (end,) if self.recorded is None else (end, f"metal-ipi.device={self.recorded}")
+
+    def script_now(self) -> str:
+        """The machine's iPXE script as it is published now."""
+        end = " ".join(self.arguments_now())
+        return re.sub(r"^kernel .*$", lambda line: f"{line[0]} {end}", self.script or "", count=1, flags=re.MULTILINE)
+
+    def access(self, *nodes: GateNode) -> GateLogs:
+        """How to log in, and where logs go."""
+        return GateLogs(nodes=nodes, user=self.user, private_key=self.private_key, directory=self.log_directory)
+
+    def _node(self, host_key: str) -> GateNode:
+        return GateNode(name=self.hostname, address=self.address, host_key=host_key, port=self.port)

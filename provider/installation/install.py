@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass
 
-from provider.errors import ProviderError, RemoteError
-from provider.gates.ssh import NotYet, WrongHostKey
-from provider.installation import machine
-from provider.installation.commands import boot_by_commands
-from provider.installation.inputs import Job
-from provider.installation.machine import Installed, Installing, Seen, Silent
-from provider.installation.remote import Remote, missing_files, withdraw_files
-from provider.resource import Context
+from metal_ipi.provider import backoff
+from metal_ipi.provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey
+from metal_ipi.provider.installation import machine
+from metal_ipi.provider.installation.commands import boot_by_commands
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.installation.machine import Installed, Installing, Seen, Silent
+from metal_ipi.provider.installation.remote import Remote, missing_files, withdraw_files
+from metal_ipi.provider.resource import Context
 
 _AGAIN = 3
 """How often a machine that fell out of its installer is sent there once more."""
 
 
 _ORDER, _FOUND = _NOT_OURS = ("order", "found")
-"""Ways that this run did not send it into its installer: by being ordered, or in an earlier run."""
+"""Methods that this run did not use: the machine was ordered into its installer, or an earlier run sent it there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +64,8 @@ class _Lost:
     """The machine is not in its installer, or not any more."""
 
     why: str
-    by_the_way: bool
-    """Whether the way it was to get there is to blame, which need not be tried again."""
+    entry_failed: bool
+    """Whether the method that was to get it there is to blame: it need not be tried again."""
     seen: Seen
 
 
@@ -79,6 +79,8 @@ class Installer:
         self._tried: dict[str, int] = {}
         """How often one that was taken did not lead there."""
         self._ask_power_at = 0.0
+        self._last_sign: float | None = None
+        """When a machine that is watched answered last, or was watched first."""
 
     async def settled(self, *, patient: bool = True) -> Seen:
         """Which system answers; a silent one may be starting and is given time, unless it has no power. Not
@@ -86,11 +88,11 @@ class Installer:
 
         Raises ProviderError where a system answers that is none of the machine's, and may not be wiped.
         """
-        begun = time.monotonic()
+        begun = backoff.clock.now()
         patience = 0.0
         while True:
             seen = await machine.look(self._job)
-            quiet = time.monotonic() - begun
+            quiet = backoff.clock.now() - begun
             if not isinstance(seen, Silent):
                 return seen
             if seen.stranger:
@@ -105,7 +107,7 @@ class Installer:
             if patience and quiet >= patience:
                 return seen
             await self._status.live(f"waiting for {self._job.hostname} to answer ({seen.why}), {quiet:.0f} s")
-            await asyncio.sleep(self._pace.look)
+            await backoff.clock.sleep(self._pace.look)
 
     async def _refuse_stranger(self) -> None:
         job = self._job
@@ -124,7 +126,7 @@ class Installer:
         `underway` tells that somebody sent it into its installer already, `again` that a live system which failed did
         so in an earlier run: what it stumbled over may be set right.
         """
-        deadline = time.monotonic() + self._job.timeout_seconds
+        deadline = backoff.clock.now() + self._job.timeout_seconds
         via = _ORDER if underway else _FOUND
         inside = underway if isinstance(seen, Silent) else self._is_ours(seen, again=again)
         before = ""
@@ -135,7 +137,7 @@ class Installer:
             end = await self._follow(before, via, deadline)
             if isinstance(end, Outcome):
                 return end
-            if end.by_the_way:
+            if end.entry_failed:
                 # A driver that finds its one-time boot passed over does more the next time.
                 self._tried[via] = self._tried.get(via, 0) + 1
                 if via != self._remote.via or self._tried[via] > 1:
@@ -205,22 +207,22 @@ class Installer:
     async def _follow(self, before: str, via: str, deadline: float) -> Outcome | _Lost:
         """Watches until the machine is installed, or is not in its installer. Raises ProviderError when it failed."""
         job, pace = self._job, self._pace
-        begun = sign = time.monotonic()
+        begun = sign = backoff.clock.now()
         lived = False
         while True:
-            seen, now = await machine.look(job), time.monotonic()
+            seen, now = await machine.look(job), backoff.clock.now()
             left = isinstance(seen, Silent) or seen.boot_id != before
             if not left and now - begun >= pace.leave:
-                return _Lost(why="the system that ran there did not end", by_the_way=True, seen=seen)
+                return _Lost(why="the system that ran there did not end", entry_failed=True, seen=seen)
             if isinstance(seen, Installing) and left:
                 if seen.generation not in ("", job.generation):
                     return _Lost(
-                        why=f"the live system of generation {seen.generation} came up", by_the_way=True, seen=seen
+                        why=f"the live system of generation {seen.generation} came up", entry_failed=True, seen=seen
                     )
                 if seen.state == "done":
                     return Outcome(device=seen.device, via=via, seen=seen)
                 if seen.state == "expired" and via in _NOT_OURS:
-                    return _Lost(why="its installer has expired", by_the_way=True, seen=seen)
+                    return _Lost(why="its installer has expired", entry_failed=True, seen=seen)
                 if seen.state in ("failed", "expired"):
                     raise self._failure(seen)
                 lived, sign = True, now
@@ -229,14 +231,14 @@ class Installer:
                 if seen.generation == job.generation:
                     return Outcome(device="", via=via, seen=seen)
                 why = "its installer ended before it was done" if lived else "it came up from its disk instead"
-                return _Lost(why=why, by_the_way=not lived, seen=seen)
+                return _Lost(why=why, entry_failed=not lived, seen=seen)
             elif isinstance(seen, Silent):
                 quiet = now - sign
                 if quiet >= (pace.vanished if lived else pace.entry):
                     why = f"its installer did not answer for {quiet:.0f} s ({seen.why})"
-                    return _Lost(why=why, by_the_way=not lived, seen=seen)
+                    return _Lost(why=why, entry_failed=not lived, seen=seen)
                 if quiet >= pace.power and await self.is_off():
-                    return _Lost(why="it lost its power", by_the_way=False, seen=seen)
+                    return _Lost(why="it lost its power", entry_failed=False, seen=seen)
                 await self._status.live(
                     f"waiting for the installer of {job.hostname} ({seen.why}), {now - begun:.0f} s"
                 )
@@ -244,9 +246,9 @@ class Installer:
                 raise self._gave_up(
                     f"was not installed within {job.timeout_seconds:g} s (last seen: {machine.told(seen)})"
                 )
-            await asyncio.sleep(pace.look)
+            await backoff.clock.sleep(pace.look)
 
-    async def flip(self, done: Outcome) -> None:
+    async def boot_from_disk(self, done: Outcome) -> None:
         """Has the machine boot from its disk, now and from now on; returns once the live system is left."""
         job, seen = self._job, done.seen
         await self._remote.withdraw()
@@ -264,33 +266,46 @@ class Installer:
             await machine.reboot(job, job.installing)
         except (NotYet, WrongHostKey):
             await self._remote.restart()
-        begun, restarted = time.monotonic(), False
+        begun, restarted = backoff.clock.now(), False
         while isinstance(now := await machine.look(job), Installing) and now.boot_id == seen.boot_id:
-            if time.monotonic() - begun >= self._pace.leave:
+            if backoff.clock.now() - begun >= self._pace.leave:
                 if restarted:
                     raise self._gave_up("is installed, but its live system does not end", "Reset it by hand")
-                begun, restarted = time.monotonic(), True
+                begun, restarted = backoff.clock.now(), True
                 await self._remote.restart()
-            await asyncio.sleep(self._pace.look)
+            await backoff.clock.sleep(self._pace.look)
+
+    async def watch(self) -> Seen:
+        """Which system of an installed machine answers. Switches one on that is silent because it has no power: nobody
+        else would."""
+        seen, now = await machine.look(self._job), backoff.clock.now()
+        if self._last_sign is None or not isinstance(seen, Silent):
+            self._last_sign = now
+        elif now - self._last_sign >= self._pace.power and await self.is_off():
+            await self._status.remark(f"{self._job.hostname} ({self._remote.where}) lost its power: it is switched on")
+            await self._remote.restart()
+            self._last_sign = backoff.clock.now()
+        return seen
 
     async def is_off(self) -> bool:
         """Whether it surely has no power; what cannot be told soon is not known, and not asked again for a while."""
-        if time.monotonic() < self._ask_power_at:
+        if backoff.clock.now() < self._ask_power_at:
             return False
         try:
             return await asyncio.wait_for(self._remote.is_off(), self._pace.answer)
         except (RemoteError, TimeoutError) as error:
-            self._ask_power_at = time.monotonic() + self._pace.vanished
+            self._ask_power_at = backoff.clock.now() + self._pace.vanished
             await self._status.live(f"{self._job.hostname} ({self._remote.where}): {error or 'no answer'}")
             return False
 
     def _gave_up(self, what: str, remedy: str = "") -> ProviderError:
-        return ProviderError(f"{self._named} {what}. {remedy or self._remote.remedy}. The same command goes on")
+        return ProviderError(f"{self.named} {what}. {remedy or self._remote.remedy}. The same command goes on")
 
     def _failure(self, seen: Installing) -> ProviderError:
         remedy = f". {seen.remedy}" if seen.remedy else ""
-        return ProviderError(f"{self._named} was not installed: {seen.reason or 'no reason given'}{remedy}")
+        return ProviderError(f"{self.named} was not installed: {seen.reason or 'no reason given'}{remedy}")
 
     @property
-    def _named(self) -> str:
+    def named(self) -> str:
+        """The machine and what switches it, for messages."""
         return f"machine {self._job.hostname} ({self._job.machine_id}, {self._remote.where})"

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from provider.backoff import Backoff
-from provider.errors import ProviderError
-from provider.gates.first_boot import FirstBoot
-from provider.gates.nodes_ready import NodesReady
-from provider.gates.ssh import CommandFailed, NotYet, WrongHostKey, run
-from provider.installation import machine
-from provider.installation.inputs import Job
-from provider.installation.install import Pace
-from provider.installation.machine import Installed
-from provider.installation.node_object import NodeObject
-from provider.installation.nodes import Cluster
-from provider.installation.watch import Watch
-from provider.status import Status
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.gates.cluster import NodesReady
+from metal_ipi.provider.gates.first_boot import FirstBoot
+from metal_ipi.provider.gates.ssh import CommandFailed, NotYet, WrongHostKey, run
+from metal_ipi.provider.installation import machine
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.installation.install import Installer, Pace
+from metal_ipi.provider.installation.machine import Installed
+from metal_ipi.provider.installation.node_object import NodeObject
+from metal_ipi.provider.installation.nodes import Cluster
+from metal_ipi.provider.status import Status
 
 
-async def runs_from_disk(job: Job, watch: Watch, status: Status, pace: Pace) -> Installed:
+async def runs_from_disk(job: Job, installer: Installer, status: Status, pace: Pace) -> Installed:
     """Waits until the machine runs its generation and is past its first boot, which ends in a restart."""
     backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
     first_boot = FirstBoot()
     while True:
-        seen = await watch.look()
+        seen = await installer.watch()
         text = machine.told(seen)
         if isinstance(seen, Installed) and seen.generation == job.generation:
             coming = first_boot.awaits(seen.first_boot, seen.boot_id)
@@ -33,15 +30,15 @@ async def runs_from_disk(job: Job, watch: Watch, status: Status, pace: Pace) -> 
             text = coming
         if backoff.over:
             raise ProviderError(
-                f"machine {job.hostname} ({job.machine_id}, {watch.where}) was installed, but did not come up from "
-                f"its disk within {job.timeout_seconds:g} s (last seen: {text}): look at its console, whether its boot "
-                "order has that disk, and at `journalctl -u machine-config-daemon-firstboot`. The same command goes on"
+                f"{installer.named} was installed, but did not come up from its disk within "
+                f"{job.timeout_seconds:g} s (last seen: {text}): look at its console, whether its boot order has that "
+                "disk, and at `journalctl -u machine-config-daemon-firstboot`. The same command goes on"
             )
         await status.live(f"waiting for {job.hostname} from its disk ({text}), {backoff.elapsed:.0f} s")
         await backoff.pause()
 
 
-async def check(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
+async def check(job: Job, installer: Installer, status: Status, pace: Pace) -> None:
     """Waits until the machine runs from its disk, and runs the script that tells whether it is what it should be.
 
     What the script finds on a node that goes down or restarts meanwhile is not believed: it is run again. What it finds
@@ -49,15 +46,15 @@ async def check(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
     """
     backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
     while True:
-        before = await runs_from_disk(job, watch, status, pace)
+        before = await runs_from_disk(job, installer, status, pace)
         if job.check is None:
             return
         await status.live(f"checking {job.hostname}")
         try:
             await run(job.installed, job.access(job.installed), "bash -s", job.check, timeout=pace.commands)
         except CommandFailed as error:
-            await asyncio.sleep(pace.look)
-            if backoff.over or await watch.look() == before:
+            await backoff.pause()
+            if backoff.over or await installer.watch() == before:
                 raise ProviderError(
                     f"node {job.node} was installed, but its check failed: {error}. It stays as it is, and the roll "
                     "ends here: correct what the check names, then the same command goes on"
@@ -70,7 +67,7 @@ async def check(job: Job, watch: Watch, status: Status, pace: Pace) -> None:
         await backoff.pause()
 
 
-async def is_ready(job: Job, node: NodeObject, watch: Watch, status: Status, pace: Pace) -> None:
+async def is_ready(job: Job, node: NodeObject, installer: Installer, status: Status, pace: Pace) -> None:
     """Waits until the node is Ready in the boot that SSH finds. Approves its certificate requests on the way, and puts
     back on it what people had put there as soon as it has registered, before it is Ready: pods come after its taints.
 
@@ -82,7 +79,7 @@ async def is_ready(job: Job, node: NodeObject, watch: Watch, status: Status, pac
     )
     backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
     while True:
-        seen, now = await gate.look(backoff.elapsed), await watch.look()
+        seen, now = await gate.look(backoff.elapsed), await installer.watch()
         text = seen.text
         registered = isinstance(now, Installed) and await node.put_back(now.boot_id)
         if seen.passed:

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provider.gates import Node
-from provider.gates.first_boot import QUESTION as _FIRST_BOOT
-from provider.gates.ssh import NotYet, WrongHostKey, run
-from provider.installation import occasion
-from provider.installation.inputs import Job
+from metal_ipi.provider.gates.first_boot import QUESTION as _FIRST_BOOT
+from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, run
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.resources.gate_kinds import GateNode
 
 _STATUS = "/run/metal-ipi/install.json"
 _MARKER = "/etc/metal-ipi/installation.json"
@@ -94,7 +93,7 @@ async def look(job: Job) -> Seen:
         return Silent(why="SSH answers with a host key that is none of the machine's", stranger=True)
 
 
-async def _read(job: Job, node: Node, document: str, question: str) -> tuple[Mapping[str, Any], str, str]:
+async def _read(job: Job, node: GateNode, document: str, question: str) -> tuple[Mapping[str, Any], str, str]:
     """A JSON document (empty where there is none), the boot's id, and what a command prints."""
     command = f"cat {_BOOT_ID}; echo $({question}); cat {document} 2>/dev/null || true"
     lines = (await run(node, job.access(), command)).splitlines()
@@ -155,12 +154,12 @@ async def host_key(job: Job) -> str:
     return key.get_fingerprint() if key else "(it does not answer any more)"
 
 
-async def kexec(job: Job, node: Node, authorities: str | None) -> None:
+async def kexec(job: Job, node: GateNode, authorities: str | None) -> None:
     """Sends a running system over into the live system; returns before it goes. Raises NotYet."""
     await run(node, job.access(), "sudo -n bash -s", kexec_script(job, authorities), timeout=_KEXEC_TIMEOUT)
 
 
-async def reboot(job: Job, node: Node) -> None:
+async def reboot(job: Job, node: GateNode) -> None:
     """Restarts a running system; returns before it goes. Raises NotYet or WrongHostKey."""
     await run(node, job.access(), "sudo -n bash -s", _later("systemctl reboot"))
 
@@ -181,7 +180,7 @@ def kexec_script(job: Job, authorities: str | None = None) -> str:
     files = "\n".join(f"fetch {name} {shlex.quote(file.url)} {file.sha256}" for name, file in named.items())
     if live.config is not None:
         files += "\ntruncate --size=%4 initramfs\ncat config >>initramfs"
-    arguments = shlex.quote(f"--command-line={' '.join((*job.live.arguments, *occasion.arguments(job)))}")
+    arguments = shlex.quote(f"--command-line={' '.join((*job.live.arguments, *job.arguments_now()))}")
     return f"""set -euo pipefail
 command -v kexec >/dev/null || {{ echo "the node has no kexec" >&2; exit 1; }}
 directory=$(TMPDIR=${{TMPDIR:-/var/tmp}} mktemp -d -t metal-ipi-kexec.XXXXXX)

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from provider.backoff import Backoff
-from provider.errors import ProviderError
-from provider.installation.inputs import WORKER, Job
-from provider.installation.marks import Marks, marks_of, missing
-from provider.installation.nodes import CORDONED, Cluster, boot_of
-from provider.status import Status
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.installation.inputs import WORKER, Job
+from metal_ipi.provider.installation.marks import Marks, marks_of, missing
+from metal_ipi.provider.installation.nodes import CORDONED, Cluster, boot_of
+from metal_ipi.provider.status import Status
 
 _LONGEST_PAUSE = 2.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provider.backoff import Backoff
-from provider.errors import ProviderError, RemoteError
-from provider.gates.https import Answer, Api
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.gates.https import Answer, Api
 
 _NODES = "/api/v1/nodes"
 _OURS = "/api/v1/namespaces/kube-system/configmaps"

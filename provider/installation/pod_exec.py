@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from provider.errors import RemoteError
-from provider.gates.https import Api, reason_of
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.gates.https import Api, reason_of
 
 _PROTOCOL = "v4.channel.k8s.io"
 _OUTPUT, _ERRORS, _STATUS = 1, 2, 3

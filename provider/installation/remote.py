@@ -6,16 +6,15 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from provider.artifact_stores import open_store, persistently
-from provider.bmc_settings import LIVE_ISO, BmcSettings
-from provider.configuration import Settings
-from provider.errors import ProviderError
-from provider.installation import occasion
-from provider.installation.inputs import Job
-from provider.platforms.redfish import published
-from provider.platforms.registry import open_driver
-from provider.resource import Context
-from provider.status import Status
+from metal_ipi.provider.artifact_stores import open_store, persistently
+from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.platforms.redfish import published
+from metal_ipi.provider.platforms.registry import open_driver
+from metal_ipi.provider.resource import Context
+from metal_ipi.provider.status import Status
 
 Opener = Callable[[str, Settings, Status], AbstractAsyncContextManager[Any]]
 
@@ -87,7 +86,7 @@ class _Redfish:
             self._settings,
             self._server,
             job.mac or "",
-            script=occasion.script(job, job.script or ""),
+            script=job.script_now(),
             chain=job.chain or "",
             say=lambda text: self._status.live(f"{job.hostname}: {text}"),
         )
@@ -152,7 +151,7 @@ class _EquinixMetal:
         if job.script and job.artifacts:  # the one that it was ordered with says nothing of now
             section, name = self._settings.need_artifacts(), self._script_name
             store, directory = open_store(section), job.artifacts[0].directory
-            files = {name: occasion.script(job, job.script).encode()}
+            files = {name: job.script_now().encode()}
             await persistently(lambda: store.put(directory, files), self._status.live)
             url = f"{section.boot_base_url}/{directory}/{name}"
         async with self._driver() as driver:

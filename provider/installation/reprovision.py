@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provider.errors import InvalidInputs, ProviderError
-from provider.gates.ssh import NotYet, WrongHostKey
-from provider.installation import etcd, etcd_member, join, machine, nodes
-from provider.installation.commands import before_reboot
-from provider.installation.drain import drain
-from provider.installation.inputs import CONTROL_PLANE, WORKER, Job
-from provider.installation.install import Installer, Outcome, Pace
-from provider.installation.machine import Installed, Installing, Seen
-from provider.installation.node_object import NodeObject
-from provider.installation.nodes import CORDONED, Cluster, Unreachable
-from provider.installation.remote import Remote
-from provider.installation.roll import Roll, Turn
-from provider.installation.watch import Watch
-from provider.resource import Context
+from metal_ipi.provider.errors import InvalidInputs, ProviderError
+from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey
+from metal_ipi.provider.installation import etcd, etcd_member, join, machine, nodes
+from metal_ipi.provider.installation.commands import before_reboot
+from metal_ipi.provider.installation.drain import drain
+from metal_ipi.provider.installation.inputs import CONTROL_PLANE, WORKER, Job
+from metal_ipi.provider.installation.install import Installer, Outcome, Pace
+from metal_ipi.provider.installation.machine import Installed, Installing, Seen
+from metal_ipi.provider.installation.node_object import NodeObject
+from metal_ipi.provider.installation.nodes import CORDONED, Cluster, Unreachable
+from metal_ipi.provider.installation.remote import Remote
+from metal_ipi.provider.installation.roll import Roll, Turn
+from metal_ipi.provider.resource import Context
 
 _REMEDIES = {
     WORKER: "Bring them back, or raise `reprovision.maxUnavailable`",
@@ -99,12 +98,11 @@ class Reprovisioning:
             await node.save()
         outcome = await self._installer.install(seen, underway=False, again=True)
         taken_over = await self._forget(cluster, node, outcome.seen)
-        await self._installer.flip(outcome)
+        await self._installer.boot_from_disk(outcome)
         if taken_over:
             await self._restart()
-        watch = self._watch()
-        await join.check(job, watch, self._status, self._pace)
-        await join.is_ready(job, node, watch, self._status, self._pace)
+        await join.check(job, self._installer, self._status, self._pace)
+        await join.is_ready(job, node, self._installer, self._status, self._pace)
         if job.role == CONTROL_PLANE:
             await etcd.is_whole(job, cluster, self._status, self._pace)
         await join.open_again(job, cluster, self._status)
@@ -113,8 +111,8 @@ class Reprovisioning:
     async def _alone(self, seen: Seen) -> Outcome:
         """Of a cluster that never came about nobody misses a node."""
         outcome = await self._installer.install(await self._prepared(seen), underway=False, again=True)
-        await self._installer.flip(outcome)
-        await join.check(self._job, self._watch(), self._status, self._pace)
+        await self._installer.boot_from_disk(outcome)
+        await join.check(self._job, self._installer, self._status, self._pace)
         return outcome
 
     async def _forget(self, cluster: Cluster, node: NodeObject, seen: Seen) -> bool:
@@ -141,9 +139,6 @@ class Reprovisioning:
             await machine.reboot(job, job.installed)
         except (NotYet, WrongHostKey):
             await self._remote.restart()
-
-    def _watch(self) -> Watch:
-        return Watch(self._job, self._installer, self._remote, self._status, self._pace)
 
     async def _prepared(self, seen: Seen) -> Seen:
         """What answers once the user's commands were run, where a system runs that is to go."""

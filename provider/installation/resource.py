@@ -8,23 +8,23 @@ from collections import defaultdict
 from datetime import UTC, datetime
 from typing import Any
 
-from provider.errors import InitFailed, ProviderError
-from provider.gates.logs import gather
-from provider.inputs import Problem
-from provider.installation import machine
-from provider.installation.departure import leave
-from provider.installation.inputs import CONTROL_PLANE, WORKER, Job
-from provider.installation.install import Installer, Outcome, Pace
-from provider.installation.machine import Installed, Seen, Silent
-from provider.installation.node_object import NodeObject
-from provider.installation.nodes import Cluster, Unreachable
-from provider.installation.remote import Opener, Remote, open_remote, withdraw_files
-from provider.installation.reprovision import Reprovisioning, refuse_unconsented
-from provider.installation.roll import Roll
-from provider.platforms.registry import open_driver
-from provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes
-from provider.status import Redactor
-from provider.values import UNKNOWN, has_unknown
+from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.gates.logs import gather
+from metal_ipi.provider.inputs import Problem
+from metal_ipi.provider.installation import machine
+from metal_ipi.provider.installation.departure import leave
+from metal_ipi.provider.installation.inputs import CONTROL_PLANE, WORKER, Job
+from metal_ipi.provider.installation.install import Installer, Outcome, Pace
+from metal_ipi.provider.installation.machine import Installed, Seen, Silent
+from metal_ipi.provider.installation.node_object import NodeObject
+from metal_ipi.provider.installation.nodes import Cluster, Unreachable
+from metal_ipi.provider.installation.remote import Opener, Remote, open_remote, withdraw_files
+from metal_ipi.provider.installation.reprovision import Reprovisioning, refuse_unconsented
+from metal_ipi.provider.installation.roll import Roll
+from metal_ipi.provider.platforms.registry import open_driver
+from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.status import Redactor
+from metal_ipi.provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("generation", "installedAt", "device", "via")
 _ANOTHER = frozenset({"platform", "machineId", "hostname", "cluster"})
@@ -142,7 +142,7 @@ class Installation(ResourceType):
             outcome = await installer.install(seen, underway=underway, again=again)
             outputs = _outputs(job, outcome)
             partial.update({**outputs, "generation": ""})
-            await installer.flip(outcome)
+            await installer.boot_from_disk(outcome)
         except ProviderError as error:
             raise await _with_logs(job, error) from error
         return outputs

@@ -6,12 +6,12 @@ memory. A killed update forgets it, which does no harm: machines that are away a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from provider.errors import ProviderError
+from metal_ipi.provider import backoff
+from metal_ipi.provider.errors import ProviderError
 
 Others = Callable[[], Awaitable[dict[str, str]]]
 """Members of the pool that are away now, and why, without the one who asks."""
@@ -71,11 +71,10 @@ class Roll:
 
     async def _wait(self, turn: Turn) -> None:
         node, at_once, up = turn.node, turn.at_once, turn.up
-        loop = asyncio.get_running_loop()
         hindered_since: float | None = None
         pause = self._gather
         while True:
-            await asyncio.sleep(pause)
+            await backoff.clock.sleep(pause)
             if self._failed is not None:
                 raise ProviderError(
                     f"{node} is not begun with, because {self._failed} failed: see there; the same command goes on"
@@ -90,9 +89,9 @@ class Roll:
             away = {**down, **{name: "being installed" for name in self._away if name != node}}
             if self._failed is None and len(self._away) < at_once and (not up or len(away) < at_once):
                 return
-            hindered_since = hindered_since if hindered_since is not None else loop.time()
+            hindered_since = hindered_since if hindered_since is not None else backoff.clock.now()
             text = "; ".join(f"{name} ({why})" for name, why in sorted(away.items()))
-            if down and loop.time() - hindered_since >= turn.timeout:
+            if down and backoff.clock.now() - hindered_since >= turn.timeout:
                 raise ProviderError(
                     f"{node} is not taken down: of its pool these are away already: {text}; and only {at_once} may be "
                     f"at once. {turn.remedy}"

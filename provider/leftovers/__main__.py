@@ -15,11 +15,11 @@ import json
 import sys
 from typing import Any
 
-from provider import configuration
-from provider.errors import ProviderError
-from provider.leftovers import inventory, removal
-from provider.leftovers.removal import Target
-from provider.metal_client import MetalClient
+from metal_ipi.provider import configuration
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.leftovers import inventory, removal
+from metal_ipi.provider.leftovers.removal import Target
+from metal_ipi.provider.metal_client import MetalClient
 
 _PATIENCE = 300
 """How long what is busy is asked for again, in seconds; may be given as "patience"."""

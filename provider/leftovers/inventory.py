@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from provider.metal_client import MetalClient, Refused
-from provider.platforms.equinix_metal.documents import id_of, marks, marks_of
+from metal_ipi.provider.metal_client import MetalClient, Refused
+from metal_ipi.provider.platforms.equinix_metal.documents import id_of, marks, marks_of
 
 Document = Mapping[str, Any]
 

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from provider.backoff import Backoff
-from provider.errors import RemoteError
-from provider.leftovers.inventory import KINDS, MACHINE, PROJECT, SPOT_REQUEST
-from provider.metal_client import MetalClient, Refused, Unprocessable
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.leftovers.inventory import KINDS, MACHINE, PROJECT, SPOT_REQUEST
+from metal_ipi.provider.metal_client import MetalClient, Refused, Unprocessable
 
 ORDER = (
     SPOT_REQUEST,  # would order anew what is deleted

@@ -21,7 +21,7 @@ coreos/coreos-assembler, src/cmd-buildextend-live (before it moved to osbuild), 
 
 from __future__ import annotations
 
-from provider.errors import ProviderError
+from metal_ipi.provider.errors import ProviderError
 
 PLAIN_ARGUMENT = r"[A-Za-z0-9_./:=,+@%~-]+"
 """Kernel arguments that GRUB and ISOLINUX hand on as they stand."""

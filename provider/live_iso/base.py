@@ -18,12 +18,12 @@ from typing import IO
 
 from platformdirs import user_cache_path
 
-from provider import download, web
-from provider.bmc_settings import LiveIso
-from provider.configuration import Settings
-from provider.errors import RemoteError
-from provider.live_iso import LiveIsoError, minimal
-from provider.per_loop import PerLoop
+from metal_ipi.provider import download, web
+from metal_ipi.provider.bmc_settings import LiveIso
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.live_iso import LiveIsoError, minimal
+from metal_ipi.provider.per_loop import PerLoop
 
 Tell = Callable[[str], Awaitable[None]]
 _TIMEOUT = 60

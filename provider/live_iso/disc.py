@@ -12,13 +12,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from provider import boot_tree
-from provider.artifact_stores import open_store, persistently
-from provider.bmc_settings import LiveIso
-from provider.configuration import Settings
-from provider.live_iso import LiveIsoError, base, embed, initrd, place
-from provider.live_iso.iso9660 import Disc
-from provider.per_loop import PerLoop
+from metal_ipi.provider import boot_tree
+from metal_ipi.provider.artifact_stores import open_store, persistently
+from metal_ipi.provider.bmc_settings import LiveIso
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.live_iso import LiveIsoError, base, embed, initrd, place
+from metal_ipi.provider.live_iso.iso9660 import Disc
+from metal_ipi.provider.per_loop import PerLoop
 
 _INITRD = "initrd="
 _AT_ONCE = 2

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from provider.live_iso import PLAIN_ARGUMENT, LiveIsoError, initrd
-from provider.live_iso.iso9660 import Disc
+from metal_ipi.provider.live_iso import PLAIN_ARGUMENT, LiveIsoError, initrd
+from metal_ipi.provider.live_iso.iso9660 import Disc
 
 _KARGS, _IGNINFO = "coreos/kargs.json", "coreos/igninfo.json"
 _ON_DISC = "coreos.liveiso="

@@ -10,7 +10,7 @@ import gzip
 import lzma
 from collections.abc import Mapping
 
-from provider.live_iso import LiveIsoError
+from metal_ipi.provider.live_iso import LiveIsoError
 
 IGNITION = "config.ign"
 """Where the live system finds its Ignition."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from provider.live_iso import LiveIsoError
+from metal_ipi.provider.live_iso import LiveIsoError
 
 SECTOR = 2048
 _FIRST_DESCRIPTOR = 16

@@ -12,8 +12,8 @@ import lzma
 import struct
 from typing import IO
 
-from provider.live_iso import LiveIsoError
-from provider.live_iso.iso9660 import SECTOR, Disc, Extent
+from metal_ipi.provider.live_iso import LiveIsoError
+from metal_ipi.provider.live_iso.iso9660 import SECTOR, Disc, Extent
 
 _DATA = "coreos/miniso.dat"
 _MAGIC = b"MINISO\0\0"

@@ -17,9 +17,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
-from provider.artifact_stores import open_store, persistently
-from provider.configuration import ArtifactSettings, S3ArtifactSettings, Settings
-from provider.live_iso.base import Tell
+from metal_ipi.provider.artifact_stores import open_store, persistently
+from metal_ipi.provider.configuration import ArtifactSettings, S3ArtifactSettings, Settings
+from metal_ipi.provider.live_iso.base import Tell
 
 _WRITER = "boot.iso"
 """What a disc that is being written is known by (`ArtifactStore.receive`): one at a time in a directory."""

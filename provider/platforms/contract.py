@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
-from provider.resources.ephemeral_machine import MachineArgs
+from metal_ipi.provider.resources.ephemeral_machine import MachineArgs
 
 LEAVING = frozenset({"deprovisioning", "deleted"})
 """States of a machine on its way out."""
@@ -53,39 +54,11 @@ class Event:
     """Of a state the machine itself posted (Ignition does); empty otherwise."""
 
 
-Spec_contra = TypeVar("Spec_contra", bound=MachineArgs, contravariant=True)
+Spec = TypeVar("Spec", bound=MachineArgs)
 
 
-class MachineDriver(Protocol[Spec_contra]):
-    """A platform. Every call retries what may pass by itself, and raises RemoteError for the rest."""
-
-    async def __aenter__(self) -> MachineDriver[Spec_contra]: ...
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    async def find(self, spec: Spec_contra) -> list[Machine]:
-        """What an earlier run that was killed made of it, without machines that are on their way out."""
-        ...
-
-    async def create(self, spec: Spec_contra) -> Machine:
-        """Orders a machine, never two: after an unclear answer it looks for the machine before it asks again."""
-        ...
-
-    async def start(self, machine_id: str) -> None:
-        """Boots a machine that was made, where making it does not; may be asked again."""
-        ...
-
-    async def get(self, machine_id: str) -> Machine | None:
-        """The machine, or None when there is none."""
-        ...
-
-    async def delete(self, machine_id: str) -> None:
-        """Asks for its removal. Finding none is fine."""
-        ...
-
-    async def events(self, machine_id: str) -> list[Event]:
-        """What happened to it, newest first. Empty when there is none."""
-        ...
+class BgpDriver(Protocol):
+    """A platform that machines announce addresses to."""
 
     async def open_bgp(self, machine_id: str) -> None:
         """Lets the machine announce IPv4 addresses to its neighbours; one that may already is left as it is."""
@@ -94,6 +67,44 @@ class MachineDriver(Protocol[Spec_contra]):
     async def close_bgp(self, machine_id: str) -> None:
         """Withdraws at once whatever the machine announces. Finding nothing is fine."""
         ...
+
+
+class MachineDriver(ABC, Generic[Spec]):
+    """A platform. Every call retries what may pass by itself, and raises RemoteError for the rest."""
+
+    @property
+    def bgp(self) -> BgpDriver | None:
+        """What lets machines announce addresses; None where the platform has no BGP."""
+        return None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return
+
+    @abstractmethod
+    async def find(self, spec: Spec) -> list[Machine]:
+        """What an earlier run that was killed made of it, without machines that are on their way out."""
+
+    @abstractmethod
+    async def create(self, spec: Spec) -> Machine:
+        """Orders a machine, never two: after an unclear answer it looks for the machine before it asks again."""
+
+    async def start(self, machine_id: str) -> None:
+        """Boots a machine that was made, where making it does not; may be asked again."""
+
+    @abstractmethod
+    async def get(self, machine_id: str) -> Machine | None:
+        """The machine, or None when there is none."""
+
+    @abstractmethod
+    async def delete(self, machine_id: str) -> None:
+        """Asks for its removal. Finding none is fine."""
+
+    async def events(self, machine_id: str) -> list[Event]:
+        """What happened to it, newest first. Empty when there is none."""
+        return []
 
 
 class InstallingDriver(Protocol):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from provider.configuration import Settings
-from provider.errors import InvalidInputs
-from provider.forms import PLATFORMS
-from provider.platforms.contract import MachineDriver
-from provider.status import Status
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.forms import PLATFORMS
+from metal_ipi.provider.platforms.contract import MachineDriver
+from metal_ipi.provider.status import Status
 
 if TYPE_CHECKING:
-    from provider.platforms.redfish import Redfish
+    from metal_ipi.provider.platforms.redfish import Redfish
 
 
 @overload
@@ -25,15 +25,15 @@ def open_driver(platform: str, settings: Settings, status: Status | None = None)
 def open_driver(platform: str, settings: Settings, status: Status | None = None) -> MachineDriver[Any]:
     """The driver of a platform; contacts nothing yet. What is worth a remark, it says through the status."""
     if platform == "equinix-metal":
-        from provider.platforms.equinix_metal.driver import EquinixMetal
+        from metal_ipi.provider.platforms.equinix_metal.driver import EquinixMetal
 
         return EquinixMetal(settings.need_metal())
     if platform == "redfish":
-        from provider.platforms.redfish import Redfish
+        from metal_ipi.provider.platforms.redfish import Redfish
 
         return Redfish(settings, status.remark if status else None)
     if platform == "local-vm":
-        from provider.platforms.local_vm import LocalVm
+        from metal_ipi.provider.platforms.local_vm import LocalVm
 
         return LocalVm(settings, status.remark if status else None)
     raise InvalidInputs(f"platform {platform} is not known; known are {', '.join(PLATFORMS)}")
@@ -41,7 +41,7 @@ def open_driver(platform: str, settings: Settings, status: Status | None = None)
 
 def platform_of(machine_id: str, settings: Settings) -> str | None:
     """The platform that a machine is on, among those that the provider is configured for; None: none of them."""
-    from provider.platforms.local_vm.ids import PREFIX
+    from metal_ipi.provider.platforms.local_vm.ids import PREFIX
 
     server, _, identity = machine_id.partition("/")
     if machine_id.startswith(PREFIX):
@@ -60,8 +60,9 @@ async def is_gone(machine_id: str | None, settings: Settings) -> bool:
     if machine_id is None or platform is None:
         return False
     if platform == "redfish":
-        from provider.platforms.redfish import lending
+        from metal_ipi.provider.platforms.redfish import published
+        from metal_ipi.provider.platforms.redfish.ids import MachineId
 
-        return await lending.given_back(machine_id, settings)
+        return await published.given_back(MachineId.parse(machine_id), settings)
     async with open_driver(platform, settings) as driver:
         return await driver.get(machine_id) is None

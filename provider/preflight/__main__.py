@@ -12,9 +12,9 @@ import json
 import sys
 from typing import Any
 
-from provider import configuration
-from provider.preflight import running
-from provider.preflight.plan import Plan
+from metal_ipi.provider import configuration
+from metal_ipi.provider.preflight import running
+from metal_ipi.provider.preflight.plan import Plan
 
 
 def main() -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from provider.metal_client import MetalClient
+from metal_ipi.provider.metal_client import MetalClient
 
 Document = Mapping[str, Any]
 _T = TypeVar("_T")
@@ -18,27 +18,27 @@ class Account:
     def __init__(self, client: MetalClient, project: str | None) -> None:
         self.client = client
         self.project = project
-        self._asked: dict[str, asyncio.Task[Any]] = {}
+        self._asked: dict[str, asyncio.Future[Any]] = {}
 
     async def devices(self) -> list[Document]:
         """The project's machines, anybody's; none where the project does not exist yet."""
-        return await self._of_project("devices", "devices")
+        return await self._of_project("devices")
 
     async def blocks(self) -> list[Document]:
         """The project's blocks of addresses, with what they are assigned to."""
-        return await self._of_project("ips", "ip_addresses", include="assignments")
+        return await self._of_project("ips", member="ip_addresses", include="assignments")
 
     async def networks(self) -> list[Document]:
         """The project's VLANs."""
-        return await self._of_project("virtual-networks", "virtual_networks")
+        return await self._of_project("virtual-networks")
 
     async def ssh_keys(self) -> list[Document]:
         """The project's SSH keys."""
-        return await self._of_project("ssh-keys", "ssh_keys")
+        return await self._of_project("ssh-keys")
 
     async def spot_requests(self) -> list[Document]:
         """The project's requests of the spot market."""
-        return await self._of_project("spot-market-requests", "spot_market_requests")
+        return await self._of_project("spot-market-requests")
 
     async def projects(self, organization: str | None) -> list[Document]:
         """An organization's projects."""
@@ -55,7 +55,7 @@ class Account:
 
     async def reservations(self) -> list[Document]:
         """The project's reserved servers."""
-        return await self._of_project("hardware-reservations", "hardware_reservations", include="plan,facility,device")
+        return await self._of_project("hardware-reservations", include="plan,facility,device")
 
     async def plans(self) -> dict[str, Document]:
         """All plans, by slug."""
@@ -86,10 +86,10 @@ class Account:
         known = [known for code, known in (await self.facilities()).items() if code in facilities]
         return next((str((each.get("metro") or {}).get("code")) for each in known), None)
 
-    async def _of_project(self, path: str, member: str, **params: str) -> list[Document]:
+    async def _of_project(self, path: str, *, member: str = "", **params: str) -> list[Document]:
         if self.project is None:
             return []
-        return await self._listed(f"/projects/{self.project}/{path}", member, **params)
+        return await self._listed(f"/projects/{self.project}/{path}", member or path.replace("-", "_"), **params)
 
     async def _listed(self, path: str, member: str, **params: str) -> list[Document]:
         async def ask() -> list[Document]:
@@ -97,12 +97,9 @@ class Account:
 
         return await self._once(path, ask)
 
-    async def _once(self, key: str, ask: Callable[[], Awaitable[_T]]) -> _T:
+    async def _once(self, key: str, ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """Several checks may want the same at the same time: the first one asks."""
 
-        async def asking() -> _T:
-            return await ask()
-
         if key not in self._asked:
-            self._asked[key] = asyncio.ensure_future(asking())
+            self._asked[key] = asyncio.ensure_future(ask())
         return await self._asked[key]

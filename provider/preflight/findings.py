@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,8 +14,8 @@ _LEVELS: tuple[Level, ...] = ("error", "warning", "ok")
 class Finding:
     """One thing that a check found out."""
 
-    check: str
-    """The check's name, by which a stack may take its errors for warnings."""
+    check: str = ""
+    """The check's name, by which a stack may take its errors for warnings. Whoever runs the check fills it in."""
     level: Level
     what: str
     """What is so, with the values concerned."""
@@ -26,13 +26,24 @@ class Finding:
         if (self.level == "ok") == bool(self.remedy):
             raise ValueError(f"{self.check}: what is wrong names its remedy, and only that: {self.what}")
 
-    def mapped(self, text: Callable[[str], str]) -> Finding:
-        """The same with its texts changed."""
-        return replace(self, what=text(self.what), remedy=text(self.remedy))
-
     def __str__(self) -> str:
-        lines = [f"{self.level:<8} {self.check}: {self.what}"]
-        return "\n".join([*lines, *([f"         remedy: {self.remedy}"] if self.remedy else [])])
+        remedy = f"\n         remedy: {self.remedy}" if self.remedy else ""
+        return f"{self.level:<8} {self.check}: {self.what}{remedy}"
+
+
+def error(what: str, remedy: str) -> Finding:
+    """Nothing may be ordered as long as this is so."""
+    return Finding(level="error", what=what, remedy=remedy)
+
+
+def warning(what: str, remedy: str) -> Finding:
+    """This may go well."""
+    return Finding(level="warning", what=what, remedy=remedy)
+
+
+def ok(what: str) -> Finding:
+    """All is well."""
+    return Finding(level="ok", what=what)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,20 +55,12 @@ class Report:
     @property
     def errors(self) -> list[Finding]:
         """What must be corrected before anything is ordered."""
-        return self._of("error")
+        return [finding for finding in self.findings if finding.level == "error"]
 
     @property
     def warnings(self) -> list[Finding]:
         """What may go well."""
-        return self._of("warning")
-
-    @property
-    def checks(self) -> int:
-        """How many checks there were."""
-        return len({finding.check for finding in self.findings})
-
-    def _of(self, level: Level) -> list[Finding]:
-        return [finding for finding in self.findings if finding.level == level]
+        return [finding for finding in self.findings if finding.level == "warning"]
 
     def summary(self) -> str:
         """One line."""
@@ -66,14 +69,15 @@ class Report:
             for found, word in ((self.errors, "error"), (self.warnings, "warning"))
             if found
         ]
-        return f"{self.checks} checks, {' and '.join(counts) or 'all is well'}"
+        return f"{len({finding.check for finding in self.findings})} checks, {' and '.join(counts) or 'all is well'}"
 
     def problems(self) -> str:
         """Everything that is wrong, errors first."""
         return "\n".join(map(str, [*self.errors, *self.warnings]))
 
     def __str__(self) -> str:
-        return "\n".join([*(str(finding) for level in _LEVELS for finding in self._of(level)), self.summary()])
+        findings = sorted(self.findings, key=lambda finding: _LEVELS.index(finding.level))
+        return "\n".join([*map(str, findings), self.summary()])
 
 
 def excused(findings: Iterable[Finding], names: Iterable[str]) -> list[Finding]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from provider import web
-from provider.errors import RemoteError
-from provider.preflight.subject import Subject
+from metal_ipi.provider import web
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.preflight.subject import Subject
 
 if TYPE_CHECKING:
     import httpx
@@ -20,11 +18,9 @@ if TYPE_CHECKING:
 _TIMEOUT = 20
 
 
-@asynccontextmanager
-async def opened(subject: Subject) -> AsyncGenerator[httpx.AsyncClient]:
+def opened(subject: Subject) -> httpx.AsyncClient:
     """A client that trusts what this system trusts, and the artifact host's authority."""
-    async with web.client(subject.settings, timeout=_TIMEOUT) as client:
-        yield client
+    return web.client(subject.settings, timeout=_TIMEOUT)
 
 
 async def size_of(client: httpx.AsyncClient, url: str, subject: Subject) -> int | None:

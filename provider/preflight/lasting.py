@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provider.errors import InvalidInputs
-from provider.resource import Values
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.resource import Values
 
 _REMEDY = "Put back what was ordered, or begin anew: `make down` first, then `make up`"
 

@@ -6,10 +6,10 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from provider.forms import Domain, Ipv4, Sha256, Url, Whole, between, one_of
-from provider.given import LEFT_OUT, ListOf, MapOf, default
-from provider.inputs import Conflict, Inputs
-from provider.orders import Orders
+from metal_ipi.provider.forms import Domain, Ipv4, Sha256, Url, Whole, between, one_of
+from metal_ipi.provider.given import LEFT_OUT, ListOf, MapOf, default
+from metal_ipi.provider.inputs import Conflict, Inputs
+from metal_ipi.provider.orders import Orders
 
 DEFAULT_HASHED_MIB = 64
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from provider.errors import ProviderError
-from provider.preflight.plan import Server
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.preflight.plan import Server
 
 if TYPE_CHECKING:
-    from provider.platforms.redfish import Inventory, Redfish
+    from metal_ipi.provider.platforms.redfish import Inventory, Redfish
 
 
 class Rack:
@@ -19,7 +19,7 @@ class Rack:
         """`servers` are those that have BMCs."""
         self._driver = driver
         self._servers = servers
-        self._asked: asyncio.Task[list[tuple[Server, Inventory | ProviderError]]] | None = None
+        self._asked: asyncio.Future[list[Inventory | ProviderError]] | None = None
 
     async def inventories(self) -> list[tuple[Server, Inventory]]:
         """What the BMCs that answer tell. Of the others `troubles` tells."""
@@ -31,12 +31,8 @@ class Rack:
 
     async def _all(self) -> list[tuple[Server, Inventory | ProviderError]]:
         if self._asked is None:
-            self._asked = asyncio.ensure_future(self._ask())
-        return await self._asked
-
-    async def _ask(self) -> list[tuple[Server, Inventory | ProviderError]]:
-        answers = await asyncio.gather(*map(self._one, self._servers))
-        return list(zip(self._servers, answers, strict=True))
+            self._asked = asyncio.gather(*map(self._one, self._servers))
+        return list(zip(self._servers, await self._asked, strict=True))
 
     async def _one(self, server: Server) -> Inventory | ProviderError:
         try:

@@ -8,11 +8,11 @@ Killed at any moment: nothing was made that lasts, so the next run checks again.
 
 from __future__ import annotations
 
-from provider.errors import ProviderError
-from provider.preflight import lasting
-from provider.preflight.findings import Report
-from provider.preflight.plan import Plan
-from provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.preflight import lasting
+from metal_ipi.provider.preflight.findings import Report
+from metal_ipi.provider.preflight.plan import Plan
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 
 
 class PreflightFailed(ProviderError):
@@ -39,7 +39,7 @@ class Preflight(ResourceType):
         return await self._run(context, new, again=True)
 
     async def _run(self, context: Context, inputs: Values, *, again: bool) -> Values:
-        from provider.preflight import running
+        from metal_ipi.provider.preflight import running
 
         plan = Plan.read(inputs)
         report = await running.run(plan, context.settings, again=again)

@@ -8,12 +8,12 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from provider.configuration import Settings, secret_values
-from provider.errors import ProviderError
-from provider.metal_client import MetalClient
-from provider.platforms.redfish import Redfish
-from provider.preflight.account import Account
-from provider.preflight.checks import (
+from metal_ipi.provider.configuration import Settings, secret_values
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.metal_client import MetalClient
+from metal_ipi.provider.platforms.redfish import Redfish
+from metal_ipi.provider.preflight.account import Account
+from metal_ipi.provider.preflight.checks import (
     addresses,
     artifact_host,
     bmcs,
@@ -33,11 +33,11 @@ from provider.preflight.checks import (
     stream,
     token,
 )
-from provider.preflight.findings import Finding, Report, excused
-from provider.preflight.plan import Plan
-from provider.preflight.rack import Rack
-from provider.preflight.subject import Subject
-from provider.status import Redactor
+from metal_ipi.provider.preflight.findings import Finding, Report, error, excused, warning
+from metal_ipi.provider.preflight.plan import Plan
+from metal_ipi.provider.preflight.rack import Rack
+from metal_ipi.provider.preflight.subject import Subject
+from metal_ipi.provider.status import Redactor
 
 if TYPE_CHECKING:
     import httpx
@@ -59,6 +59,7 @@ _OF_RACK: Sequence[Check] = (bmcs, hardware, secure_boot)
 _OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer, stream)
 NAMES = tuple(dict.fromkeys(each.NAME for each in (token, *_OF_METAL, *_OF_RACK, *_OF_ALL, clock)))
 """The names of all checks."""
+_NOT_ASKED = warning("not looked at: the API token does not open the project", "correct the token first (above)")
 _TIMEOUT, _PATIENCE = 60, 15
 """How long a call that fails is repeated, and one answer waited for, in seconds: people wait for the report."""
 
@@ -71,13 +72,11 @@ async def run(
     `again`: the stack has passed before.
     """
     async with AsyncExitStack() as stack:
-        account = None
+        account = rack = None
         if plan.orders is not None:
             client = MetalClient(settings.need_metal(), timeout=_TIMEOUT, patience=_PATIENCE, transport=transport)
             account = Account(await stack.enter_async_context(client), plan.project_id)
-        servers = tuple(server for server in plan.servers if server.bmc is not None)
-        rack = None
-        if servers:
+        if servers := tuple(server for server in plan.servers if server.bmc is not None):
             driver = await stack.enter_async_context(Redfish(settings, timeout=_TIMEOUT))
             rack = Rack(driver, servers)
         subject = Subject(plan=plan, settings=settings, account=account, servers=rack, again=again)
@@ -88,16 +87,16 @@ async def run(
         asked = (*(_OF_METAL if is_let_in else ()), *(_OF_RACK if rack else ()), *_OF_ALL)
         if account is not None and not is_let_in:
             subject = replace(subject, account=None)
-            findings += [_not_asked(each) for each in _OF_METAL]
-        findings += [
-            finding for several in await asyncio.gather(*(_one(each, subject) for each in asked)) for finding in several
-        ]
+            findings += [replace(_NOT_ASKED, check=each.NAME) for each in _OF_METAL]
+        for found in await asyncio.gather(*(_one(each, subject) for each in asked)):
+            findings += found
         if account is not None and account.client.clock is not None:
             subject.clocks["the Metal API"] = account.client.clock
         findings += await _one(clock, subject)
         redact = Redactor()
         redact.learn(secret_values(settings))
-        return Report(findings=excused((finding.mapped(redact) for finding in findings), plan.excused))
+        findings = [replace(each, what=redact(each.what), remedy=redact(each.remedy)) for each in findings]
+        return Report(findings=excused(findings, plan.excused))
 
 
 async def _made_before(subject: Subject) -> str | None:
@@ -113,16 +112,7 @@ async def _made_before(subject: Subject) -> str | None:
 
 async def _one(check: Check, subject: Subject) -> list[Finding]:
     try:
-        return await check.check(subject)
-    except ProviderError as error:
-        what, remedy = str(error), "correct that, or see whether the service is well, and run this again"
-        return [Finding(check=check.NAME, level="error", what=what, remedy=remedy)]
-
-
-def _not_asked(check: Check) -> Finding:
-    return Finding(
-        check=check.NAME,
-        level="warning",
-        what="not looked at: the API token does not open the project",
-        remedy="correct the token first (above)",
-    )
+        found = await check.check(subject)
+    except ProviderError as failure:
+        found = [error(str(failure), "correct that, or see whether the service is well, and run this again")]
+    return [replace(finding, check=check.NAME) for finding in found]

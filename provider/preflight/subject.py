@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from provider.configuration import Settings
-from provider.errors import InvalidInputs
-from provider.orders import BOOTSTRAP, CONTROL_PLANE, MachineOrder, Orders
-from provider.platforms.equinix_metal.documents import marks_of
-from provider.preflight.account import Account, Document
-from provider.preflight.plan import Plan
-from provider.preflight.rack import Rack
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.orders import BOOTSTRAP, CONTROL_PLANE, MachineOrder, Orders
+from metal_ipi.provider.platforms.equinix_metal.documents import marks_of
+from metal_ipi.provider.preflight.account import Account, Document
+from metal_ipi.provider.preflight.plan import Plan
+from metal_ipi.provider.preflight.rack import Rack
 
 
 @dataclass(frozen=True, kw_only=True)

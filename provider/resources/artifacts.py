@@ -8,10 +8,10 @@ from typing import Any
 
 import pulumi
 
-from provider.forms import FILE_NAME, Anything, Seed
-from provider.given import Given, GivenMap, Secret, default
-from provider.inputs import Conflict, Inputs
-from provider.resources.base import Resource, computed
+from metal_ipi.provider.forms import FILE_NAME, Anything, Seed
+from metal_ipi.provider.given import Given, GivenMap, Secret, default
+from metal_ipi.provider.inputs import Conflict, Inputs
+from metal_ipi.provider.resources.base import Resource, computed
 
 
 class ArtifactsArgs(Inputs):
@@ -36,7 +36,7 @@ class ArtifactsArgs(Inputs):
                 )
 
 
-class Artifacts(Resource):
+class Artifacts(Resource[ArtifactsArgs]):
     """Files that machines fetch while they boot, under an unguessable directory that cannot be listed."""
 
     urls: pulumi.Output[Secret[dict[str, str]]] = computed()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pulumi
 from pydantic.alias_generators import to_camel
 
-from provider.inputs import Inputs
+from metal_ipi.provider.inputs import Inputs
 
 _PACKAGE = "metal-ipi"
+Args = TypeVar("Args", bound=Inputs | Mapping[str, Any])
 
 
 class _Computed:
@@ -30,15 +31,13 @@ def computed() -> Any:
     return _Computed()
 
 
-class Resource(pulumi.CustomResource):
-    """A resource of our provider. Its type is `metal-ipi:index:<class>`."""
+class Resource(pulumi.CustomResource, Generic[Args]):
+    """A resource of our provider, with its arguments. Its type is `metal-ipi:index:<class>`."""
 
-    def __init__(
-        self, name: str, inputs: Inputs | Mapping[str, Any], opts: pulumi.ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, args: Args, opts: pulumi.ResourceOptions | None = None) -> None:
         outputs = [
             each.wire for kind in type(self).__mro__ for each in vars(kind).values() if isinstance(each, _Computed)
         ]
-        given = inputs.to_wire() if isinstance(inputs, Inputs) else inputs
+        given = args.to_wire() if isinstance(args, Inputs) else args
         # Under their names on the wire, so that the keys of maps that users give are never renamed.
         super().__init__(f"{_PACKAGE}:index:{type(self).__name__}", name, {**dict.fromkeys(outputs), **given}, opts)

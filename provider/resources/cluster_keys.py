@@ -6,10 +6,10 @@ from typing import Annotated
 
 import pulumi
 
-from provider.forms import one_of
-from provider.given import Secret
-from provider.inputs import Inputs
-from provider.resources.base import Resource, computed
+from metal_ipi.provider.forms import one_of
+from metal_ipi.provider.given import Secret
+from metal_ipi.provider.inputs import Inputs
+from metal_ipi.provider.resources.base import Resource, computed
 
 
 class ClusterKeysArgs(Inputs):
@@ -19,7 +19,7 @@ class ClusterKeysArgs(Inputs):
     """`ed25519`, or `ecdsa` (on the curve P-256), which FIPS takes; not given: `ed25519`. A change is refused."""
 
 
-class ClusterKeys(Resource):
+class ClusterKeys(Resource[ClusterKeysArgs]):
     """The SSH key of a cluster and the seed its nodes' host keys are derived from. Never silently replaced.
 
     It is made by a cluster's first up and gone with its last down: its id, 16 hexadecimal digits, tells one

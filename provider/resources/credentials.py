@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from provider.forms import HttpsUrl, Pem
-from provider.given import Given, Secret
-from provider.inputs import Inputs
+from metal_ipi.provider.forms import HttpsUrl, Pem
+from metal_ipi.provider.given import Given, Secret
+from metal_ipi.provider.inputs import Inputs
 
 
 class ClusterCredentials(Inputs):

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pulumi
 from pydantic import BeforeValidator, WrapValidator
 
-from provider.forms import HOST, NOT_EMPTY, Whole, ZoneName, between, form, one_of
-from provider.given import Given, GivenList, Local, default, pass_what_is_not_known
-from provider.inputs import Conflict, Inputs
-from provider.resources.base import Resource, computed
+from metal_ipi.provider.forms import HOST, NOT_EMPTY, Whole, ZoneName, between, form, one_of
+from metal_ipi.provider.given import Given, GivenList, Local, default, pass_what_is_not_known
+from metal_ipi.provider.inputs import Conflict, Inputs
+from metal_ipi.provider.resources.base import Resource, computed
 
 TYPES = ("A", "AAAA", "PTR", "TXT", "CNAME")
 RecordName = Annotated[str, form(HOST, "a full DNS name without trailing dot")]
@@ -125,14 +125,11 @@ class DnsRecordsArgs(Inputs):
         return {**super().to_wire(), "records": _labelled(self.records)}
 
 
-class DnsRecords(Resource):
+class DnsRecords(Resource[DnsRecordsArgs]):
     """Values in DNS record sets of one zone. Owns values, not sets: other values of a set are left alone."""
 
     records: pulumi.Output[dict[str, dict[str, Any]]] = computed()
     """The values of ours by label, {name, type, values}; after a refresh those that are really there."""
-
-    def __init__(self, name: str, args: DnsRecordsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, args, opts)
 
 
 def _labelled(records: Sequence[DnsRecordArgs]) -> dict[str, Any]:

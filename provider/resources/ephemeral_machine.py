@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import pulumi
 
-from provider.forms import Accept, Domain, Ipv4, Mac, Platform, Seconds, ShortName, Url, Whole, between, form
-from provider.given import LEFT_OUT, Given, GivenList, LateFlag, Secret, default
-from provider.inputs import Conflict, Inputs
-from provider.resources.base import computed
-from provider.resources.machine import Machine
-from provider.tags import identifying
+from metal_ipi.provider.forms import Accept, Domain, Ipv4, Mac, Platform, Seconds, ShortName, Url, Whole, between, form
+from metal_ipi.provider.given import LEFT_OUT, Given, GivenList, LateFlag, Secret, default
+from metal_ipi.provider.inputs import Conflict, Inputs
+from metal_ipi.provider.orders import CUSTOM_IPXE
+from metal_ipi.provider.resources.base import computed
+from metal_ipi.provider.resources.machine import Machine
+from metal_ipi.provider.tags import identifying
 
 ImageFile = Annotated[str, form(r"(/(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f]+)+", "an absolute path where libvirt runs")]
 
@@ -43,7 +44,7 @@ class EphemeralMachineArgs(MachineArgs):
     """Metro code, `da`; this or `facilities`."""
     facilities: Annotated[GivenList[str], LEFT_OUT] = default(())
     """Facility codes in order of preference, `da11`."""
-    operating_system: Given[str] = default("custom_ipxe")
+    operating_system: Given[str] = default(CUSTOM_IPXE)
     """Metal operating system slug."""
     ipxe_script_url: Given[Url | None] = default()
     """The iPXE script a custom_ipxe machine boots."""
@@ -144,16 +145,8 @@ def args_of(values: Mapping[str, Any]) -> type[MachineArgs]:
     return ARGS.get(platform if isinstance(platform, str) else "", EphemeralMachineArgs)
 
 
-class EphemeralMachine(Machine):
+class EphemeralMachine(Machine[EphemeralMachineArgs | LentServerArgs | LocalVmArgs]):
     """A machine that is removed within the same up by a `Removal`, and stays gone."""
 
     present: pulumi.Output[bool] = computed()
     """Whether it was there when last looked at: at its creation, or at the last refresh."""
-
-    def __init__(
-        self,
-        name: str,
-        args: EphemeralMachineArgs | LentServerArgs | LocalVmArgs,
-        opts: pulumi.ResourceOptions | None = None,
-    ) -> None:
-        super().__init__(name, args, opts)

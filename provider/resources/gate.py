@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pulumi
 from pydantic import BeforeValidator
 
-from provider.forms import Seconds, between, one_of, wrong
-from provider.given import LEFT_OUT, Given, GivenList, ListOf, default
-from provider.inputs import Conflict, Inputs, Problem, kind_of
-from provider.resources.base import Resource, computed
-from provider.resources.gate_kinds import KINDS, GateSpec
+from metal_ipi.provider.forms import Seconds, between, one_of, wrong
+from metal_ipi.provider.given import LEFT_OUT, Given, GivenList, ListOf, default
+from metal_ipi.provider.inputs import Conflict, Inputs, Problem, kind_of
+from metal_ipi.provider.resources.base import Resource, computed
+from metal_ipi.provider.resources.gate_kinds import KINDS, GateSpec
 
 
 def _map(value: Any) -> Any:
@@ -61,7 +61,7 @@ class GateArgs(Inputs):
         return {**super().to_wire(), "kind": self.spec.kind}
 
 
-class Gate(Resource):
+class Gate(Resource[GateArgs]):
     """Waits until something is so, tells what it waits for, and fails with cause and gathered logs."""
 
     passed_at: pulumi.Output[str] = computed()
@@ -70,6 +70,3 @@ class Gate(Resource):
     """What was seen when it passed."""
     waited_seconds: pulumi.Output[float] = computed()
     """How long it took."""
-
-    def __init__(self, name: str, args: GateArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, args, opts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import pulumi
 from pydantic import Field
 
-from provider.forms import (
+from metal_ipi.provider.forms import (
     NOT_EMPTY,
     AbsolutePath,
     HostName,
@@ -20,9 +20,9 @@ from provider.forms import (
     form,
     one_of,
 )
-from provider.given import Flat, Given, GivenList, ListOf, MapOf, Secret, default
-from provider.inputs import Conflict, Inputs
-from provider.resources.credentials import ClusterCredentials
+from metal_ipi.provider.given import Flat, Given, GivenList, ListOf, MapOf, Secret, default
+from metal_ipi.provider.inputs import Conflict, Inputs
+from metal_ipi.provider.resources.credentials import ClusterCredentials
 
 _Console = Annotated[str, Field(min_length=0), form(r"([^@\s]+@[^@\s]+)?", "`<user>@<host>`")]
 _LogDirectory = Annotated[AbsolutePath | None, Field(alias="logDirectory")]
@@ -57,6 +57,9 @@ class GateNode(Inputs):
     """`<machine id>@<serial-over-SSH host>`; empty where there is none."""
     port: Given[Port | None] = default()
     """SSH port, 22."""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.address))
 
 
 class GateLogs(Inputs):

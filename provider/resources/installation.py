@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pulumi
 
-from provider.forms import (
+from metal_ipi.provider.forms import (
     NOT_EMPTY,
     AbsolutePath,
     Accept,
@@ -29,12 +29,12 @@ from provider.forms import (
     form,
     one_of,
 )
-from provider.given import LEFT_OUT, Given, GivenList, GivenMap, LateFlag, ListOf, Secret, default
-from provider.inputs import Conflict, Inputs
-from provider.resources.base import Resource, computed
-from provider.resources.credentials import ClusterCredentials
-from provider.resources.live_system import LiveSystemArgs
-from provider.values import has_unknown
+from metal_ipi.provider.given import LEFT_OUT, Given, GivenList, GivenMap, LateFlag, ListOf, Secret, default
+from metal_ipi.provider.inputs import Conflict, Inputs
+from metal_ipi.provider.resources.base import Resource, computed
+from metal_ipi.provider.resources.credentials import ClusterCredentials
+from metal_ipi.provider.resources.live_system import LiveSystemArgs
+from metal_ipi.provider.values import has_unknown
 
 
 class ArtifactsPlace(Inputs):
@@ -164,7 +164,7 @@ class InstallationArgs(Inputs):
             yield ("members",), f"must hold {node} itself"
 
 
-class Installation(Resource):
+class Installation(Resource[InstallationArgs]):
     """A machine's operating system on its disk, installed again when what it is to run changes."""
 
     generation: pulumi.Output[str] = computed()
@@ -176,6 +176,3 @@ class Installation(Resource):
     via: pulumi.Output[str] = computed()
     """How it got into its installer: `order`, `network boot`, `kexec`, `reinstall`, `pxe-commands`; `found` where
     an interrupted run had installed it."""
-
-    def __init__(self, name: str, args: InstallationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, args, opts)

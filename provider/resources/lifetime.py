@@ -6,10 +6,10 @@ from typing import Annotated
 
 import pulumi
 
-from provider.forms import Whole, between
-from provider.given import Given
-from provider.inputs import Inputs
-from provider.resources.base import Resource, computed
+from metal_ipi.provider.forms import Whole, between
+from metal_ipi.provider.given import Given
+from metal_ipi.provider.inputs import Inputs
+from metal_ipi.provider.resources.base import Resource, computed
 
 
 class LifetimeArgs(Inputs):
@@ -19,7 +19,7 @@ class LifetimeArgs(Inputs):
     """How long, from the first `up` on."""
 
 
-class Lifetime(Resource):
+class Lifetime(Resource[LifetimeArgs]):
     """When the platform deletes a cluster's machines: hours after it was made, and fixed from then on."""
 
     ends_at: pulumi.Output[str] = computed()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from provider.forms import NOT_EMPTY, Sha256, Url
-from provider.given import Given, GivenList, Secret
-from provider.inputs import Inputs
+from metal_ipi.provider.forms import NOT_EMPTY, Sha256, Url
+from metal_ipi.provider.given import Given, GivenList, Secret
+from metal_ipi.provider.inputs import Inputs
 
 
 class LiveFileArgs(Inputs):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pulumi
 
-from provider.resources.base import Resource, computed
+from metal_ipi.provider.resources.base import Args, Resource, computed
 
 
-class Machine(Resource):
+class Machine(Resource[Args]):
     """What every machine tells."""
 
     machine_id: pulumi.Output[str] = computed()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pulumi
 
-from provider.forms import Seed
-from provider.given import Given, MapOf, Secret
-from provider.inputs import Inputs
-from provider.resources.base import Resource, computed
-from provider.resources.live_system import LiveFileArgs
+from metal_ipi.provider.forms import Seed
+from metal_ipi.provider.given import Given, MapOf, Secret
+from metal_ipi.provider.inputs import Inputs
+from metal_ipi.provider.resources.base import Resource, computed
+from metal_ipi.provider.resources.live_system import LiveFileArgs
 
 
 class MirrorArgs(Inputs):
@@ -20,7 +20,7 @@ class MirrorArgs(Inputs):
     """What the claim is derived from, 16 random characters or more. Secret. A change replaces."""
 
 
-class Mirror(Resource):
+class Mirror(Resource[MirrorArgs]):
     """Files of a release that are kept on the artifact host, for machines that cannot fetch them where they are
     published. Stacks with one artifact directory share them: a file goes with the last that uses it."""
 
@@ -28,6 +28,3 @@ class Mirror(Resource):
     """Where each is served, below `bootBaseUrl`."""
     sizes: pulumi.Output[dict[str, int]] = computed()
     """The size in bytes of each, by its name in the mirror."""
-
-    def __init__(self, name: str, args: MirrorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, args, opts)

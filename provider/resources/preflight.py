@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pulumi
 
-from provider.preflight.plan import Plan
-from provider.resources.base import Resource
+from metal_ipi.provider.preflight.plan import Plan
+from metal_ipi.provider.resources.base import Resource
 
 
-class Preflight(Resource):
+class Preflight(Resource[Mapping[str, Any]]):
     """Checks a stack, and fails with everything that is wrong. Let depend on it what is ordered."""
 
     def __init__(

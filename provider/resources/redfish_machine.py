@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import pulumi
 
-from provider.forms import Accept, Ipv4, Mac, Seconds, ShortName, between, form
-from provider.given import Given, default
-from provider.inputs import Inputs
-from provider.resources.base import Resource, computed
+from metal_ipi.provider.forms import Accept, Ipv4, Mac, Seconds, ShortName, between, form
+from metal_ipi.provider.given import Given, default
+from metal_ipi.provider.inputs import Inputs
+from metal_ipi.provider.resources.base import Resource, computed
 
 
 class RedfishMachineArgs(Inputs):
@@ -33,7 +33,7 @@ class RedfishMachineArgs(Inputs):
     """How long its BMC may be busy or out of reach before that is an error."""
 
 
-class RedfishMachine(Resource):
+class RedfishMachine(Resource[RedfishMachineArgs]):
     """A server with a BMC, claimed for the cluster. Booting it is left to `Installation`; its end switches it off."""
 
     machine_id: pulumi.Output[str] = computed()
@@ -60,6 +60,3 @@ class RedfishMachine(Resource):
     """Its address."""
     private_ipv4: pulumi.Output[str] = computed()
     """Its private address."""
-
-    def __init__(self, name: str, args: RedfishMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, args, opts)

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import pulumi
 
-from provider.forms import Directory, FileName, Platform, Seconds, between
-from provider.given import LEFT_OUT, Given, GivenList, ListOf, default
-from provider.inputs import Inputs
-from provider.resources.base import Resource, computed
-from provider.resources.dns_records import RemovalRecordArgs
+from metal_ipi.provider.forms import Directory, FileName, Platform, Seconds, between
+from metal_ipi.provider.given import LEFT_OUT, Given, GivenList, ListOf, default
+from metal_ipi.provider.inputs import Inputs
+from metal_ipi.provider.resources.base import Resource, computed
+from metal_ipi.provider.resources.dns_records import RemovalRecordArgs
 
 
 class RemovalArgs(Inputs):
@@ -34,11 +34,8 @@ class RemovalArgs(Inputs):
     """How long the machine may take to be gone."""
 
 
-class Removal(Resource):
+class Removal(Resource[RemovalArgs]):
     """Removes an ephemeral machine, its DNS values and its files. Let it depend on the gate they were needed for."""
 
     removed_at: pulumi.Output[str] = computed()
     """When everything named was gone, ISO 8601 in UTC."""
-
-    def __init__(self, name: str, args: RemovalArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, args, opts)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pulumi
 
-from provider.forms import Seconds, ShortName
-from provider.given import Given, GivenList, default
-from provider.inputs import Inputs
-from provider.resources.base import computed
-from provider.resources.machine import Machine
+from metal_ipi.provider.forms import Seconds, ShortName
+from metal_ipi.provider.given import Given, GivenList, default
+from metal_ipi.provider.inputs import Inputs
+from metal_ipi.provider.resources.base import computed
+from metal_ipi.provider.resources.machine import Machine
 
 
 class SpotMachineArgs(Inputs):
@@ -24,11 +24,8 @@ class SpotMachineArgs(Inputs):
     """How long it may take until it has an active machine, and as long again to be gone."""
 
 
-class SpotMachine(Machine):
+class SpotMachine(Machine[SpotMachineArgs]):
     """The machine that a spot market request has got. One that is evicted is noticed by the next up."""
 
     bond: pulumi.Output[str] = computed()
     """The id of the port that bonds its interfaces."""
-
-    def __init__(self, name: str, args: SpotMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, args, opts)

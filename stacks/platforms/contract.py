@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 import pulumi
 
-from components.boot.network import StaticNetwork
-from components.boot.stream import Artifact, PxeArtifacts
-from components.machines.contract import Platform
-from components.machines.node import Node
-from provider.types import ClusterKeys, Orders, Plan
-from stacks.problems import Found
+from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
+from metal_ipi.components.machines.contract import Platform
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import ClusterKeys, Orders, Plan
+from metal_ipi.stacks.problems import Found
 
 
 class Facility(Protocol):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stacks.model import Settings
-from stacks.platforms.contract import Facility
-from stacks.platforms.equinix_metal.facility import EquinixMetalFacility
-from stacks.platforms.equinix_metal.settings import EquinixMetal
-from stacks.platforms.redfish.facility import RedfishFacility
-from stacks.platforms.redfish.settings import Redfish
-from stacks.platforms.section import PlatformSection
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.contract import Facility
+from metal_ipi.stacks.platforms.equinix_metal.facility import EquinixMetalFacility
+from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
+from metal_ipi.stacks.platforms.redfish.facility import RedfishFacility
+from metal_ipi.stacks.platforms.redfish.settings import Redfish
+from metal_ipi.stacks.platforms.section import PlatformSection
 
 _FACILITIES: Mapping[type[PlatformSection], Callable[[Settings, Any], Facility]] = {
     EquinixMetal: EquinixMetalFacility,

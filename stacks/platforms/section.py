@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from stacks.sections.base import Section
-from stacks.sections.devices import DeviceRule
+from metal_ipi.stacks.sections.base import Section
+from metal_ipi.stacks.sections.devices import DeviceRule
 
 Tree = Mapping[str, Any]
 

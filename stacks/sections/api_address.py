@@ -6,9 +6,9 @@ import ipaddress
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from stacks.sections.base import IPv4, Section, wrong
+from metal_ipi.stacks.sections.base import IPv4, Section, matching, wrong
 
 KUBE_VIP_IMAGE = "ghcr.io/kube-vip/kube-vip:v0.9.2"
 _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
@@ -29,6 +29,30 @@ def _of_one_host(value: str) -> str:
     return value
 
 
+def _pinned(value: str) -> str:
+    if not re.fullmatch(r"[\w./:@-]+", value, re.ASCII):
+        raise wrong("it is no name of an image", f"write it as podman does: {KUBE_VIP_IMAGE}")
+    if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64}|[^\s@]+:(?!latest$)[\w.-]+", value):
+        raise wrong("it is not pinned", f"name a version or a digest: {KUBE_VIP_IMAGE} or <image>@sha256:<digest>")
+    return value
+
+
+def _cidr(value: str) -> str:
+    try:
+        ipaddress.ip_network(value)
+    except ValueError as error:
+        raise wrong(f"'{value}' is no network: {error}", "write a CIDR such as 10.64.0.0/24") from None
+    return value
+
+
+_Interface = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9_.-]{1,15}",
+        "it is no name of an interface",
+        "give it as `ip link` on the machines shows it, e.g. bond0.10",
+    ),
+]
 HostIPv4 = Annotated[IPv4, AfterValidator(_of_one_host)]
 """An IPv4 address at which others can reach a host."""
 
@@ -52,34 +76,20 @@ class KubeVip(Section):
         default=None,
         description="an IPv4 address, routed to whoever announces it; not set: one is reserved from the platform (bgp)",
     )
-    interface: str | None = Field(
+    interface: _Interface | None = Field(
         default=None,
         description="arp: the machines' interface to answer on; not set: that of the default route. Where OpenShift has"
         " made it a port of a bridge such as br-ex, the bridge answers",
     )
-    image: str = Field(default=KUBE_VIP_IMAGE, description="kube-vip's image, pinned by tag or, better, by digest")
+    image: Annotated[str, AfterValidator(_pinned)] = Field(
+        default=KUBE_VIP_IMAGE, description="kube-vip's image, pinned by tag or, better, by digest"
+    )
     hold_seconds: int = Field(
         default=3, ge=3, le=180, description="after so many seconds of silence a machine counts as lost"
     )
     keepalive_seconds: int = Field(
         default=1, ge=1, le=60, description="how often a machine says that it is there; at most a third of holdSeconds"
     )
-
-    @field_validator("image")
-    @classmethod
-    def _pinned(cls, value: str) -> str:
-        if not re.fullmatch(r"[\w./:@-]+", value, re.ASCII):
-            raise wrong("it is no name of an image", f"write it as podman does: {KUBE_VIP_IMAGE}")
-        if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64}|[^\s@]+:(?!latest$)[\w.-]+", value):
-            raise wrong("it is not pinned", f"name a version or a digest: {KUBE_VIP_IMAGE} or <image>@sha256:<digest>")
-        return value
-
-    @field_validator("interface")
-    @classmethod
-    def _interface(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[A-Za-z0-9_.-]{1,15}", value):
-            raise wrong("it is no name of an interface", "give it as `ip link` on the machines shows it, e.g. bond0.10")
-        return value
 
     @model_validator(mode="after")
     def _mode(self) -> KubeVip:
@@ -107,21 +117,11 @@ class KubeVip(Section):
 class MachineConfigServer(Section):
     """Who may ask for the machines' configuration (22623, 22624): it holds secrets, and is given to whoever asks."""
 
-    allowed_networks: tuple[str, ...] = Field(
+    allowed_networks: tuple[Annotated[str, AfterValidator(_cidr)], ...] = Field(
         default=(),
         strict=False,
         description="CIDRs to let in besides the cluster's own machines, e.g. those a load balancer asks from",
     )
-
-    @field_validator("allowed_networks")
-    @classmethod
-    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for item in value:
-            try:
-                ipaddress.ip_network(item)
-            except ValueError as error:
-                raise wrong(f"'{item}' is no network: {error}", "write a CIDR such as 10.64.0.0/24") from None
-        return value
 
 
 class ExternalApi(Section):

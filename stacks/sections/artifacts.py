@@ -8,8 +8,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
-from stacks.sections.base import Pem, Section, certificates, is_public_key, wrong
-from stacks.sections.forms import Bucket, Endpoint, Host, KeyId, PathOnServer, Prefix, Region, User, is_url
+from metal_ipi.stacks.sections.base import Pem, Section, certificates, is_public_key, wrong
+from metal_ipi.stacks.sections.forms import Bucket, Endpoint, Host, KeyId, PathOnServer, Prefix, Region, User, is_url
 
 
 def _https(value: str) -> str:

@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from components.boot.installer import takes_console
-from stacks.sections.base import Section, Words, wrong
-from stacks.sections.devices import InstallToDisk
-from stacks.sections.forms import PathHere
-from stacks.sections.kernel_arguments import KernelArguments
+from metal_ipi.components.boot.installer import takes_console
+from metal_ipi.stacks.sections.base import Section, Words, wrong
+from metal_ipi.stacks.sections.devices import InstallToDisk
+from metal_ipi.stacks.sections.forms import PathHere
+from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 
 
 class Boot(Section):
@@ -27,7 +27,12 @@ class Boot(Section):
     )
     architecture: Literal["x86_64", "aarch64"] = Field(default="x86_64", description="x86_64 or aarch64")
     install: InstallToDisk | None = Field(
-        default=None, description="how machines are installed to disk; required outside the lab"
+        default=None, description="how machines are installed to disk; required unless diskless is true"
+    )
+    diskless: bool = Field(
+        default=False,
+        description="true: without install, machines run from memory and need no disk. Nodes of OpenShift need one:"
+        " only for what stands in for OpenShift",
     )
     kernel_arguments: KernelArguments = Field(default=(), description="more kernel arguments, one per item")
     consoles: Words = Field(

@@ -3,15 +3,52 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from stacks.sections.base import Section, wrong
+from metal_ipi.stacks.sections.base import Section, matching, wrong
 
 _LARGEST = 10_000_000
 """GiB: ten thousand times a large disk of today."""
 _KERNEL_NAME = re.compile(r"/dev/(sd[a-z]+|vd[a-z]+|hd[a-z]+|nvme\d+n\d+)")
+
+
+def _stable(value: str) -> str:
+    if _KERNEL_NAME.fullmatch(value):
+        raise wrong(
+            "kernel names such as /dev/sda change between boots, and the wrong disk would be wiped",
+            "give a stable name: a path below /dev/disk/by-id or /dev/disk/by-path",
+        )
+    if not re.fullmatch(r"/dev/disk/by-(id|path)/[^\s/]+", value):
+        raise wrong("it is no stable device path", "give a path below /dev/disk/by-id or /dev/disk/by-path")
+    return value
+
+
+def _text(value: str) -> str:
+    if value != value.strip() or not value or not value.isprintable():
+        raise wrong("it is empty, or has spaces at an end", "copy it from `lsblk -o NAME,VENDOR,MODEL,SERIAL`")
+    return value
+
+
+_Text = Annotated[str, AfterValidator(_text)]
+_ById = Annotated[
+    str,
+    matching(
+        r"[^\s/]+", "it is no name below /dev/disk/by-id", "give the name alone, as `ls /dev/disk/by-id` shows it"
+    ),
+]
+_Wwn = Annotated[
+    str,
+    matching(
+        r"(0x[0-9a-f]+|eui\.[0-9a-f]+|uuid\.[-0-9a-f]+|nvme\.[-0-9a-f]+)",
+        "it is no World Wide Name",
+        "copy it from `lsblk -o NAME,WWN`, e.g. 0x5000c500a1b2c3d4",
+    ),
+]
+_Hctl = Annotated[
+    str, matching(r"\d+(:\d+){3}", "it is no SCSI address", "give host:channel:target:lun, as `lsblk -o HCTL` shows it")
+]
 
 
 class DeviceRule(Section):
@@ -20,67 +57,25 @@ class DeviceRule(Section):
     Source: metal3-io/baremetal-operator, docs of RootDeviceHints; lsblk(8) shows every value.
     """
 
-    device_name: str | None = Field(
+    device_name: Annotated[str, AfterValidator(_stable)] | None = Field(
         default=None, description="a stable path: /dev/disk/by-id/..., /dev/disk/by-path/..."
     )
-    by_id: str | None = Field(default=None, description="a name below /dev/disk/by-id, e.g. nvme-eui.0025388b71b1c2d3")
-    serial: str | None = Field(default=None, description="the serial number, as `lsblk -o SERIAL` shows it")
-    wwn: str | None = Field(default=None, description="the World Wide Name without extension, e.g. 0x5000c500a1b2c3d4")
-    wwn_with_extension: str | None = Field(default=None, description="the World Wide Name with the vendor's extension")
-    wwn_vendor_extension: str | None = Field(default=None, description="the vendor's extension of the World Wide Name")
-    model: str | None = Field(default=None, description="a part of the model's name")
-    vendor: str | None = Field(default=None, description="a part of the vendor's name")
-    hctl: str | None = Field(default=None, description="the SCSI address host:channel:target:lun, e.g. 0:0:0:0")
+    by_id: _ById | None = Field(
+        default=None, description="a name below /dev/disk/by-id, e.g. nvme-eui.0025388b71b1c2d3"
+    )
+    serial: _Text | None = Field(default=None, description="the serial number, as `lsblk -o SERIAL` shows it")
+    wwn: _Wwn | None = Field(default=None, description="the World Wide Name without extension, e.g. 0x5000c500a1b2c3d4")
+    wwn_with_extension: _Wwn | None = Field(default=None, description="the World Wide Name with the vendor's extension")
+    wwn_vendor_extension: _Wwn | None = Field(default=None, description="the vendor's extension of the World Wide Name")
+    model: _Text | None = Field(default=None, description="a part of the model's name")
+    vendor: _Text | None = Field(default=None, description="a part of the vendor's name")
+    hctl: _Hctl | None = Field(default=None, description="the SCSI address host:channel:target:lun, e.g. 0:0:0:0")
     min_size: int | None = Field(default=None, ge=1, le=_LARGEST, description="the least size, GiB")
     max_size: int | None = Field(default=None, ge=1, le=_LARGEST, description="the greatest size, GiB")
     rotational: bool | None = Field(default=None, description="true: a disk that turns; false: flash")
     smallest: Literal[True] | None = Field(
         default=None, description="true: of the disks that meet all other rules, the smallest"
     )
-
-    @field_validator("device_name")
-    @classmethod
-    def _stable(cls, value: str | None) -> str | None:
-        if value is None:
-            return value
-        if _KERNEL_NAME.fullmatch(value):
-            raise wrong(
-                "kernel names such as /dev/sda change between boots, and the wrong disk would be wiped",
-                "give a stable name: a path below /dev/disk/by-id or /dev/disk/by-path",
-            )
-        if not re.fullmatch(r"/dev/disk/by-(id|path)/[^\s/]+", value):
-            raise wrong("it is no stable device path", "give a path below /dev/disk/by-id or /dev/disk/by-path")
-        return value
-
-    @field_validator("by_id")
-    @classmethod
-    def _name(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[^\s/]+", value):
-            raise wrong("it is no name below /dev/disk/by-id", "give the name alone, as `ls /dev/disk/by-id` shows it")
-        return value
-
-    @field_validator("wwn", "wwn_with_extension", "wwn_vendor_extension")
-    @classmethod
-    def _hexadecimal(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(
-            r"(0x[0-9a-f]+|eui\.[0-9a-f]+|uuid\.[-0-9a-f]+|nvme\.[-0-9a-f]+)", value
-        ):
-            raise wrong("it is no World Wide Name", "copy it from `lsblk -o NAME,WWN`, e.g. 0x5000c500a1b2c3d4")
-        return value
-
-    @field_validator("hctl")
-    @classmethod
-    def _four_numbers(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"\d+(:\d+){3}", value):
-            raise wrong("it is no SCSI address", "give host:channel:target:lun, as `lsblk -o HCTL` shows it")
-        return value
-
-    @field_validator("serial", "model", "vendor")
-    @classmethod
-    def _text(cls, value: str | None) -> str | None:
-        if value is not None and (value != value.strip() or not value or not value.isprintable()):
-            raise wrong("it is empty, or has spaces at an end", "copy it from `lsblk -o NAME,VENDOR,MODEL,SERIAL`")
-        return value
 
     @model_validator(mode="after")
     def _some_rule(self) -> DeviceRule:

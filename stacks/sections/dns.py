@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from provider import lexicon_services
-from stacks.problems import nearest
-from stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, wrong
-from stacks.sections.forms import Endpoint, KeyId, KeyName, Region, Zone
+from metal_ipi.provider import lexicon_services
+from metal_ipi.stacks.problems import nearest
+from metal_ipi.stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, wrong
+from metal_ipi.stacks.sections.forms import Endpoint, KeyId, KeyName, Region, Zone
 
 _REVERSE = re.compile(r"([a-z0-9/-]+\.)+(in-addr|ip6)\.arpa")
 _LABELS_OF_BITS = {4: 8, 6: 4}

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from stacks.sections.base import matching, wrong
+from metal_ipi.stacks.sections.base import matching, wrong
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rf"(?=.{{1,253}}$){_NAME}(\.{_NAME})*\.?")

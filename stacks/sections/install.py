@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, SecretStr, field_validator
 
-from components.boot.host_keys import KeyType
-from stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, is_public_key, wrong
-from stacks.sections.forms import PathHere
+from metal_ipi.components.boot.host_keys import KeyType
+from metal_ipi.stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, is_public_key, wrong
+from metal_ipi.stacks.sections.forms import PathHere
 
 
 def _opens_registries(document: Any) -> bool:
@@ -108,7 +108,7 @@ class Timeouts(Section):
 
 
 class Lab(Section):
-    """Marks a stack that runs in the lab; read by the command line, not by the program."""
+    """The lab that `make up` starts for the stack."""
 
     machines: Literal["libvirt", "simulated"] = Field(default="libvirt", description="libvirt (emulated) or simulated")
     installer: Literal["stand-in", "real"] = Field(

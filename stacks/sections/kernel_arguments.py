@@ -12,8 +12,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from components.boot.installer import takes_console
-from stacks.sections.base import wrong
+from metal_ipi.components.boot.installer import takes_console
+from metal_ipi.stacks.sections.base import wrong
 
 _STREAM = "remove it: boot.streamUrl (boot.streamFile) says what is booted"
 _ROOT = "remove it: boot.install.device says which disk is installed to, and that system knows its own root"

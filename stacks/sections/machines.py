@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from stacks.sections.base import LONGEST_WAIT, Section
-from stacks.sections.kernel_arguments import KernelArguments
+from metal_ipi.stacks.sections.base import LONGEST_WAIT, Section
+from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 
 
 class ControlPlane(Section):

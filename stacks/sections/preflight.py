@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from stacks.sections.base import Section
-from stacks.sections.forms import PathHere
+from metal_ipi.stacks.sections.base import Section
+from metal_ipi.stacks.sections.forms import PathHere
 
 Check = Literal[
     "token",

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from stacks.sections.base import Section, wrong
+from metal_ipi.stacks.sections.base import Section, matching, wrong
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_LONGEST_NAME = 63
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _MOST_PREFIXES = 10
 OPENSHIFT_CATALOG = "redhat-operators"
 """Red Hat's operators, for OpenShift alone."""
-
-
-def _range(value: str) -> str:
-    _networks(value)
-    return value
 
 
 def _networks(value: str) -> list[_Network]:
@@ -51,28 +44,32 @@ def _between(first: _Address, last: _Address) -> list[_Network]:
     raise TypeError(f"{first} and {last} are not of the same kind")
 
 
-def _label(value: str) -> str:
-    if len(value) > _LONGEST_NAME or not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", value):
-        raise wrong(
-            "no pool can be called so", "use up to 63 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9"
-        )
+def _range(value: str) -> str:
+    _networks(value)
     return value
 
 
-def _block(value: int | None) -> int | None:
-    if value is not None and value not in _BLOCKS:
+def _block(value: int) -> int:
+    if value not in _BLOCKS:
         raise wrong("blocks do not come in this size", f"take one of {', '.join(map(str, _BLOCKS))}")
     return value
 
 
-def _interface(value: str) -> str:
-    if not re.fullmatch(r"[^\s/]{1,15}", value):
-        raise wrong("it is no name of an interface", "give it as `ip link` on the nodes shows it, e.g. bond0")
-    return value
-
-
 _Range = Annotated[str, AfterValidator(_range)]
-_Name = Annotated[str, AfterValidator(_label)]
+_Name = Annotated[
+    str,
+    matching(
+        r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+        "no pool can be called so",
+        "use up to 63 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9",
+    ),
+]
+_Interface = Annotated[
+    str,
+    matching(
+        r"[^\s/]{1,15}", "it is no name of an interface", "give it as `ip link` on the nodes shows it, e.g. bond0"
+    ),
+]
 _Ranges = Annotated[
     tuple[_Range, ...],
     Field(default=(), strict=False, description="CIDRs or ranges first-last, one per item, that are routed here"),
@@ -92,7 +89,7 @@ class _Pool(Section):
 class BgpPool(_Pool):
     """Addresses of the facility's own, or elastic ones that are reserved for the cluster."""
 
-    reserve: Annotated[int | None, AfterValidator(_block)] = Field(
+    reserve: Annotated[int, AfterValidator(_block)] | None = Field(
         default=None, description="how many elastic addresses the platform is to reserve for the pool; else addresses"
     )
     aggregation_length: int | None = Field(
@@ -182,7 +179,7 @@ class MetalLbL2(_MetalLb):
 
     type: Literal["metallb-l2"] = "metallb-l2"
     pools: tuple[L2Pool, ...] = Field(strict=False, description="the pools of addresses, at least one")
-    interfaces: tuple[Annotated[str, AfterValidator(_interface)], ...] = Field(
+    interfaces: tuple[_Interface, ...] = Field(
         default=(), strict=False, description="the nodes' interfaces to answer on; empty: all"
     )
 

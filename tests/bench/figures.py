@@ -179,7 +179,7 @@ def up_libvirt(bench: Bench) -> Iterator[Line]:
         return
     machines = bench.project.size("lab")
     say(f"boot of {machines} libvirt machines to SSH")
-    command = [sys.executable, "-m", "tests.bench.boots", "--count", str(machines)]
+    command = [sys.executable, "-m", "tests.bench.time_to_ssh", "--count", str(machines)]
     booted = timed(command, cwd=ROOT, env=os.environ, limit=900)
     baseline = float(json.loads(booted.out)["seconds"])
     say(f"up on libvirt machines, beside {baseline:.0f} s to boot")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any, cast
 
 import yaml
+
+from tests.end_to_end.project import copy
 
 ROOT = Path(__file__).resolve().parents[2]
 _OURS = re.compile(r"MAKE.*|MFLAGS|STACK|MACHINES|FIGURES|PULUMI_.*|METAL_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE")
@@ -22,29 +21,18 @@ def ignore_own_variables(environment: MutableMapping[str, str]) -> None:
         del environment[name]
 
 
-def files(root: Path) -> list[str]:
-    """What a commit of everything would hold: tracked files, and new ones that git does not ignore; relative."""
-    command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
-    return [name for name in listed if name and (root / name).is_file()]  # one may be deleted and not yet committed
-
-
 class ProjectCopy:
     """The copy, and the stacks that are measured in it."""
 
     def __init__(self, root: Path, source: Path = ROOT) -> None:
         self.root = root
-        for name in files(source):
-            target = root / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source / name, target, follow_symlinks=False)
-        # Plug-ins look for it at the project's root; this way they run as they do for a user.
-        (root / ".venv").symlink_to(sys.prefix, target_is_directory=True)
+        copy(source, root)
+        self._python = str(root / ".venv" / "bin" / "python")
 
     def tools(self, command: str, stack: str, machines: str | None = None) -> list[str]:
         """The command line of one of the driver's commands, as the Makefile calls it."""
         chosen = ["--machines", machines] if machines else []
-        return [str(self.root / ".venv" / "bin" / "python"), "-m", "tools", command, "--stack", stack, *chosen]
+        return [self._python, "-m", "tools", command, "--stack", stack, *chosen]
 
     def resize(self, template: str, workers: int) -> str:
         """Write the stack file `template` with another number of workers; returns the new stack's name."""
@@ -61,12 +49,11 @@ class ProjectCopy:
 
     def in_lab(self, *arguments: str) -> list[str]:
         """The command line that has Python run something inside the lab's namespaces."""
-        python = str(self.root / ".venv" / "bin" / "python")
-        return [python, "-m", "lab", "run", "--state", str(self.lab), "--", python, *arguments]
+        return [self._python, "-m", "lab", "run", "--state", str(self.lab), "--", self._python, *arguments]
 
     def lab_down(self) -> list[str]:
         """The command line that ends the lab without regard to what a stack has in it."""
-        return [str(self.root / ".venv" / "bin" / "python"), "-m", "lab", "down", "--state", str(self.lab)]
+        return [self._python, "-m", "lab", "down", "--state", str(self.lab)]
 
     def size(self, stack: str) -> int:
         """How many machines a stack orders, the bootstrap machine included."""

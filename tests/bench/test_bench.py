@@ -12,8 +12,8 @@ import yaml
 
 from tests.bench.__main__ import WORKERS, arguments
 from tests.bench.figures import FIGURES
-from tests.bench.measure import BenchError, alternate, compared, skipped, slope, timed
-from tests.bench.project import ProjectCopy, files, ignore_own_variables
+from tests.bench.measure import BenchError, alternate, compared, slope, timed
+from tests.bench.project import ProjectCopy, ignore_own_variables
 from tests.bench.spent import spent
 
 
@@ -25,12 +25,9 @@ def test_a_ratio_is_of_medians_and_tells_whether_the_goal_is_met() -> None:
     }  # fmt: skip
 
 
-def test_rounding_does_not_meet_a_goal() -> None:
+def test_rounding_does_not_meet_a_goal_and_a_figure_without_one_has_no_verdict() -> None:
     line = compared("preview", [1.254], [1.0], goal=1.25)
     assert (line["ratio"], line["met"]) == (1.25, False)
-
-
-def test_a_figure_without_goal_has_no_verdict() -> None:
     assert compared("up_simulated", [6.0], [2.0]) == {
         "figure": "up_simulated", "seconds": 6.0, "baseline_seconds": 2.0, "ratio": 3.0,
     }  # fmt: skip
@@ -41,10 +38,6 @@ def test_resources_per_worker_leave_out_what_is_there_once() -> None:
     assert (line["per_worker"], line["met"]) == (3.0, True)
     assert line["resources"] == {"1": 41, "5": 53, "100": 338}
     assert slope("resources_per_worker", {1: 41, 100: 339}, goal=3)["met"] is False
-
-
-def test_a_skip_is_no_measurement() -> None:
-    assert skipped("up_libvirt", "they take root") == {"figure": "up_libvirt", "skipped": "they take root"}
 
 
 def test_pairs_are_measured_in_turn() -> None:
@@ -65,6 +58,7 @@ def test_a_process_is_timed_and_heard() -> None:
     assert 0.2 <= run.seconds < 20
 
 
+@pytest.mark.programs
 def test_the_processor_time_of_a_process_and_of_what_it_started(tmp_path: Path) -> None:
     burn = "import time\nwhile time.process_time() < 0.4: pass"
     engine = tmp_path / "pulumi"
@@ -98,8 +92,8 @@ def test_a_process_that_takes_too_long_is_ended() -> None:
         "print('ready', flush=True)\n"
         "time.sleep(60)\n"
     )
-    with pytest.raises(BenchError, match=r"more than 1 s\nready\nasked to end"):
-        timed([sys.executable, "-c", program], cwd=Path(), env={}, limit=1)
+    with pytest.raises(BenchError, match=r"more than 0 s\nready\nasked to end"):
+        timed([sys.executable, "-c", program], cwd=Path(), env={}, limit=0.4)
 
 
 @pytest.fixture
@@ -125,7 +119,6 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_a_copy_holds_what_a_commit_would(source: Path, tmp_path: Path) -> None:
-    assert sorted(files(source)) == [".gitignore", "committed.py", "new.py", "stacks/Pulumi.lab.yaml"]
     copy = ProjectCopy(tmp_path / "copy", source)
     assert sorted(path.name for path in copy.root.iterdir()) == [
         ".gitignore", ".venv", "committed.py", "new.py", "stacks",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from binaries import go_tool
+from binaries import go_tool, golang
 from binaries.errors import ProgramMissing
 from binaries.go_tool import GoTool
 from binaries.golang import find_go
@@ -45,3 +45,16 @@ def test_every_package_is_built_anew_when_its_pins_change(pins: Path, name: str)
     before = [_program(pins, package) for package in packages]
     (pins / name).write_text("changed")
     assert not set(before) & {_program(pins, package) for package in packages}
+
+
+@pytest.mark.parametrize(("found", "taken"), [("1.25.0", "bin/go"), ("1.19.8", "")], ids=["new enough", "too old"])
+def test_go_is_taken_from_the_path_unless_it_is_too_old(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: str, taken: str
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for path, version in ((tmp_path / "bin/go", found), (golang.cached(), "1.26.6")):
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\necho go version go{version} linux/amd64\n")
+        path.chmod(0o755)
+    assert find_go() == (tmp_path / taken if taken else golang.cached())

@@ -135,8 +135,8 @@ def test_a_transfer_that_crawls_ends(mirror: Publisher, case: Case, monkeypatch:
 def test_without_a_network_programs_are_built_after_seconds(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two silent hosts hold a run up for two limits, however many programs it needs and processes it has."""
     assert publisher._FIRST_ANSWER + publisher._NEXT_ANSWER <= 5, "seconds"  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(publisher, "_FIRST_ANSWER", 0.6)
-    monkeypatch.setattr(publisher, "_NEXT_ANSWER", 0.4)
+    monkeypatch.setattr(publisher, "_FIRST_ANSWER", 0.3)
+    monkeypatch.setattr(publisher, "_NEXT_ANSWER", 0.2)
     monkeypatch.setenv("XDG_CACHE_HOME", str(case.builder.path.parent / "cache"))
     monkeypatch.setenv(publisher.UNREACHABLE, "")
     monkeypatch.delenv(publisher.SETTING, raising=False)
@@ -149,7 +149,7 @@ def test_without_a_network_programs_are_built_after_seconds(case: Case, monkeypa
         ask = "import os, sys; sys.exit(set(os.environ['METAL_IPI_UNREACHABLE'].split()) != {'127.0.0.1', 'localhost'})"
         assert subprocess.call([sys.executable, "-c", ask]) == 0
     assert case.builder.built == 4
-    assert 1.0 <= took < 2.5
+    assert 0.5 <= took < 2.5
     assert "is built, because it cannot be downloaded: 127.0.0.1 cannot be reached: " in case.told[0]
     assert "127.0.0.1 did not answer before" in case.told[1] and case.told[3] == case.told[1]
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from components.boot.installer import InstallPlan, install_rules, install_values, installer_options
+from metal_ipi.components.boot.installer import InstallPlan, install_rules, install_values, installer_options
 
 GIB = 1 << 30
 PROGRAM = Path(__file__).resolve().parents[2] / "components" / "boot" / "install.sh"

@@ -22,7 +22,7 @@ from typing import IO
 import pytest
 import trustme
 
-from components.boot.ignition import NodeFile, NodeUnit
+from metal_ipi.components.boot.ignition import NodeFile, NodeUnit
 
 METADATA_PORT = 8099
 METADATA_URL = f"http://127.0.0.1:{METADATA_PORT}/metadata"

@@ -17,7 +17,7 @@ import pytest
 import trustme
 import yaml
 
-from components.install.asking import Answer, Login, ask
+from metal_ipi.components.install.asking import Answer, Login, ask
 
 _PATH = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
 
@@ -97,7 +97,7 @@ def test_what_is_not_said_to_be_complete_the_bootstrap_machine_tells(
     """The control plane runs for a while before the cluster is told so."""
     api.status, api.document = answer
     with _Machine(says) as port:
-        monkeypatch.setattr("components.install.asking._PORT", port)
+        monkeypatch.setattr("metal_ipi.components.install.asking._PORT", port)
         assert ask(_assets(api.server_port), _login()).formed is formed
     alone = ask(_assets(api.server_port), None)
     assert alone.formed is None and alone.text.endswith("does not say that bootstrap is complete")
@@ -203,7 +203,7 @@ def test_where_the_api_is_silent_the_bootstrap_machine_is_asked(
 ) -> None:
     machine = _Machine(says)
     with machine as port:
-        monkeypatch.setattr("components.install.asking._PORT", port)
+        monkeypatch.setattr("metal_ipi.components.install.asking._PORT", port)
         answer = ask(_assets(0, server="https://127.0.0.1:1"), _login())
     assert answer.formed is formed, answer.text
     (command,) = machine.commands
@@ -222,7 +222,7 @@ def test_it_is_asked_from_within_an_event_loop() -> None:
 def test_another_machine_at_the_address_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = _Machine("busy")
     with machine as port:
-        monkeypatch.setattr("components.install.asking._PORT", port)
+        monkeypatch.setattr("metal_ipi.components.install.asking._PORT", port)
         other = asyncssh.generate_private_key("ssh-ed25519")
         answer = ask(_assets(0, server="https://127.0.0.1:1"), _login(host=other))
     assert answer.formed is None and machine.commands == []

@@ -8,7 +8,7 @@ import json
 import pytest
 import yaml
 
-from components.install.assets import AssetsError, Credentials, credentials, parse
+from metal_ipi.components.install.assets import AssetsError, Credentials, credentials, parse
 
 _WHOLE = {name: name for name in ("bootstrap", "worker", "kubeconfig", "kubeadminPassword", "metadata")}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from components.endpoints.bgp_routes import UNIT, files, unit
+from metal_ipi.components.endpoints.bgp_routes import UNIT, files, unit
 from tests.components.node import METADATA_PORT, METADATA_URL, Node, eventually
 
 pytestmark = pytest.mark.programs

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from components.boot.bond import VlanInterface, bond_files
-from components.machines.equinix_metal import VlanSpec
-from provider.types import MachineOrder, NetworkOrder
+from metal_ipi.components.boot.bond import VlanInterface, bond_files
+from metal_ipi.components.machines.equinix_metal import VlanSpec
+from metal_ipi.provider.types import MachineOrder, NetworkOrder
 from tests import golden
 
 _VLANS = [

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.boot.ipxe import (
+from metal_ipi.components.boot.ipxe import (
     BootSpec,
     consoles,
     installer_arguments,
@@ -20,8 +20,8 @@ from components.boot.ipxe import (
     kernel_arguments,
     script,
 )
-from components.boot.network import StaticNetwork
-from components.boot.stream import PxeArtifacts, StreamError, pxe_artifacts
+from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.boot.stream import PxeArtifacts, StreamError, pxe_artifacts
 from tests import golden
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -72,24 +72,6 @@ def test_a_stream_says_which_one_it_is(architecture: str) -> None:
     assert pxe_artifacts(json.dumps(tree), architecture).stream is None
     with pytest.raises(StreamError, match="the stream metadata's stream is no text"):
         pxe_artifacts(json.dumps({**tree, "stream": 4.21}), architecture)
-
-
-def test_live_mode_configures_the_live_system_only() -> None:
-    arguments = kernel_arguments(_spec())
-    assert not [argument for argument in arguments if argument.startswith("coreos.inst.")]
-    assert arguments[0] == "initrd=main"
-    assert {"ignition.firstboot", "ignition.platform.id=packet"} < set(arguments)
-
-
-def test_an_installer_is_configured_by_its_archive_alone() -> None:
-    """`ignition.config.url` would win over it, and know neither hash nor authority."""
-    spec = _spec(installs=True)
-    arguments = installer_arguments(spec)
-    assert arguments[:2] == ("initrd=main", "initrd=config")
-    assert {"ignition.firstboot", "ignition.platform.id=metal"} < set(arguments)
-    assert not [argument for argument in arguments if argument.startswith("ignition.config.")]
-    assert "ignition.platform.id=packet" not in arguments
-    assert not [argument for argument in arguments if argument.startswith(("ip=", "coreos.inst."))]
 
 
 @pytest.mark.parametrize(
@@ -174,12 +156,6 @@ def test_a_malformed_disk_image_is_named() -> None:
     tree["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]["raw.gz"]["disk"]["sha256"] = "x"
     with pytest.raises(StreamError, match=r"formats\.raw\.gz\.disk\.sha256 is no SHA-256: 'x'"):
         pxe_artifacts(json.dumps(tree), "x86_64")
-
-
-def test_an_unknown_architecture_names_the_known_ones() -> None:
-    with pytest.raises(StreamError) as caught:
-        pxe_artifacts(_COMMITTED.read_text(), "riscv64")
-    assert str(caught.value) == "the stream metadata has no architectures.riscv64; it knows: aarch64, x86_64"
 
 
 def test_what_is_no_json_is_said_to_be_none() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pulumi
 
-from components.endpoints.dns import ClusterDns, ClusterDnsArgs
-from components.endpoints.records import api_records, bootstrap_records, reverse_name
+from metal_ipi.components.endpoints.dns import ClusterDns, ClusterDnsArgs
+from metal_ipi.components.endpoints.records import reverse_name
 from tests.mocks import Recorder, plain, run
 
 _DOMAIN = "lab.facility.test"
@@ -102,11 +102,3 @@ def test_nobody_keeps_the_names() -> None:
     assert recorder.of(_RECORDS) == []
     assert outputs["itself"] == [True] * 3 and outputs["withdrawn"] == []
     assert f"api.{_DOMAIN}. A 198.51.100.1" in outputs["needed"]
-
-
-def test_rendering_is_plain() -> None:
-    with_address = api_records(domain=_DOMAIN, control_plane=_CONTROL_PLANE, api_address="192.0.2.200")
-    assert with_address[0].values == with_address[1].values == ("192.0.2.200",)
-    alone = bootstrap_records(domain=_DOMAIN, node=f"b.{_DOMAIN}", address="192.0.2.1", api_has_address=True)
-    assert [(record.name, record.values) for record in alone] == [(f"b.{_DOMAIN}", ("192.0.2.1",))]
-    assert reverse_name("198.51.100.7") == "7.100.51.198.in-addr.arpa"

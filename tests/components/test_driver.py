@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from components.install.driver import DriverError, create
+from metal_ipi.components.install.driver import DriverError, create
 
 _ROOT = Path(__file__).resolve().parents[2]
 _CONFIG = "apiVersion: v1\nmetadata: {name: lab}\npullSecret: hunter2\n"
@@ -145,7 +145,7 @@ def test_half_of_the_assets_is_a_failure(installer: Path, tmp_path: Path, monkey
 
 
 def _run(request: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "components.install.driver"]
+    command = [sys.executable, "-m", "metal_ipi.components.install.driver"]
     text = request if isinstance(request, str) else json.dumps(request)
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False, cwd=_ROOT)
 

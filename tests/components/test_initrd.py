@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from components.boot.ignition import Source, data_url, embedded
-from components.boot.initrd import archive
+from metal_ipi.components.boot.ignition import Source, data_url, embedded
+from metal_ipi.components.boot.initrd import archive
 from tests.components.test_installer import coreos_installer
 from tests.lab.node_image.newc import read
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.endpoints.records import api_records, bootstrap_records, ingress_records
-from components.install.install_config import InstallConfigError, install_config
+from metal_ipi.components.endpoints.records import api_records, bootstrap_records, ingress_records
+from metal_ipi.components.install.install_config import InstallConfigError, install_config
 from tests import golden
 
 _PULL_SECRET = '{"auths":{"quay.io":{"auth":"eDp5"}}}'

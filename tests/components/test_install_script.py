@@ -10,15 +10,16 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
-from components.boot.installer import marker
-from components.boot.stream import Artifact
+from metal_ipi.components.boot.installer import marker
+from metal_ipi.components.boot.stream import Artifact
 from tests.components.install_machine import GIB, PLAN, Disk, Machine, namespaces
 
 pytestmark = [
@@ -488,16 +489,29 @@ class _Server(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def image() -> Iterator[Artifact]:
+@contextmanager
+def _served(authority: trustme.CA | None = None) -> Generator[Artifact, None, None]:
+    """The image on a server, of this authority where there is one."""
     _Server.failures = 0
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server) as server:
+        if authority is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            authority.issue_cert("127.0.0.1").configure_cert(context)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        digest = hashlib.sha256(_Server.image).hexdigest()
-        yield Artifact(url=f"http://127.0.0.1:{server.server_port}/rhcos.raw.gz", sha256=digest)
-        server.shutdown()
-        thread.join()
+        url = f"http{'s' if authority else ''}://127.0.0.1:{server.server_address[1]}/rhcos.raw.gz"
+        try:
+            yield Artifact(url=url, sha256=hashlib.sha256(_Server.image).hexdigest())
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def image() -> Generator[Artifact, None, None]:
+    with _served() as found:
+        yield found
 
 
 def test_a_disk_image_is_fetched_with_retries_and_checked(machine: Machine, image: Artifact) -> None:
@@ -508,25 +522,11 @@ def test_a_disk_image_is_fetched_with_retries_and_checked(machine: Machine, imag
 
 def test_a_disk_image_from_a_server_of_the_sites_own_authority(machine: Machine) -> None:
     authority = trustme.CA()
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    found = Artifact(
-        url=f"https://127.0.0.1:{server.server_address[1]}/image", sha256=hashlib.sha256(_Server.image).hexdigest()
-    )
-    _Server.failures = 0
-    try:
-        reason, _ = _failed(machine, image=found, environment={"DOWNLOAD_RETRIES": "0"})
+    with _served(authority) as image:
+        reason, _ = _failed(machine, image=image, environment={"DOWNLOAD_RETRIES": "0"})
         assert "certificate" in reason
         machine.write("etc/metal-ipi/ca.pem", authority.cert_pem.bytes().decode())
-        assert machine.run(image=found).returncode == 0, machine.status
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        assert machine.run(image=image).returncode == 0, machine.status
 
 
 def test_a_disk_image_with_another_hash_is_not_installed(machine: Machine, image: Artifact) -> None:

@@ -16,12 +16,12 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from components.boot import installer
-from components.boot.host_keys import host_key
-from components.boot.ignition import IgnitionError, NodeUnit, Source, data_url, pointer
-from components.boot.installer import InPlace, InstallPlan, Runs, live_config
-from components.boot.network import StaticNetwork
-from components.boot.stream import Artifact
+from metal_ipi.components.boot import installer
+from metal_ipi.components.boot.host_keys import host_key
+from metal_ipi.components.boot.ignition import IgnitionError, NodeUnit, Source, data_url, pointer
+from metal_ipi.components.boot.installer import InPlace, InstallPlan, Runs, live_config
+from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.boot.stream import Artifact
 from tests import golden
 
 _SEED = base64.b64encode(bytes(range(32))).decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,8 +13,8 @@ from typing import Any
 import pytest
 import trustme
 
-from components.endpoints import bgp_routes
-from components.endpoints.kube_vip import MANIFEST, UNIT, KubeVip, files, unit
+from metal_ipi.components.endpoints import bgp_routes
+from metal_ipi.components.endpoints.kube_vip import MANIFEST, UNIT, KubeVip, files, unit
 from tests.components.node import LOCAL_KUBECONFIG, METADATA_URL, Node, eventually
 from tests.components.test_bgp_routes import METADATA, NEIGHBOUR, tell
 from tests.golden import check
@@ -75,6 +76,16 @@ def announced(node: Node) -> None:
     eventually(node.manifest.exists)
 
 
+def announces(node: Node, **arp: Any) -> subprocess.Popen[str]:
+    """Let it announce the address, with an API server that answers; `arp`: with ARP, and these settings."""
+    if arp:
+        node.give(files(replace(ARP, **arp)))
+    node.serve(API)
+    process = node.start(unit())
+    announced(node)
+    return process
+
+
 def withdrawn(node: Node) -> None:
     eventually(lambda: not node.manifest.exists())
 
@@ -115,32 +126,21 @@ def test_an_api_server_that_is_unwell_for_a_moment_costs_nothing(speaker: Node) 
 
 
 def test_a_machine_where_nobody_listens_any_more_withdraws_at_once(speaker: Node) -> None:
-    speaker.start(unit())
-    speaker.serve(API)
-    announced(speaker)
+    announces(speaker)
     speaker.end(API)
     withdrawn(speaker)
     assert speaker.said(UNIT)[-1] == "nobody listens any more: withdrawing 192.0.2.10 from here"
 
 
-def test_nobody_on_the_node_has_to_reach_the_machine_config_server(speaker: Node) -> None:
-    speaker.reject_machine_config()
-    speaker.serve(API)
-    speaker.serve(MACHINE_CONFIG)
-    url = "https://127.0.0.1:22623/healthz"
-    refused = speaker.run("curl", "-ksS", "--max-time", "5", url, check=False)
-    assert "Failed to connect" in refused or "Couldn't connect" in refused
-    speaker.start(unit())
-    announced(speaker)
-    asked_again(speaker, 8)
-    assert speaker.manifest.exists() and not speaker.asked(MACHINE_CONFIG)
-
-
-def test_the_machine_config_server_is_not_asked_where_it_could_be(speaker: Node) -> None:
-    speaker.serve(API)
+@pytest.mark.parametrize("reachable", [True, False])
+def test_the_machine_config_server_is_not_asked(speaker: Node, reachable: bool) -> None:
+    """OVN-Kubernetes lets nobody on a node reach it."""
     speaker.serve(MACHINE_CONFIG, 500)
-    speaker.start(unit())
-    announced(speaker)
+    if not reachable:
+        speaker.reject_machine_config()
+        refused = speaker.run("curl", "-ksS", "--max-time", "5", "https://127.0.0.1:22623/healthz", check=False)
+        assert "Failed to connect" in refused or "Couldn't connect" in refused
+    announces(speaker)
     asked_again(speaker, 8)
     assert speaker.manifest.exists() and not speaker.asked(MACHINE_CONFIG)
 
@@ -175,19 +175,10 @@ def test_the_image_is_fetched_before_it_is_needed_and_nothing_waits_for_it(speak
     announced(speaker)
 
 
-def test_an_image_that_is_there_is_not_asked_for(speaker: Node) -> None:
-    (speaker.state / "image").touch()
-    speaker.serve(API)
-    speaker.start(unit())
-    announced(speaker)
-    assert speaker.log("podman") == [f"image exists {VIP.image}"]
-    assert container(speaker)["imagePullPolicy"] == "IfNotPresent"
-
-
 def test_the_pod_runs_as_the_platforms_own_do(speaker: Node) -> None:
-    speaker.serve(API)
-    speaker.start(unit())
-    announced(speaker)
+    (speaker.state / "image").touch()
+    announces(speaker)
+    assert speaker.log("podman") == [f"image exists {VIP.image}"], "it is there, and not asked for"
     told = pod(speaker)
     told["metadata"]["annotations"].pop("metal-ipi/made-from")
     told["spec"]["containers"][0].pop("env")
@@ -197,9 +188,7 @@ def test_the_pod_runs_as_the_platforms_own_do(speaker: Node) -> None:
 
 
 def test_the_pod_speaks_to_the_machines_own_neighbours(speaker: Node) -> None:
-    speaker.serve(API)
-    speaker.start(unit())
-    announced(speaker)
+    announces(speaker)
     assert environment(speaker) == {
         "address": "192.0.2.10",
         "port": "6443",
@@ -232,28 +221,25 @@ def test_a_machine_waits_for_its_session(node: Node) -> None:
     announced(node)
 
 
-def test_a_session_without_password_has_none(node: Node) -> None:
-    tell(node, {**METADATA, "bgp_neighbors": [{**NEIGHBOUR, "md5_enabled": False, "md5_password": None}]})
+@pytest.mark.parametrize("password", [None, "a:b"])
+def test_a_session_without_password_has_none_and_one_that_cannot_be_passed_on_is_told(
+    node: Node, password: str | None
+) -> None:
+    given = {**NEIGHBOUR, "md5_enabled": password is not None, "md5_password": password}
+    tell(node, {**METADATA, "bgp_neighbors": [given]})
     node.start(bgp_routes.unit())
-    node.serve(API)
-    node.start(unit())
-    announced(node)
-    assert environment(node)["bgp_peers"] == "169.254.255.1:65530::true,169.254.255.2:65530::true"
-
-
-def test_a_password_that_cannot_be_passed_on_is_told(node: Node) -> None:
-    tell(node, {**METADATA, "bgp_neighbors": [{**NEIGHBOUR, "md5_password": "a:b"}]})
-    node.start(bgp_routes.unit())
+    if password is None:
+        announces(node)
+        assert environment(node)["bgp_peers"] == "169.254.255.1:65530::true,169.254.255.2:65530::true"
+        return
     node.serve(API)
     node.start(unit())
     eventually(lambda: any("holds one of ':,/'" in line for line in node.said(UNIT)))
-    assert not node.manifest.exists() and "a:b" not in "".join(node.said(UNIT))
+    assert not node.manifest.exists() and password not in "".join(node.said(UNIT))
 
 
 def test_sessions_that_change_make_the_pod_anew(speaker: Node) -> None:
-    speaker.serve(API)
-    speaker.start(unit())
-    announced(speaker)
+    announces(speaker)
     tell(speaker, {**METADATA, "bgp_neighbors": [{**NEIGHBOUR, "md5_password": "trout"}]})
     eventually(lambda: ":trout:" in environment(speaker)["bgp_peers"], 60)
     before = speaker.manifest.read_bytes()
@@ -272,9 +258,7 @@ def test_a_manifest_of_before_is_gone_before_the_kubelet_starts(speaker: Node) -
 
 def test_what_is_said_of_it(speaker: Node) -> None:
     script = f"{speaker.root}/usr/local/bin/metal-ipi-kube-vip"
-    speaker.serve(API)
-    speaker.start(unit())
-    announced(speaker)
+    announces(speaker)
     speaker.ip("address add 192.0.2.10/32 dev lo")  # as kube-vip does
     lines = speaker.run("bash", script, "status").splitlines()
     assert lines[0] == "kube-vip runs" and " 192.0.2.10/32 " in lines[1] and "local_address" in lines[2]
@@ -284,33 +268,23 @@ def test_what_is_said_of_it(speaker: Node) -> None:
     assert "local_address" in speaker.run("bash", script, "status").splitlines()[0]
 
 
-def test_asked_to_let_go_it_waits_until_kube_vip_has_said_goodbye(speaker: Node) -> None:
+@pytest.mark.parametrize("ends", [True, False], ids=["kube-vip ends", "kube-vip stays"])
+def test_asked_to_let_go_it_waits_for_kube_vip_but_not_for_ever(speaker: Node, ends: bool) -> None:
     """The address is there for whoever still asks at it, as long as routers send them here."""
     session = speaker.open("python3", "-c", _SESSION)
     assert session.stdout is not None and session.stdout.readline() == "established\n"
-    speaker.serve(API)
-    process = speaker.start(unit())
-    announced(speaker)
+    process = announces(speaker)
     speaker.ip("address add 192.0.2.10/32 dev lo")
-    process.terminate()
-    withdrawn(speaker)
-    time.sleep(0.5)
-    assert "lo 192.0.2.10/32" in speaker.addresses() and process.poll() is None
-    session.kill()
+    if ends:
+        process.terminate()
+        withdrawn(speaker)
+        time.sleep(0.5)
+        assert "lo 192.0.2.10/32" in speaker.addresses() and process.poll() is None
+        session.kill()
+    else:
+        said = speaker.run("bash", f"{speaker.root}/usr/local/bin/metal-ipi-kube-vip", "stop", check=False)
+        assert said == "this machine has not let go of 192.0.2.10: its kubelet does not end kube-vip\n"
     assert process.wait(10) == 0
-    assert "lo 192.0.2.10/32" not in speaker.addresses()
-
-
-def test_it_does_not_wait_for_ever_and_whoever_asked_is_told(speaker: Node) -> None:
-    session = speaker.open("python3", "-c", _SESSION)
-    assert session.stdout is not None and session.stdout.readline() == "established\n"
-    speaker.serve(API)
-    process = speaker.start(unit())
-    announced(speaker)
-    speaker.ip("address add 192.0.2.10/32 dev lo")
-    said = speaker.run("bash", f"{speaker.root}/usr/local/bin/metal-ipi-kube-vip", "stop", check=False)
-    assert process.wait(10) == 0
-    assert said == "this machine has not let go of 192.0.2.10: its kubelet does not end kube-vip\n"
     assert "lo 192.0.2.10/32" not in speaker.addresses()
 
 
@@ -318,9 +292,7 @@ def test_a_bootstrap_machine_whose_api_server_has_ended_has_let_go(speaker: Node
     """bootkube.sh takes the bootstrap control plane down, and the machine runs on until `up` removes it."""
     (speaker.root / LOCAL_KUBECONFIG).unlink()
     speaker.credentials("opt/openshift/auth/kubeconfig")
-    speaker.serve(API)
-    process = speaker.start(unit())
-    announced(speaker)
+    process = announces(speaker)
     speaker.ip("address add 192.0.2.10/32 dev lo")
     speaker.end(API)
     # What runs on it asks the API at its address from now on: not here.
@@ -330,9 +302,7 @@ def test_a_bootstrap_machine_whose_api_server_has_ended_has_let_go(speaker: Node
 
 
 def test_with_arp_the_lease_is_asked_for_with_the_machines_own_credentials(answerer: Node) -> None:
-    answerer.serve(API)
-    answerer.start(unit())
-    announced(answerer)
+    announces(answerer)
     told = environment(answerer)
     assert told["vip_arp"] == told["vip_leaderelection"] == "true" and told["bgp_enable"] == "false"
     assert (told["vip_interface"], told["address"], told["vip_leasename"]) == ("eth0", "192.0.2.10", "plndr-cp-lock")
@@ -341,9 +311,7 @@ def test_with_arp_the_lease_is_asked_for_with_the_machines_own_credentials(answe
 
 
 def test_with_arp_the_address_is_never_taken_for_the_machines_own(answerer: Node) -> None:
-    answerer.serve(API)
-    answerer.start(unit())
-    announced(answerer)
+    announces(answerer)
     for _ in range(2):
         answerer.ip("address replace 192.0.2.10/32 dev eth0")  # as kube-vip does
         eventually(lambda: answerer.addresses()["eth0 192.0.2.10/32"] == "deprecated")
@@ -364,10 +332,7 @@ def test_what_a_killed_kube_vip_leaves_behind_is_removed(answerer: Node) -> None
 
 @pytest.mark.parametrize("interface", [None, "eth0"], ids=["default-route", "named"])
 def test_with_arp_the_address_moves_to_the_bridge_with_its_interface(answerer: Node, interface: str | None) -> None:
-    answerer.give(files(replace(ARP, interface=interface)))
-    answerer.serve(API)
-    answerer.start(unit())
-    announced(answerer)
+    announces(answerer, interface=interface)
     assert environment(answerer)["vip_interface"] == "eth0"
     answerer.ip("address add 192.0.2.10/32 dev eth0")
     answerer.to_bridge()
@@ -380,35 +345,22 @@ def test_with_arp_the_address_moves_to_the_bridge_with_its_interface(answerer: N
     assert not any("withdrawing" in line for line in answerer.said(UNIT))
 
 
-@pytest.mark.parametrize("port", ["bond0", "bond0.10"])
-def test_with_arp_a_bond_or_a_vlan_that_is_a_port_of_the_bridge_counts_as_the_bridge(answerer: Node, port: str) -> None:
-    answerer.interface(port)
+@pytest.mark.parametrize(
+    ("named", "port", "found"),
+    [("bond0", "bond0", "br-ex"), ("bond0.10", "bond0.10", "br-ex"), ("bond0.10", "eth0", "bond0.10")],
+    ids=["bond", "VLAN", "VLAN beside the bridge"],
+)
+def test_with_arp_a_port_of_the_bridge_counts_as_the_bridge(answerer: Node, named: str, port: str, found: str) -> None:
+    answerer.interface(named)
     answerer.to_bridge(port)
-    answerer.give(files(replace(ARP, interface=port)))
-    answerer.serve(API)
-    answerer.start(unit())
-    announced(answerer)
-    assert environment(answerer)["vip_interface"] == "br-ex"
-
-
-def test_with_arp_a_vlan_beside_the_bridge_keeps_the_address(answerer: Node) -> None:
-    answerer.interface("bond0.10")
-    answerer.to_bridge("eth0")
-    answerer.give(files(replace(ARP, interface="bond0.10")))
-    answerer.serve(API)
-    answerer.start(unit())
-    announced(answerer)
-    assert environment(answerer)["vip_interface"] == "bond0.10"
+    announces(answerer, interface=named)
+    assert environment(answerer)["vip_interface"] == found
 
 
 def test_with_arp_a_bridge_of_the_kernels_own_counts_too(answerer: Node) -> None:
-    answerer.ip("link add br0 type bridge")
-    answerer.ip("link set br0 up")
-    answerer.ip("link set eth0 master br0")
-    answerer.give(files(replace(ARP, interface="eth0")))
-    answerer.serve(API)
-    answerer.start(unit())
-    announced(answerer)
+    for command in ("link add br0 type bridge", "link set br0 up", "link set eth0 master br0"):
+        answerer.ip(command)
+    announces(answerer, interface="eth0")
     assert environment(answerer)["vip_interface"] == "br0"
 
 
@@ -416,9 +368,7 @@ def test_with_arp_an_interface_that_is_made_anew_gets_a_new_pod(answerer: Node) 
     """kube-vip keeps the number of its interface: it would go on with one that is no more."""
     answerer.give(files(replace(ARP, interface="bond0")))
     answerer.interface("bond0")
-    answerer.serve(API)
-    answerer.start(unit())
-    announced(answerer)
+    announces(answerer)
     before = answerer.manifest.read_bytes()
     answerer.ip("link delete bond0")
     asked_again(answerer)
@@ -430,9 +380,7 @@ def test_with_arp_an_interface_that_is_made_anew_gets_a_new_pod(answerer: Node) 
 def test_with_arp_nothing_changes_while_open_vswitch_does_not_answer(answerer: Node) -> None:
     answerer.give(files(replace(ARP, interface="eth0")))
     answerer.to_bridge()
-    answerer.serve(API)
-    answerer.start(unit())
-    announced(answerer)
+    announces(answerer)
     before = answerer.manifest.read_bytes()
     (answerer.state / "bridge-of-eth0").unlink()
     asked_again(answerer)
@@ -456,9 +404,7 @@ def test_a_power_cut_of_the_whole_control_plane_comes_back_by_itself(speaker: No
     node = speaker
     node.give(files(ARP if mode == "arp" else VIP))
     (node.state / "image").touch()
-    node.serve(API)
-    node.start(unit())
-    announced(node)
+    announces(node)
     node.power_cut()
     assert node.manifest.exists(), "it is on the disk"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.endpoints.machine_config_access import PROGRAM, UNIT, files, unit
+from metal_ipi.components.endpoints.machine_config_access import PROGRAM, UNIT, files, unit
 from tests.golden import check
 
 _NETWORKS = "198.51.100.5\n10.64.0.0/24\n2001:db8::5\n"

@@ -10,18 +10,23 @@ import pulumi
 import pytest
 import yaml
 
-from components.endpoints import manifests
-from components.endpoints.manifests import Manifest, ManifestError, Operator, Pool
-from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs, bgp_peers
-from components.machines.contract import BgpNeighbour
+from metal_ipi.components.endpoints import manifests
+from metal_ipi.components.endpoints.manifests import Manifest, ManifestError, Operator
+from metal_ipi.components.endpoints.metallb import (
+    BgpArgs,
+    BgpNodeArgs,
+    L2Args,
+    MetalLb,
+    MetalLbArgs,
+    PoolArgs,
+    bgp_peers,
+)
+from metal_ipi.components.machines.contract import BgpNeighbour
 from tests import golden
 from tests.mocks import Recorder, is_secret, plain, run
 
 PASSWORD = "hunter2-bgp"
-POOLS = (
-    Pool(name="public", addresses=("203.0.113.240/28",), aggregation_length=28),
-    Pool(name="named", addresses=("192.0.2.200-192.0.2.209", "2001:db8::/124"), auto_assign=False),
-)
+POOLS = {"public": ["203.0.113.240/28"], "named": ["192.0.2.200-192.0.2.209", "2001:db8::/124"]}
 PEERS = ("169.254.255.1", "169.254.255.2")
 
 
@@ -35,10 +40,14 @@ def as_yaml(documents: Sequence[Manifest]) -> str:
     return yaml.safe_dump_all(documents, sort_keys=False)
 
 
+def address_pools() -> list[Manifest]:
+    return [manifests.address_pool(name, each, auto_assign=name == "public") for name, each in POOLS.items()]
+
+
 def routed(password: str | None = None, hold_time: int | None = None) -> list[Manifest]:
     nodes = {"lab-worker-0.lab.facility.test": "203.0.113.1", "lab-worker-1.lab.facility.test": "203.0.113.3"}
     return [
-        *(manifests.address_pool(pool) for pool in POOLS),
+        *address_pools(),
         *([manifests.password_secret(password)] if password else []),
         *(
             peer
@@ -47,14 +56,15 @@ def routed(password: str | None = None, hold_time: int | None = None) -> list[Ma
                 node=node, neighbours=[neighbour(ip, password)], password=password, hold_time=hold_time
             )
         ),
-        *(manifests.bgp_advertisement(pool) for pool in POOLS),
+        manifests.bgp_advertisement("public", 28),
+        manifests.bgp_advertisement("named"),
     ]
 
 
 def near(interfaces: Sequence[str] = ()) -> list[Manifest]:
     return [
-        *(manifests.address_pool(pool) for pool in POOLS),
-        manifests.l2_advertisement(POOLS, interfaces),
+        *address_pools(),
+        manifests.l2_advertisement(list(POOLS), interfaces),
     ]
 
 
@@ -107,7 +117,7 @@ def test_what_cannot_be_right() -> None:
     assert "cannot reach peer 2001:db8::a" in fails_to_render(neighbours=[neighbour(peers=("2001:db8::a",))])
     assert "use a DNS name in lower case" in fails_to_render(node="Worker_0")
     with pytest.raises(ManifestError, match="'empty' has no addresses"):
-        manifests.address_pool(Pool(name="empty", addresses=()))
+        manifests.address_pool("empty", ())
     assert PASSWORD not in repr(neighbour(password=PASSWORD))
 
 
@@ -136,7 +146,7 @@ def declared(args: Callable[[], MetalLbArgs]) -> tuple[Recorder, dict[str, Any]]
 def pools() -> tuple[PoolArgs, ...]:
     return (
         PoolArgs(name="public", addresses=pulumi.Output.from_input(["203.0.113.240/28"]), aggregation_length=28),
-        PoolArgs(name="named", addresses=list(POOLS[1].addresses), auto_assign=False),
+        PoolArgs(name="named", addresses=POOLS["named"], auto_assign=False),
     )
 
 
@@ -167,7 +177,7 @@ def test_the_component_applies_what_is_rendered() -> None:
     recorder, outputs = declared(lambda: announced(PASSWORD))
     found = objects(recorder)
     assert found == rendered(routed(PASSWORD))
-    assert outputs["pools"] == {pool.name: list(pool.addresses) for pool in POOLS}
+    assert outputs["pools"] == POOLS
     [secret] = recorder.of("kubernetes:core/v1:Secret")
     assert is_secret(secret.inputs["stringData"])
     [peer, *_] = recorder.of("kubernetes:metallb.io/v1beta2:BGPPeer")

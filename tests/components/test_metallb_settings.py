@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import Field, ValidationError
 
-from stacks.problems import Problem, describe
-from stacks.sections.base import Section
-from stacks.sections.service_addresses import (
+from metal_ipi.stacks.problems import Problem, describe
+from metal_ipi.stacks.sections.base import Section
+from metal_ipi.stacks.sections.service_addresses import (
     CloudController,
     MetalLbBgp,
     MetalLbL2,

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from components.boot.bond import VlanInterface, bond_files
 from lab import setup
+from metal_ipi.components.boot.bond import VlanInterface, bond_files
 from tests.components.test_installer import NETWORK
 
 _LIBRARY = setup.Package("libnm0", "/usr/lib/x86_64-linux-gnu/libnm.so.0")

@@ -14,12 +14,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from components.install.asking import Answer
-from components.install.earlier import Earlier
-from components.install.install_config import install_config
-from components.install.renewal import certificates, reasons
-from components.install.stage import Stage, stage
-from stacks.sections.install import Timeouts
+from metal_ipi.components.install.asking import Answer
+from metal_ipi.components.install.install_config import install_config
+from metal_ipi.components.install.previous_runs import PreviousRuns
+from metal_ipi.components.install.renewal import certificates, reasons
+from metal_ipi.components.install.stage import Stage, stage
+from metal_ipi.stacks.sections.install import Timeouts
 
 _MADE = datetime(2020, 1, 1, 8, 0, tzinfo=UTC)
 _DAY = timedelta(days=1)
@@ -161,10 +161,10 @@ def test_a_request_of_an_older_program_is_compared_as_far_as_it_goes() -> None:
 # --- stage -----------------------------------------------------------------------------------------------------------
 
 
-def _stage(found: Earlier, wanted: Mapping[str, Any], *, hours: float = 1, says: bool | None = None) -> Stage:
-    asked: list[Earlier] = []
+def _stage(found: PreviousRuns, wanted: Mapping[str, Any], *, hours: float = 1, says: bool | None = None) -> Stage:
+    asked: list[PreviousRuns] = []
 
-    def ask(found: Earlier) -> Answer:
+    def ask(found: PreviousRuns) -> Answer:
         asked.append(found)
         return Answer(formed=says, text="who was asked")
 
@@ -173,12 +173,12 @@ def _stage(found: Earlier, wanted: Mapping[str, Any], *, hours: float = 1, says:
     return reached
 
 
-_HALF_WAY = Earlier(bootstrapped=False, request=_request(), assets=OF_OPENSHIFT, has_control_plane=True)
-_FORMED = Earlier(bootstrapped=True, request=_request(), assets=OF_OPENSHIFT)
+_HALF_WAY = PreviousRuns(bootstrapped=False, request=_request(), assets=OF_OPENSHIFT, has_control_plane=True)
+_FORMED = PreviousRuns(bootstrapped=True, request=_request(), assets=OF_OPENSHIFT)
 
 
 def test_a_first_run_asks_nobody_and_makes_nothing_anew() -> None:
-    assert _stage(Earlier(bootstrapped=False), _request(), hours=1000) == Stage(formed=False)
+    assert _stage(PreviousRuns(bootstrapped=False), _request(), hours=1000) == Stage(formed=False)
 
 
 def test_after_bootstrap_complete_nothing_is_ever_made_anew() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.boot.site import chain_script
+from metal_ipi.components.boot.site import chain_script
 from tests import golden
 
 

@@ -21,7 +21,7 @@ import pulumi
 import yaml
 
 from lab.openshift.real import RELEASE
-from stacks.program import main
+from metal_ipi.stacks.program import main
 from tests.conformance import ignition
 from tests.mocks import Recorder, config_text, plain, run
 from tests.stacks.answers import ANSWERS, CALLS, settings, stack_file

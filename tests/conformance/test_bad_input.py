@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from components.install.driver import DriverError, create
 from lab.openshift.real import RELEASE
-from stacks.settings import SettingsError, parse
+from metal_ipi.components.install.driver import DriverError, create
+from metal_ipi.stacks.settings import SettingsError, parse
 from tests.conformance.conftest import Made
 from tests.stacks.rack import SERVERS, rack_text
 
@@ -41,6 +41,18 @@ _ECDSA = (
 )
 
 
+def _same(field: str, setting: str, value: object, *, says: str = "") -> Bad:
+    """A value that stands in install-config.yaml as it stands in the settings."""
+    settings = {setting.replace(".", "__"): value}
+    return Bad(installer={field: value}, says=says or field, settings=settings, problem=setting)
+
+
+def _count(field: str, setting: str, count: int, *, says: str = "") -> Bad:
+    """A number of machines."""
+    bad = _same(field, f"{setting}.count", count, says=says)
+    return replace(bad, settings={setting: {"count": count}})
+
+
 def _network(gateway: str, prefix: int, cidr: str, says: str) -> Bad:
     first = gateway.rpartition(".")[0]
     servers = [{**server, "address": f"{first}.{10 + number}"} for number, server in enumerate(SERVERS)]
@@ -54,42 +66,13 @@ def _network(gateway: str, prefix: int, cidr: str, says: str) -> Bad:
 
 _LONG, _HALF = ".".join(["a" * 60] * 5), ".".join(["a" * 55] * 4)
 BAD = {
-    "upper case in the cluster's name": Bad(
-        installer={"metadata.name": "Rack"},
-        says="metadata.name",
-        settings={"clusterName": "Rack"},
-        problem="clusterName",
-    ),
-    "an underscore in the cluster's name": Bad(
-        installer={"metadata.name": "rack_one"},
-        says="metadata.name",
-        settings={"clusterName": "rack_one"},
-        problem="clusterName",
-    ),
-    "no cluster's name": Bad(
-        installer={"metadata.name": ""}, says="metadata.name", settings={"clusterName": ""}, problem="clusterName"
-    ),
-    "an empty label in the base domain": Bad(
-        installer={"baseDomain": "example..com"},
-        says="baseDomain",
-        settings={"baseDomain": "example..com"},
-        problem="baseDomain",
-    ),
-    "upper case in the base domain": Bad(
-        installer={"baseDomain": "Example.com"},
-        says="baseDomain",
-        settings={"baseDomain": "Example.com"},
-        problem="baseDomain",
-    ),
-    "no base domain": Bad(
-        installer={"baseDomain": ""}, says="baseDomain", settings={"baseDomain": ""}, problem="baseDomain"
-    ),
-    "a domain that is too long": Bad(
-        installer={"baseDomain": _LONG},
-        says="baseDomain",
-        settings={"baseDomain": _LONG},
-        problem="baseDomain",
-    ),
+    "upper case in the cluster's name": _same("metadata.name", "clusterName", "Rack"),
+    "an underscore in the cluster's name": _same("metadata.name", "clusterName", "rack_one"),
+    "no cluster's name": _same("metadata.name", "clusterName", ""),
+    "an empty label in the base domain": _same("baseDomain", "baseDomain", "example..com"),
+    "upper case in the base domain": _same("baseDomain", "baseDomain", "Example.com"),
+    "no base domain": _same("baseDomain", "baseDomain", ""),
+    "a domain that is too long": _same("baseDomain", "baseDomain", _LONG),
     "a name and a domain that are too long together": Bad(
         installer={"metadata.name": "a" * 50, "baseDomain": _HALF},
         says="must be no more than 253 characters",
@@ -97,12 +80,7 @@ BAD = {
         problem="clusterName",
     ),
     **{
-        f"a pull secret of {what}": Bad(
-            installer={"pullSecret": secret},
-            says="pullSecret",
-            settings={"install__pullSecret": secret},
-            problem="install.pullSecret",
-        )
+        f"a pull secret of {what}": _same("pullSecret", "install.pullSecret", secret)
         for what, secret in {
             "no JSON": "swordfish",
             "no registries": "{}",
@@ -122,24 +100,14 @@ BAD = {
     "machines where OVN's routers are": _network("100.64.3.1", 24, "100.64.3.0/24", "100.64.3.0/24"),
     "machines where OVN's routers are between zones": _network("100.88.3.1", 24, "100.88.3.0/24", "100.88.3.0/24"),
     "machines where OVN hides services": _network("169.254.3.1", 24, "169.254.3.0/24", "169.254.3.0/24"),
-    "no control plane": Bad(
-        installer={"controlPlane.replicas": 0},
-        says="controlPlane.replicas",
-        settings={"controlPlane": {"count": 0}},
-        problem="controlPlane.count",
-    ),
-    "two control plane machines": Bad(
-        installer={"controlPlane.replicas": 2},
+    "no control plane": _count("controlPlane.replicas", "controlPlane", 0),
+    "two control plane machines": _count(
+        "controlPlane.replicas",
+        "controlPlane",
+        2,
         says="there should be exactly two fencing credentials to support the two node cluster",
-        settings={"controlPlane": {"count": 2}},
-        problem="controlPlane.count",
     ),
-    "fewer workers than none": Bad(
-        installer={"compute.0.replicas": -1},
-        says="compute[0].replicas",
-        settings={"workers": {"count": -1}},
-        problem="workers.count",
-    ),
+    "fewer workers than none": _count("compute.0.replicas", "workers", -1, says="compute[0].replicas"),
     "an architecture that there is not": Bad(
         installer={"controlPlane.architecture": "riscv64", "compute.0.architecture": "riscv64"},
         says="architecture",

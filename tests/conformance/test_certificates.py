@@ -16,9 +16,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from components.boot.ignition import certificate_authorities, data_of
-from components.endpoints import kube_vip
-from components.install import renewal
+from metal_ipi.components.boot.ignition import certificate_authorities, data_of
+from metal_ipi.components.endpoints import kube_vip
+from metal_ipi.components.install import renewal
 from tests.conformance import ignition
 from tests.conformance.conftest import Configured, Made
 from tests.conformance.facilities import SETTINGS, Facility

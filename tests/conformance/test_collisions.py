@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from components.boot import node_image
+from metal_ipi.components.boot import node_image
 from tests.conformance import ignition
 from tests.conformance.conftest import Configured, Made
 from tests.conformance.given import bootstrap, in_place_pointer, live, pointer

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.boot import installer
-from components.boot.ignition import IgnitionError
+from metal_ipi.components.boot import installer
+from metal_ipi.components.boot.ignition import IgnitionError
 from tests.conformance import ignition
 from tests.conformance.conftest import Made
 from tests.conformance.facilities import ARCHITECTURES

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from provider.live_iso import initrd
+from metal_ipi.provider.live_iso import initrd
 from tests.conformance import ignition
 from tests.conformance.conftest import Configured, Made
 from tests.conformance.facilities import Facility

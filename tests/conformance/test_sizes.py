@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from components.boot.ignition import USERDATA_LIMIT
-from provider.live_iso import initrd
+from metal_ipi.components.boot.ignition import USERDATA_LIMIT
+from metal_ipi.provider.live_iso import initrd
 from tests.conformance.conftest import Configured, Made
 from tests.conformance.facilities import SETTINGS, Facility
 from tests.conftest import TOLD

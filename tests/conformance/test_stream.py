@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from components.boot.stream import pxe_artifacts
-from provider import configuration
-from provider.preflight.checks import stream
-from provider.preflight.findings import Finding
-from provider.preflight.plan import Plan
-from provider.preflight.subject import Subject
+from metal_ipi.components.boot.stream import pxe_artifacts
+from metal_ipi.provider import configuration
+from metal_ipi.provider.preflight.checks import stream
+from metal_ipi.provider.preflight.findings import Finding
+from metal_ipi.provider.preflight.plan import Plan
+from metal_ipi.provider.preflight.subject import Subject
 from tests.conformance.conftest import Made
 from tests.conformance.facilities import ARCHITECTURES, Facility
 from tests.mocks import plain

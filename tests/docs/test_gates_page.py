@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from provider.resources.gate_kinds import KINDS
-from stacks.sections.install import Timeouts
+from metal_ipi.provider.resources.gate_kinds import KINDS
+from metal_ipi.stacks.sections.install import Timeouts
 from tests.docs.pages import DOCS, ROOT
 
 _TEXT = (DOCS / "gates.md").read_text()

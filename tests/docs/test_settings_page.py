@@ -7,7 +7,7 @@ import re
 import pytest
 from pydantic import Field
 
-from stacks.sections.base import Section
+from metal_ipi.stacks.sections.base import Section
 from tests.docs.pages import DOCS, ROOT
 from tools import settings_reference
 

@@ -31,6 +31,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(listed) == there
 
 
+@pytest.mark.programs
 @pytest.mark.skipif(
     importlib.util.find_spec("mkdocs") is None, reason="mkdocs is not installed (requirements-docs.txt)"
 )

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,51 +67,31 @@ def judge(name: str, answers: Sequence[Answer], since: float, until: float) -> l
     return phases
 
 
-def await_(true: Callable[[], Any], what: str, seconds: float = 120.0) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.3)
-
-
 class Facility:
     """The lab of a project, as the test uses it."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
 
-    def lab(self, *arguments: str) -> list[str]:
-        command, *rest = arguments
-        return [sys.executable, "-m", "lab", command, "--state", str(self.project.layout.state), *rest]
-
     def routes(self) -> list[dict[str, Any]]:
         """What the router holds."""
-        done = subprocess.run(
-            self.lab("routes"), cwd=self.project.root, capture_output=True, text=True, check=True, timeout=30
-        )
+        # `Project.lab` would write to the files that a run under way prints to.
+        command = [sys.executable, "-m", "lab", "routes", "--state", str(self.project.layout.state)]
+        done = subprocess.run(command, cwd=self.project.root, capture_output=True, text=True, check=True, timeout=30)
         return json.loads(done.stdout)["routes"]
 
     def announcing(self) -> list[str]:
         """The private addresses of the machines that announce."""
         return [address for route in self.routes() for address in route["via"]]
 
-    def inside(self, *command: str) -> str:
-        """What a command prints in the facility's network, outside of the cluster's."""
-        done = subprocess.run(
-            self.lab("run", "--", *command),
-            cwd=self.project.root, capture_output=True, text=True, check=True, timeout=60,
-        )  # fmt: skip
-        return done.stdout
-
     def neighbour(self, address: str) -> str:
         """The hardware address of who answers for an address by ARP; empty while nobody has."""
-        told: list[dict[str, Any]] = json.loads(self.inside("ip", "-j", "neighbour", "show", address) or "[]")
+        told: list[dict[str, Any]] = json.loads(self.project.facility("ip", "-j", "neighbour", "show", address) or "[]")
         return next((str(each["lladdr"]) for each in told if "lladdr" in each), "")
 
     def reached(self, addresses: Sequence[str]) -> dict[int, set[str]]:
         """By port, the addresses at which somebody answers from outside of the cluster's networks."""
-        found = json.loads(self.inside(sys.executable, "-c", _TRY, *addresses))
+        found = json.loads(self.project.facility(sys.executable, "-c", _TRY, *addresses))
         return {int(port): set(answering) for port, answering in found.items()}
 
     def power(self, way: str, device: str) -> float:
@@ -123,9 +103,10 @@ class Facility:
     @contextmanager
     def client(self, address: str, file: Path) -> Generator[None]:
         """The prober, in a client's namespace behind the router."""
+        lab = [sys.executable, "-m", "lab", "run", "--state", str(self.project.layout.state), "--"]
         client = [sys.executable, "-m", "lab.network.client", "--"]
         prober = [sys.executable, "-m", "tests.end_to_end.prober", address, str(file)]
-        with subprocess.Popen([*self.lab("run", "--"), *client, *prober], cwd=self.project.root) as process:
+        with subprocess.Popen([*lab, *client, *prober], cwd=self.project.root) as process:
             try:
                 yield
             finally:

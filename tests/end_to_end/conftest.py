@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lab import control
+from lab.kubernetes import programs
 from lab.setup import settle
 from tests.end_to_end.project import RACK, Project
 
@@ -61,6 +62,14 @@ def project(tmp_path: Path) -> Generator[Project, None, None]:
 def rack(tmp_path: Path) -> Generator[Project, None, None]:
     """A copy of the project whose stack is the rack of servers, nothing of it up."""
     yield from copies(tmp_path, stack=RACK)
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> None:
+    """Skips where there is no real Kubernetes API."""
+    reason = programs.find()
+    if isinstance(reason, str):
+        pytest.skip(f"no real Kubernetes API here: {reason}")
 
 
 @pytest.fixture(scope="module")

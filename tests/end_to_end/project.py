@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -56,6 +56,14 @@ class Done:
         return self.out + self.told
 
 
+def await_(true: Callable[[], Any], what: str, seconds: float = 120.0) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        time.sleep(0.3)
+
+
 class Run:
     """A command that is running; what it prints goes to files."""
 
@@ -82,6 +90,25 @@ class Run:
         """Whether it has ended."""
         return self._process.poll() is not None
 
+    def until(self, condition: Callable[[], object], what: str, seconds: float = _LONGEST) -> None:
+        """Wait until something is so; fails where it ends before, or nothing comes of it."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert not self.over(), f"it ended before this was seen: {what}\n{self.printed()}"
+            assert time.monotonic() < deadline, f"not seen within {seconds:.0f} s: {what}\n{self.printed()}"
+            time.sleep(0.002)
+
+    def kill(self, lab: Process | None) -> Done:
+        """kill -9 of all that it started, but not of the lab, of which `lab` is the first process."""
+        spared = processes.family(lab.pid) if lab else []
+        victims = [each for each in processes.family(self.pid) if each not in spared]
+        processes.kill(victims)
+        done = self.wait(60)
+        assert done.status != 0, done.text
+        left = processes.survivors(victims)
+        assert not left, left
+        return done
+
     def wait(self, seconds: float = _LONGEST) -> Done:
         """Wait for its end; one that does not come is killed, and fails the test."""
         try:
@@ -107,7 +134,7 @@ class Project:
         self.policies = False
         """Whether policies are asked: each time they take as long as a preview."""
         self.layout = Layout.of(root / ".state" / "lab")
-        _copy(root)
+        copy(ROOT, root)
         self._own = self.root / "stacks" / f"Pulumi.{stack}.yaml"
         self._original = self._own.read_text()
         self.configure(**(variant or {}))
@@ -130,6 +157,40 @@ class Project:
         done = self.start(target).wait(seconds)
         assert (done.status != 0) == fails, f"make {target} ended with {done.status}:\n{done.text}"
         return done
+
+    def offline(self, target: str, *options: str) -> Done:
+        """Run a make target as somebody without credentials does, where there is nothing but loopback."""
+        env = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CACHE_HOME") if name in os.environ}
+        user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        alone = ["unshare", *user, "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+        done = Run(self.root, [*alone, "make", "-s", target, *options], env).wait(60)
+        assert done.status == 0, done.text
+        return done
+
+    def assert_unchanged(self, *targets: str) -> None:
+        """Commands that find nothing to do: those named, else an `up`, before and after a refresh, and a preview."""
+        for target in targets or ("preview", "up", "refresh", "up"):
+            assert f"{target}: no changes" in self.make(target).out, target
+
+    def assert_down(self) -> Done:
+        """Take the stack and the lab down; nothing is left of either."""
+        done = self.make("down")
+        assert "nothing is left of the lab: no device, key, record, process, namespace, mount or file" in done.text
+        assert self.left() == []
+        return done
+
+    def commit(self) -> None:
+        """Put the copy under version control."""
+        self.git("init", "--quiet")
+        (self.root / ".git" / "info" / "exclude").write_text(".venv\n")
+        self.restore()
+        self.git("add", "--all")
+        self.git("-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "-m", "all")
+
+    def git(self, *arguments: str) -> str:
+        """What git prints."""
+        command = ["git", *arguments]
+        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=True).stdout
 
     def lab(self, *arguments: str) -> str:
         """Run a command of the lab's own, on this project's; returns what it printed."""
@@ -184,17 +245,22 @@ class Project:
 
     def inside(self, *arguments: str, stdin: str = "", seconds: float = 60) -> str:
         """Run `inside.py` in the lab's network; returns what it printed."""
-        return self._inside("inside", *arguments, stdin=stdin, seconds=seconds)
+        return self.within("inside", str(self.layout.state), *arguments, stdin=stdin, seconds=seconds)
 
     def listing(self) -> dict[str, list[str]]:
         """What there is that costs, in every project, by kind, as the API's official client lists it."""
-        return json.loads(self._inside("listing"))
+        return json.loads(self.within("listing", str(self.layout.state)))
 
-    def _inside(self, module: str, *arguments: str, stdin: str = "", seconds: float = 60) -> str:
-        state = str(self.layout.state)
-        command = [sys.executable, "-m", "lab", "run", "--state", state, "--"]
+    def within(self, module: str, *arguments: str, stdin: str = "", seconds: float = 60) -> str:
+        """What a module of this package prints in the facility's network."""
+        return self.facility(
+            sys.executable, "-m", f"tests.end_to_end.{module}", *arguments, stdin=stdin, seconds=seconds
+        )
+
+    def facility(self, *command: str, stdin: str = "", seconds: float = 60) -> str:
+        """What a command prints in the facility's network."""
         done = subprocess.run(
-            [*command, sys.executable, "-m", f"tests.end_to_end.{module}", state, *arguments],
+            [sys.executable, "-m", "lab", "run", "--state", str(self.layout.state), "--", *command],
             cwd=self.root, env=self.environment(), input=stdin,
             capture_output=True, text=True, timeout=seconds, check=False,
         )  # fmt: skip
@@ -204,6 +270,16 @@ class Project:
     def holdings(self) -> dict[str, Any]:
         """What the facility holds, by its API and a zone transfer."""
         return json.loads(self.inside("holdings"))
+
+    def devices(self) -> dict[str, str]:
+        """Id by host name of the devices that the API lists, each of which is there once."""
+        found = self.holdings()["devices"]
+        assert len({device["hostname"] for device in found}) == len(found), found
+        return {device["hostname"]: device["id"] for device in found}
+
+    def booted(self) -> dict[str, list[str]]:
+        """What each server of the rack has booted since the lab began, by the lab's name."""
+        return {name: server["boots"] for name, server in self.rack("servers").items()}
 
     def faults(self, *faults: dict[str, Any]) -> None:
         """Replace the faults that the facility has."""
@@ -281,20 +357,19 @@ class Project:
             self.faults()
 
 
-def _copy(root: Path) -> None:
-    """What git tracks or would track, as it is in the work tree."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+def copy(source: Path, root: Path) -> None:
+    """Copy a project as it is in the work tree: what git tracks, and what is new there and not ignored."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=source, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
-        source, target = ROOT / name, root / name
-        if source.exists():  # deleted in the work tree, not in the index
+        file, target = source / name, root / name
+        if file.exists():  # deleted in the work tree, not in the index
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target, follow_symlinks=False)
-            compiled = Path(cache_from_source(str(source)))
-            if source.suffix == ".py" and compiled.exists():  # a user's first command has compiled it for all others
+            shutil.copy2(file, target, follow_symlinks=False)
+            compiled = Path(cache_from_source(str(file)))
+            if file.suffix == ".py" and compiled.exists():  # a user's first command has compiled it for all others
                 cached = Path(cache_from_source(str(target)))
                 cached.parent.mkdir(exist_ok=True)
                 shutil.copy2(compiled, cached)
+    # Plug-ins look for it at the project's root; this way they run as they do for a user.
     (root / ".venv").symlink_to(sys.prefix, target_is_directory=True)

@@ -15,7 +15,6 @@ from lab.network import plan
 from tests.end_to_end.api_client import (
     Facility,
     assert_closed_to_others,
-    await_,
     build_kube_vip,
     judge,
     read,
@@ -23,7 +22,7 @@ from tests.end_to_end.api_client import (
     skip_unless,
 )
 from tests.end_to_end.cluster import DOMAIN, names
-from tests.end_to_end.project import Project
+from tests.end_to_end.project import Project, await_
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.libvirt, pytest.mark.nightly]
 
@@ -72,7 +71,7 @@ def test_a_cluster_is_installed_and_nobody_asks_in_vain(emulated: Project, tmp_p
         assert_closed_to_others(facility, [address, *(node["public_ipv4"] for node in control_plane)])
 
         lost, name = sorted(masters.items())[0]
-        device = next(each["id"] for each in emulated.holdings()["devices"] if each["hostname"] == name)
+        device = emulated.devices()[name]
         cut = facility.power("off", device)
         await_(lambda: lost not in facility.announcing(), f"{name} is withdrawn")
         _await_answers(file, 50)
@@ -96,11 +95,8 @@ def test_a_cluster_is_installed_and_nobody_asks_in_vain(emulated: Project, tmp_p
         {"bootstrap to control plane": HAND_OVER_GAP, "a machine lost": LOSS_GAP, "the machine back": LOSS_GAP},
         fit=fit,
     )
-    assert "up: no changes" in emulated.make("up").out
-    assert "refresh: no changes" in emulated.make("refresh").out
-    assert "up: no changes" in emulated.make("up").out
-    emulated.make("down")
-    assert emulated.left() == []
+    emulated.assert_unchanged("up", "refresh", "up")
+    emulated.assert_down()
     skip_unless(fit, done.seconds)
 
 
@@ -112,7 +108,7 @@ def test_the_address_comes_back_after_a_power_cut_of_the_whole_control_plane(emu
     facility = Facility(emulated)
     emulated.start_lab()
     emulated.make("up", seconds=2 * _LONGEST)
-    address, devices = emulated.output()["api"]["address"], [each["id"] for each in emulated.holdings()["devices"]]
+    address, devices = emulated.output()["api"]["address"], list(emulated.devices().values())
     assert len(devices) == 3
     for device in devices:
         facility.power("off", device)
@@ -122,9 +118,8 @@ def test_the_address_comes_back_after_a_power_cut_of_the_whole_control_plane(emu
         facility.power("on", device)
     await_(lambda: len(facility.announcing()) == len(devices), "all announce again", 300)
     assert facility.reached([address])[6443] == {address}
-    assert "up: no changes" in emulated.make("up").out
-    emulated.make("down")
-    assert emulated.left() == []
+    emulated.assert_unchanged("up")
+    emulated.assert_down()
 
 
 def _await_answers(file: Path, number: int) -> None:
@@ -138,7 +133,7 @@ def _assert_checked(project: Project, nodes: list[dict[str, Any]]) -> None:
     assert {node["name"]: node["role"] for node in nodes} == {
         f"{name}.{DOMAIN}": role for name, role in names(workers=1).items()
     }
-    assert sorted(device["hostname"] for device in project.holdings()["devices"]) == sorted(names(workers=1))
+    assert sorted(project.devices()) == sorted(names(workers=1))
     for node in nodes:
         checks = {check["name"]: check["status"] for check in node["checks"]}
         assert checks.keys() >= _WITHOUT_AFTERBURN

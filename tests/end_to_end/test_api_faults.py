@@ -50,8 +50,7 @@ def test_what_passes_is_repeated_and_nothing_is_made_twice(project: Project) -> 
     assert "no changes" in project.make("up").out
 
     project.configure(**WRONG)
-    project.make("down")  # which needs no good configuration
-    assert project.left() == []
+    project.assert_down()  # which needs no good configuration
     project.configure()
 
 
@@ -78,14 +77,7 @@ def test_a_refused_order_and_a_machine_that_never_boots_are_named_and_kept(proje
     project.make("up")
 
     assert_finished(project)
-    assert all(kept[name] == id_ for name, id_ in _devices(project).items() if name in kept)
-
-
-def _devices(project: Project) -> dict[str, str]:
-    """Id by name."""
-    found = project.holdings()["devices"]
-    assert len({device["hostname"] for device in found}) == len(found), found
-    return {device["hostname"]: device["id"] for device in found}
+    assert all(kept[name] == id_ for name, id_ in project.devices().items() if name in kept)
 
 
 def _assert_nothing_is_lost(project: Project) -> dict[str, str]:
@@ -93,6 +85,6 @@ def _assert_nothing_is_lost(project: Project) -> dict[str, str]:
     resources = project.deployment()["resources"]
     known = {str(resource.get("id")) for resource in resources}
     known |= {str((resource.get("outputs") or {}).get("machineId")) for resource in resources}
-    ordered = _devices(project)
+    ordered = project.devices()
     assert set(ordered.values()) <= known
     return ordered

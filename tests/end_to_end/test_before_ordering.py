@@ -45,12 +45,6 @@ def project_id(project: Project) -> str:
     return str(json.loads((project.layout.state / "facts.json").read_text())["api"]["project_id"])
 
 
-def devices(project: Project) -> dict[str, str]:
-    """Host name → id of what the API lists."""
-    listed = call(project, "GET", f"/projects/{project_id(project)}/devices?per_page=100")["devices"]
-    return {device["hostname"]: device["id"] for device in listed}
-
-
 def order_of(hostname: str, *tags: str) -> dict[str, Any]:
     return {
         "hostname": hostname, "metro": "lb", "plan": "c3.small.x86", "operating_system": "custom_ipxe",
@@ -79,7 +73,7 @@ def test_a_good_stack_gets_a_report_and_nothing_else(facility: Project) -> None:
         ],
     }, done.text  # fmt: skip
     assert done.out.splitlines()[-1] == "14 checks, all is well"
-    assert devices(facility) == {} and not facility.state.exists() and facility.uploaded() == []
+    assert facility.devices() == {} and not facility.state.exists() and facility.uploaded() == []
 
 
 def test_a_broken_stack_is_told_everything_at_once_and_nothing_is_ordered(facility: Project) -> None:
@@ -101,7 +95,7 @@ def test_a_broken_stack_is_told_everything_at_once_and_nothing_is_ordered(facili
         told = re.sub(r"^ +", "", up.text, flags=re.MULTILINE)
         assert "nothing was ordered: " in told and sorted_out(told)["error"] == wrong, up.text
         assert "remedy:" in told and "Traceback" not in told
-        assert devices(facility) == {"lab-worker-0": foreign}
+        assert facility.devices() == {"lab-worker-0": foreign}
         keys = call(facility, "GET", f"/projects/{project_id(facility)}/ssh-keys")["ssh_keys"]
         assert keys == []
     finally:
@@ -120,7 +114,7 @@ def test_nothing_is_ordered_beside_what_another_checkout_ordered_and_that_is_lef
             told = " ".join(facility.make(command, fails=True).text.split())
             assert f"project {project_id(facility)} has machine lab-worker-0 ({theirs})" in told, told
             assert "make sweep STACK=lab OF=lab" in told
-        assert devices(facility) == {"lab-worker-0": theirs}
+        assert facility.devices() == {"lab-worker-0": theirs}
         assert call(facility, "GET", f"/projects/{project_id(facility)}/ssh-keys")["ssh_keys"] == []
     finally:
         call(facility, "DELETE", f"/devices/{theirs}")

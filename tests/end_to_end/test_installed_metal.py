@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from lab.kubernetes import programs
 from tests.end_to_end.cluster import DOMAIN, names
 from tests.end_to_end.conftest import copies
-from tests.end_to_end.project import Project
+from tests.end_to_end.project import Project, await_
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
@@ -25,7 +23,6 @@ _NODES = list(names())
 _WORKERS = _NODES[-2:]
 _KARG = "lab.rehearsal=1"
 _BOOTED = re.compile(r"(?m)^(iPXE) initialising|^Booting from Hard Disk")
-_PATIENCE = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +35,8 @@ def facility(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, Non
 
 
 @pytest.fixture(scope="module")
-def user(facility: Project, tmp_path_factory: pytest.TempPathFactory) -> User:
+def user(kubernetes: None, facility: Project, tmp_path_factory: pytest.TempPathFactory) -> User:
     """Of the facility's cluster."""
-    reason = programs.find()
-    if isinstance(reason, str):
-        pytest.skip(f"no real Kubernetes API here: {reason}")
     return User(facility, tmp_path_factory.mktemp("user"))
 
 
@@ -71,13 +65,6 @@ def _since(facility: Project, before: dict[str, list[str]]) -> dict[str, list[st
     """What the machines that were booted since have booted."""
     now = _boots(facility)
     return {hostname: now[hostname][len(boots) :] for hostname, boots in before.items() if now[hostname] != boots}
-
-
-def _until(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"after {_PATIENCE:g} s still not {what}"
-        time.sleep(0.2)
 
 
 def _read(facility: Project) -> dict[str, dict[str, str]]:
@@ -113,8 +100,7 @@ def test_devices_are_installed_to_their_disks(facility: Project) -> None:
 
 def test_a_second_up_changes_nothing(facility: Project) -> None:
     before = _boots(facility)
-    assert "preview: no changes" in facility.make("preview").out
-    assert "up: no changes" in facility.make("up").out
+    facility.assert_unchanged("preview", "up")
     assert _since(facility, before) == {}
 
 
@@ -124,18 +110,17 @@ def test_devices_that_the_api_reboots_come_back_from_disk(facility: Project) -> 
     for device in devices.values():
         _act(facility, device, "reboot")
     for name, device in devices.items():
-        _until(f"up again: {name}", lambda n=name, d=device: _console(facility, d).count("login:") > logins[n])
+        await_(lambda n=name, d=device: _console(facility, d).count("login:") > logins[n], f"{name} is up again", 60)
     assert _since(facility, before) == {name: ["disk"] for name in _NODES}
-    assert "up: no changes" in facility.make("up").out
     # Asked anew, over SSH, each node says that it is what the state says.
-    assert "refresh: no changes" in facility.make("refresh").out
+    facility.assert_unchanged("up", "refresh")
 
 
 def test_workers_are_installed_again_by_kexec_and_one_that_is_off_by_a_reinstallation(facility: Project) -> None:
     read, before, devices = _read(facility), _boots(facility), _devices(facility)
     by_kexec, off = _WORKERS
     _act(facility, devices[off], "power_off")
-    _until("off", lambda: _devices(facility)[off]["state"] == "inactive")
+    await_(lambda: _devices(facility)[off]["state"] == "inactive", f"{off} is off", 60)
     facility.configure(boot=_BOOT, workers={"kernelArguments": [_KARG]})
 
     done = facility.make("up")
@@ -149,10 +134,9 @@ def test_workers_are_installed_again_by_kexec_and_one_that_is_off_by_a_reinstall
     # No firmware sees a kexec.
     assert _since(facility, before) == {by_kexec: ["disk"], off: ["network", "disk"]}
     after = _devices(facility)
-    assert {name: device["id"] for name, device in after.items()} == {n: d["id"] for n, d in devices.items()}
+    assert facility.devices() == {name: device["id"] for name, device in devices.items()}
     assert {device["state"] for device in after.values()} == {"active"}
-    assert "refresh: no changes" in facility.make("refresh").out
-    assert "up: no changes" in facility.make("up").out
+    facility.assert_unchanged("refresh", "up")
 
 
 def test_a_device_that_is_ordered_anew_is_installed_as_the_first_was(
@@ -183,9 +167,8 @@ def test_a_worker_that_is_taken_away_leaves_no_node(facility: Project, user: Use
     assert sorted(_devices(facility)) == sorted(set(_NODES) - {gone})
     names = {name.removesuffix(f".{DOMAIN}") for name in user("nodes")}
     assert names == set(_NODES) - {gone} and kept in names
-    assert "up: no changes" in facility.make("up").out
+    facility.assert_unchanged("up")
 
 
 def test_down_leaves_nothing(facility: Project) -> None:
-    assert "nothing is left of the lab" in facility.make("down").text
-    assert facility.left() == []
+    facility.assert_down()

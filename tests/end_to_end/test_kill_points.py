@@ -155,9 +155,7 @@ def test_kill_points(
                 rows[-1].seconds = time.monotonic() - began
                 assert_finished(project)
             _assert_nothing_is_ordered(project, monkeypatch)
-            done = project.make("down")
-            assert "nothing is left of the lab: no device, key, record, process" in done.text, done.text
-            assert project.left() == []
+            project.assert_down()
             rows[-1].seconds = rows[-1].seconds or time.monotonic() - began
             rows[-2].outcome = rows[-1].outcome = "converged" if end == "up" else "cleaned up"
     finally:
@@ -177,8 +175,7 @@ def _kill(project: Project, row: Row) -> None:
     """Run `make up` to a point and kill there; nothing of it may live on."""
     run = project.start("up")
     watch = Watch(project, run)
-    _await(lambda: watch.reached(row.kill.point) or run.over(), f"{row.kill.point}:\n{run.printed()}")
-    assert not run.over(), f"up ended before {row.kill.point} was seen:\n{run.printed()}"
+    run.until(lambda: watch.reached(row.kill.point), str(row.kill.point), _PATIENCE)
     row.reached = time.monotonic() - run.started
     if row.kill.victim == "engine":
         victims = _engines(run)
@@ -206,15 +203,8 @@ def _engines(run: Run) -> list[Process]:
         found[:] = [each for each in processes.family(run.pid) if each.program == "pulumi"]
         return bool(found)
 
-    _await(look, f"an engine below {run.pid}")
+    run.until(look, f"an engine below {run.pid}", _PATIENCE)
     return found
-
-
-def _await(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {_PATIENCE:.0f} s for {what}"
-        time.sleep(0.01)
 
 
 def _table(rows: list[Row], seconds: float) -> str:

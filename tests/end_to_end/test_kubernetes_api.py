@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 
-from lab.kubernetes import build, programs
+from lab.kubernetes import build
 from tests.end_to_end import processes
 from tests.end_to_end.cluster import DOMAIN, names
-from tests.end_to_end.project import Project
+from tests.end_to_end.project import Project, await_
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
@@ -28,10 +27,7 @@ _SILENT_SECONDS = 70.0
 
 
 @pytest.fixture(scope="module")
-def user(installed: Project, tmp_path_factory: pytest.TempPathFactory) -> User:
-    reason = programs.find()
-    if isinstance(reason, str):
-        pytest.skip(f"no real Kubernetes API here: {reason}")
+def user(kubernetes: None, installed: Project, tmp_path_factory: pytest.TempPathFactory) -> User:
     return User(installed, tmp_path_factory.mktemp("user"))
 
 
@@ -67,15 +63,12 @@ def test_objects_of_metallb_are_checked_kept_and_outlive_a_machine(user: User, i
     assert user("get", POOLS)["items"] == []
     assert user.apply(POOL) == (200, "")
 
-    device = next(d["id"] for d in installed.holdings()["devices"] if d["hostname"] == "lab-control-plane-0")
+    device = installed.devices()["lab-control-plane-0"]
     installed.inside("call", "POST", f"/devices/{device}/actions", json.dumps({"type": "power_off"}))
     assert user("get", f"{POOLS}/public")["spec"] == {**POOL["spec"], "autoAssign": True, "avoidBuggyIPs": False}
     assert user.apply({**POOL, "spec": {"addresses": ["192.0.2.160/28"]}}) == (200, "")
     lost = f"lab-control-plane-0.{DOMAIN}"
-    deadline = time.monotonic() + _SILENT_SECONDS
-    while user("nodes")[lost]["ready"] != "Unknown":
-        assert time.monotonic() < deadline, "nobody misses the machine that is off"
-        time.sleep(2)
+    await_(lambda: user("nodes")[lost]["ready"] == "Unknown", "the machine that is off is missed", _SILENT_SECONDS)
     assert [node["ready"] for node in user("nodes").values()].count("True") == 4
 
 
@@ -84,6 +77,5 @@ def test_down_ends_all_of_it(user: User, installed: Project) -> None:
     assert supervisor is not None
     running = [each for each in processes.family(supervisor.pid) if each.program in ("etcd", "kube-apiserver")]
     assert {each.program for each in running} == {"etcd", "kube-apiserver"}
-    installed.make("down")
+    installed.assert_down()
     assert not any(each.alive() for each in running)
-    assert installed.left() == []

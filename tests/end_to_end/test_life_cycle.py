@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -52,10 +51,7 @@ def test_a_second_up_and_one_after_refresh_change_nothing(installed: Project) ->
 
     again = installed.make("up").out
     assert "up: no changes" in again and "preflight" not in again, "what orders nothing asks nobody"
-    assert "preview: no changes" in installed.make("preview").out
-    assert "refresh: no changes" in installed.make("refresh").out
-    assert "up: no changes" in installed.make("up").out
-
+    installed.assert_unchanged("preview", "refresh", "up")
     assert _devices(installed) == before
     assert_finished(installed)
 
@@ -103,24 +99,14 @@ def test_no_secret_is_shown_or_kept_in_clear(installed: Project) -> None:
     for path in secrets.files(installed):
         leaks += secrets.leaks(found, str(path.relative_to(installed.root)), path.read_text(errors="replace"))
     for device in installed.holdings()["devices"]:
-        leaks += secrets.leaks(found, f"userdata of {device['hostname']}", _userdata(device))
+        assert device["userdata"], device
+        leaks += secrets.leaks(found, f"userdata of {device['hostname']}", device["userdata"])
     assert not leaks, "\n".join(leaks)
 
 
 def test_down_leaves_nothing_and_may_be_repeated(installed: Project) -> None:
     supervisor = installed.supervisor()
     assert supervisor is not None
-    nothing = "nothing is left of the lab: no device, key, record, process, namespace, mount or file"
-
-    first = installed.make("down")
-
-    assert re.search(r"down: \d+ deleted", first.out) and nothing in first.text, first.text
-    assert installed.left() == []
+    assert re.search(r"down: \d+ deleted", installed.assert_down().out)
     assert not supervisor.alive()
-    assert nothing in installed.make("down").text
-    assert installed.left() == []
-
-
-def _userdata(device: dict[str, Any]) -> str:
-    assert device["userdata"], device
-    return device["userdata"]
+    installed.assert_down()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
@@ -14,9 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.kubernetes import programs
 from tests.end_to_end.conftest import SMALL, copies
-from tests.end_to_end.project import Project
+from tests.end_to_end.project import Project, await_
 from tools.containment import python_module, run_leashed
 from tools.engine import ensure
 from tools.facility import Facility
@@ -74,18 +72,15 @@ class Variant:
     def assert_nothing_to_do(self) -> None:
         """A second `up`, after a refresh, changes nothing."""
         before = {name: device["id"] for name, device in self.devices.items()}
-        assert "refresh: no changes" in self.project.make("refresh").out
-        assert "up: no changes" in self.project.make("up").out
+        self.project.assert_unchanged("refresh", "up")
         self.look()
         assert {name: device["id"] for name, device in self.devices.items()} == before
 
     def await_gone(self, name: str) -> None:
         """Wait until the API does not list a machine any more."""
-        deadline = time.monotonic() + _PATIENCE
-        while name in self.devices:
-            assert time.monotonic() < deadline, f"{name} is still there"
-            time.sleep(0.5)
-            self.look()
+        stack = self.project.stack
+        await_(lambda: f"{stack}-{name}" not in self.project.devices(), f"{name} is gone", _PATIENCE)
+        self.look()
 
     def reservations(self) -> list[str]:
         """The ids of the hardware reservations that the stack file lists."""
@@ -131,8 +126,7 @@ def life(tmp_path: Path) -> Life:
             variant.look()
             variant.assert_nothing_to_do()
             variant.destroy()
-            assert "nothing is left of the lab" in project.make("down").text
-            assert project.left() == []
+            project.assert_down()
 
     return begin
 
@@ -192,10 +186,7 @@ def test_machines_of_another_architecture(life: Life) -> None:
 
 
 @pytest.mark.nightly
-def test_elastic_addresses_are_announced_by_workers_with_subnets(life: Life) -> None:
-    reason = programs.find()
-    if isinstance(reason, str):
-        pytest.skip(f"no real Kubernetes API here, and so no MetalLB's types: {reason}")
+def test_elastic_addresses_are_announced_by_workers_with_subnets(kubernetes: None, life: Life) -> None:
     with life("elastic") as stack:
         stack.assert_formed(*_nodes(2))
         (block,) = stack.project.holdings()["reservations"]

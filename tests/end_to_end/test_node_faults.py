@@ -39,11 +39,11 @@ def test_the_gate_names_nodes_and_causes_and_new_machines_converge(project: Proj
         assert said, f"{node}: no '{cause}' in:\n{failed}"
         assert line in (logs / f"{node}.{DOMAIN}.console.log").read_text()
     project.faults()
-    devices = {each["hostname"]: each["id"] for each in project.holdings()["devices"]}
+    devices = project.devices()
     for node in FAULTS:
         project.inside("call", "DELETE", f"/devices/{devices.pop(node)}")
     project.make("refresh")
-    assert devices == {each["hostname"]: each["id"] for each in project.holdings()["devices"]}
+    assert devices == project.devices()
 
     project.make("up")
 

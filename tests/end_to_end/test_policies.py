@@ -30,23 +30,18 @@ def _committed(cluster: Project) -> Generator[None, None, None]:
     cluster.restore()
 
 
-def _devices(cluster: Project) -> dict[str, str]:
-    return {each["hostname"]: each["id"] for each in cluster.holdings()["devices"]}
-
-
 def test_a_preview_of_an_unchanged_cluster_is_empty(cluster: Project) -> None:
-    assert "preview: no changes" in cluster.make("preview").out
-    assert "up: no changes" in cluster.make("up").out
+    cluster.assert_unchanged("preview", "up")
 
 
 @pytest.mark.parametrize("command", ["preview", "up"])
 def test_a_change_that_deletes_control_plane_machines_is_refused(cluster: Project, command: str) -> None:
-    before = _devices(cluster)
+    before = cluster.devices()
     cluster.configure(controlPlane={"count": 1}, workers={"count": 0}, reprovision={"consent": ["control-plane-0"]})
     told = cluster.make(command, fails=True).text
     assert f"{_RULE}2 of 3 control plane machines would go at once" in told
     assert f"{_RULE}control plane machine lab-control-plane-2 would be deleted" in told
-    assert _devices(cluster) == before
+    assert cluster.devices() == before
 
 
 def test_a_preview_of_another_cluster_in_its_place_is_refused(cluster: Project) -> None:
@@ -67,38 +62,37 @@ def test_a_bad_configuration_changes_nothing(cluster: Project) -> None:
 def test_a_replacement_without_consent_is_refused_before_anything_is_done(
     cluster: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = _devices(cluster)
+    before = cluster.devices()
     monkeypatch.setenv("REPLACE", "lab-control-plane-0")
     told = cluster.make("up", fails=True).text
     assert f"{_RULE}control plane machine lab-control-plane-0 would be deleted, or replaced" in told
     assert "nothing was changed" in told
     monkeypatch.delenv("REPLACE")
-    assert _devices(cluster) == before
+    assert cluster.devices() == before
     # Nothing to recover, either.
     again = cluster.make("up").text
     assert "did not end well" not in again and "up: no changes" in again
 
 
 def test_one_is_replaced_with_consent(cluster: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = _devices(cluster)
+    before = cluster.devices()
     cluster.configure(reprovision={"consent": ["control-plane-0"]})
     monkeypatch.setenv("REPLACE", "lab-control-plane-0")
     cluster.make("up")
-    after = _devices(cluster)
+    after = cluster.devices()
     assert {name for name in before if after[name] != before[name]} == {"lab-control-plane-0"}
 
 
 def test_a_protected_cluster_is_taken_down_in_two_steps(cluster: Project) -> None:
     cluster.keep(protect=True)
     cluster.make("up")
-    before = _devices(cluster)
+    before = cluster.devices()
     refused = cluster.make("down", fails=True).text
     assert "error: the cluster of stack 'lab' is protected, and nothing was deleted" in refused
     assert "lab-control-plane-0-device" in refused and "keys" in refused
     assert "set metal-ipi:protect to false in stacks/Pulumi.lab.yaml, and run this again" in refused
-    assert _devices(cluster) == before
+    assert cluster.devices() == before
     assert "up: no changes" in cluster.make("up").out
     cluster.keep(protect=False)
-    told = cluster.make("down").text  # which asks no policies
-    assert "metal-ipi:protect is false: what was protected may go" in told and "nothing is left of the lab" in told
-    assert cluster.left() == []
+    told = cluster.assert_down().text  # which asks no policies
+    assert "metal-ipi:protect is false: what was protected may go" in told

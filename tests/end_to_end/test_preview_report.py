@@ -34,11 +34,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None
     """A copy under version control, with three facilities changed since its commit."""
     ensure(print)
     project = Project(tmp_path_factory.mktemp("report") / "p")
-    _git(project.root, "init", "--quiet")
-    (project.root / ".git" / "info" / "exclude").write_text(".venv\n")
-    project.restore()
-    _git(project.root, "add", "--all")
-    _git(project.root, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "-m", "all")
+    project.commit()
     for stack, (old, new) in _CHANGED.items():
         file = project.root / "stacks" / f"Pulumi.{stack}.yaml"
         text = file.read_text()
@@ -47,10 +43,6 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None
     yield project
     shutil.rmtree(project.root / ".state", ignore_errors=True)
     project.close()
-
-
-def _git(directory: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=directory, capture_output=True, text=True, check=True).stdout
 
 
 def _report(project: Project, base: str = "HEAD") -> subprocess.CompletedProcess[str]:
@@ -80,7 +72,7 @@ def test_three_facilities_are_compared_in_ten_seconds(
     assert text.count("✅ kept") == len(_CHANGED)
     pictures = sorted(path.name for path in file.parent.glob("*.svg"))
     assert pictures == sorted(f"{stack}-{side}.svg" for stack in _CHANGED for side in ("before", "after"))
-    assert _git(changed.root, "status", "--porcelain").split("\n")[3:] == [""], "the work tree is as it was"
+    assert changed.git("status", "--porcelain").split("\n")[3:] == [""], "the work tree is as it was"
     # On processors that others keep busy it takes longer, so what it takes of them is judged.
     assert used <= 10 * _PROCESSORS
 

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import re
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ from typing import Any
 import pytest
 
 from lab.bmc.rack import BOOT_URL
-from tests.end_to_end import processes, racks, secrets
-from tests.end_to_end.api_client import Facility, await_, build_kube_vip
+from tests.end_to_end import racks, secrets
+from tests.end_to_end.api_client import Facility, build_kube_vip
 from tests.end_to_end.conftest import copies
-from tests.end_to_end.project import RACK, Project
+from tests.end_to_end.project import RACK, Project, await_
 from tests.stacks.answers import stack_file
 from tools.engine import ensure
 
@@ -65,8 +64,8 @@ def _servers() -> list[dict[str, Any]]:
 
 def _boots(rack: Project) -> dict[str, list[str]]:
     """What each server has booted since the lab began, by host name."""
-    servers = rack.rack("servers")
-    return {node: servers[f"server-{number}"]["boots"] for number, node in enumerate(_NODES)}
+    boots = rack.booted()
+    return {node: boots[f"server-{number}"] for number, node in enumerate(_NODES)}
 
 
 def _markers(rack: Project) -> dict[str, str]:
@@ -98,7 +97,7 @@ def _assert_rebooted_from_disk(rack: Project) -> None:
     boots, running = _boots(rack), _running(rack)
     assert {name: said["generation"] for name, said in running.items()} == _markers(rack)
     rack.rack("power", server="all", to="cycle")
-    assert "up: no changes" in rack.make("up").out
+    rack.assert_unchanged("up")
     again = _running(rack)
     assert {name: said["generation"] for name, said in again.items()} == _markers(rack)
     assert all(again[name]["boot"] != running[name]["boot"] for name in _NODES)
@@ -143,10 +142,7 @@ def test_it_boots_what_the_site_keeps(rack: Project) -> None:
 
 def test_a_second_up_and_one_after_refresh_change_nothing(rack: Project) -> None:
     before = _boots(rack)
-    assert "preview: no changes" in rack.make("preview").out
-    assert "up: no changes" in rack.make("up").out
-    assert "refresh: no changes" in rack.make("refresh").out
-    assert "up: no changes" in rack.make("up").out
+    rack.assert_unchanged()
     assert _boots(rack) == before
 
 
@@ -171,7 +167,7 @@ def test_a_worker_is_installed_again_and_nobody_else(rack: Project) -> None:
     # By kexec, which no firmware sees, and then from its disk.
     assert after[f"{RACK}-worker-0"][len(before[f"{RACK}-worker-0"]) :] == ["disk"]
     assert f"karg {_KARG}" in {check["name"] for check in rack.output()["nodes"][3]["checks"]}
-    assert "up: no changes" in rack.make("up").out
+    rack.assert_unchanged("up")
 
 
 @pytest.mark.parametrize("command", ["preview", "up"])
@@ -228,10 +224,7 @@ def _command_lines() -> set[str]:
 
 
 def test_down_leaves_nothing(rack: Project) -> None:
-    told = rack.make("down").text
-    assert re.search(r"down: \d+ deleted", told)
-    assert "nothing is left of the lab" in told
-    assert rack.left() == []
+    assert re.search(r"down: \d+ deleted", rack.assert_down().text)
 
 
 @pytest.mark.nightly
@@ -255,9 +248,8 @@ def test_servers_boot_as_each_is_told_to(rack: Project) -> None:
         ("UEFI", "", ""), ("UEFI", "", ""), ("Legacy", "", ""), ("UEFI", "", "")
     ]  # fmt: skip
     assert [server["boots"][-1] for server in told.values()] == ["disk"] * 4
-    assert "up: no changes" in rack.make("up").out
-    rack.make("down")
-    assert rack.left() == []
+    rack.assert_unchanged("up")
+    rack.assert_down()
 
 
 def _virtual_machines(rack: Project) -> list[str]:
@@ -270,12 +262,9 @@ def _virtual_machines(rack: Project) -> list[str]:
 
 def _kill_with_a_virtual_machine(rack: Project) -> None:
     """End an `up` at once when it has just made the virtual machine: the next one goes on with it."""
-    run, until = rack.start("up"), time.monotonic() + 180
-    while racks.LOCAL_VM_SCRIPT not in rack.uploaded():
-        assert not run.over() and time.monotonic() < until, run.printed()
-        time.sleep(0.1)
-    processes.kill(processes.family(run.pid))
-    run.wait()
+    run = rack.start("up")
+    run.until(lambda: racks.LOCAL_VM_SCRIPT in rack.uploaded(), "the script of the virtual machine", 180)
+    run.kill(rack.supervisor())
     assert _virtual_machines(rack) == [racks.LOCAL_VM_NAME]
 
 
@@ -314,7 +303,7 @@ def test_servers_that_really_boot_are_bootstrapped_by_a_virtual_machine(emulated
     assert emulated_rack.output()["bootstrap"] == {"present": False}
     assert _virtual_machines(emulated_rack) == []
     _assert_another_takes_the_address(emulated_rack)
-    assert "up: no changes" in emulated_rack.make("up").out
+    emulated_rack.assert_unchanged("up")
     _assert_rebooted_from_disk(emulated_rack)
     _holder(emulated_rack)
 
@@ -323,5 +312,4 @@ def test_servers_that_really_boot_are_bootstrapped_by_a_virtual_machine(emulated
     emulated_rack.make("up", seconds=_LONGEST)
     racks.assert_finished(emulated_rack)
     assert {name for name, mark in _markers(emulated_rack).items() if mark != markers[name]} == {_NODES[3]}
-    emulated_rack.make("down")
-    assert emulated_rack.left() == []
+    emulated_rack.assert_down()

@@ -55,9 +55,8 @@ def test_servers_with_secure_boot_are_installed_from_signed_discs(rack: Project)
     assert [(each["secure_boot"], each["medium"]) for each in told.values()] == [(True, "")] * _SERVERS
     assert [each["boots"][-2:] for each in told.values()] == [["cd", "disk"]] * _SERVERS
     assert told["server-3"]["boots"] == ["cd", "cd", "disk"], "the server that was lent was booted for that first"
-    assert "up: no changes" in rack.make("up").out
-    rack.make("down")
-    assert rack.left() == []
+    rack.assert_unchanged("up")
+    rack.assert_down()
 
 
 @pytest.mark.nightly

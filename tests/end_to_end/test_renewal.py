@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end import processes
 from tests.end_to_end.cluster import assert_finished
 from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import RACK, SINGLE, Project
@@ -37,8 +36,14 @@ def _when(project: Project) -> str:
     return _assets(project)["modified"]
 
 
-def _devices(project: Project) -> dict[str, str]:
-    return {each["hostname"]: each["id"] for each in project.holdings()["devices"]}
+def _fail(project: Project) -> None:
+    """An `up` whose bootstrap machine does not come up; the cause of that is mended afterwards."""
+    project.start_lab()
+    project.faults(_FAULT)
+    project.configure(timeouts={"machinesReachable": 15})
+    project.make("up", fails=True)
+    project.faults()
+    project.configure()
 
 
 def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
@@ -56,7 +61,7 @@ def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
     project.configure(install=_WRONG, timeouts={"machinesReachable": 15})
     failed = project.make("up", fails=True).text
     assert "gate bootstrap-reachable" in failed
-    first, before = _assets(project), _devices(project)
+    first, before = _assets(project), project.devices()
     assert set(before) == {
         "lab-bootstrap",
         *(f"lab-control-plane-{n}" for n in range(3)),
@@ -71,16 +76,16 @@ def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
     why = "the installer's assets would have to be made anew, because"
     assert f"{why} what they are made of has changed since: pullSecret of install-config.yaml" in refused
     assert "whether there is one is not known" in refused and "does not answer" in refused
-    assert _when(project) == first["modified"] and _devices(project) == before, "nothing goes without consent"
+    assert _when(project) == first["modified"] and project.devices() == before, "nothing goes without consent"
     project.discard()
     preview = project.make("preview").text
     assert _TOLD in preview and "pullSecret of install-config.yaml" in preview and "install.discard says so" in preview
-    assert _when(project) == first["modified"] and _devices(project) == before, "a preview changes nothing"
+    assert _when(project) == first["modified"] and project.devices() == before, "a preview changes nothing"
 
     told = project.make("up").text
     assert _TOLD in told and "cmlnaHQ" not in told
     assert_finished(project)
-    second, after = _assets(project), _devices(project)
+    second, after = _assets(project), project.devices()
     assert second["urn"] == first["urn"] and second["id"] == first["id"], "the same resource, with other assets"
     assert second["modified"] != first["modified"]
     assert not set(before.values()) & set(after.values()), "no machine runs what the old assets configured"
@@ -89,7 +94,7 @@ def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
     project.keep(install=_WRONG)
     again = project.make("up").text
     assert _TOLD not in again and re.search(r"^up: no changes", again, re.MULTILINE), again
-    assert _when(project) == second["modified"] and _devices(project) == after
+    assert _when(project) == second["modified"] and project.devices() == after
     project.keep(protect=False)
 
 
@@ -97,12 +102,7 @@ def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
 def test_assets_that_were_left_lying_are_too_old(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in's certificates begin an hour before they are made, so that of these less than half is left."""
     monkeypatch.setenv("LAB_OPENSHIFT_CERTIFICATE_VALIDITY", "50m")
-    project.start_lab()
-    project.faults(_FAULT)
-    project.configure(timeouts={"machinesReachable": 15})
-    project.make("up", fails=True)
-    project.faults()
-    project.configure()
+    _fail(project)
     monkeypatch.delenv("LAB_OPENSHIFT_CERTIFICATE_VALIDITY")
     project.discard()
     told = project.make("up").text
@@ -112,20 +112,15 @@ def test_assets_that_were_left_lying_are_too_old(project: Project, monkeypatch: 
 
 @pytest.mark.nightly
 def test_good_assets_go_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.start_lab()
-    project.faults(_FAULT)
-    project.configure(timeouts={"machinesReachable": 15})
-    project.make("up", fails=True)
-    first, before = _when(project), _devices(project)
-    project.faults()
-    project.configure()
+    _fail(project)
+    first, before = _when(project), project.devices()
     del before["lab-bootstrap"]
     # The way on for a user whose assets are good: the machine that failed is made anew by name.
     monkeypatch.setenv("REPLACE", "lab-bootstrap")
     told = project.make("up").text
     assert _TOLD not in told and "whether there is a cluster is not known" in told
     assert_finished(project)
-    assert _when(project) == first and _devices(project) == before
+    assert _when(project) == first and project.devices() == before
 
 
 def test_a_bootstrap_machine_that_answers_says_that_there_is_no_cluster(project: Project) -> None:
@@ -134,13 +129,13 @@ def test_a_bootstrap_machine_that_answers_says_that_there_is_no_cluster(project:
     project.faults({"kind": "ignition_fails", "match": {"hostname": "lab-control-plane-0"}, "count": None})
     project.configure(install=_WRONG, timeouts={"bootstrapComplete": 10, "machinesReachable": 25})
     assert "error" in project.make("up", fails=True).text
-    first, before = _when(project), _devices(project)
+    first, before = _when(project), project.devices()
     project.faults()
     project.keep(install=_RIGHT)
     told = project.make("up").text
     assert _TOLD in told and "There is no cluster yet" in told, told
     assert_finished(project)
-    assert _when(project) != first and not set(before.values()) & set(_devices(project).values())
+    assert _when(project) != first and not set(before.values()) & set(project.devices().values())
 
 
 @pytest.mark.nightly
@@ -150,15 +145,11 @@ def test_a_cluster_that_was_formed_after_a_gate_gave_up_is_kept(project: Project
     project.faults({"kind": "no_ssh", "match": {"hostname": "lab-bootstrap"}, "count": None})
     project.configure(timeouts={"machinesReachable": 15})
     project.make("up", fails=True)
-    first, before = _when(project), _devices(project)
+    first, before = _when(project), project.devices()
     project.configure(install=_RIGHT)
     told = project.make("preview").text
     assert _TOLD not in told
-    assert _when(project) == first and _devices(project) == before
-
-
-def _boots(project: Project) -> dict[str, list[str]]:
-    return {name: server["boots"] for name, server in project.rack("servers").items()}
+    assert _when(project) == first and project.devices() == before
 
 
 @pytest.mark.nightly
@@ -169,7 +160,7 @@ def test_servers_are_installed_again(tmp_path: Path) -> None:
         project.configure(install=_WRONG, timeouts=_SOON)
         run, seen = project.start("up"), 0
         while not run.over():  # it is switched on again as long as nobody saw that it was on
-            if (boots := len(_boots(project)["server-3"])) > seen:
+            if (boots := len(project.booted()["server-3"])) > seen:
                 seen = boots
                 time.sleep(2)
                 project.rack("power", server="server-3", to="off")
@@ -178,7 +169,7 @@ def test_servers_are_installed_again(tmp_path: Path) -> None:
         # Whether it was seen to be on before it lost its power.
         ends = "is still provisioning after 30 s", "gate bootstrap-reachable"
         assert seen and done.status != 0 and any(end in done.text for end in ends), done.text
-        first, before = _when(project), _boots(project)
+        first, before = _when(project), project.booted()
         assert {name: boots[-1] for name, boots in before.items()} == {
             "server-3": "network",
             **{f"server-{n}": "disk" for n in range(3)},
@@ -189,10 +180,10 @@ def test_servers_are_installed_again(tmp_path: Path) -> None:
         told = project.make("up").text
         assert _TOLD in told
         assert _when(project) != first and project.output()["bootstrap"] == {"present": False}
-        after = _boots(project)
+        after = project.booted()
         for name in ("server-0", "server-1", "server-2"):
             assert after[name][len(before[name]) :][-1] == "disk" and len(after[name]) > len(before[name]), after
-        assert "up: no changes" in project.make("up").out
+        project.assert_unchanged("up")
 
 
 @pytest.mark.nightly
@@ -202,15 +193,12 @@ def test_a_single_node_is_installed_again(tmp_path: Path) -> None:
         project.start_lab()
         project.configure(install=_WRONG)
         run = project.start("up")
-        while not any(_boots(project).values()):
-            assert not run.over(), run.printed()
-            time.sleep(0.2)
-        processes.kill(processes.family(run.pid))
+        run.until(lambda p=project: any(p.booted().values()), "the server boots")
+        run.kill(project.supervisor())
         project.rack("power", server="all", to="off")
-        assert run.wait().status != 0
         first = _when(project)
         project.keep(install=_RIGHT)
         project.discard()
         told = project.make("up").text
         assert _TOLD in told and _when(project) != first
-        assert "up: no changes" in project.make("up").out
+        project.assert_unchanged("up")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -17,11 +17,10 @@ from uuid import uuid4
 import pytest
 
 from lab import facts
-from lab.kubernetes import programs
-from lab.machines.simulated import gpt
-from tests.end_to_end import processes, racks
+from lab.machines.simulated.disk import SUPERBLOCK_AT, superblock
+from tests.end_to_end import racks
 from tests.end_to_end.conftest import copies
-from tests.end_to_end.project import RACK, Done, Project, Run
+from tests.end_to_end.project import RACK, Done, Project
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
@@ -98,8 +97,8 @@ class Worker:
             for place in (0, size // 2, size - _MIB):
                 stream.seek(place)
                 stream.write(os.urandom(_MIB))
-            stream.seek(gpt.SUPERBLOCK[0])
-            stream.write(gpt.superblock("data", uuid4(), size))
+            stream.seek(SUPERBLOCK_AT)
+            stream.write(superblock("data", uuid4(), size))
 
     def first_and_last(self) -> bytes:
         """Of the second disk, the first and the last MiB."""
@@ -142,10 +141,6 @@ class Rack:
             worker.begin()
         self.project.keep(platform={"servers": racks.servers(WORKERS, self._own)})
 
-    def boots(self) -> dict[str, list[str]]:
-        """What each server has booted, by the lab's name."""
-        return {name: server["boots"] for name, server in self.project.rack("servers").items()}
-
 
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[Rack, None, None]:
@@ -160,20 +155,17 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[Rack, None, None
 
 
 @pytest.fixture(scope="module")
-def user(rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> User:
+def user(kubernetes: None, rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> User:
     """Of the rack's cluster."""
-    reason = programs.find()
-    if isinstance(reason, str):
-        pytest.skip(f"no real Kubernetes API here: {reason}")
     return User(rack.project, tmp_path_factory.mktemp("user"))
 
 
 @pytest.fixture
 def others_are_untouched(rack: Rack) -> Generator[None, None, None]:
     """Whatever a test does: the control plane boots nothing, and second disks keep what they hold."""
-    boots, disks = rack.boots(), [worker.digest() for worker in rack.workers]
+    boots, disks = rack.project.booted(), [worker.digest() for worker in rack.workers]
     yield
-    now = rack.boots()
+    now = rack.project.booted()
     for number in range(racks.CONTROL_PLANE):
         assert now[f"server-{number}"] == boots[f"server-{number}"]
     assert [worker.digest() for worker in rack.workers] == disks
@@ -208,7 +200,7 @@ def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
 )
 def test_killed_at_every_stage(rack: Rack, user: User, stages: Sequence[Stage]) -> None:
     worker, *others = rack.workers
-    before = rack.boots()
+    before = rack.project.booted()
     node = f"{RACK}-{worker.name}.{RACK}.facility.test"
     taint = {"key": "lab.test/gpu", "effect": "NoSchedule"}
     metadata = {"name": node, "labels": {"lab.test/rack": "7"}, "annotations": {"lab.test/owner": "shop"}}
@@ -220,14 +212,14 @@ def test_killed_at_every_stage(rack: Rack, user: User, stages: Sequence[Stage]) 
     rack.change(worker)
     for stage in stages:
         run = rack.project.start("up")
-        _await(run, lambda stage=stage: stage.reached(worker.printed()))
-        _kill(rack.project, run)
+        run.until(lambda stage=stage: stage.reached(worker.printed()), str(stage))
+        run.kill(rack.project.supervisor())
 
     done = rack.project.make("up")
 
     _assert_finished(rack, done)
     assert worker.printed().count(_BEGUN) == 1
-    after = rack.boots()
+    after = rack.project.booted()
     assert {other.lab_name: after[other.lab_name] for other in others} == {
         other.lab_name: before[other.lab_name] for other in others
     }
@@ -255,9 +247,10 @@ def test_interrupted_while_it_drains(rack: Rack, user: User, end: str) -> None:
     assert user.apply(pod) == (200, "")
     rack.change(worker)
     run = rack.project.start("up", live=True)
-    _await(run, lambda: f"draining {node}: default/slow-to-end: is terminating" in run.printed())
+    draining = f"draining {node}: default/slow-to-end: is terminating"
+    run.until(lambda: draining in run.printed(), draining)
     if end == "killed":
-        _kill(rack.project, run)
+        run.kill(rack.project.supervisor())
     else:
         rack.project.rack("power", server=worker.lab_name, to=end)
     assert not SENT.reached(worker.printed()), "it was sent to its installer although a pod is left"
@@ -283,23 +276,7 @@ def test_a_listed_disk_is_wiped_again_by_consent_only(rack: Rack) -> None:
     _assert_finished(rack, done)
 
 
-def _await(run: Run, condition: Callable[[], bool]) -> None:
-    while not condition():
-        assert not run.over(), f"it ended before that was seen:\n{run.printed()}"
-        time.sleep(0.002)
-
-
-def _kill(project: Project, run: Run) -> None:
-    """kill -9 of all that `make up` started, but not of the lab. The machines go on meanwhile."""
-    supervisor = project.supervisor()
-    lab = processes.family(supervisor.pid) if supervisor else []
-    victims = [each for each in processes.family(run.pid) if each not in lab]
-    processes.kill(victims)
-    assert run.wait(60).status != 0
-    assert not processes.survivors(victims)
-
-
 def _assert_finished(rack: Rack, done: Done) -> None:
     assert done.status == 0, done.text
     racks.assert_finished(rack.project, WORKERS)
-    assert "up: no changes" in rack.project.make("up").out
+    rack.project.assert_unchanged("up")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.kubernetes import programs
-from tests.end_to_end import processes, secrets
+from tests.end_to_end import secrets
 from tests.end_to_end.conftest import copies
-from tests.end_to_end.project import Project, Run
+from tests.end_to_end.project import Project
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.usefixtures("kubernetes")]
 
 OWN = {"name": "own", "addresses": ["198.51.100.240/28"], "autoAssign": False}
 BGP: dict[str, Any] = {
@@ -34,13 +32,6 @@ _PATHS = {
     "L2Advertisement": f"/apis/metallb.io/v1beta1/{_NAMESPACE}/l2advertisements",
     "BGPPeer": f"/apis/metallb.io/v1beta2/{_NAMESPACE}/bgppeers",
 }
-
-
-@pytest.fixture(autouse=True)
-def with_kubernetes() -> None:
-    reason = programs.find()
-    if isinstance(reason, str):
-        pytest.skip(f"no real Kubernetes API here: {reason}")
 
 
 class Cluster:
@@ -126,12 +117,13 @@ def project(tmp_path: Path) -> Generator[Project, None, None]:
 
 def test_addresses_are_announced_over_bgp_then_by_arp(project: Project, tmp_path: Path) -> None:
     project.configure(workers={"count": 1}, serviceAddresses=BGP)
-    _killed(project, lambda run: "own-pool (IPAddressPool)" in run.printed(), "a pool is applied")
+    run = project.start("up")
+    run.until(lambda: "own-pool (IPAddressPool)" in run.printed(), "a pool is applied", 100)
+    run.kill(project.supervisor())
     project.make("up")
     cluster = Cluster(project, tmp_path)
     assert_as_told(project, cluster, "198.51.100.240/28", workers=1)
-    assert "refresh: no changes" in project.make("refresh").out
-    assert "up: no changes" in project.make("up").out
+    project.assert_unchanged("refresh", "up")
     _no_password_in_clear(project)
 
     changed = {**BGP, "pools": [{**OWN, "addresses": ["198.51.100.224/28"]}, BGP["pools"][1]]}
@@ -161,23 +153,8 @@ def test_addresses_are_announced_over_bgp_then_by_arp(project: Project, tmp_path
     (advertisement,) = cluster.specs("L2Advertisement").values()
     assert (advertisement["ipAddressPools"], advertisement["interfaces"]) == (["own"], ["bond0"])
     assert not cluster.specs("BGPPeer")
-    assert "up: no changes" in project.make("up").out
-
-    down = project.make("down")
-    assert "nothing is left of the lab: no device, key, record, process" in down.text, down.text
-    assert project.left() == []
-
-
-def _killed(project: Project, reached: Callable[[Run], bool], what: str) -> None:
-    """Run `make up` to a point and kill there all that it started, but not the lab."""
-    run = project.start("up")
-    while not reached(run):
-        assert not run.over() and time.monotonic() - run.started < 100, f"not seen: {what}\n{run.printed()}"
-        time.sleep(0.01)
-    supervisor = project.supervisor()
-    lab = processes.family(supervisor.pid) if supervisor else []
-    processes.kill([each for each in processes.family(run.pid) if each not in lab])
-    assert run.wait(60).status != 0
+    project.assert_unchanged("up")
+    project.assert_down()
 
 
 def _no_password_in_clear(project: Project) -> None:

@@ -29,8 +29,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, N
 
 def _boots(node: Project) -> list[str]:
     """What its server has booted since the lab began."""
-    (server,) = node.rack("servers").values()
-    return server["boots"]
+    (boots,) = node.booted().values()
+    return boots
 
 
 def _changed(**changes: Any) -> dict[str, Any]:
@@ -64,19 +64,15 @@ def test_only_our_installer_wrote_to_its_disk(node: Project) -> None:
 
 def test_a_second_up_and_one_after_refresh_change_nothing(node: Project) -> None:
     before = _boots(node)
-    assert "preview: no changes" in node.make("preview").out
-    assert "up: no changes" in node.make("up").out
-    assert "refresh: no changes" in node.make("refresh").out
-    assert "up: no changes" in node.make("up").out
+    node.assert_unchanged()
     assert _boots(node) == before
 
 
 def test_restarted_by_its_bmc_it_comes_back_from_disk(node: Project) -> None:
     before = _boots(node)
     node.rack("power", server="all", to="cycle")
-    assert "up: no changes" in node.make("up").out
+    node.assert_unchanged("up", "refresh")
     assert _boots(node) == [*before, "disk"]
-    assert "refresh: no changes" in node.make("refresh").out
 
 
 @pytest.mark.parametrize(("command", "consent"), [("preview", []), ("up", ["control-plane-0"])])
@@ -92,7 +88,4 @@ def test_it_is_never_installed_again(node: Project, command: str, consent: list[
 
 
 def test_down_leaves_nothing(node: Project) -> None:
-    told = node.make("down").text
-    assert re.search(r"down: \d+ deleted", told)
-    assert "nothing is left of the lab" in told
-    assert node.left() == []
+    assert re.search(r"down: \d+ deleted", node.assert_down().text)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +20,7 @@ class User:
         self._kubeconfig.write_text(outputs(project, str(ensure(print).path))["kubeconfig"])
 
     def __call__(self, *arguments: str) -> Any:
-        lab = [sys.executable, "-m", "lab", "run", "--state", str(self._project.layout.state), "--"]
-        command = [*lab, sys.executable, "-m", "tests.end_to_end.kubernetes_user", str(self._kubeconfig), *arguments]
-        done = subprocess.run(
-            command, cwd=self._project.root, env=self._project.environment(), capture_output=True, text=True,
-            timeout=60, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return json.loads(self._project.within("kubernetes_user", str(self._kubeconfig), *arguments))
 
     def apply(self, document: dict[str, Any]) -> tuple[int, str]:
         answer = self("apply", json.dumps(document))

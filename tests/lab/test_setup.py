@@ -1,4 +1,4 @@
-"""What set-up does to the system, with commands that only write down that they were called."""
+"""What set-up does to the system, with commands that only write down their calls, and which machines it allows."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
     """Root on a Debian with systemd."""
     commands = Commands()
     monkeypatch.setattr(setup.subprocess, "run", commands)
-    monkeypatch.setattr(setup, "_privilege", list[str])
+    monkeypatch.setattr(setup.os, "geteuid", lambda: 0)
     monkeypatch.setattr(setup.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(setup, "_SYSTEMD", tmp_path)
     return commands
 
 
-def test_what_is_installed_is_said_first_and_does_not_stay_running(commands: Commands) -> None:
+def test_only_what_is_missing_is_installed_after_it_was_said_and_does_not_stay_running(commands: Commands) -> None:
     said: list[str] = []
-    setup.install([KNOT, PLAIN], said.append)
+    packages = setup.missing([KNOT, Package("present", __file__), PLAIN])
+    setup.install(packages, lambda line: said.append(f"{len(commands.called)}: {line}"))
     assert said == [
-        "installing on this system, with apt-get: knot iproute2",
-        "stopping and disabling what came with it: knot.service",
+        "0: installing on this system, with apt-get: knot iproute2",
+        "2: stopping and disabling what came with it: knot.service",
     ]
     assert commands.called == [
         "apt-get update --quiet=2",
@@ -55,15 +56,19 @@ def test_what_is_installed_is_said_first_and_does_not_stay_running(commands: Com
     ]
 
 
-def test_services_that_were_there_before_are_nobodys_business(commands: Commands) -> None:
-    setup.install([PLAIN], print)
-    assert not any("systemctl" in call for call in commands.called)
+def test_nothing_missing_runs_nothing(commands: Commands) -> None:
+    said: list[str] = []
+    setup.install([], said.append)
+    assert (commands.called, said) == ([], ["no system package is missing"])
 
 
-def test_without_systemd_nothing_was_started(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "_SYSTEMD", Path("/nonexistent"))
-    setup.install([KNOT], print)
-    assert not any("systemctl" in call for call in commands.called)
+@pytest.mark.parametrize(("package", "systemd"), [(PLAIN, "."), (KNOT, "/nonexistent")])
+def test_services_that_were_there_before_or_did_not_start_are_left_alone(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, package: Package, systemd: str
+) -> None:
+    monkeypatch.setattr(setup, "_SYSTEMD", Path(systemd))
+    setup.install([package], print)
+    assert [call.split()[0] for call in commands.called] == ["apt-get", "apt-get"]
 
 
 def test_a_service_that_goes_on_is_told(commands: Commands) -> None:
@@ -77,3 +82,30 @@ def test_an_installation_that_fails_is_an_error_with_its_last_words(commands: Co
     commands.failing = "install"
     with pytest.raises(SetupFailed, match=r"`apt-get install .* ended with 100:\nE: told to"):
         setup.install([KNOT], print)
+
+
+@pytest.mark.parametrize(
+    ("user", "allowed"), [(0, ["apt-get"]), (0, []), (1000, ["sudo"]), (1000, ["apt-get"]), (1000, ["apt-get", "sudo"])]
+)
+def test_without_root_or_apt_what_is_missing_is_named(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, user: int, allowed: list[str]
+) -> None:
+    monkeypatch.setattr(setup.os, "geteuid", lambda: user)
+    monkeypatch.setattr(setup.shutil, "which", lambda name: name if name in allowed else None)
+    said: list[str] = []
+    setup.install([PLAIN], said.append)
+    installed = any("apt-get install" in call for call in commands.called)
+    assert installed == ("apt-get" in allowed and (user == 0 or "sudo" in allowed))
+    assert installed or said == ["not installed, for that takes apt-get and root: iproute2"]
+
+
+def test_where_libvirt_cannot_run_the_lab_goes_on_with_simulated_machines(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(setup, "MACHINES", (Package("qemu-system-x86", "/nonexistent"),))
+    assert setup.settle("libvirt", said.append) == "simulated"
+    monkeypatch.setattr(setup.os, "geteuid", lambda: 1000)
+    assert setup.settle("libvirt", said.append) == "simulated"
+    assert "qemu-system-x86" in said[0] and "root" in said[1] and all("simulated" in line for line in said)
+    assert setup.settle("simulated", said.append) == "simulated" and len(said) == 2

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 from metal_ipi.cluster import Cluster, ClusterArgs
-from stacks.problems import SettingsError
+from metal_ipi.stacks.problems import SettingsError
 from tests.metal_ipi.tree import tree
 from tests.mocks import Recorder, run
 from tests.stacks.answers import ANSWERS

@@ -13,11 +13,11 @@ import pulumi
 import pytest
 
 from metal_ipi.exported import COMPONENTS
+from metal_ipi.provider.plugin import MetalIpiProvider
+from metal_ipi.provider.types import Secret
 from metal_ipi.schema.__main__ import PATH, text
 from metal_ipi.schema.declared import Types
-from provider.plugin import MetalIpiProvider
-from provider.types import Secret
-from stacks.settings import Settings
+from metal_ipi.stacks.settings import Settings
 from tests.metal_ipi.tree import tree
 from tests.metal_ipi.validator import problems
 from tests.provider.test_engine import ENGINE

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.sections.base import Section
+from metal_ipi.stacks.sections.base import Section
 
 pytestmark = pytest.mark.programs
 
@@ -62,8 +62,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"
     source.mkdir()
     for name in _SOURCES:
-        copy = shutil.copytree if (_ROOT / name).is_dir() else shutil.copy
-        copy(_ROOT / name, source / name)
+        if (_ROOT / name).is_dir():
+            shutil.copytree(_ROOT / name, source / name, symlinks=True)
+        else:
+            shutil.copy(_ROOT / name, source / name)
     offline = ("--no-index", "--no-deps", "--quiet")
     _run(*_PIP, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     (wheel,) = folder.glob("metal_ipi-*.whl")
@@ -91,7 +93,7 @@ def test_everything_in_it_can_be_imported(installed: Path, tmp_path: Path) -> No
     )
     assert len(modules) > 100
     _run(sys.executable, "-c", "".join(f"import {name}\n" for name in modules), cwd=tmp_path, path=installed)
-    assert f"metal_ipi.{Section.__module__}" in modules
+    assert Section.__module__ in modules
 
 
 def test_the_plugin_starts(installed: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import pulumi
 import pulumi_equinix_metal as metal
 
-from provider.types import (
+from metal_ipi.provider.types import (
     DnsRecordArgs,
     DnsRecords,
     DnsRecordsArgs,

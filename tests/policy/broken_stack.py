@@ -6,7 +6,7 @@ import asyncssh
 import pulumi
 import pulumi_equinix_metal as metal
 
-from provider.types import (
+from metal_ipi.provider.types import (
     Installation,
     InstallationArgs,
     InstalledSystemArgs,

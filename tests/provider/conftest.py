@@ -2,22 +2,59 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.provider import fake_cluster
+from metal_ipi.provider import backoff
+from tests.provider import fake_bmc, fake_cluster, fake_metal, ssh_servers
+from tests.provider.fake_bmc import FakeBmc
 from tests.provider.fake_cluster import FakeCluster
-from tests.provider.installation_world import Run, World, world
+from tests.provider.fake_metal import FakeMetal
+from tests.provider.installation_site import Site, installation_site
+from tests.provider.no_waiting import NoWaiting, WatchedLoop
+from tests.provider.test_configuration import S3
 
 
 @pytest.fixture(scope="session")
-def world_cluster() -> Iterator[FakeCluster]:
-    """The cluster of the worlds."""
-    with fake_cluster.running() as server:
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """For `no_waiting`."""
+    return "asyncio", {"loop_factory": WatchedLoop}
+
+
+@pytest.fixture
+async def cluster(anyio_backend: Any) -> AsyncGenerator[FakeCluster]:
+    """The API of a cluster."""
+    async with fake_cluster.running() as server:
+        yield server
+
+
+@pytest.fixture
+async def artifact_host(tmp_path: Path, anyio_backend: Any) -> AsyncGenerator[dict[str, Any]]:
+    """The provider's `artifacts` section for an SFTP server which serves the test's folder."""
+    async with ssh_servers.artifact_host(tmp_path, ssh_servers.key(), ssh_servers.key()) as section:
+        yield section
+
+
+@pytest.fixture
+def bucket() -> Iterator[Any]:
+    """A client of S3, as moto emulates it within this process, with the bucket of `S3`."""
+    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed: artifacts in S3 are not tested")
+    moto = pytest.importorskip("moto", reason="moto is not installed: artifacts in S3 are not tested")
+    with moto.mock_aws():
+        client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="s")
+        client.create_bucket(Bucket=S3["bucket"])
+        yield client
+        client.close()
+
+
+@pytest.fixture
+def metal() -> Iterator[FakeMetal]:
+    """The API of Equinix Metal."""
+    with fake_metal.running() as server:
         yield server
 
 
@@ -29,14 +66,20 @@ def sockets_collected() -> Iterator[None]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, world_cluster: FakeCluster) -> Run:
-    """Runs a test in a world of machines."""
+async def site(tmp_path: Path, cluster: FakeCluster, no_waiting: None, anyio_backend: Any) -> AsyncGenerator[Site]:
+    """Machines that are installed, with all that their installation needs."""
+    async with installation_site(tmp_path, cluster) as made:
+        yield made
 
-    def runner(test: Callable[[World], Awaitable[None]]) -> None:
-        async def inside() -> None:
-            async with world(tmp_path, world_cluster) as it:
-                await test(it)
 
-        asyncio.run(asyncio.wait_for(inside(), 60))
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the provider's pauses pass at once."""
+    monkeypatch.setattr(backoff, "clock", NoWaiting())
 
-    return runner
+
+@pytest.fixture
+def bmc() -> Iterator[FakeBmc]:
+    """A server that is switched off, and its BMC."""
+    with fake_bmc.running() as server:
+        yield server

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from provider import configuration
-from provider.dns_ownership import LABEL
-from provider.dns_services.opening import open_service
-from provider.errors import DnsConflict
+from metal_ipi.provider import configuration
+from metal_ipi.provider.dns_ownership import LABEL
+from metal_ipi.provider.dns_services.opening import open_service
+from metal_ipi.provider.errors import DnsConflict
 from tests.provider.harness import Harness, Resource
 
 DOMAIN = "lab.facility.test"

@@ -18,14 +18,17 @@ from typing import Any
 import trustme
 from sushy_tools import error
 from sushy_tools.emulator import main as emulator
+from sushy_tools.emulator.resources.vmedia import DeviceInfo
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
+
+from metal_ipi.provider import backoff
 
 UUID = "27946b59-9e44-4fa7-8e91-f3527a1ef094"
 MAC = "52:54:00:12:34:56"
 USER, PASSWORD = "operator-of-racks", "a-password-nobody-may-see"
 _SYSTEM = f"/redfish/v1/Systems/{UUID}"
-Fault = Callable[[Request], "Response | None"]
+Fault = Callable[["FakeBmc", Request], "Response | None"]
 
 
 @dataclass
@@ -68,7 +71,7 @@ class Machine:
     pending: tuple[float, str] | None = None
 
     def state(self) -> str:
-        if self.pending and time.monotonic() >= self.pending[0]:
+        if self.pending and backoff.clock.now() >= self.pending[0]:
             self.power, self.pending = self.pending[1], None
         return self.power
 
@@ -85,7 +88,7 @@ class Machine:
 
     def _show(self, power: str) -> None:
         if self.pending is None or self.pending[1] != power:
-            self.pending = (time.monotonic() + self.lag, power)
+            self.pending = (backoff.clock.now() + self.lag, power)
         self.state()
 
     def _boot(self) -> None:
@@ -101,11 +104,13 @@ class Machine:
             self.enabled, self.target = "Disabled", "None"
 
 
-class _Systems:
-    """sushy-tools' seam (AbstractSystemsDriver), over the machine."""
+class _Driver:
+    """A seam of sushy-tools' (AbstractSystemsDriver, StaticDriver of virtual media); others' functions are refused."""
 
-    def __init__(self, bmc: FakeBmc) -> None:
+    def __init__(self, bmc: FakeBmc, **functions: Callable[..., Any]) -> None:
         self._bmc = bmc
+        self.driver, self.devices = "<fake machine>", ("Cd",)
+        self.__dict__.update(functions)
 
     def __getattr__(self, name: str) -> Any:
         def missing(*_: Any, **__: Any) -> None:
@@ -114,79 +119,49 @@ class _Systems:
         return missing
 
     @property
-    def driver(self) -> str:
-        return "<fake machine>"
-
-    @property
     def systems(self) -> list[str]:
         return self._bmc.systems
 
     def uuid(self, identity: str) -> str:
-        if identity not in self._bmc.systems:
+        if identity not in self.systems:
             raise error.NotFound(f"System {identity} was not found")
         return self._bmc.machine.uuid
 
-    def name(self, identity: str) -> str:
-        return "server"
 
-    def get_power_state(self, identity: str) -> str:
-        return self._bmc.machine.state()
-
-    def set_power_state(self, identity: str, state: str) -> None:
-        self._bmc.machine.reset(state)
-
-    def get_boot_device(self, identity: str) -> str:
-        return self._bmc.machine.target
-
-    def set_boot_device(self, identity: str, boot_source: str) -> None:
-        self._bmc.machine.target = boot_source
-
-    def get_boot_mode(self, identity: str) -> str:
-        return self._bmc.machine.mode
-
-    def set_boot_mode(self, identity: str, boot_mode: str) -> None:
-        self._bmc.machine.mode = boot_mode
-
-    def set_boot_image(self, identity: str, *_: Any, **__: Any) -> None:
-        return
-
-    def get_total_memory(self, identity: str) -> int:
-        return 16
-
-    def get_nics(self, identity: str) -> list[dict[str, str]]:
-        return [{"id": mac, "mac": mac} for mac in self._bmc.machine.nics]
-
-    def get_simple_storage_collection(self, identity: str) -> dict[str, Any]:
-        disks = [{"Name": "vda", "CapacityBytes": 64 << 30}]
-        return {"virtio": {"Id": "virtio", "Name": "virtio", "DeviceList": disks}}
+def _systems(bmc: FakeBmc) -> _Driver:
+    """The machine."""
+    machine, disks = bmc.machine, [{"Name": "vda", "CapacityBytes": 64 << 30}]
+    return _Driver(
+        bmc,
+        name=lambda _: "server",
+        get_power_state=lambda _: machine.state(),
+        set_power_state=lambda _, kind: machine.reset(kind),
+        get_boot_device=lambda _: machine.target,
+        get_boot_mode=lambda _: machine.mode,
+        set_boot_image=lambda *_, **__: None,
+        get_total_memory=lambda _: 16,
+        get_nics=lambda _: [{"id": mac, "mac": mac} for mac in machine.nics],
+        get_simple_storage_collection=lambda _: {
+            "virtio": {"Id": "virtio", "Name": "virtio", "DeviceList": disks},
+        },
+    )
 
 
-class _Media:
+def _media(bmc: FakeBmc) -> _Driver:
     """Virtual media that takes any URL, and fetches nothing."""
 
-    devices = ("Cd",)
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-
-    def get_device_name(self, identity: str, device: str) -> str:
-        return device
-
-    def get_device_media_types(self, identity: str, device: str) -> list[str]:
-        return ["CD", "DVD"]
-
-    def get_device_image_info(self, identity: str, device: str) -> Any:
-        from sushy_tools.emulator.resources.vmedia import DeviceInfo
-
-        image = self._machine.image
+    def shown(*_: Any) -> DeviceInfo:
+        image = bmc.machine.image
         return DeviceInfo(image or "", image or "", image is not None, True, "", "", False)
 
-    def insert_image(self, identity: str, device: str, image: str, *_: Any, **__: Any) -> str:
-        self._machine.image = image
-        return image
-
-    def eject_image(self, identity: str, device: str) -> None:
-        self._machine.image = None
+    return _Driver(
+        bmc,
+        get_device_name=lambda _, device: device,
+        get_device_media_types=lambda *_: ["CD", "DVD"],
+        get_device_image_info=shown,
+        insert_image=lambda identity, device, image, *_, **__: setattr(bmc.machine, "image", image) or image,
+        eject_image=lambda *_: setattr(bmc.machine, "image", None),
+    )
 
 
 @dataclass
@@ -199,6 +174,7 @@ class FakeBmc:
     sessions: dict[str, str] = field(default_factory=dict[str, str])
     has_sessions: bool = True
     requests: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     bodies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Of PATCH requests."""
     faults: list[Fault] = field(default_factory=list[Fault])
@@ -222,14 +198,15 @@ class FakeBmc:
     def __call__(self, environment: Any, start: Any) -> Iterable[bytes]:
         request = Request(environment)
         self.requests.append((request.method, request.path))
+        self.headers.append(dict(request.headers))
         for fault in self.faults:
-            answer = fault(request)
+            answer = fault(self, request)
             if answer is not None:
                 self.faults.remove(fault)
                 return answer(environment, start)
-        return self._answer(request)(environment, start)
+        return self.answer(request)(environment, start)
 
-    def _answer(self, request: Request) -> Response:
+    def answer(self, request: Request) -> Response:
         path = request.path.rstrip("/")
         if path.endswith("/SessionService/Sessions") and request.method == "POST":
             return self._log_in(request.get_json())
@@ -304,20 +281,19 @@ class FakeBmc:
         return _json({**document, **machine.extra})
 
 
-def _json(document: dict[str, Any]) -> Response:
-    return Response(json.dumps(document), content_type="application/json")
+def _json(document: Any, status: int = 200) -> Response:
+    return Response(json.dumps(document), status, content_type="application/json")
 
 
 def _refusal(status: int, words: str) -> Response:
-    document = {"error": {"code": "Base.1.0.GeneralError", "message": words}}
-    return Response(json.dumps(document), status, content_type="application/json")
+    return _json({"error": {"code": "Base.1.0.GeneralError", "message": words}}, status)
 
 
 def once(method: str, end: str, status: int, headers: dict[str, str] | None = None, words: str = "not now") -> Fault:
     """A fault: answers one request with a status."""
 
-    def fault(request: Request) -> Response | None:
-        if request.method != method or not request.path.rstrip("/").endswith(end):
+    def fault(_: FakeBmc, request: Request) -> Response | None:
+        if not _is(request, method, end):
             return None
         answer = _refusal(status, words)
         answer.headers.extend(headers or {})
@@ -328,25 +304,32 @@ def once(method: str, end: str, status: int, headers: dict[str, str] | None = No
 
 def moved(end: str, location: str) -> Fault:
     """A fault: sends one request elsewhere."""
-
-    def fault(request: Request) -> Response | None:
-        return Response(status=308, headers={"Location": location}) if request.path.endswith(end) else None
-
-    return fault
+    return lambda _, request: (
+        Response(status=308, headers={"Location": location}) if request.path.endswith(end) else None
+    )
 
 
-def lost(method: str, end: str, bmc: FakeBmc, *, before: bool) -> Fault:
+def answers(end: str, document: Any, status: int = 200) -> Fault:
+    """A fault: one GET is answered with a document."""
+    return lambda _, request: _json(document, status) if _is(request, "GET", end) else None
+
+
+def lost(method: str, end: str, *, before: bool) -> Fault:
     """A fault: the connection breaks, before the request was worked on, or after."""
 
-    def fault(request: Request) -> Response | None:
-        if request.method != method or not request.path.rstrip("/").endswith(end):
+    def fault(bmc: FakeBmc, request: Request) -> Response | None:
+        if not _is(request, method, end):
             return None
         if not before:
-            bmc._answer(request)  # pyright: ignore[reportPrivateUsage]
+            bmc.answer(request)
         request.environ["werkzeug.socket"].shutdown(2)
         return Response(status=500)
 
     return fault
+
+
+def _is(request: Request, method: str, end: str) -> bool:
+    return request.method == method and request.path.rstrip("/").endswith(end)
 
 
 def _handler(bmc: FakeBmc) -> type[WSGIRequestHandler]:
@@ -389,7 +372,7 @@ def _emulating(bmc: FakeBmc) -> Generator[None, None, None]:
     """Gives sushy-tools' one application our machine. So there can be one BMC at a time."""
     kind: Any = emulator.Application
     systems, media = kind.systems, kind.vmedia
-    driver, drives = _Systems(bmc), _Media(bmc.machine)
+    driver, drives = _systems(bmc), _media(bmc)
     kind.systems = property(lambda _: driver)
     kind.vmedia = property(lambda _: drives)
     emulator.app.__dict__.pop("_cache", None)

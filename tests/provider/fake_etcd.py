@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.provider.fake_machine import FakeMachine, node_of
-from tests.provider.installation_world import World
+from tests.provider.installation_site import Site
 
 Json = dict[str, Any]
 _IDS = itertools.count(0xCA8C2990A0AA29D1)
@@ -36,7 +36,7 @@ class Member:
 class FakeEtcd:
     """Answers what the cluster does not, and commands in its pods."""
 
-    world: World
+    world: Site
     machines: list[FakeMachine]
     members: list[Member] = field(default_factory=list[Member])
     data: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])

@@ -16,7 +16,7 @@ from typing import Any
 
 import asyncssh
 
-from provider.errors import RemoteError
+from metal_ipi.provider.errors import RemoteError
 from tests.provider import ssh_servers as ssh
 from tests.provider.knot import free_port
 
@@ -25,8 +25,8 @@ _VERSIONS = itertools.count(1)
 _IDENTITY = ("uid", "resourceVersion")
 LIVE, DISK, CLIENT, STRANGER = ssh.key(), ssh.key(), ssh.key(), ssh.key()
 CLUSTER = "lab.facility.test"
-_BOOT_SECONDS = 0.05
-_REBASE_SECONDS = 0.3
+_BOOT_SECONDS = 0.005
+_REBASE_SECONDS = 0.02
 
 
 def node_of(name: str) -> str:
@@ -209,7 +209,7 @@ class FakeMachine:
             self.power_losses -= 1
             self.disk = None
             self.log.append(f"power loss {self.name}")
-            self.later("off")
+            self._later(self.start("off"))
         if self._left:
             said = self._left[0] if self._left[0]["state"] == "failed" else self._left.pop(0)
             return {"generation": self.wanted, **said}

@@ -32,6 +32,10 @@ class FakeMetal:
     """Spot market requests, and the devices that they have."""
     reserved: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     """Hardware reservations as they are shown, one after the other; the last for ever."""
+    told: list[Json] = field(default_factory=list[Json])
+    """The events of every device that has none of its own."""
+    stays: bool = False
+    """Whether deleted devices stay for ever."""
     url: str = ""
 
     def count(self, method: str) -> int:
@@ -68,7 +72,7 @@ class FakeMetal:
                 return 200, {"devices": found, "meta": {"last_page": 1}}, {}
             case ("GET", ["devices", device_id]) if device_id in self.devices:
                 device = self.devices[device_id]
-                if device["state"] == "deprovisioning":
+                if device["state"] == "deprovisioning" and not self.stays:
                     del self.devices[device_id]
                     return 200, {"id": device_id, "hostname": device["hostname"], "state": "deprovisioning"}, {}
                 if device["walk"]:
@@ -90,7 +94,7 @@ class FakeMetal:
             case ("POST", ["devices", device_id, "actions"]):
                 return 422, {"errors": [f"Device is {self.devices[device_id]['state']}"]}, {}
             case ("GET", ["devices", device_id, "events"]) if device_id in self.devices:
-                return 200, {"events": self.events.get(device_id, [])}, {}
+                return 200, {"events": self.events.get(device_id, self.told)}, {}
             case ("GET", ["spot-market-requests", request]) if request in self.spot:
                 devices = [{"href": f"/metal/v1/devices/{device}"} for device in self.spot[request]]
                 return 200, {"id": request, "devices": devices}, {}

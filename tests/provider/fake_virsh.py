@@ -32,7 +32,7 @@ class FakeVirsh:
         self._file = self.directory / "libvirt.json"
         self.tell(domains={}, commands=[], refuse="", kvm=True, architecture="x86_64", seconds=0)
         program = self.directory / "virsh"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} {__file__} {self._file} "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -SE {__file__} {self._file} "$@"\n')
         program.chmod(0o755)
 
     def tell(self, **values: Any) -> None:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pytest
 from pulumi.provider.experimental import provider as sdk
 
-from provider.errors import InitFailed
-from provider.plugin import MetalIpiProvider
-from provider.values import to_python_map, to_wire_map
+from metal_ipi.provider.errors import InitFailed
+from metal_ipi.provider.plugin import MetalIpiProvider
+from metal_ipi.provider.values import to_python_map, to_wire_map
 
-_Test = TypeVar("_Test", bound=Callable[..., None])
+_Test = TypeVar("_Test", bound=Callable[..., Coroutine[Any, Any, None] | None])
 
 
 def kills(test: _Test) -> _Test:
@@ -133,8 +133,8 @@ class Resource:
 
 async def until(so: Callable[[], bool]) -> None:
     """Waits for what happens soon, or fails."""
-    for _ in range(1500):
+    for _ in range(6000):
         if so():
             return
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.005)
     raise AssertionError("it never came so far")

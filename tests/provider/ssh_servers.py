@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncssh
 
-from provider.gates import first_boot
+from metal_ipi.provider.gates import first_boot
 
 
 def key() -> asyncssh.SSHKey:
@@ -35,11 +35,11 @@ async def node(
     status: int = 0,
     reads: bool = False,
     heard: list[str] | None = None,
-    boots: Callable[[], tuple[str, str]] = lambda: ("a-boot", "finished"),
+    boot_states: Callable[[], tuple[str, str]] = lambda: ("a-boot", "finished"),
 ) -> AsyncGenerator[int, None]:
     """A node, or a console host: a shell prints the console, a command the journal, after reading its input.
 
-    `boots` answers the id of the node's boot, and how far its first one is.
+    `boot_states` answers the id of the node's boot, and how far its first one is.
     """
 
     async def session(process: asyncssh.SSHServerProcess[str]) -> None:
@@ -47,7 +47,7 @@ async def node(
             process.stdout.write(console)
             await process.stdin.read()
         elif first_boot.QUESTION in process.command:
-            process.stdout.write("\n".join(boots()) + "\n")
+            process.stdout.write("\n".join(boot_states()) + "\n")
             process.exit(0)
             return
         else:

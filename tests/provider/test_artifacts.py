@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import stat
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from provider.errors import RemoteError
-from provider.values import UNKNOWN, has_unknown
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider import ssh_servers as ssh
 from tests.provider.harness import Harness, Resource
 
@@ -30,125 +29,98 @@ async def resource(settings: dict[str, Any], type_: str = "Artifacts") -> Resour
     return Resource(harness, type_)
 
 
-def test_whole_life(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
-            it = await resource(settings)
-            previewed = await it.preview(inputs(boot_ign="one", node_ign=UNKNOWN))
-            state = await it.up(inputs(boot_ign="one", node_ign="two"))
-            folder = tmp_path / "artifacts" / state["directory"]
-            assert len(state["directory"]) == 43
-            assert stat.S_IMODE(folder.stat().st_mode) == 0o711
-            assert sorted(path.name for path in folder.iterdir()) == ["boot.ign", "node.ign"]
-            assert (folder / "boot.ign").read_text() == "one"
-            assert state["hashes"]["boot.ign"] == "sha512-" + hashlib.sha512(b"one").hexdigest()
-            assert state["urls"]["boot.ign"] == f"https://boot.facility.test/artifacts/{state['directory']}/boot.ign"
-            assert state["bootUrls"]["boot.ign"].startswith("http://boot.facility.test/")
-            assert "files" not in state
-            # What a preview can tell without touching anything, it tells.
-            assert previewed["urls"] == state["urls"] and has_unknown(previewed["hashes"]["node.ign"])
+async def test_whole_life(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
+    it = await resource(artifact_host)
+    previewed = await it.preview(inputs(boot_ign="one", node_ign=UNKNOWN))
+    state = await it.up(inputs(boot_ign="one", node_ign="two"))
+    folder = tmp_path / "artifacts" / state["directory"]
+    assert len(state["directory"]) == 43
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o711
+    assert sorted(path.name for path in folder.iterdir()) == ["boot.ign", "node.ign"]
+    assert (folder / "boot.ign").read_text() == "one"
+    assert state["hashes"]["boot.ign"] == "sha512-" + hashlib.sha512(b"one").hexdigest()
+    assert state["urls"]["boot.ign"] == f"https://boot.facility.test/artifacts/{state['directory']}/boot.ign"
+    assert state["bootUrls"]["boot.ign"].startswith("http://boot.facility.test/")
+    assert "files" not in state
+    # What a preview can tell without touching anything, it tells.
+    assert previewed["urls"] == state["urls"] and has_unknown(previewed["hashes"]["node.ign"])
 
-            second = inputs(boot_ign="one", new_ign="three")
-            assert await it.changes(inputs(boot_ign="one", node_ign="two")) == []
-            assert await it.changes(second) == ['files["new.ign"]', 'files["node.ign"]']
-            untouched = (folder / "boot.ign").stat().st_mtime_ns
-            await it.up(second)
-            assert sorted(path.name for path in folder.iterdir()) == ["boot.ign", "new.ign"]
-            assert (folder / "boot.ign").stat().st_mtime_ns == untouched
-            await it.delete()
-            await it.delete()
-            assert list((tmp_path / "artifacts").iterdir()) == []
-
-    asyncio.run(run())
+    second = inputs(boot_ign="one", new_ign="three")
+    assert await it.changes(inputs(boot_ign="one", node_ign="two")) == []
+    assert await it.changes(second) == ['files["new.ign"]', 'files["node.ign"]']
+    untouched = (folder / "boot.ign").stat().st_mtime_ns
+    await it.up(second)
+    assert sorted(path.name for path in folder.iterdir()) == ["boot.ign", "new.ign"]
+    assert (folder / "boot.ign").stat().st_mtime_ns == untouched
+    await it.delete()
+    await it.delete()
+    assert list((tmp_path / "artifacts").iterdir()) == []
 
 
-def test_a_run_after_a_kill_overwrites_the_same_place(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
-            first = (await (await resource(settings)).up(inputs(a_ign="old")))["directory"]
-            second = (await (await resource(settings)).up(inputs(a_ign="new")))["directory"]
-            assert first == second
-            assert (tmp_path / "artifacts" / second / "a.ign").read_text() == "new"
-
-    asyncio.run(run())
+async def test_a_run_after_a_kill_overwrites_the_same_place(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
+    first = (await (await resource(artifact_host)).up(inputs(a_ign="old")))["directory"]
+    second = (await (await resource(artifact_host)).up(inputs(a_ign="new")))["directory"]
+    assert first == second
+    assert (tmp_path / "artifacts" / second / "a.ign").read_text() == "new"
 
 
-def test_delete_after_a_kill_knows_the_inputs_only(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
-            it = await resource(settings)
-            folder = tmp_path / "artifacts" / (await it.up(inputs(a_ign="one")))["directory"]
-            assert folder.exists()
-            it.id, it.state = "interrupted", inputs(a_ign="one")
-            await it.delete()
-            assert not folder.exists()
-            await it.delete()
-
-    asyncio.run(run())
+async def test_delete_after_a_kill_knows_the_inputs_only(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
+    it = await resource(artifact_host)
+    folder = tmp_path / "artifacts" / (await it.up(inputs(a_ign="one")))["directory"]
+    assert folder.exists()
+    it.id, it.state = "interrupted", inputs(a_ign="one")
+    await it.delete()
+    assert not folder.exists()
+    await it.delete()
 
 
 @pytest.mark.parametrize("ephemeral", [False, True])
-def test_refresh(tmp_path: Path, ephemeral: bool) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
-            it = await resource(settings)
-            wanted = inputs(ephemeral, a_ign="one", b_ign="two")
-            folder = tmp_path / "artifacts" / (await it.up(wanted))["directory"]
-            (folder / "a.ign").unlink()
-            (folder / "b.ign").write_text("tampered")
-            await it.refresh()
-            assert await it.changes(wanted) == ([] if ephemeral else ['files["a.ign"]', 'files["b.ign"]'])
-            if not ephemeral:
-                await it.up(wanted)
-                assert [(folder / name).read_text() for name in ("a.ign", "b.ign")] == ["one", "two"]
-
-    asyncio.run(run())
+async def test_refresh(tmp_path: Path, ephemeral: bool, artifact_host: dict[str, Any]) -> None:
+    it = await resource(artifact_host)
+    wanted = inputs(ephemeral, a_ign="one", b_ign="two")
+    folder = tmp_path / "artifacts" / (await it.up(wanted))["directory"]
+    (folder / "a.ign").unlink()
+    (folder / "b.ign").write_text("tampered")
+    await it.refresh()
+    assert await it.changes(wanted) == ([] if ephemeral else ['files["a.ign"]', 'files["b.ign"]'])
+    if not ephemeral:
+        await it.up(wanted)
+        assert [(folder / name).read_text() for name in ("a.ign", "b.ign")] == ["one", "two"]
 
 
-def test_removal_deletes_files_twice_over(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
-            it = await resource(settings)
-            state = await it.up(inputs(True, a_ign="one"))
-            removal = await resource(settings, "Removal")
-            named = {"artifactsDirectory": state["directory"], "artifactsFiles": ["a.ign"]}
-            await removal.up(named)
-            assert not (tmp_path / "artifacts" / state["directory"]).exists()
-            removed_at = removal.state["removedAt"]
-            assert await removal.changes(named) == []
-            await removal.up({**named, "triggers": ["again"]})
-            assert removal.state["removedAt"] >= removed_at
-            await it.refresh()
-            assert await it.changes(inputs(True, a_ign="one")) == []
-            await it.delete()
-
-    asyncio.run(run())
+async def test_removal_deletes_files_twice_over(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
+    it = await resource(artifact_host)
+    state = await it.up(inputs(True, a_ign="one"))
+    removal = await resource(artifact_host, "Removal")
+    named = {"artifactsDirectory": state["directory"], "artifactsFiles": ["a.ign"]}
+    await removal.up(named)
+    assert not (tmp_path / "artifacts" / state["directory"]).exists()
+    removed_at = removal.state["removedAt"]
+    assert await removal.changes(named) == []
+    await removal.up({**named, "triggers": ["again"]})
+    assert removal.state["removedAt"] >= removed_at
+    await it.refresh()
+    assert await it.changes(inputs(True, a_ign="one")) == []
+    await it.delete()
 
 
-def test_another_host_key_is_refused(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
-            wrong = {**settings, "hostKey": ssh.public(ssh.key())}
-            with pytest.raises(RemoteError, match="another SSH host key than the pinned one"):
-                await (await resource(wrong)).up(inputs(a_ign="one"))
-            stranger = {**settings, "privateKey": ssh.private(ssh.key())}
-            with pytest.raises(RemoteError, match="refuses the login of upload"):
-                await (await resource(stranger)).up(inputs(a_ign="one"))
-
-    asyncio.run(run())
+async def test_another_host_key_is_refused(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
+    wrong = {**artifact_host, "hostKey": ssh.public(ssh.key())}
+    with pytest.raises(RemoteError, match="another SSH host key than the pinned one"):
+        await (await resource(wrong)).up(inputs(a_ign="one"))
+    stranger = {**artifact_host, "privateKey": ssh.private(ssh.key())}
+    with pytest.raises(RemoteError, match="refuses the login of upload"):
+        await (await resource(stranger)).up(inputs(a_ign="one"))
 
 
-def test_check() -> None:
-    async def run() -> None:
-        it = Resource(Harness(), "Artifacts")
-        wrong = {"files": {"../x": "1", ".hidden": "2", "ok": 3.0, "fine": UNKNOWN}, "pathSeed": "short"}
-        assert [problem.split(" ")[0] for problem in await it.check(wrong)] == [
-            "files.ok",
-            "pathSeed",
-            'files["../x"]',
-            'files[".hidden"]',
-        ]
-        found = await Resource(Harness(), "Artifacts", id="x", state={"pathSeed": "old", "hashes": {}}).diff(inputs())
-        assert found.replaces == ["pathSeed"]
-
-    asyncio.run(run())
+async def test_check() -> None:
+    it = Resource(Harness(), "Artifacts")
+    wrong = {"files": {"../x": "1", ".hidden": "2", "ok": 3.0, "fine": UNKNOWN}, "pathSeed": "short"}
+    assert [problem.split(" ")[0] for problem in await it.check(wrong)] == [
+        "files.ok",
+        "pathSeed",
+        'files["../x"]',
+        'files[".hidden"]',
+    ]
+    found = await Resource(Harness(), "Artifacts", id="x", state={"pathSeed": "old", "hashes": {}}).diff(inputs())
+    assert found.replaces == ["pathSeed"]

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from components.boot.site import chain_script
-from provider import boot_tree, configuration, matchbox
-from provider.configuration import Settings
-from provider.errors import InvalidInputs
+from metal_ipi.components.boot.site import chain_script
+from metal_ipi.provider import boot_tree, configuration, matchbox
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InvalidInputs
 from tests.provider import ssh_servers as ssh
 from tests.provider.test_configuration import S3
 
@@ -28,49 +28,41 @@ def settings_of(section: dict[str, Any]) -> Settings:
     return settings
 
 
-def test_the_last_one_out_takes_the_chain_with_it(tmp_path: Path) -> None:
+async def test_the_last_one_out_takes_the_chain_with_it(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
     boot = tmp_path / "artifacts/boot"
-
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as section:
-            settings = settings_of(section)
-            assert not await boot_tree.published(settings, ONE)
-            await boot_tree.withdraw(settings, ONE)
-            await asyncio.gather(
-                boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain"),
-                boot_tree.publish(settings, TWO, "#!ipxe two", "#!ipxe chain"),
-            )
-            assert {path.name: path.read_text() for path in boot.iterdir()} == {
-                "boot.ipxe": "#!ipxe chain",
-                "mac-52-54-00-aa-bb-01.ipxe": "#!ipxe one",
-                "mac-52-54-00-aa-bb-02.ipxe": "#!ipxe two",
-            }
-            await boot_tree.withdraw(settings, ONE)
-            assert (boot / "boot.ipxe").exists() and not await boot_tree.published(settings, ONE)
-            assert await boot_tree.published(settings, TWO)
-            # One comes while another goes: the chain stays for the one that came.
-            await asyncio.gather(
-                boot_tree.withdraw(settings, TWO), boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain")
-            )
-            assert sorted(path.name for path in boot.iterdir()) == ["boot.ipxe", "mac-52-54-00-aa-bb-01.ipxe"]
-            await boot_tree.withdraw(settings, ONE)
-            assert not boot.exists()
-
-    asyncio.run(run())
+    settings = settings_of(artifact_host)
+    assert not await boot_tree.published(settings, ONE)
+    await boot_tree.withdraw(settings, ONE)
+    await asyncio.gather(
+        boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain"),
+        boot_tree.publish(settings, TWO, "#!ipxe two", "#!ipxe chain"),
+    )
+    assert {path.name: path.read_text() for path in boot.iterdir()} == {
+        "boot.ipxe": "#!ipxe chain",
+        "mac-52-54-00-aa-bb-01.ipxe": "#!ipxe one",
+        "mac-52-54-00-aa-bb-02.ipxe": "#!ipxe two",
+    }
+    await boot_tree.withdraw(settings, ONE)
+    assert (boot / "boot.ipxe").exists() and not await boot_tree.published(settings, ONE)
+    assert await boot_tree.published(settings, TWO)
+    # One comes while another goes: the chain stays for the one that came.
+    await asyncio.gather(
+        boot_tree.withdraw(settings, TWO), boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain")
+    )
+    assert sorted(path.name for path in boot.iterdir()) == ["boot.ipxe", "mac-52-54-00-aa-bb-01.ipxe"]
+    await boot_tree.withdraw(settings, ONE)
+    assert not boot.exists()
 
 
-def test_strange_files_do_not_keep_the_chain_and_are_left_alone(tmp_path: Path) -> None:
+async def test_strange_files_do_not_keep_the_chain_and_are_left_alone(
+    tmp_path: Path, artifact_host: dict[str, Any]
+) -> None:
     boot = tmp_path / "artifacts/boot"
-
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as section:
-            settings = settings_of(section)
-            await boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain")
-            (boot / "README").write_text("somebody's own")
-            await boot_tree.withdraw(settings, ONE)
-            assert [path.name for path in boot.iterdir()] == ["README"]
-
-    asyncio.run(run())
+    settings = settings_of(artifact_host)
+    await boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain")
+    (boot / "README").write_text("somebody's own")
+    await boot_tree.withdraw(settings, ONE)
+    assert [path.name for path in boot.iterdir()] == ["README"]
 
 
 SCRIPT = """#!ipxe
@@ -81,39 +73,34 @@ boot
 """
 
 
-def test_in_a_matchboxs_data(tmp_path: Path) -> None:
+async def test_in_a_matchboxs_data(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
     """As docs/matchbox.md of poseidon/matchbox shows profiles and groups."""
-
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as section:
-            settings = settings_of({**section, "matchbox": "/data"})
-            data = tmp_path / "data"
-            (data / "groups").mkdir(parents=True, mode=0o755)
-            (data / "groups/theirs.json").write_text("{}")
-            await boot_tree.publish(settings, ONE, SCRIPT, "#!ipxe chain")
-            name = "metal-ipi-52-54-00-aa-bb-01"
-            profile = json.loads((data / f"profiles/{name}.json").read_text())
-            assert profile == {
-                "id": name,
-                "name": name,
-                "boot": {
-                    "kernel": "https://mirror.test/vmlinuz",
-                    "initrd": ["--name main https://mirror.test/initramfs"],
-                    "args": ["initrd=main", "ignition.platform.id=metal", "metal-ipi.not-after=4000000000"],
-                },
-            }
-            group = json.loads((data / f"groups/{name}.json").read_text())
-            assert group == {"id": name, "name": name, "profile": name, "selector": {"mac": "52:54:00:aa:bb:01"}}
-            # matchbox has to list them; nothing is in the boot tree.
-            assert (data / "groups").stat().st_mode & 0o777 == 0o755 and not (tmp_path / "artifacts/boot").exists()
-            digest = f"sha512-{hashlib.sha512(SCRIPT.encode()).hexdigest()}"
-            assert await boot_tree.published(settings, ONE) == digest and not await boot_tree.published(settings, TWO)
-            await boot_tree.withdraw(settings, ONE)
-            await boot_tree.withdraw(settings, ONE)
-            assert not await boot_tree.published(settings, ONE)
-            assert [path.name for path in data.rglob("*") if path.is_file()] == ["theirs.json"]
-
-    asyncio.run(run())
+    settings = settings_of({**artifact_host, "matchbox": "/data"})
+    data = tmp_path / "data"
+    (data / "groups").mkdir(parents=True, mode=0o755)
+    (data / "groups/theirs.json").write_text("{}")
+    await boot_tree.publish(settings, ONE, SCRIPT, "#!ipxe chain")
+    name = "metal-ipi-52-54-00-aa-bb-01"
+    profile = json.loads((data / f"profiles/{name}.json").read_text())
+    assert profile == {
+        "id": name,
+        "name": name,
+        "boot": {
+            "kernel": "https://mirror.test/vmlinuz",
+            "initrd": ["--name main https://mirror.test/initramfs"],
+            "args": ["initrd=main", "ignition.platform.id=metal", "metal-ipi.not-after=4000000000"],
+        },
+    }
+    group = json.loads((data / f"groups/{name}.json").read_text())
+    assert group == {"id": name, "name": name, "profile": name, "selector": {"mac": "52:54:00:aa:bb:01"}}
+    # matchbox has to list them; nothing is in the boot tree.
+    assert (data / "groups").stat().st_mode & 0o777 == 0o755 and not (tmp_path / "artifacts/boot").exists()
+    digest = f"sha512-{hashlib.sha512(SCRIPT.encode()).hexdigest()}"
+    assert await boot_tree.published(settings, ONE) == digest and not await boot_tree.published(settings, TWO)
+    await boot_tree.withdraw(settings, ONE)
+    await boot_tree.withdraw(settings, ONE)
+    assert not await boot_tree.published(settings, ONE)
+    assert [path.name for path in data.rglob("*") if path.is_file()] == ["theirs.json"]
 
 
 def test_a_script_that_matchbox_cannot_render() -> None:
@@ -131,29 +118,16 @@ def test_no_mac_address() -> None:
         boot_tree.script_name("52:54")
 
 
-def test_in_a_bucket() -> None:
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed: artifacts in S3 are not tested")
-    moto = pytest.importorskip("moto", reason="moto is not installed: artifacts in S3 are not tested")
+async def test_in_a_bucket(bucket: Any) -> None:
+    bucket.put_object(Bucket=S3["bucket"], Key="site/boots/mac-00.ipxe", Body=b"of somebody else")
 
-    async def run() -> None:
-        client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="s")
-        client.create_bucket(Bucket=S3["bucket"])
-        client.put_object(Bucket=S3["bucket"], Key="site/boots/mac-00.ipxe", Body=b"of somebody else")
+    def keys(prefix: str = "site/boot/") -> list[str]:
+        return [item["Key"] for item in bucket.list_objects_v2(Bucket=S3["bucket"], Prefix=prefix)["Contents"]]
 
-        def keys() -> list[str]:
-            return [
-                item["Key"] for item in client.list_objects_v2(Bucket=S3["bucket"], Prefix="site/boot/")["Contents"]
-            ]
-
-        settings = settings_of({**S3, "prefix": "site"})
-        await boot_tree.publish(settings, ONE, "one", "chain")
-        await boot_tree.publish(settings, TWO, "two", "chain")
-        await boot_tree.withdraw(settings, ONE)
-        assert keys() == ["site/boot/boot.ipxe", "site/boot/mac-52-54-00-aa-bb-02.ipxe"]
-        await boot_tree.withdraw(settings, TWO)
-        found = client.list_objects_v2(Bucket=S3["bucket"])["Contents"]
-        assert [item["Key"] for item in found] == ["site/boots/mac-00.ipxe"]
-        client.close()
-
-    with moto.mock_aws():
-        asyncio.run(run())
+    settings = settings_of({**S3, "prefix": "site"})
+    await boot_tree.publish(settings, ONE, "one", "chain")
+    await boot_tree.publish(settings, TWO, "two", "chain")
+    await boot_tree.withdraw(settings, ONE)
+    assert keys() == ["site/boot/boot.ipxe", "site/boot/mac-52-54-00-aa-bb-02.ipxe"]
+    await boot_tree.withdraw(settings, TWO)
+    assert keys("") == ["site/boots/mac-00.ipxe"]

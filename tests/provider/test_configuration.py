@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 
-from provider import configuration
-from provider.configuration import METAL_ENDPOINT, S3ArtifactSettings
-from provider.errors import InvalidInputs
-from provider.status import Redactor
-from provider.values import UNKNOWN
+from metal_ipi.provider import configuration
+from metal_ipi.provider.configuration import METAL_ENDPOINT, S3ArtifactSettings
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.status import Redactor
+from metal_ipi.provider.values import UNKNOWN
 from tests.provider.harness import Harness, Resource
 
 R = "rehearsal"
@@ -128,13 +127,10 @@ def test_bmcs() -> None:
     assert "did you mean `password`?" in "".join(found) and "secret-of" not in "".join(found)
 
 
-def test_a_missing_section_is_named_when_it_is_needed() -> None:
-    async def run() -> None:
-        it = Resource(Harness(), "Removal")
-        with pytest.raises(InvalidInputs, match="set `metal` of the metal-ipi provider"):
-            await it.up({"machineId": "x"})
-
-    asyncio.run(run())
+async def test_a_missing_section_is_named_when_it_is_needed() -> None:
+    it = Resource(Harness(), "Removal")
+    with pytest.raises(InvalidInputs, match="set `metal` of the metal-ipi provider"):
+        await it.up({"machineId": "x"})
 
 
 def test_secrets_are_blotted_out_of_messages() -> None:

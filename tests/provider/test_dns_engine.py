@@ -9,7 +9,7 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from provider import types
+from metal_ipi.provider import types
 from tests.provider import knot
 from tests.provider.test_engine import ENGINE, collected, make_stack
 

@@ -10,10 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from provider.dns_services import canonical, spelled
-from provider.errors import DnsConflict, RemoteError
+from metal_ipi.provider.dns_services import canonical, spelled
+from metal_ipi.provider.errors import DnsConflict, RemoteError
 from tests.provider import dns_life
 from tests.provider.dns_life import DOMAIN, a, inputs, resource
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 if TYPE_CHECKING:
     from mypy_boto3_route53 import Route53Client
@@ -134,48 +136,39 @@ def zone(server: tuple[str, Faults]) -> Iterator[HostedZone]:
 
 
 @pytest.mark.parametrize("story", dns_life.STORIES, ids=dns_life.named)
-def test_life(zone: HostedZone, story: dns_life.Story) -> None:
-    asyncio.run(story(zone))
+async def test_life(zone: HostedZone, story: dns_life.Story) -> None:
+    await story(zone)
 
 
-def test_a_batch_is_one_request(zone: HostedZone) -> None:
-    async def run() -> None:
-        it = await resource(zone)
-        zone.faults.asked.clear()
-        await it.up(inputs(*(a(f"n{n}", f"198.51.100.{n}") for n in range(1, 100))))
-        changes = [asked for asked in zone.faults.asked if asked.startswith("POST")]
-        assert len(changes) == 1, changes
-        await it.delete()
-
-    asyncio.run(run())
+async def test_a_batch_is_one_request(zone: HostedZone) -> None:
+    it = await resource(zone)
+    zone.faults.asked.clear()
+    await it.up(inputs(*(a(f"n{n}", f"198.51.100.{n}") for n in range(1, 100))))
+    changes = [asked for asked in zone.faults.asked if asked.startswith("POST")]
+    assert len(changes) == 1, changes
+    await it.delete()
 
 
-def test_more_than_a_batch_holds(zone: HostedZone) -> None:
-    async def run() -> None:
-        it = await resource(zone)
-        await it.up(inputs(*(a(f"n{n}", f"198.51.{100 + n // 250}.{n % 250}") for n in range(900))))
-        assert len([name for name, kind, _ in zone.everything() if kind == "A"]) == 900
-        await it.delete()
-        assert zone.everything() == set()
-
-    asyncio.run(run())
+async def test_more_than_a_batch_holds(zone: HostedZone) -> None:
+    it = await resource(zone)
+    await it.up(inputs(*(a(f"n{n}", f"198.51.{100 + n // 250}.{n % 250}") for n in range(900))))
+    assert len([name for name, kind, _ in zone.everything() if kind == "A"]) == 900
+    await it.delete()
+    assert zone.everything() == set()
 
 
-def test_throttling_is_borne(zone: HostedZone) -> None:
-    async def run() -> None:
-        it = await resource(zone)
-        zone.faults.waiting += [
-            ("GET", 400, "Throttling", {}),
-            ("POST", 400, "PriorRequestNotComplete", {}),
-            ("POST", 429, "Throttling", {"Retry-After": "1"}),
-        ]
-        await it.up(inputs(a("api", "198.51.100.1")))
-        assert zone.values(f"api.{DOMAIN}", "A") == {"198.51.100.1"}
-        assert any("throttles" in message for message in it.harness.log.messages)
-        zone.faults.waiting += [("GET", 400, "Throttling", {})] * 2
-        await it.delete()
-
-    asyncio.run(run())
+async def test_throttling_is_borne(zone: HostedZone) -> None:
+    it = await resource(zone)
+    zone.faults.waiting += [
+        ("GET", 400, "Throttling", {}),
+        ("POST", 400, "PriorRequestNotComplete", {}),
+        ("POST", 429, "Throttling", {"Retry-After": "1"}),
+    ]
+    await it.up(inputs(a("api", "198.51.100.1")))
+    assert zone.values(f"api.{DOMAIN}", "A") == {"198.51.100.1"}
+    assert any("throttles" in message for message in it.harness.log.messages)
+    zone.faults.waiting += [("GET", 400, "Throttling", {})] * 2
+    await it.delete()
 
 
 @pytest.mark.parametrize(
@@ -187,76 +180,59 @@ def test_throttling_is_borne(zone: HostedZone) -> None:
         ("AccessDenied", r"may not do this"),
     ],
 )
-def test_credentials_that_are_refused_are_named(zone: HostedZone, code: str, told: str) -> None:
-    async def run() -> None:
-        zone.faults.waiting.append(("GET", 403, code, {}))
-        with pytest.raises(RemoteError, match=told) as caught:
-            await (await resource(zone)).up(inputs(a("api", "198.51.100.1")))
-        assert "nobody-may-see" not in str(caught.value)
-        zone.faults.waiting.append(("POST", 403, code, {}))
-        with pytest.raises(RemoteError, match=told):
-            await (await resource(zone)).up(inputs(a("api", "198.51.100.1")))
-        assert zone.everything() == set()
-
-    asyncio.run(run())
+async def test_credentials_that_are_refused_are_named(zone: HostedZone, code: str, told: str) -> None:
+    zone.faults.waiting.append(("GET", 403, code, {}))
+    with pytest.raises(RemoteError, match=told) as caught:
+        await (await resource(zone)).up(inputs(a("api", "198.51.100.1")))
+    assert "nobody-may-see" not in str(caught.value)
+    zone.faults.waiting.append(("POST", 403, code, {}))
+    with pytest.raises(RemoteError, match=told):
+        await (await resource(zone)).up(inputs(a("api", "198.51.100.1")))
+    assert zone.everything() == set()
 
 
-def test_a_set_that_somebody_changes_meanwhile_is_read_again(zone: HostedZone) -> None:
+async def test_a_set_that_somebody_changes_meanwhile_is_read_again(zone: HostedZone) -> None:
     """What is read and what is replaced are one batch: a value that came in between is not lost."""
-
-    async def run() -> None:
-        it = await resource(zone)
-        await it.up(inputs(a("api", "198.51.100.1")))
-        zone.race = lambda: zone.add(f"api.{DOMAIN}", "A", "192.0.2.77")
-        await it.up(inputs(a("api", "198.51.100.1", "198.51.100.3")))
-        assert zone.race is None and zone.values(f"api.{DOMAIN}", "A") == {"198.51.100.1", "198.51.100.3", "192.0.2.77"}
-
-    asyncio.run(run())
+    it = await resource(zone)
+    await it.up(inputs(a("api", "198.51.100.1")))
+    zone.race = lambda: zone.add(f"api.{DOMAIN}", "A", "192.0.2.77")
+    await it.up(inputs(a("api", "198.51.100.1", "198.51.100.3")))
+    assert zone.race is None and zone.values(f"api.{DOMAIN}", "A") == {"198.51.100.1", "198.51.100.3", "192.0.2.77"}
 
 
-def test_killed_between_change_and_state(zone: HostedZone) -> None:
+async def test_killed_between_change_and_state(zone: HostedZone) -> None:
     """The batch was applied, its answer never came: the next run finds its own values."""
-
-    async def run() -> None:
-        wanted = inputs(a("api", "198.51.100.1"), a("n", "198.51.100.3"))
-        lost = await resource(zone)
-        task = asyncio.create_task(lost.up(wanted))
-        while not zone.values(f"api.{DOMAIN}", "A"):  # noqa: ASYNC110 - it is the server that is watched
-            await asyncio.sleep(0.01)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        held = zone.everything()
-        again = await resource(zone)
-        await again.up(wanted)
-        assert zone.everything() == held
-        await again.delete()
-        assert zone.everything() == set()
-
-    asyncio.run(run())
+    wanted = inputs(a("api", "198.51.100.1"), a("n", "198.51.100.3"))
+    lost = await resource(zone)
+    task = asyncio.create_task(lost.up(wanted))
+    while not zone.values(f"api.{DOMAIN}", "A"):  # noqa: ASYNC110 - it is the server that is watched
+        await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    held = zone.everything()
+    again = await resource(zone)
+    await again.up(wanted)
+    assert zone.everything() == held
+    await again.delete()
+    assert zone.everything() == set()
 
 
-def test_zones_are_found_by_name_or_id(zone: HostedZone) -> None:
-    async def run() -> None:
-        await (await resource(zone, zoneId=zone.id)).up(inputs(a("api", "198.51.100.1")))
-        with pytest.raises(RemoteError, match=r"has no hosted zone ZNOSUCH; see dns\.zoneId"):
-            await (await resource(zone, zoneId="ZNOSUCH")).up(inputs(a("b", "198.51.100.1")))
-        elsewhere = {**inputs(a("api", "198.51.100.1")), "zone": "lab.facility.test"}
-        with pytest.raises(RemoteError, match=r"has no hosted zone lab\.facility\.test; see dns\.zone"):
-            await (await resource(zone)).up(elsewhere)
-        zone.client.create_hosted_zone(Name="facility.test", CallerReference="twin")
-        with pytest.raises(RemoteError, match=r"has 2 zones facility\.test .*set dns\.zoneId"):
-            await (await resource(zone)).up(inputs(a("c", "198.51.100.1")))
-
-    asyncio.run(run())
+async def test_zones_are_found_by_name_or_id(zone: HostedZone) -> None:
+    await (await resource(zone, zoneId=zone.id)).up(inputs(a("api", "198.51.100.1")))
+    with pytest.raises(RemoteError, match=r"has no hosted zone ZNOSUCH; see dns\.zoneId"):
+        await (await resource(zone, zoneId="ZNOSUCH")).up(inputs(a("b", "198.51.100.1")))
+    elsewhere = {**inputs(a("api", "198.51.100.1")), "zone": "lab.facility.test"}
+    with pytest.raises(RemoteError, match=r"has no hosted zone lab\.facility\.test; see dns\.zone"):
+        await (await resource(zone)).up(elsewhere)
+    zone.client.create_hosted_zone(Name="facility.test", CallerReference="twin")
+    with pytest.raises(RemoteError, match=r"has 2 zones facility\.test .*set dns\.zoneId"):
+        await (await resource(zone)).up(inputs(a("c", "198.51.100.1")))
 
 
-def test_alias_records_are_clashes(zone: HostedZone) -> None:
-    async def run() -> None:
-        target: Any = {"HostedZoneId": "Z2FDTNDATAQYW2", "DNSName": "d1.cloudfront.net.", "EvaluateTargetHealth": False}
-        record: Any = {"Name": f"api.{DOMAIN}.", "Type": "A", "AliasTarget": target}
-        batch: Any = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record}]}
-        zone.client.change_resource_record_sets(HostedZoneId=zone.id, ChangeBatch=batch)
-        with pytest.raises(DnsConflict, match=r"is alias of d1\.cloudfront\.net"):
-            await (await resource(zone)).up(inputs(a("api", "198.51.100.1")))
-
-    asyncio.run(run())
+async def test_alias_records_are_clashes(zone: HostedZone) -> None:
+    target: Any = {"HostedZoneId": "Z2FDTNDATAQYW2", "DNSName": "d1.cloudfront.net.", "EvaluateTargetHealth": False}
+    record: Any = {"Name": f"api.{DOMAIN}.", "Type": "A", "AliasTarget": target}
+    batch: Any = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record}]}
+    zone.client.change_resource_record_sets(HostedZoneId=zone.id, ChangeBatch=batch)
+    with pytest.raises(DnsConflict, match=r"is alias of d1\.cloudfront\.net"):
+        await (await resource(zone)).up(inputs(a("api", "198.51.100.1")))

@@ -15,12 +15,11 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from provider import types
-from tests.provider import fake_metal
+from metal_ipi.provider import types
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_machine import CLIENT
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.installation_world import UPLOAD_HOST
+from tests.provider.installation_site import UPLOAD_HOST
 from tests.provider.test_configuration import REHEARSAL
 from tests.provider.test_ephemeral_machine import TAGS
 
@@ -41,12 +40,6 @@ def collected() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
     """Collects what the Automation API leaves, while it is forgiven, and not in somebody else's test."""
     yield
     gc.collect()
-
-
-@pytest.fixture
-def metal() -> Iterator[FakeMetal]:
-    with fake_metal.running() as server:
-        yield server
 
 
 def make_stack(folder: Path, program: Callable[[], None]) -> automation.Stack:
@@ -171,28 +164,25 @@ def test_wrong_inputs_are_all_told(tmp_path: Path) -> None:
         assert words in output
 
 
-def test_files_that_were_withdrawn_are_uploaded_again_when_their_artifacts_are_replaced(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, UPLOAD_HOST, CLIENT) as section:
+async def test_files_that_were_withdrawn_are_uploaded_again_when_their_artifacts_are_replaced(tmp_path: Path) -> None:
+    async with ssh.artifact_host(tmp_path, UPLOAD_HOST, CLIENT) as section:
 
-            def program() -> None:
-                opts = pulumi.ResourceOptions(provider=types.Provider("p", types.ProviderArgs(artifacts=section)))
-                args = types.ArtifactsArgs(files={"worker-0.ign": "{}"}, path_seed="x" * 32, ephemeral=True)
-                types.Artifacts("workers-installers", args, opts)
+        def program() -> None:
+            opts = pulumi.ResourceOptions(provider=types.Provider("p", types.ProviderArgs(artifacts=section)))
+            args = types.ArtifactsArgs(files={"worker-0.ign": "{}"}, path_seed="x" * 32, ephemeral=True)
+            types.Artifacts("workers-installers", args, opts)
 
-            def uploaded() -> list[str]:
-                return [path.name for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
+        def uploaded() -> list[str]:
+            return [path.name for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
 
-            stack = await asyncio.to_thread(make_stack, tmp_path, program)
-            await asyncio.to_thread(stack.up)
-            assert uploaded() == ["worker-0.ign"]
-            next((tmp_path / "artifacts").rglob("worker-0.ign")).unlink()  # its machine is installed
-            again = await asyncio.to_thread(stack.up)
-            assert set(again.summary.resource_changes or {}) == {"same"} and uploaded() == []
-            urn = (await asyncio.to_thread(resources, stack))["workers-installers"]["urn"]
-            await asyncio.to_thread(stack.up, replace=[urn])
-            assert uploaded() == ["worker-0.ign"]
-            await asyncio.to_thread(stack.destroy)
-            assert uploaded() == []
-
-    asyncio.run(run())
+        stack = await asyncio.to_thread(make_stack, tmp_path, program)
+        await asyncio.to_thread(stack.up)
+        assert uploaded() == ["worker-0.ign"]
+        next((tmp_path / "artifacts").rglob("worker-0.ign")).unlink()  # its machine is installed
+        again = await asyncio.to_thread(stack.up)
+        assert set(again.summary.resource_changes or {}) == {"same"} and uploaded() == []
+        urn = (await asyncio.to_thread(resources, stack))["workers-installers"]["urn"]
+        await asyncio.to_thread(stack.up, replace=[urn])
+        assert uploaded() == ["worker-0.ign"]
+        await asyncio.to_thread(stack.destroy)
+        assert uploaded() == []

@@ -7,96 +7,83 @@ from typing import Any
 
 import pytest
 
-from provider.errors import ProviderError, RemoteError
-from provider.installation.etcd_member import Member, healthy_endpoints, parse
+from metal_ipi.provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.installation.etcd_member import Member, healthy_endpoints, parse
 from tests.provider.fake_etcd import FakeEtcd
 from tests.provider.fake_machine import FakeMachine, node_of
 from tests.provider.harness import kills, until
-from tests.provider.installation_world import NEW, OLD, Run, World
+from tests.provider.installation_site import NEW, OLD, Site
 
 FIRST = node_of("control-plane-0")
 
 
-async def control_plane(it: World) -> tuple[list[FakeMachine], FakeEtcd]:
-    machines = [await it.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
-    return machines, FakeEtcd(world=it, machines=machines)
+async def control_plane(site: Site) -> tuple[list[FakeMachine], FakeEtcd]:
+    machines = [await site.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
+    return machines, FakeEtcd(world=site, machines=machines)
 
 
 def ours(log: list[str], *names: str) -> list[str]:
     return [entry for entry in log if entry.startswith(names)]
 
 
-def test_the_member_is_taken_out_and_a_new_one_comes(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines, etcd = await control_plane(it)
-        before = {member.name: member.id for member in etcd.members}
-        await it.up(machines[0], **etcd.inputs(machines[0]))
-        steps = ours(it.log, "cordon", "kexec", "install", "member", "remove", "reboot", "register", "check")
-        assert steps == [
-            f"cordon {FIRST}",
-            "kexec control-plane-0",
-            "install control-plane-0",
-            f"member remove {FIRST}",
-            f"remove {FIRST}",
-            "reboot control-plane-0",
-            f"register {FIRST}",
-            "check control-plane-0",
-            f"member add {FIRST}",
-        ]
-        assert {member.name for member in etcd.members} == set(before)
-        changed = {member.name for member in etcd.members if before[member.name] != member.id}
-        assert changed == {FIRST} and all(etcd.healthy(member) for member in etcd.members)
-        assert len(etcd.secrets) == 6 and not any(name.endswith(FIRST) for name in etcd.secrets)
-
-    run(test)
+async def test_the_member_is_taken_out_and_a_new_one_comes(site: Site) -> None:
+    machines, etcd = await control_plane(site)
+    before = {member.name: member.id for member in etcd.members}
+    await site.up(machines[0], **etcd.inputs(machines[0]))
+    steps = ours(site.log, "cordon", "kexec", "install", "member", "remove", "reboot", "register", "check")
+    assert steps == [
+        f"cordon {FIRST}",
+        "kexec control-plane-0",
+        "install control-plane-0",
+        f"member remove {FIRST}",
+        f"remove {FIRST}",
+        "reboot control-plane-0",
+        f"register {FIRST}",
+        "check control-plane-0",
+        f"member add {FIRST}",
+    ]
+    assert {member.name for member in etcd.members} == set(before)
+    changed = {member.name for member in etcd.members if before[member.name] != member.id}
+    assert changed == {FIRST} and all(etcd.healthy(member) for member in etcd.members)
+    assert len(etcd.secrets) == 6 and not any(name.endswith(FIRST) for name in etcd.secrets)
 
 
-def test_all_of_them_one_after_the_other(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines, etcd = await control_plane(it)
-        await asyncio.gather(*(it.up(machine, **etcd.inputs(machine)) for machine in machines))
-        assert [machine.disk for machine in machines] == [NEW] * 3 and len(etcd.members) == 3
-        assert ours(it.log, "member") == [
-            f"member {verb} {node_of(machine.name)}" for machine in machines for verb in ("remove", "add")
-        ]
-
-    run(test)
+async def test_all_of_them_one_after_the_other(site: Site) -> None:
+    machines, etcd = await control_plane(site)
+    await asyncio.gather(*(site.up(machine, **etcd.inputs(machine)) for machine in machines))
+    assert [machine.disk for machine in machines] == [NEW] * 3 and len(etcd.members) == 3
+    assert ours(site.log, "member") == [
+        f"member {verb} {node_of(machine.name)}" for machine in machines for verb in ("remove", "add")
+    ]
 
 
-def test_nothing_is_taken_out_while_another_member_ails(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines, etcd = await control_plane(it)
-        install = it.driver.boot_disk
-        waiting = asyncio.ensure_future(it.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=3))
-        await until(lambda: "kexec control-plane-0" in it.log)
-        etcd.data[machines[1].name] = ("another disk", 0)  # its etcd is down; its machine and its node are not
-        with pytest.raises(ProviderError) as caught:
-            await waiting
-        assert (
-            f"could not be taken out within 3 s: other members are not healthy: {node_of('control-plane-1')}."
-            in str(caught.value)
-        )
-        assert len(etcd.members) == 3 and FIRST in it.nodes.nodes and machines[0].running == "live"
-        # It heals, and the same command goes on.
-        etcd.data[machines[1].name] = (machines[1].chassis, etcd.members[1].id)
-        it.another_run()
-        await it.up(machines[0], **etcd.inputs(machines[0]))
-        assert machines[0].installs == 1 and len(etcd.members) == 3 and it.driver.boot_disk == install
-
-    run(test)
+async def test_nothing_is_taken_out_while_another_member_ails(site: Site) -> None:
+    machines, etcd = await control_plane(site)
+    install = site.driver.boot_disk
+    waiting = asyncio.ensure_future(site.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=30))
+    await until(lambda: "kexec control-plane-0" in site.log)
+    etcd.data[machines[1].name] = ("another disk", 0)  # its etcd is down; its machine and its node are not
+    with pytest.raises(ProviderError) as caught:
+        await waiting
+    assert f"could not be taken out within 30 s: other members are not healthy: {node_of('control-plane-1')}." in str(
+        caught.value
+    )
+    assert len(etcd.members) == 3 and FIRST in site.nodes.nodes and machines[0].running == "live"
+    # It heals, and the same command goes on.
+    etcd.data[machines[1].name] = (machines[1].chassis, etcd.members[1].id)
+    site.another_run()
+    await site.up(machines[0], **etcd.inputs(machines[0]))
+    assert machines[0].installs == 1 and len(etcd.members) == 3 and site.driver.boot_disk == install
 
 
-def test_a_member_that_answers_is_not_taken_out(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines, etcd = await control_plane(it)
-        healthy = etcd.healthy
-        etcd.healthy = lambda member: True  # type: ignore[method-assign]
-        with pytest.raises(ProviderError, match=rf"member \w+ answers, though {FIRST} runs no etcd"):
-            await it.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=2)
-        assert len(etcd.members) == 3
-        etcd.healthy = healthy  # type: ignore[method-assign]
-
-    run(test)
+async def test_a_member_that_answers_is_not_taken_out(site: Site) -> None:
+    machines, etcd = await control_plane(site)
+    healthy = etcd.healthy
+    etcd.healthy = lambda member: True  # type: ignore[method-assign]
+    with pytest.raises(ProviderError, match=rf"member \w+ answers, though {FIRST} runs no etcd"):
+        await site.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=30)
+    assert len(etcd.members) == 3
+    etcd.healthy = healthy  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize(
@@ -107,69 +94,53 @@ def test_a_member_that_answers_is_not_taken_out(run: Run) -> None:
         (lambda etcd: setattr(etcd.members[0], "name", "stranger"), "which member .* was is not clear: .* stranger"),
     ],
 )
-def test_a_list_that_is_not_as_expected(run: Run, change: Any, told: str) -> None:
-    async def test(it: World) -> None:
-        machines, etcd = await control_plane(it)
-        waiting = asyncio.ensure_future(it.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=3))
-        await until(lambda: "kexec control-plane-0" in it.log)
-        others = [each.name for each in etcd.members[1:]]
-        etcd.healthy = lambda member: member.name in others  # type: ignore[method-assign]
-        change(etcd)
-        count = len(etcd.members)
-        with pytest.raises(ProviderError, match=told):
-            await waiting
-        assert len(etcd.members) == count and ours(it.log, "member") == []
-
-    run(test)
-
-
-def test_by_hand_where_pods_take_no_commands(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines, etcd = await control_plane(it)
-        stale = etcd.members[0]
-        etcd.broken = "no"
-        waiting = asyncio.ensure_future(it.up(machines[0], **etcd.inputs(machines[0])))
-        await until(lambda: any("By hand" in message for message in it.told.messages))
-        (told,) = (message for message in it.told.messages if "By hand" in message)
-        pod = f"etcd-{node_of('control-plane-1')}"
-        assert told.splitlines()[1:] == [
-            f"  oc rsh --namespace=openshift-etcd --container=etcdctl {pod} etcdctl member list -w table",
-            f"  oc rsh --namespace=openshift-etcd --container=etcdctl {pod} etcdctl member remove {stale.id:x}",
-            f"  oc delete secret --namespace=openshift-etcd --ignore-not-found etcd-peer-{FIRST} etcd-serving-{FIRST} "
-            f"etcd-serving-metrics-{FIRST}",
-        ]
-        assert "HTTP 500" in told and not waiting.done() and machines[0].running == "live"
-        etcd.members.remove(stale)
+async def test_a_list_that_is_not_as_expected(site: Site, change: Any, told: str) -> None:
+    machines, etcd = await control_plane(site)
+    waiting = asyncio.ensure_future(site.up(machines[0], **etcd.inputs(machines[0]), timeoutSeconds=30))
+    await until(lambda: "kexec control-plane-0" in site.log)
+    others = [each.name for each in etcd.members[1:]]
+    etcd.healthy = lambda member: member.name in others  # type: ignore[method-assign]
+    change(etcd)
+    count = len(etcd.members)
+    with pytest.raises(ProviderError, match=told):
         await waiting
-        assert machines[0].disk == NEW and len(etcd.members) == 3
+    assert len(etcd.members) == count and ours(site.log, "member") == []
 
-    run(test)
+
+async def test_by_hand_where_pods_take_no_commands(site: Site) -> None:
+    machines, etcd = await control_plane(site)
+    stale = etcd.members[0]
+    etcd.broken = "no"
+    waiting = asyncio.ensure_future(site.up(machines[0], **etcd.inputs(machines[0])))
+    await until(lambda: any("By hand" in message for message in site.told.messages))
+    (told,) = (message for message in site.told.messages if "By hand" in message)
+    pod = f"etcd-{node_of('control-plane-1')}"
+    assert told.splitlines()[1:] == [
+        f"  oc rsh --namespace=openshift-etcd --container=etcdctl {pod} etcdctl member list -w table",
+        f"  oc rsh --namespace=openshift-etcd --container=etcdctl {pod} etcdctl member remove {stale.id:x}",
+        f"  oc delete secret --namespace=openshift-etcd --ignore-not-found etcd-peer-{FIRST} etcd-serving-{FIRST} "
+        f"etcd-serving-metrics-{FIRST}",
+    ]
+    assert "HTTP 500" in told and not waiting.done() and machines[0].running == "live"
+    etcd.members.remove(stale)
+    await waiting
+    assert machines[0].disk == NEW and len(etcd.members) == 3
 
 
 @kills
-def test_killed_after_the_member_went(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines, etcd = await control_plane(it)
-        waiting = asyncio.ensure_future(it.up(machines[0], **etcd.inputs(machines[0])))
-        await until(lambda: f"member remove {FIRST}" in it.log)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-        it.another_run()
-        await it.up(machines[0], **etcd.inputs(machines[0]))
-        assert it.log.count(f"member remove {FIRST}") == it.log.count(f"member add {FIRST}") == 1
-        assert machines[0].installs == 1 and not any(name.endswith(FIRST) for name in etcd.secrets)
-
-    run(test)
+async def test_killed_after_the_member_went(site: Site) -> None:
+    machines, etcd = await control_plane(site)
+    await site.killed(machines[0], lambda: f"member remove {FIRST}" in site.log, **etcd.inputs(machines[0]))
+    await site.up(machines[0], **etcd.inputs(machines[0]))
+    assert site.log.count(f"member remove {FIRST}") == site.log.count(f"member add {FIRST}") == 1
+    assert machines[0].installs == 1 and not any(name.endswith(FIRST) for name in etcd.secrets)
 
 
-def test_a_cluster_without_an_etcd_operator(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = [await it.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
-        await it.up(machines[0], role="control-plane", pool="control-plane", consent=True)
-        text = f"this cluster has no etcd operator: no member of etcd is taken out for {FIRST}"
-        assert it.told.messages.count(text) == 1 and it.log.count(f"remove {FIRST}") == 1
-
-    run(test)
+async def test_a_cluster_without_an_etcd_operator(site: Site) -> None:
+    machines = [await site.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
+    await site.up(machines[0], role="control-plane", pool="control-plane", consent=True)
+    text = f"this cluster has no etcd operator: no member of etcd is taken out for {FIRST}"
+    assert site.told.messages.count(text) == 1 and site.log.count(f"remove {FIRST}") == 1
 
 
 def test_what_etcdctl_prints() -> None:

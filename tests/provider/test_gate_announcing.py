@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from provider.errors import GateFailed
-from provider.gates import machine_config_access
-from provider.gates.address_announced import not_announced
-from provider.gates.machine_config_access import Loaded, parse, within
-from tests.provider import fake_metal
+from metal_ipi.provider.errors import GateFailed
+from metal_ipi.provider.gates import machine_config_access
+from metal_ipi.provider.gates.address_announced import not_announced
+from metal_ipi.provider.gates.machine_config_access import Loaded, parse, within
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_metal import FakeMetal
 from tests.provider.harness import Harness, Resource
 from tests.provider.knot import free_port
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 HOST, CLIENT = ssh.key(), ssh.key()
 _TCP = """\
@@ -26,12 +26,6 @@ _TCP = """\
 """
 _SESSION = "   1: 057100CB:9C40 01FFFEA9:00B3 01 00000000:00000000 00:00000000 00000000     0        0 2\n"
 _ADDRESS = "1: lo    inet 192.0.2.10/32 scope global lo\\       valid_lft forever preferred_lft forever\n"
-
-
-@pytest.fixture
-def metal() -> Iterator[FakeMetal]:
-    with fake_metal.running() as server:
-        yield server
 
 
 def node(name: str, port: int, **more: Any) -> dict[str, Any]:
@@ -60,8 +54,8 @@ async def gate(metal: FakeMetal | None = None) -> Resource:
     return Resource(harness, "Gate", name="gate")
 
 
-def says(source: str = "127.0.0.1", state: str = "loaded\t198.51.100.5") -> str:
-    return f"{state}\n{source} 50000 127.0.0.1 22\n"
+def says(source: str = "127.0.0.1") -> str:
+    return f"loaded\t198.51.100.5\n{source} 50000 127.0.0.1 22\n"
 
 
 @pytest.fixture
@@ -72,87 +66,59 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> int:
     return port
 
 
-def test_whoever_is_refused_has_proven_the_filter(closed: int) -> None:
-    async def run() -> None:
-        async with ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
-            state = await (await gate()).up(access([node("a", port)]))
-        assert state["observed"] == f"port {closed} of a does not answer us"
-
-    asyncio.run(run())
-
-
-def test_a_port_that_still_answers_fails_the_gate(closed: int) -> None:
-    async def run() -> None:
-        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", closed)
-        async with server, ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
-            with pytest.raises(GateFailed, match="did not pass within 2 s") as caught:
-                await (await gate()).up(access([node("a", port)]))
-        assert f"port {closed} of a answers 127.0.0.1, which no allowed network holds" in str(caught.value)
-
-    asyncio.run(run())
-
-
-def test_so_does_the_address_in_front_of_the_nodes(closed: int) -> None:
-    async def run() -> None:
-        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.2", closed)
-        async with server, ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
-            with pytest.raises(GateFailed, match=f"port {closed} of 127.0.0.2 answers"):
-                await (await gate()).up(access([node("a", port)], addresses=["127.0.0.2"]))
-
-    asyncio.run(run())
+@pytest.mark.parametrize(
+    ("answer", "networks", "observed"),
+    [
+        ("loaded\t198.51.100.5\n127.0.0.1", "198.51.100.5", "port {port} of a does not answer us"),
+        # From an allowed network nothing is proven.
+        (
+            "loaded\t198.51.100.5\n198.51.100.77",
+            "198.51.100.64/26",
+            "not proven, for we are let in ourselves: 198.51.100.77 is in 198.51.100.64/26",
+        ),
+        ("skipped\tno filter of its own\n127.0.0.1", "198.51.100.5", "a: no filter of its own"),
+    ],
+)
+async def test_what_is_observed(closed: int, answer: str, networks: str, observed: str) -> None:
+    async with ssh.node(HOST, CLIENT, reads=True, journal=f"{answer} 50000 127.0.0.1 22\n") as port:
+        state = await (await gate()).up(access([node("a", port)], (networks,)))
+    assert state["observed"] == observed.format(port=closed)
 
 
-def test_from_an_allowed_network_nothing_is_proven_and_that_is_said(closed: int) -> None:
-    async def run() -> None:
-        async with ssh.node(HOST, CLIENT, reads=True, journal=says("198.51.100.77")) as port:
-            state = await (await gate()).up(access([node("a", port)], ("198.51.100.64/26",)))
-        expected = "not proven, for we are let in ourselves: 198.51.100.77 is in 198.51.100.64/26"
-        assert state["observed"] == expected
-
-    asyncio.run(run())
-
-
-def test_a_node_without_a_filter_is_told(closed: int) -> None:
-    async def run() -> None:
-        async with ssh.node(HOST, CLIENT, reads=True, journal=says(state="skipped\tno filter of its own")) as port:
-            state = await (await gate()).up(access([node("a", port)]))
-        assert state["observed"] == "a: no filter of its own"
-
-    asyncio.run(run())
+@pytest.mark.parametrize(
+    ("address", "journal", "status", "told"),
+    [
+        ("127.0.0.1", None, 0, "port {port} of a answers 127.0.0.1, which no allowed network holds"),
+        # So does the address in front of the nodes.
+        ("127.0.0.2", None, 0, "port {port} of 127.0.0.2 answers"),
+        ("127.0.0.3", "nft: no such file\n", 1, "ended with 1: nft: no such file"),
+    ],
+)
+async def test_what_fails_the_gate(closed: int, address: str, journal: str | None, status: int, told: str) -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), address, closed)
+    async with server, ssh.node(HOST, CLIENT, reads=True, journal=journal or says(), status=status) as port:
+        with pytest.raises(GateFailed, match="did not pass within 2 s") as caught:
+            await (await gate()).up(access([node("a", port)], addresses=["127.0.0.2"]))
+    assert told.format(port=closed) in str(caught.value)
 
 
-def test_a_program_that_fails_is_quoted(closed: int) -> None:
-    async def run() -> None:
-        async with ssh.node(HOST, CLIENT, reads=True, journal="nft: no such file\n", status=1) as port:
-            with pytest.raises(GateFailed, match=re.escape("ended with 1: nft: no such file")):
-                await (await gate()).up(access([node("a", port)]))
-
-    asyncio.run(run())
-
-
-def test_only_what_changed_is_handed_over_and_only_to_those_that_are_there(closed: int, metal: FakeMetal) -> None:
-    async def run() -> None:
-        it = await gate(metal)
-        stays, goes = metal.add("stays", []), metal.add("goes", [])
-        async with ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
-            both = [node("stays", port, machineId=stays), node("goes", port, machineId=goes)]
-            first = await it.up(access(both))
-        metal.devices.pop(goes)
-        assert (await it.up(access(both)))["passedAt"] == first["passedAt"], "nobody is asked again"
-        async with ssh.node(HOST, CLIENT, reads=True, journal=says(), port=port):
-            state = await it.up(access(both, ("198.51.100.5", "198.51.100.6")))
-        assert state["observed"] == f"port {closed} of stays does not answer us"
-
-    asyncio.run(run())
+async def test_only_what_changed_is_handed_over_and_only_to_those_that_are_there(closed: int, metal: FakeMetal) -> None:
+    it = await gate(metal)
+    stays, goes = metal.add("stays", []), metal.add("goes", [])
+    async with ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
+        both = [node("stays", port, machineId=stays), node("goes", port, machineId=goes)]
+        first = await it.up(access(both))
+    metal.devices.pop(goes)
+    assert (await it.up(access(both)))["passedAt"] == first["passedAt"], "nobody is asked again"
+    async with ssh.node(HOST, CLIENT, reads=True, journal=says(), port=port):
+        state = await it.up(access(both, ("198.51.100.5", "198.51.100.6")))
+    assert state["observed"] == f"port {closed} of stays does not answer us"
 
 
 @pytest.mark.parametrize("networks", [[], ["198.51.100.5; reboot"], ["host.example.com"]])
-def test_what_is_no_network_is_refused(networks: list[str]) -> None:
-    async def run() -> None:
-        (problem,) = await (await gate()).check(access([node("a", 22)], tuple(networks)))
-        assert problem.startswith("spec.networks")
-
-    asyncio.run(run())
+async def test_what_is_no_network_is_refused(networks: list[str]) -> None:
+    (problem,) = await (await gate()).check(access([node("a", 22)], tuple(networks)))
+    assert problem.startswith("spec.networks")
 
 
 def test_what_a_program_prints() -> None:
@@ -162,75 +128,63 @@ def test_what_a_program_prints() -> None:
     assert within("203.0.113.1", ["192.0.2.0/24", "2001:db8::/64"]) is None
 
 
-def test_each_node_must_announce_over_bgp() -> None:
-    async def run() -> None:
-        it = await gate()
-        async with (
-            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP + _SESSION) as good,
-            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP) as alone,
-        ):
-            state = await it.up(announced([node("a", good)]))
-            assert state["observed"] == "192.0.2.10 is announced by a"
-            with pytest.raises(GateFailed, match=re.escape("last seen: b (no BGP session is up)")):
-                await (await gate()).up(announced([node("a", good), node("b", alone)]))
-
-    asyncio.run(run())
+async def test_each_node_must_announce_over_bgp() -> None:
+    it = await gate()
+    async with (
+        ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP + _SESSION) as good,
+        ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP) as alone,
+    ):
+        state = await it.up(announced([node("a", good)]))
+        assert state["observed"] == "192.0.2.10 is announced by a"
+        with pytest.raises(GateFailed, match=re.escape("last seen: b (no BGP session is up)")):
+            await (await gate()).up(announced([node("a", good), node("b", alone)]))
 
 
-def test_with_arp_all_must_be_ready_and_one_must_have_the_address() -> None:
-    async def run() -> None:
-        async with (
-            ssh.node(HOST, CLIENT, journal="kube-vip runs\n" + _ADDRESS + _TCP) as leader,
-            ssh.node(HOST, CLIENT, journal="kube-vip runs\n" + _TCP) as other,
-            ssh.node(HOST, CLIENT, journal=_TCP) as late,
-        ):
-            nodes = [node("leader", leader), node("other", other)]
-            state = await (await gate()).up(announced(nodes, "arp"))
-            assert state["observed"] == "192.0.2.10 is announced by leader"
-            with pytest.raises(GateFailed, match=re.escape("other (it does not have 192.0.2.10)")):
-                await (await gate()).up(announced([node("other", other)], "arp"))
-            with pytest.raises(GateFailed, match=re.escape("late (its kube-vip does not run yet)")):
-                await (await gate()).up(announced([*nodes, node("late", late)], "arp"))
-
-    asyncio.run(run())
+async def test_with_arp_all_must_be_ready_and_one_must_have_the_address() -> None:
+    async with (
+        ssh.node(HOST, CLIENT, journal="kube-vip runs\n" + _ADDRESS + _TCP) as leader,
+        ssh.node(HOST, CLIENT, journal="kube-vip runs\n" + _TCP) as other,
+        ssh.node(HOST, CLIENT, journal=_TCP) as late,
+    ):
+        nodes = [node("leader", leader), node("other", other)]
+        state = await (await gate()).up(announced(nodes, "arp"))
+        assert state["observed"] == "192.0.2.10 is announced by leader"
+        with pytest.raises(GateFailed, match=re.escape("other (it does not have 192.0.2.10)")):
+            await (await gate()).up(announced([node("other", other)], "arp"))
+        with pytest.raises(GateFailed, match=re.escape("late (its kube-vip does not run yet)")):
+            await (await gate()).up(announced([*nodes, node("late", late)], "arp"))
 
 
-def test_who_is_to_go_lets_go_once_the_others_are_able_to(metal: FakeMetal) -> None:
-    async def run() -> None:
-        it = await gate(metal)
-        machine = metal.add("bootstrap", [])
-        commands: list[str] = []
-        async with (
-            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP + _SESSION) as good,
-            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP) as alone,
-            ssh.node(HOST, CLIENT, heard=commands) as goes,
-        ):
-            bootstrap = node("bootstrap", goes, machineId=machine)
-            with pytest.raises(GateFailed, match=re.escape("b (no BGP session is up)")):
-                await it.up(announced([node("b", alone)], leaving=(bootstrap,)))
-            assert commands == [], "nobody could have taken over"
-            await it.up(announced([node("a", good)], leaving=(bootstrap,)))
-            assert commands == ["sudo -n /usr/local/bin/kube-vip stop"]
-            await it.up(announced([node("a", good), node("c", good)], leaving=(bootstrap,)))
-            assert len(commands) == 1, "it has let go already"
-            gone = node("bootstrap", free_port(), machineId="gone")
-            await (await gate(metal)).up(announced([node("a", good)], leaving=(gone,)))
-
-    asyncio.run(run())
+async def test_who_is_to_go_lets_go_once_the_others_are_able_to(metal: FakeMetal) -> None:
+    it = await gate(metal)
+    machine = metal.add("bootstrap", [])
+    commands: list[str] = []
+    async with (
+        ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP + _SESSION) as good,
+        ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP) as alone,
+        ssh.node(HOST, CLIENT, heard=commands) as goes,
+    ):
+        bootstrap = node("bootstrap", goes, machineId=machine)
+        with pytest.raises(GateFailed, match=re.escape("b (no BGP session is up)")):
+            await it.up(announced([node("b", alone)], leaving=(bootstrap,)))
+        assert commands == [], "nobody could have taken over"
+        await it.up(announced([node("a", good)], leaving=(bootstrap,)))
+        assert commands == ["sudo -n /usr/local/bin/kube-vip stop"]
+        await it.up(announced([node("a", good), node("c", good)], leaving=(bootstrap,)))
+        assert len(commands) == 1, "it has let go already"
+        gone = node("bootstrap", free_port(), machineId="gone")
+        await (await gate(metal)).up(announced([node("a", good)], leaving=(gone,)))
 
 
-def test_who_cannot_let_go_is_told_with_its_own_words(metal: FakeMetal) -> None:
-    async def run() -> None:
-        machine = metal.add("bootstrap", [])
-        async with (
-            ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP + _SESSION) as good,
-            ssh.node(HOST, CLIENT, journal="this machine has not let go of 192.0.2.10: its kubelet", status=1) as stays,
-        ):
-            bootstrap = node("bootstrap", stays, machineId=machine)
-            with pytest.raises(GateFailed, match=re.escape("ended with 1: this machine has not let go of 192.0.2.10")):
-                await (await gate(metal)).up(announced([node("a", good)], leaving=(bootstrap,)))
-
-    asyncio.run(run())
+async def test_who_cannot_let_go_is_told_with_its_own_words(metal: FakeMetal) -> None:
+    machine = metal.add("bootstrap", [])
+    async with (
+        ssh.node(HOST, CLIENT, journal=_ADDRESS + _TCP + _SESSION) as good,
+        ssh.node(HOST, CLIENT, journal="this machine has not let go of 192.0.2.10: its kubelet", status=1) as stays,
+    ):
+        bootstrap = node("bootstrap", stays, machineId=machine)
+        with pytest.raises(GateFailed, match=re.escape("ended with 1: this machine has not let go of 192.0.2.10")):
+            await (await gate(metal)).up(announced([node("a", good)], leaving=(bootstrap,)))
 
 
 def test_a_listening_socket_is_no_session() -> None:

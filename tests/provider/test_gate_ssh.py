@@ -6,31 +6,26 @@ import asyncio
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import asyncssh
 import pytest
 
-from provider.errors import GateFailed
-from provider.gates.causes import recognise
-from provider.gates.first_boot import QUESTION
-from provider.gates.ssh_reachable import ignition_failure
-from provider.platforms.contract import Event
-from tests.provider import fake_metal
+from metal_ipi.provider.errors import GateFailed
+from metal_ipi.provider.gates import ssh as gates_ssh
+from metal_ipi.provider.gates.causes import recognise
+from metal_ipi.provider.gates.first_boot import QUESTION
+from metal_ipi.provider.gates.ssh_reachable import ignition_failure
+from metal_ipi.provider.platforms.contract import Event
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import Harness, Resource, until
 from tests.provider.knot import free_port
 
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
 HOST, CLIENT = ssh.key(), ssh.key()
-
-
-@pytest.fixture
-def metal() -> Iterator[FakeMetal]:
-    with fake_metal.running() as server:
-        yield server
 
 
 def node(name: str, port: int, host_key: asyncssh.SSHKey = HOST, **more: Any) -> dict[str, Any]:
@@ -48,20 +43,17 @@ async def resource(metal: FakeMetal | None = None) -> Resource:
     return Resource(harness, "Gate", name="workers-reachable")
 
 
-def test_a_late_node_is_waited_for_and_named() -> None:
-    async def run() -> None:
-        late = free_port()
-        it = await resource()
-        async with ssh.node(HOST, CLIENT) as port:
-            wanted = gate([node("early", port), node("late", late)])
-            waiting = asyncio.ensure_future(it.up(wanted))
-            await asyncio.sleep(1.2)
-            async with ssh.node(HOST, CLIENT, port=late):
-                state = await waiting
-        assert "waiting for late (connection refused), 0 s" in it.harness.log.messages
-        assert "early after" in state["observed"] and "late after" in state["observed"]
-
-    asyncio.run(run())
+async def test_a_late_node_is_waited_for_and_named() -> None:
+    late = free_port()
+    it = await resource()
+    async with ssh.node(HOST, CLIENT) as port:
+        wanted = gate([node("early", port), node("late", late)], 600)
+        waiting = asyncio.ensure_future(it.up(wanted))
+        await until(lambda: bool(it.harness.log.messages))
+        async with ssh.node(HOST, CLIENT, port=late):
+            state = await waiting
+    assert "waiting for late (connection refused), 0 s" in it.harness.log.messages
+    assert "early after" in state["observed"] and "late after" in state["observed"]
 
 
 @pytest.mark.parametrize(
@@ -76,27 +68,21 @@ def test_a_late_node_is_waited_for_and_named() -> None:
         ([("1", "pending"), ("1", "finished")], "its first boot goes on"),
     ],
 )
-def test_a_node_that_is_still_to_restart_is_waited_for(looks: list[tuple[str, str]], told: str) -> None:
-    async def run() -> None:
-        it, left = await resource(), list(looks)
-        async with ssh.node(HOST, CLIENT, boots=lambda: left.pop(0) if len(left) > 1 else left[0]) as port:
-            state = await it.up(gate([node("worker", port)]))
-        assert len(left) == 1 and state["observed"].startswith("worker after")
-        assert any(told in message for message in it.harness.log.messages)
-
-    asyncio.run(run())
+async def test_a_node_that_is_still_to_restart_is_waited_for(looks: list[tuple[str, str]], told: str) -> None:
+    it, left = await resource(), list(looks)
+    async with ssh.node(HOST, CLIENT, boot_states=lambda: left.pop(0) if len(left) > 1 else left[0]) as port:
+        state = await it.up(gate([node("worker", port)]))
+    assert len(left) == 1 and state["observed"].startswith("worker after")
+    assert any(told in message for message in it.harness.log.messages)
 
 
-def test_a_first_boot_that_does_not_end_fails_with_what_was_last_seen() -> None:
-    async def run() -> None:
-        async with ssh.node(HOST, CLIENT, boots=lambda: ("1", "pending")) as port:
-            with pytest.raises(GateFailed, match="did not pass within 1 s") as caught:
-                await (await resource()).up(gate([node("worker", port)], timeout=1))
-        assert "worker (its first boot goes on: the operating system of the cluster's release is not in" in str(
-            caught.value
-        )
-
-    asyncio.run(run())
+async def test_a_first_boot_that_does_not_end_fails_with_what_was_last_seen() -> None:
+    async with ssh.node(HOST, CLIENT, boot_states=lambda: ("1", "pending")) as port:
+        with pytest.raises(GateFailed, match="did not pass within 1 s") as caught:
+            await (await resource()).up(gate([node("worker", port)], timeout=1))
+    assert "worker (its first boot goes on: the operating system of the cluster's release is not in" in str(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,79 +127,67 @@ def _asked(etc: Path, unit: str) -> str:
     return done.stdout.strip()
 
 
-def test_only_new_nodes_are_waited_for() -> None:
-    async def run() -> None:
-        it = await resource()
-        async with ssh.node(HOST, CLIENT) as port:
-            await it.up(gate([node("first", port)]))
-        # The first node answers no more; only the second one is tried.
-        async with ssh.node(HOST, CLIENT) as other:
-            state = await it.up(gate([node("first", port), node("second", other)]))
-        assert state["observed"].startswith("second after")
-        before = state["passedAt"]
-        assert (await it.up(gate([node("second", other)])))["passedAt"] == before
-
-    asyncio.run(run())
+async def test_only_new_nodes_are_waited_for() -> None:
+    it = await resource()
+    async with ssh.node(HOST, CLIENT) as port:
+        await it.up(gate([node("first", port)]))
+    # The first node answers no more; only the second one is tried.
+    async with ssh.node(HOST, CLIENT) as other:
+        state = await it.up(gate([node("first", port), node("second", other)]))
+    assert state["observed"].startswith("second after")
+    before = state["passedAt"]
+    assert (await it.up(gate([node("second", other)])))["passedAt"] == before
 
 
-def test_another_host_key_fails_at_once() -> None:
-    async def run() -> None:
-        async with ssh.node(ssh.key(), CLIENT) as port:
-            with pytest.raises(GateFailed, match="failed after 0 s") as caught:
-                await (await resource()).up(gate([node("impostor", port)], timeout=60))
-        assert "impostor (its SSH host key is not the pinned one)" in str(caught.value)
-
-    asyncio.run(run())
+async def test_another_host_key_fails_at_once() -> None:
+    async with ssh.node(ssh.key(), CLIENT) as port:
+        with pytest.raises(GateFailed, match="failed after 0 s") as caught:
+            await (await resource()).up(gate([node("impostor", port)], timeout=60))
+    assert "impostor (its SSH host key is not the pinned one)" in str(caught.value)
 
 
-def test_failed_ignition_ends_the_wait_with_the_console_gathered(metal: FakeMetal, tmp_path: Path) -> None:
-    async def run() -> None:
-        device = metal.add("lab-worker-0", [])
-        metal.events[device] = [
-            {
-                "type": "user_state",
-                "state": "failed",
-                "body": "[fetch] Ignition error: boot.facility.test: 404 Not Found",
-            }
-        ]
-        printed = "iPXE 1.21\r\nIgnition failed: boot.facility.test: 404 Not Found\r\n"
-        async with ssh.node(HOST, CLIENT, console=printed) as console:
-            console_host = f"{device}@127.0.0.1:{console}"
-            wanted = gate(
-                [node("lab-worker-0", free_port(), machineId=device, console=console_host)],
-                60,
-                logDirectory=str(tmp_path),
-            )
-            with pytest.raises(GateFailed) as caught:
-                await (await resource(metal)).up(wanted)
-        message = str(caught.value)
-        assert "gate workers-reachable (ssh-reachable) failed after 0 s" in message
-        assert "lab-worker-0: [fetch] Ignition error: boot.facility.test: 404 Not Found" in message
-        assert "cause on lab-worker-0: Ignition could not apply" in message
-        log = tmp_path / "workers-reachable" / "lab-worker-0.console.log"
-        assert f"logs: {log.parent}" in message
-        assert "Ignition failed" in log.read_text()
-        assert stat.S_IMODE(log.stat().st_mode) == 0o600
-
-    asyncio.run(run())
-
-
-def test_a_machine_that_is_gone_ends_the_wait(metal: FakeMetal) -> None:
-    async def run() -> None:
-        with pytest.raises(GateFailed, match="machine gone-id does not exist any more"):
-            await (await resource(metal)).up(gate([node("w", free_port(), machineId="gone-id")], 60))
-
-    asyncio.run(run())
+async def test_failed_ignition_ends_the_wait_with_the_console_gathered(
+    metal: FakeMetal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gates_ssh, "_CONSOLE_SILENCE", 0.1)
+    device = metal.add("lab-worker-0", [])
+    metal.events[device] = [
+        {
+            "type": "user_state",
+            "state": "failed",
+            "body": "[fetch] Ignition error: boot.facility.test: 404 Not Found",
+        }
+    ]
+    printed = "iPXE 1.21\r\nIgnition failed: boot.facility.test: 404 Not Found\r\n"
+    async with ssh.node(HOST, CLIENT, console=printed) as console:
+        console_host = f"{device}@127.0.0.1:{console}"
+        wanted = gate(
+            [node("lab-worker-0", free_port(), machineId=device, console=console_host)],
+            60,
+            logDirectory=str(tmp_path),
+        )
+        with pytest.raises(GateFailed) as caught:
+            await (await resource(metal)).up(wanted)
+    message = str(caught.value)
+    assert "gate workers-reachable (ssh-reachable) failed after 0 s" in message
+    assert "lab-worker-0: [fetch] Ignition error: boot.facility.test: 404 Not Found" in message
+    assert "cause on lab-worker-0: Ignition could not apply" in message
+    log = tmp_path / "workers-reachable" / "lab-worker-0.console.log"
+    assert f"logs: {log.parent}" in message
+    assert "Ignition failed" in log.read_text()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_a_timeout_tells_what_was_last_seen_and_shows_no_key() -> None:
-    async def run() -> None:
-        async with ssh.node(HOST, ssh.key()) as port:
-            with pytest.raises(GateFailed, match="SSH answers, but refuses the login of core") as caught:
-                await (await resource()).up(gate([node("w", port)], timeout=1))
-        assert "PRIVATE KEY" not in str(caught.value)
+async def test_a_machine_that_is_gone_ends_the_wait(metal: FakeMetal) -> None:
+    with pytest.raises(GateFailed, match="machine gone-id does not exist any more"):
+        await (await resource(metal)).up(gate([node("w", free_port(), machineId="gone-id")], 60))
 
-    asyncio.run(run())
+
+async def test_a_timeout_tells_what_was_last_seen_and_shows_no_key() -> None:
+    async with ssh.node(HOST, ssh.key()) as port:
+        with pytest.raises(GateFailed, match="SSH answers, but refuses the login of core") as caught:
+            await (await resource()).up(gate([node("w", port)], timeout=1))
+    assert "PRIVATE KEY" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import socket
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,12 +15,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from provider.errors import GateFailed
-from provider.gates import https
-from provider.gates.approvals import refusal
-from tests.provider import fake_cluster
+from metal_ipi.provider.errors import GateFailed
+from metal_ipi.provider.gates import https
+from metal_ipi.provider.gates.approvals import refusal
 from tests.provider.fake_cluster import FakeCluster
 from tests.provider.harness import Harness, Resource
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 BOOTSTRAP = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
 NODES = "/api/v1/nodes"
@@ -31,27 +31,13 @@ BOOTSTRAPPER = "system:serviceaccount:openshift-machine-config-operator:node-boo
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[FakeCluster]:
-    with fake_cluster.running() as server:
-        yield server
-
-
-@pytest.fixture
-def cluster(running: FakeCluster) -> FakeCluster:
-    running.answers.clear()
-    running.puts.clear()
-    running.looks = 0
-    return running
-
-
 def gate(kind: str, spec: dict[str, Any], timeout: float = 3, **more: Any) -> dict[str, Any]:
     return {"kind": kind, "spec": spec, "timeoutSeconds": timeout, "triggers": [], **more}
 
 
-def up(inputs: dict[str, Any], it: Resource | None = None) -> Resource:
+async def up(inputs: dict[str, Any], it: Resource | None = None) -> Resource:
     it = it or Resource(Harness(), "Gate", name="the-gate")
-    asyncio.run(it.up(inputs))
+    await it.up(inputs)
     return it
 
 
@@ -86,17 +72,17 @@ def csr(
     return {"metadata": {"name": f"csr-{name}"}, "spec": request, "status": {}}
 
 
-def test_api_answers(cluster: FakeCluster) -> None:
+async def test_api_answers(cluster: FakeCluster) -> None:
     cluster.answers["/readyz"] = (200, {})
-    spec = {"url": f"{cluster.url}/readyz", "caPem": cluster.ca.cert_pem.bytes().decode()}
-    it = up(gate("api-answers", spec))
+    spec = {"url": f"{cluster.url}/readyz", "caPem": cluster.ca_pem}
+    it = await up(gate("api-answers", spec))
     assert it.state["observed"] == f"{cluster.url}/readyz: HTTP 200"
-    assert asyncio.run(it.changes(gate("api-answers", spec))) == []
+    assert await it.changes(gate("api-answers", spec)) == []
     # More nodes to gather logs from are no reason to wait again; a trigger is.
     looks = cluster.looks
-    up(gate("api-answers", {**spec, "logDirectory": "/x"}), it)
+    await up(gate("api-answers", {**spec, "logDirectory": "/x"}), it)
     assert cluster.looks == looks
-    up(gate("api-answers", {**spec, "logDirectory": "/x"}, triggers=["new"]), it)
+    await up(gate("api-answers", {**spec, "logDirectory": "/x"}, triggers=["new"]), it)
     assert cluster.looks == looks + 1
 
 
@@ -107,49 +93,52 @@ def test_api_answers(cluster: FakeCluster) -> None:
         ("https://127.0.0.1:1/readyz", r"127\.0\.0\.1:1 refuses the connection"),
     ],
 )
-def test_what_hinders_an_answer_is_named(cluster: FakeCluster, url: str, seen: str) -> None:
+async def test_what_hinders_an_answer_is_named(cluster: FakeCluster, url: str, seen: str) -> None:
     with pytest.raises(GateFailed, match=seen) as caught:
-        up(gate("api-answers", {"url": url, "caPem": cluster.ca.cert_pem.bytes().decode()}, timeout=1))
+        await up(gate("api-answers", {"url": url, "caPem": cluster.ca_pem}, timeout=1))
     assert str(caught.value).startswith("gate the-gate (api-answers) did not pass within 1 s")
 
 
-def test_a_handshake_that_never_ends_is_no_fault_of_tls(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_handshake_that_never_ends_is_no_fault_of_tls(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(https, "_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(GateFailed, match=r"127\.0\.0\.1:\d+ does not answer"):
-            up(gate("api-answers", {"url": url, "caPem": cluster.ca.cert_pem.bytes().decode()}, timeout=1))
+            await up(gate("api-answers", {"url": url, "caPem": cluster.ca_pem}, timeout=1))
 
 
-def test_another_ca_is_not_trusted(cluster: FakeCluster) -> None:
+async def test_another_ca_is_not_trusted(cluster: FakeCluster) -> None:
     cluster.answers["/readyz"] = (200, {})
     spec = {"url": f"{cluster.url}/readyz", "caPem": trustme.CA().cert_pem.bytes().decode()}
     with pytest.raises(GateFailed, match="shows a certificate that is not good"):
-        up(gate("api-answers", spec, timeout=1))
+        await up(gate("api-answers", spec, timeout=1))
 
 
-def test_bootstrap_complete(cluster: FakeCluster) -> None:
+async def test_bootstrap_complete(cluster: FakeCluster) -> None:
     cluster.answers[BOOTSTRAP] = (404, {})
     cluster.answers[REQUESTS] = (200, {"items": []})
     with pytest.raises(GateFailed, match="kube-system/bootstrap is not there yet"):
-        up(gate("bootstrap-complete", cluster.spec(), timeout=1))
+        await up(gate("bootstrap-complete", cluster.spec(), timeout=1))
     cluster.answers[BOOTSTRAP] = (200, {"data": {"status": "progressing"}})
     with pytest.raises(GateFailed, match="says progressing"):
-        up(gate("bootstrap-complete", cluster.spec(), timeout=1))
+        await up(gate("bootstrap-complete", cluster.spec(), timeout=1))
     cluster.answers[BOOTSTRAP] = (200, {"data": {"status": "complete"}})
-    assert up(gate("bootstrap-complete", cluster.spec())).state["observed"] == "kube-system/bootstrap says complete"
+    it = await up(gate("bootstrap-complete", cluster.spec()))
+    assert it.state["observed"] == "kube-system/bootstrap says complete"
 
 
-def test_the_control_plane_is_let_in_until_bootstrap_is_complete(cluster: FakeCluster) -> None:
+async def test_the_control_plane_is_let_in_until_bootstrap_is_complete(cluster: FakeCluster) -> None:
     cluster.answers[BOOTSTRAP] = (404, {})
     requests = [csr(name, username=BOOTSTRAPPER, signer=CLIENT) for name in ("a", "worker")]
     cluster.answers[REQUESTS] = (200, {"items": requests})
     with pytest.raises(GateFailed, match=r"kube-system/bootstrap is not there yet; left alone: .*csr-worker"):
-        up(gate("bootstrap-complete", cluster.spec(names=["a"]), timeout=1))
+        await up(gate("bootstrap-complete", cluster.spec(names=["a"]), timeout=1))
     assert {path for path, _ in cluster.puts} == {f"{REQUESTS}/csr-a/approval"}
     cluster.answers[REQUESTS] = (403, {})
     with pytest.raises(GateFailed, match="certificate requests: HTTP 403"):
-        up(gate("bootstrap-complete", cluster.spec(names=["a"]), timeout=1))
+        await up(gate("bootstrap-complete", cluster.spec(names=["a"]), timeout=1))
 
 
 def conditions(available: str, failing: str, progressing: str) -> tuple[int, dict[str, Any]]:
@@ -158,43 +147,43 @@ def conditions(available: str, failing: str, progressing: str) -> tuple[int, dic
     return 200, {"status": {"conditions": items}}
 
 
-def test_install_complete_must_stay_so(cluster: FakeCluster) -> None:
+async def test_install_complete_must_stay_so(cluster: FakeCluster) -> None:
     cluster.answers[VERSION] = conditions("True", "False", "False")
-    it = up(gate("install-complete", cluster.spec(), stabilitySeconds=1))
+    it = await up(gate("install-complete", cluster.spec(), stabilitySeconds=1))
     assert it.state["waitedSeconds"] >= 1 and cluster.looks >= 3
     for wrong in (("False", "False", "False"), ("True", "True", "False"), ("True", "False", "True")):
         cluster.answers[VERSION] = conditions(*wrong)
         with pytest.raises(GateFailed, match=r"Available=.*, Failing=.*, Progressing="):
-            up(gate("install-complete", cluster.spec(), timeout=1))
+            await up(gate("install-complete", cluster.spec(), timeout=1))
 
 
-def test_nodes_ready_waits_only_for_new_names(cluster: FakeCluster) -> None:
+async def test_nodes_ready_waits_only_for_new_names(cluster: FakeCluster) -> None:
     cluster.answers[REQUESTS] = (404, {})
     cluster.answers[NODES] = (200, {"items": [node("a"), node("b", "False")]})
     with pytest.raises(GateFailed, match=r"b \(Ready=False why\), c \(has not joined\)"):
-        up(gate("nodes-ready", cluster.spec(names=["a", "b", "c"]), timeout=1))
+        await up(gate("nodes-ready", cluster.spec(names=["a", "b", "c"]), timeout=1))
     spec = cluster.spec(names=["a"])
-    it = up(gate("nodes-ready", spec))
+    it = await up(gate("nodes-ready", spec))
     cluster.answers[NODES] = (200, {"items": [node("a", "Unknown"), node("d")]})
-    assert up(gate("nodes-ready", {**spec, "names": ["a", "d"]}), it).state["observed"] == "Ready: d"
+    assert (await up(gate("nodes-ready", {**spec, "names": ["a", "d"]}), it)).state["observed"] == "Ready: d"
 
 
-def test_a_replaced_machine_has_to_join_anew(cluster: FakeCluster) -> None:
+async def test_a_replaced_machine_has_to_join_anew(cluster: FakeCluster) -> None:
     def spec(machine: str, address: str) -> dict[str, Any]:
         nodes = [{"name": "a", "machineId": machine, "address": address, "hostKey": "ssh-ed25519 AAAA"}]
         return cluster.spec(names=["a"], addresses={"a": [address, "10.9.9.9"]}, nodes=nodes)
 
     cluster.answers[REQUESTS] = (404, {})
     cluster.answers[NODES] = (200, {"items": [node("a")]})
-    it = up(gate("nodes-ready", spec("machine-1", "10.0.0.1")))
+    it = await up(gate("nodes-ready", spec("machine-1", "10.0.0.1")))
     with pytest.raises(GateFailed, match=r"a \(the node of this name is another machine's still, at 10\.0\.0\.1\)"):
-        up(gate("nodes-ready", spec("machine-2", "10.0.0.2"), timeout=1), it)
+        await up(gate("nodes-ready", spec("machine-2", "10.0.0.2"), timeout=1), it)
     cluster.answers[NODES] = (200, {"items": [node("a", address="10.0.0.2")]})
-    assert up(gate("nodes-ready", spec("machine-2", "10.0.0.2")), it).state["observed"] == "Ready: a"
+    assert (await up(gate("nodes-ready", spec("machine-2", "10.0.0.2")), it)).state["observed"] == "Ready: a"
 
 
 @pytest.mark.parametrize(("failing", "waiting"), [({"aborts": True}, {}), ({}, {"givesUpWith": ["others", "failing"]})])
-def test_what_cannot_pass_any_more_gives_up(
+async def test_what_cannot_pass_any_more_gives_up(
     cluster: FakeCluster, failing: dict[str, Any], waiting: dict[str, Any]
 ) -> None:
     """Gates of one update run in one plugin."""
@@ -211,31 +200,31 @@ def test_what_cannot_pass_any_more_gives_up(
         )
 
     started = time.monotonic()
-    first, second = asyncio.run(both())
+    first, second = await both()
     assert time.monotonic() - started < 20
     assert "gate failing (bootstrap-complete) did not pass within 1 s" in str(first)
     assert "gate waiting (nodes-ready) gave up after" in str(second)
     assert "because gate failing failed" in str(second) and "a (has not joined)" in str(second)
 
 
-def test_gates_that_have_nothing_to_do_with_each_other_wait_on(cluster: FakeCluster) -> None:
+async def test_gates_that_have_nothing_to_do_with_each_other_wait_on(cluster: FakeCluster) -> None:
     cluster.answers[REQUESTS] = (404, {})
     cluster.answers[NODES] = (200, {"items": []})
     harness = Harness()
     with pytest.raises(GateFailed, match="did not pass within 1 s"):
-        asyncio.run(Resource(harness, "Gate", name="first").up(gate("nodes-ready", cluster.spec(names=["a"]), 1)))
+        await Resource(harness, "Gate", name="first").up(gate("nodes-ready", cluster.spec(names=["a"]), 1))
     later = gate("nodes-ready", cluster.spec(names=["a"]), 2, givesUpWith=["others"])
     with pytest.raises(GateFailed, match="did not pass within 2 s"):
-        asyncio.run(Resource(harness, "Gate", name="second").up(later))
+        await Resource(harness, "Gate", name="second").up(later)
 
 
-def test_only_requests_of_our_nodes_are_approved(cluster: FakeCluster) -> None:
+async def test_only_requests_of_our_nodes_are_approved(cluster: FakeCluster) -> None:
     stranger = csr("stranger", username=BOOTSTRAPPER, signer=CLIENT)
     decided = csr("a", username=BOOTSTRAPPER, signer=CLIENT)
     decided["status"] = {"conditions": [{"type": "Denied"}]}
     cluster.answers[REQUESTS] = (200, {"items": [csr("a", username=BOOTSTRAPPER, signer=CLIENT), stranger, decided]})
     cluster.answers[NODES] = (200, {"items": [node("a")]})
-    it = up(gate("nodes-ready", cluster.spec(names=["a"])))
+    it = await up(gate("nodes-ready", cluster.spec(names=["a"])))
     assert [path for path, _ in cluster.puts] == [f"{REQUESTS}/csr-a/approval"]
     (condition,) = cluster.puts[0][1]["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("Approved", "True")

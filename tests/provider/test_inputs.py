@@ -9,11 +9,11 @@ import pulumi
 import pytest
 from pydantic import ValidationError
 
-from provider.errors import InvalidInputs
-from provider.forms import NOT_EMPTY, PLACEHOLDER, HostName, Sha256, Url, Whole, between
-from provider.given import Flat, Given, GivenList, GivenMap, LateFlag, ListOf, Local, Secret, default
-from provider.inputs import Conflict, Inputs
-from provider.values import UNKNOWN, Unknown
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.forms import NOT_EMPTY, PLACEHOLDER, HostName, Sha256, Url, Whole, between
+from metal_ipi.provider.given import Flat, Given, GivenList, GivenMap, LateFlag, ListOf, Local, Secret, default
+from metal_ipi.provider.inputs import Conflict, Inputs
+from metal_ipi.provider.values import UNKNOWN, Unknown
 from tests.mocks import Recorder, is_secret, plain, run
 
 URL, DIGEST = "https://mirror.test/file", "ab" * 32

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from provider import types
-from provider.installation import Installation
+from metal_ipi.provider import types
+from metal_ipi.provider.installation import Installation
 from tests.mocks import Recorder, is_secret, plain, run
 from tests.provider import ssh_servers as ssh
 

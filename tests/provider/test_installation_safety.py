@@ -11,25 +11,26 @@ from typing import Any
 
 import pytest
 
-from provider.errors import InitFailed, ProviderError, RemoteError
-from provider.installation.inputs import Job
-from provider.installation.machine import Installed, look
+from metal_ipi.provider import backoff
+from metal_ipi.provider.errors import InitFailed, ProviderError, RemoteError
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.installation.machine import Installed, look
 from tests.provider.fake_etcd import FakeEtcd
 from tests.provider.fake_machine import STRANGER, FakeMachine, node_of
 from tests.provider.harness import until
-from tests.provider.installation_world import DIRECTORY, NEW, OLD, PACE, Run, World
+from tests.provider.installation_site import DIRECTORY, NEW, OLD, PACE, Site
 
 CONTROL_PLANE: dict[str, Any] = {"role": "control-plane", "pool": "control-plane", "consent": True}
 
 
-async def control_plane(it: World) -> list[FakeMachine]:
-    return [await it.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
+async def control_plane(site: Site) -> list[FakeMachine]:
+    return [await site.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
 
 
-def guard(it: World, machine: FakeMachine) -> None:
+def guard(site: Site, machine: FakeMachine) -> None:
     """Has a pod that may not go now, so that the machine cannot be drained."""
-    it.nodes.pod("guard", node_of(machine.name))
-    it.nodes.budgets["guard"] = "no"
+    site.nodes.pod("guard", node_of(machine.name))
+    site.nodes.budgets["guard"] = "no"
 
 
 async def goes_silent(machine: FakeMachine) -> None:
@@ -39,53 +40,44 @@ async def goes_silent(machine: FakeMachine) -> None:
     machine.changed = changed
 
 
-def test_a_control_plane_machine_that_was_only_cordoned_still_counts(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = await control_plane(it)
-        guard(it, machines[0])
-        with pytest.raises(ProviderError, match="could not be drained"):
-            await it.up(machines[0], **CONTROL_PLANE)
-        it.nodes.budgets.clear()
-        await machines[1].start("off")
-        it.another_run()
-        with pytest.raises(
-            ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-1\S* \(is not .*etcd can spare"
-        ):
-            await it.up(machines[0], **CONTROL_PLANE)
-        assert machines[0].installs == 0 and machines[0].disk == OLD
-
-    run(test)
+async def test_a_control_plane_machine_that_was_only_cordoned_still_counts(site: Site) -> None:
+    machines = await control_plane(site)
+    guard(site, machines[0])
+    with pytest.raises(ProviderError, match="could not be drained"):
+        await site.up(machines[0], **CONTROL_PLANE)
+    site.nodes.budgets.clear()
+    await machines[1].start("off")
+    site.another_run()
+    with pytest.raises(
+        ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-1\S* \(is not .*etcd can spare"
+    ):
+        await site.up(machines[0], **CONTROL_PLANE)
+    assert machines[0].installs == 0 and machines[0].disk == OLD
 
 
-def test_the_others_are_asked_again_right_before_a_control_plane_machine_goes(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = await control_plane(it)
-        guard(it, machines[0])
-        waiting = asyncio.ensure_future(it.up(machines[0], drainTimeoutSeconds=20, **CONTROL_PLANE))
-        await until(lambda: bool(it.log))
-        await machines[1].start("off")
-        it.nodes.budgets.clear()
-        with pytest.raises(ProviderError, match=r"-0\S* is not taken down: while it was drained, .*-1\S* \(is not Rea"):
-            await waiting
-        assert machines[0].installs == 0 and machines[0].disk == OLD
-
-    run(test)
+async def test_the_others_are_asked_again_right_before_a_control_plane_machine_goes(site: Site) -> None:
+    machines = await control_plane(site)
+    guard(site, machines[0])
+    waiting = asyncio.ensure_future(site.up(machines[0], drainTimeoutSeconds=200, **CONTROL_PLANE))
+    await until(lambda: bool(site.log))
+    await machines[1].start("off")
+    site.nodes.budgets.clear()
+    with pytest.raises(ProviderError, match=r"-0\S* is not taken down: while it was drained, .*-1\S* \(is not Rea"):
+        await waiting
+    assert machines[0].installs == 0 and machines[0].disk == OLD
 
 
-def test_one_that_was_cordoned_and_is_gone_is_brought_back_first(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = await control_plane(it)
-        guard(it, machines[2])
-        with pytest.raises(ProviderError, match="could not be drained"):
-            await it.up(machines[2], **CONTROL_PLANE)
-        await machines[2].start("off")
-        it.another_run()
-        await asyncio.gather(*(it.up(machine, **CONTROL_PLANE) for machine in machines))
-        assert [entry for entry in it.log if entry.startswith("install")] == [
-            f"install control-plane-{number}" for number in (2, 0, 1)
-        ]
-
-    run(test)
+async def test_one_that_was_cordoned_and_is_gone_is_brought_back_first(site: Site) -> None:
+    machines = await control_plane(site)
+    guard(site, machines[2])
+    with pytest.raises(ProviderError, match="could not be drained"):
+        await site.up(machines[2], **CONTROL_PLANE)
+    await machines[2].start("off")
+    site.another_run()
+    await asyncio.gather(*(site.up(machine, **CONTROL_PLANE) for machine in machines))
+    assert [entry for entry in site.log if entry.startswith("install")] == [
+        f"install control-plane-{number}" for number in (2, 0, 1)
+    ]
 
 
 def etcd_operator(*missing: str, members: int = 3) -> dict[str, Any]:
@@ -112,149 +104,126 @@ def restarting() -> dict[str, Any]:
     return operator
 
 
-def test_a_control_plane_machine_stays_while_etcd_misses_another_member(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = await control_plane(it)
-        for operator, told in (
-            (etcd_operator("control-plane-1"), r"etcd \(2 of 3 members are available, control-plane-1"),
-            ({}, r"etcd \(is not Available: its operator does not tell why\)"),
-            (
-                restarting(),
-                r"etcd \(is being restarted member by member: NodeInstallerProgressing: 1 nodes are at revision 6",
-            ),
-            (etcd_operator(members=2), r"etcd \(it has 2 members, and should have 3\)"),
-        ):
-            it.nodes.etcd = lambda operator=operator: operator
-            it.another_run()
-            with pytest.raises(ProviderError, match=rf"control-plane-0\S* is not taken down: .*{told}"):
-                await it.up(machines[0], **CONTROL_PLANE)
-        assert it.log == []
-
-    run(test)
+async def test_a_control_plane_machine_stays_while_etcd_misses_another_member(site: Site) -> None:
+    machines = await control_plane(site)
+    for operator, told in (
+        (etcd_operator("control-plane-1"), r"etcd \(2 of 3 members are available, control-plane-1"),
+        ({}, r"etcd \(is not Available: its operator does not tell why\)"),
+        (
+            restarting(),
+            r"etcd \(is being restarted member by member: NodeInstallerProgressing: 1 nodes are at revision 6",
+        ),
+        (etcd_operator(members=2), r"etcd \(it has 2 members, and should have 3\)"),
+    ):
+        site.nodes.etcd = lambda operator=operator: operator
+        site.another_run()
+        with pytest.raises(ProviderError, match=rf"control-plane-0\S* is not taken down: .*{told}"):
+            await site.up(machines[0], **CONTROL_PLANE)
+    assert site.log == []
 
 
-def test_a_control_plane_machine_is_back_when_etcd_has_its_member(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = await control_plane(it)
-        etcd = FakeEtcd(world=it, machines=machines)
-        # Its new member is added, and does not become healthy.
-        it.nodes.etcd = lambda: etcd_operator(*(["control-plane-0"] if "reboot control-plane-0" in it.log else []))
-        text = r"-0\S* was installed and is Ready, but etcd is not whole after 3 s: 2 of 3 .*has to be taken out:\n.*\n"
-        with pytest.raises(ProviderError, match=text):
-            await it.up(machines[0], timeoutSeconds=3, **etcd.inputs(machines[0]))
-        # No other one goes before somebody saw to it; then the same command goes on.
-        it.another_run()
-        with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*etcd \(2 of 3"):
-            await it.up(machines[1], **CONTROL_PLANE)
-        it.nodes.etcd = etcd_operator
-        it.another_run()
-        await it.up(machines[0], **CONTROL_PLANE)
-        assert it.log[-1] == "check control-plane-0" and machines[0].installs == 1
-
-    run(test)
+async def test_a_control_plane_machine_is_back_when_etcd_has_its_member(site: Site) -> None:
+    machines = await control_plane(site)
+    etcd = FakeEtcd(world=site, machines=machines)
+    # Its new member is added, and does not become healthy.
+    site.nodes.etcd = lambda: etcd_operator(*(["control-plane-0"] if "reboot control-plane-0" in site.log else []))
+    text = r"-0\S* was installed and is Ready, but etcd is not whole after 30 s: 2 of 3 .*has to be taken out:\n.*\n"
+    with pytest.raises(ProviderError, match=text):
+        await site.up(machines[0], timeoutSeconds=30, **etcd.inputs(machines[0]))
+    # No other one goes before somebody saw to it; then the same command goes on.
+    site.another_run()
+    with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*etcd \(2 of 3"):
+        await site.up(machines[1], **CONTROL_PLANE)
+    site.nodes.etcd = etcd_operator
+    site.another_run()
+    await site.up(machines[0], **CONTROL_PLANE)
+    assert site.log[-1] == "check control-plane-0" and machines[0].installs == 1
 
 
-def test_a_control_plane_machine_that_etcd_misses_is_brought_back(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = await control_plane(it)
-        guard(it, machines[0])
-        with pytest.raises(ProviderError, match=r"guard: .*leave the budget as it is"):
-            await it.up(machines[0], **CONTROL_PLANE)
-        etcd = FakeEtcd(world=it, machines=machines)
-        await machines[0].start("off")
-        it.another_run()
-        await it.up(machines[0], **etcd.inputs(machines[0]))
-        assert machines[0].installs == 1 and all(etcd.healthy(member) for member in etcd.members)
-
-    run(test)
+async def test_a_control_plane_machine_that_etcd_misses_is_brought_back(site: Site) -> None:
+    machines = await control_plane(site)
+    guard(site, machines[0])
+    with pytest.raises(ProviderError, match=r"guard: .*leave the budget as it is"):
+        await site.up(machines[0], **CONTROL_PLANE)
+    etcd = FakeEtcd(world=site, machines=machines)
+    await machines[0].start("off")
+    site.another_run()
+    await site.up(machines[0], **etcd.inputs(machines[0]))
+    assert machines[0].installs == 1 and all(etcd.healthy(member) for member in etcd.members)
 
 
-def test_a_worker_that_is_silent_but_ready_waits_for_its_turn(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine, other = await it.machine("worker-0", installed=OLD), await it.machine("worker-1", installed=OLD)
-        await other.start("off")
-        await goes_silent(machine)
-        with pytest.raises(ProviderError, match=r"worker-0\S* is not taken down: .*worker-1\S* \(is not Ready\)"):
-            await it.up(machine)
-        assert it.log == [] and machine.installs == 0
-
-    run(test)
+async def test_a_worker_that_is_silent_but_ready_waits_for_its_turn(site: Site) -> None:
+    machine, other = await site.machine("worker-0", installed=OLD), await site.machine("worker-1", installed=OLD)
+    await other.start("off")
+    await goes_silent(machine)
+    with pytest.raises(ProviderError, match=r"worker-0\S* is not taken down: .*worker-1\S* \(is not Ready\)"):
+        await site.up(machine)
+    assert site.log == [] and machine.installs == 0
 
 
-def test_a_node_that_boots_again_before_its_kubelet_starts(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        changed, machine.changed = machine.changed, lambda machine: None
-        waiting = asyncio.ensure_future(it.up(machine))
-        await until(lambda: "check worker-0" in it.log)
-        first, machine.changed = machine.boot_id, changed
-        await machine.start("disk")  # into the operating system of the cluster's release
-        await waiting
-        assert it.nodes.nodes[node_of("worker-0")]["status"]["nodeInfo"]["bootID"] == machine.boot_id != first
-
-    run(test)
+async def test_a_node_that_boots_again_before_its_kubelet_starts(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    changed, machine.changed = machine.changed, lambda machine: None
+    waiting = asyncio.ensure_future(site.up(machine))
+    await until(lambda: "check worker-0" in site.log)
+    first, machine.changed = machine.boot_id, changed
+    await machine.start("disk")  # into the operating system of the cluster's release
+    await waiting
+    assert site.nodes.nodes[node_of("worker-0")]["status"]["nodeInfo"]["bootID"] == machine.boot_id != first
 
 
 UNFINISHED: dict[str, Any] = {"generation": "", "installedAt": None, "device": None, "via": None}
 
 
-def test_an_unfinished_installation_of_a_silent_machine_asks_the_cluster_first(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = await control_plane(it)
-        it.states["control-plane-0"] = dict(UNFINISHED)
-        await machines[0].start("off")
-        with pytest.raises(
-            InitFailed, match=r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent"
-        ):
-            await it.up(machines[0], **{**CONTROL_PLANE, "consent": False})
-        await machines[1].start("off")
-        with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down: .*control-plane-1"):
-            await it.up(machines[0], **CONTROL_PLANE)
-        assert it.log == [] and machines[0].disk == OLD
-        # Made anew, it is asked as well.
-        del it.states["control-plane-0"]
-        with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down"):
-            await it.up(machines[0], **CONTROL_PLANE)
-        assert it.log == []
-
-    run(test)
+async def test_an_unfinished_installation_of_a_silent_machine_asks_the_cluster_first(site: Site) -> None:
+    machines = await control_plane(site)
+    site.states["control-plane-0"] = dict(UNFINISHED)
+    await machines[0].start("off")
+    with pytest.raises(InitFailed, match=r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent"):
+        await site.up(machines[0], **{**CONTROL_PLANE, "consent": False})
+    await machines[1].start("off")
+    with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down: .*control-plane-1"):
+        await site.up(machines[0], **CONTROL_PLANE)
+    assert site.log == [] and machines[0].disk == OLD
+    # Made anew, it is asked as well.
+    del site.states["control-plane-0"]
+    with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down"):
+        await site.up(machines[0], **CONTROL_PLANE)
+    assert site.log == []
 
 
-def test_a_control_plane_machine_that_was_installed_is_left_alone_while_nobody_can_be_asked(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("control-plane-0")
-        gone = {**CONTROL_PLANE, "credentials": {**it.cluster.spec(), "url": "https://127.0.0.1:1"}}
+async def test_a_control_plane_machine_that_was_installed_is_left_alone_while_nobody_can_be_asked(site: Site) -> None:
+    machine = await site.machine("control-plane-0")
+    gone = {**CONTROL_PLANE, "credentials": {**site.cluster.spec(), "url": "https://127.0.0.1:1"}}
 
-        async def restart(machine_id: str) -> None:
-            raise RemoteError(f"{machine_id} cannot be restarted")
+    async def restart(machine_id: str) -> None:
+        raise RemoteError(f"{machine_id} cannot be restarted")
 
-        it.driver.restart = restart  # type: ignore[method-assign]
-        machine.fails["systemctl reboot"] = "no"
-        with pytest.raises(InitFailed, match="cannot be restarted"):
-            await it.up(machine, **gone)
-        assert it.states["control-plane-0"]["generation"] == "" and it.states["control-plane-0"]["installedAt"]
-        await machine.start("off")
-        it.upload(machine)
-        it.another_run()
-        text = r"control-plane-0 is not installed again: it was installed before and does not answer .*127\.0\.0\.1:1"
-        with pytest.raises(InitFailed, match=text):
-            await it.up(machine, **gone)
-        assert it.log.count("network boot control-plane-0") == 1 and it.states["control-plane-0"]["installedAt"]
-        # What was never installed has no cluster to ask.
-        it.states["control-plane-0"] = dict(UNFINISHED)
-        machine.fails.clear()
-        it.another_run()
-        assert (await it.up(machine, **gone))["via"] == "network boot"
-
-    run(test)
+    site.driver.restart = restart  # type: ignore[method-assign]
+    machine.fails["systemctl reboot"] = "no"
+    with pytest.raises(InitFailed, match="cannot be restarted"):
+        await site.up(machine, **gone)
+    assert site.states["control-plane-0"]["generation"] == "" and site.states["control-plane-0"]["installedAt"]
+    await machine.start("off")
+    site.upload(machine)
+    site.another_run()
+    text = r"control-plane-0 is not installed again: it was installed before and does not answer .*127\.0\.0\.1:1"
+    with pytest.raises(InitFailed, match=text):
+        await site.up(machine, **gone)
+    assert site.log.count("network boot control-plane-0") == 1 and site.states["control-plane-0"]["installedAt"]
+    # What was never installed has no cluster to ask.
+    site.states["control-plane-0"] = dict(UNFINISHED)
+    machine.fails.clear()
+    site.another_run()
+    assert (await site.up(machine, **gone))["via"] == "network boot"
 
 
 @pytest.mark.parametrize(
     ("sudo", "certificate", "joined"),
     [('shift; exec "$@"', True, True), ('shift; exec "$@"', False, False), ("exit 1", False, True)],
 )
-def test_a_machine_that_does_not_tell_may_have_joined(
-    run: Run, tmp_path: Path, sudo: str, certificate: bool, joined: bool
+async def test_a_machine_that_does_not_tell_may_have_joined(
+    site: Site, tmp_path: Path, sudo: str, certificate: bool, joined: bool
 ) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -263,110 +232,90 @@ def test_a_machine_that_does_not_tell_may_have_joined(
     pem = tmp_path / "kubelet.pem"
     if certificate:
         pem.symlink_to("gone")
+    machine = await site.machine("worker-0", installed=OLD)
+    answer = machine._run  # type: ignore[attr-defined]
 
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        answer = machine._run  # type: ignore[attr-defined]
+    def really(command: str, given: str) -> tuple[int, str]:
+        if "kubelet-client-current.pem" not in command:
+            return answer(command, given)
+        command = command.replace("/var/lib/kubelet/pki/kubelet-client-current.pem", str(pem))
+        path = f"{programs}:{os.environ['PATH']}"
+        done = subprocess.run(["sh", "-c", command], env={"PATH": path}, capture_output=True, text=True, check=True)
+        return 0, done.stdout
 
-        def really(command: str, given: str) -> tuple[int, str]:
-            if "kubelet-client-current.pem" not in command:
-                return answer(command, given)
-            command = command.replace("/var/lib/kubelet/pki/kubelet-client-current.pem", str(pem))
-            path = f"{programs}:{os.environ['PATH']}"
-            done = subprocess.run(["sh", "-c", command], env={"PATH": path}, capture_output=True, text=True, check=True)
-            return 0, done.stdout
-
-        machine._run = really  # type: ignore[attr-defined,method-assign]
-        seen = await look(Job.read(it.inputs(machine)))
-        assert isinstance(seen, Installed) and seen.joined is joined
-
-    run(test)
+    machine._run = really  # type: ignore[attr-defined,method-assign]
+    seen = await look(Job.read(site.inputs(machine)))
+    assert isinstance(seen, Installed) and seen.joined is joined
 
 
-def test_a_machine_that_answers_as_somebody_else_is_not_reset(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0")
-        await machine.start("stranger")
-        text = (
-            r"worker-0 \(worker-0/uuid, BMC https://10\.0\.0\.1\) is left as it is: at 127\.0\.0\.1 SSH answers with"
-            rf" host key {re.escape(STRANGER.get_fingerprint())}, .*set `consent: wipe` for this server"
-        )
-        with pytest.raises(InitFailed, match=text):
-            await it.up(machine)
-        it.states["worker-0"] = {**UNFINISHED, "generation": OLD}
-        it.nodes.add(node_of("worker-0"))
-        with pytest.raises(ProviderError, match=text):
-            await it.up(machine)
-        assert it.log == [] and machine.running == "stranger"
-        del it.states["worker-0"], it.nodes.nodes[node_of("worker-0")]
-        assert (await it.up(machine, accept="wipe"))["via"] == "network boot"
-
-    run(test)
+async def test_a_machine_that_answers_as_somebody_else_is_not_reset(site: Site) -> None:
+    machine = await site.machine("worker-0")
+    await machine.start("stranger")
+    text = (
+        r"worker-0 \(worker-0/uuid, BMC https://10\.0\.0\.1\) is left as it is: at 127\.0\.0\.1 SSH answers with"
+        rf" host key {re.escape(STRANGER.get_fingerprint())}, .*set `consent: wipe` for this server"
+    )
+    with pytest.raises(InitFailed, match=text):
+        await site.up(machine)
+    site.states["worker-0"] = {**UNFINISHED, "generation": OLD}
+    site.nodes.add(node_of("worker-0"))
+    with pytest.raises(ProviderError, match=text):
+        await site.up(machine)
+    assert site.log == [] and machine.running == "stranger"
+    del site.states["worker-0"], site.nodes.nodes[node_of("worker-0")]
+    assert (await site.up(machine, accept="wipe"))["via"] == "network boot"
 
 
-def test_files_that_are_uploaded_once_more_are_withdrawn_once_more(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=NEW)
-        inputs = it.inputs(machine)
-        (place,) = inputs["artifacts"]
-        again = {**inputs, "artifacts": [{**place, "hashes": {"worker-0.ign": "sha512-2"}}]}
-        state, context = {**inputs, **it.states["worker-0"]}, it.context("worker-0")
-        assert it.item.check(again) == []
-        assert it.item.diff(context, state, again).changes == {"artifacts": "update"}
-        assert it.item.preview(context, state, again) == it.states["worker-0"]
-        assert it.uploaded() != []
-        assert await it.item.update(context, "id", state, again) == it.states["worker-0"]
-        assert it.uploaded() == [] and it.log == [] and machine.installs == 0
-
-    run(test)
+async def test_files_that_are_uploaded_once_more_are_withdrawn_once_more(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=NEW)
+    inputs = site.inputs(machine)
+    (place,) = inputs["artifacts"]
+    again = {**inputs, "artifacts": [{**place, "hashes": {"worker-0.ign": "sha512-2"}}]}
+    state, context = {**inputs, **site.states["worker-0"]}, site.context("worker-0")
+    assert site.item.check(again) == []
+    assert site.item.diff(context, state, again).changes == {"artifacts": "update"}
+    assert site.item.preview(context, state, again) == site.states["worker-0"]
+    assert site.uploaded() != []
+    assert await site.item.update(context, "id", state, again) == site.states["worker-0"]
+    assert site.uploaded() == [] and site.log == [] and machine.installs == 0
 
 
-def test_a_node_of_the_cluster_that_no_state_knows_is_drained_as_any_other(run: Run) -> None:
+async def test_a_node_of_the_cluster_that_no_state_knows_is_drained_as_any_other(site: Site) -> None:
     """Of a machine that was ordered and installed long ago: `boot.install` was set later, or its Installation taken
     from the state. That its order sent it into an installer is not so any more."""
-
-    async def test(it: World) -> None:
-        worker = await it.machine("worker-0", installed=OLD)
-        master, *_ = await control_plane(it)
-        it.states.clear()
-        it.nodes.pod("web", node_of("worker-0"))
-        members = [node_of(f"control-plane-{number}") for number in range(3)]
-        with pytest.raises(InitFailed, match="control plane machine control-plane-0 would be installed again"):
-            await it.up(master, **{**CONTROL_PLANE, "ordered": True, "consent": False, "members": members})
-        assert master.disk == OLD
-        await it.up(worker, ordered=True)
-        assert worker.disk == NEW and it.log[:2] == [f"cordon {node_of('worker-0')}", "evict web"]
-
-    run(test)
+    worker = await site.machine("worker-0", installed=OLD)
+    master, *_ = await control_plane(site)
+    site.states.clear()
+    site.nodes.pod("web", node_of("worker-0"))
+    members = [node_of(f"control-plane-{number}") for number in range(3)]
+    with pytest.raises(InitFailed, match="control plane machine control-plane-0 would be installed again"):
+        await site.up(master, **{**CONTROL_PLANE, "ordered": True, "consent": False, "members": members})
+    assert master.disk == OLD
+    await site.up(worker, ordered=True)
+    assert worker.disk == NEW and site.log[:2] == [f"cordon {node_of('worker-0')}", "evict web"]
 
 
-def test_a_journal_that_is_kept_does_not_name_the_secret_place(run: Run, tmp_path: Path) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0")
-        machine.statuses = [{"state": "failed", "reason": "no disk"}]
-        machine.journals = [f"Command line: ignition.config.url=http://boot.test/{DIRECTORY}/worker-0.ign"]
-        with pytest.raises(InitFailed, match=r"no disk.*\n  logs: "):
-            await it.up(machine, logDirectory=str(tmp_path / "logs"))
-        kept = (tmp_path / "logs/installation-worker-0/worker-0.journal.log").read_text()
-        assert kept == "Command line: ignition.config.url=http://boot.test/[secret]/worker-0.ign"
-
-    run(test)
+async def test_a_journal_that_is_kept_does_not_name_the_secret_place(site: Site, tmp_path: Path) -> None:
+    machine = await site.machine("worker-0")
+    machine.statuses = [{"state": "failed", "reason": "no disk"}]
+    machine.journals = [f"Command line: ignition.config.url=http://boot.test/{DIRECTORY}/worker-0.ign"]
+    with pytest.raises(InitFailed, match=r"no disk.*\n  logs: "):
+        await site.up(machine, logDirectory=str(tmp_path / "logs"))
+    kept = (tmp_path / "logs/installation-worker-0/worker-0.journal.log").read_text()
+    assert kept == "Command line: ignition.config.url=http://boot.test/[secret]/worker-0.ign"
 
 
-def test_a_machine_in_its_first_boot_is_given_time(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0")
-        there: list[list[str]] = []
-        machine.changed = lambda it_: there.append(it.uploaded()) if it_.running == "disk" else None
-        await it.up(machine)
-        await until(lambda: machine.running == "disk")
-        # Before it was restarted, what installs it was withdrawn: so a run that follows a killed one knows.
-        assert there == [[]]
-        del it.states["worker-0"], it.log[:]
-        await machine.start("firmware")
-        waiting = asyncio.ensure_future(it.up(machine))
-        await asyncio.sleep(3 * PACE.patience)
-        await machine.start("disk")
-        assert (await waiting)["via"] == "found" and it.log == ["boot disk worker-0"]
-
-    run(test)
+async def test_a_machine_in_its_first_boot_is_given_time(site: Site) -> None:
+    machine = await site.machine("worker-0")
+    there: list[list[str]] = []
+    machine.changed = lambda it_: there.append(site.uploaded()) if it_.running == "disk" else None
+    await site.up(machine)
+    await until(lambda: machine.running == "disk")
+    # Before it was restarted, what installs it was withdrawn: so a run that follows a killed one knows.
+    assert there == [[]]
+    del site.states["worker-0"], site.log[:]
+    await machine.start("firmware")
+    waiting = asyncio.ensure_future(site.up(machine))
+    await backoff.clock.sleep(1.5 * PACE.patience)
+    await machine.start("disk")
+    assert (await waiting)["via"] == "found" and site.log == ["boot disk worker-0"]

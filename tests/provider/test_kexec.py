@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import re
@@ -12,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from provider.installation.inputs import Job
-from provider.installation.machine import kexec_script
-from tests.provider.installation_world import Run, World
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.installation.machine import kexec_script
+from tests.provider.installation_site import Site
 
-KERNEL = b"a kernel"
+DIGEST = hashlib.sha256(b"a kernel").hexdigest()
 PROGRAMS = {
     "curl": """for one in "$@"; do [ "$one" != --cacert ] || echo "trusting $(tr '\\n' ' ' <ca.pem)" >>"$NOTES"; done
         while [ $# -gt 2 ]; do shift; done; printf "a kernel" >"$1"; echo "curl $2" >>"$NOTES\"""",
@@ -51,45 +50,26 @@ def run_script(folder: Path, script: str, **environment: str) -> tuple[int, str,
 
 
 @pytest.fixture
-def script(run: Run) -> str:
-    found: list[str] = []
-
-    async def make(it: World) -> None:
-        digest = hashlib.sha256(KERNEL).hexdigest()
-        file = {"url": "https://mirror.test/it's-a-file", "sha256": digest}
-        live = {"kernel": file, "initramfs": file, "arguments": ["ignition.firstboot", "console='x y'"]}
-        inputs = {**it.inputs(await it.machine("worker-0")), "live": live}
-        found.append(kexec_script(Job.read(inputs)))
-        await asyncio.sleep(0)
-
-    run(make)
-    return found[0]
+async def script(site: Site) -> str:
+    file = {"url": "https://mirror.test/it's-a-file", "sha256": DIGEST}
+    live = {"kernel": file, "initramfs": file, "arguments": ["ignition.firstboot", "console='x y'"]}
+    return kexec_script(Job.read(site.inputs(await site.machine("worker-0"), live=live)))
 
 
 @pytest.fixture
-def with_config(run: Run) -> str:
-    """As it is now: with an archive of the live system's Ignition, from a server of an authority of its own."""
-    found: list[str] = []
-
-    async def make(it: World) -> None:
-        digest = hashlib.sha256(KERNEL).hexdigest()
-        kernel, config = ({"url": f"https://boot.test/{name}", "sha256": digest} for name in ("kernel", "config"))
-        live = {"kernel": kernel, "initramfs": kernel, "config": config, "arguments": ["ignition.firstboot"]}
-        inputs = {**it.inputs(await it.machine("worker-0")), "live": live}
-        authority = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-        found.append(kexec_script(Job.read(inputs), authority))
-        await asyncio.sleep(0)
-
-    run(make)
-    return found[0]
+async def with_config(site: Site) -> str:
+    """With an archive of the live system's Ignition, from a server of an authority of its own."""
+    kernel, config = ({"url": f"https://boot.test/{name}", "sha256": DIGEST} for name in ("kernel", "config"))
+    live = {"kernel": kernel, "initramfs": kernel, "config": config, "arguments": ["ignition.firstboot"]}
+    authority = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    job = Job.read(site.inputs(await site.machine("worker-0"), live=live))
+    return kexec_script(job, authority).replace("/etc/pki/tls/certs/ca-bundle.crt", "/no/such/bundle")
 
 
 def test_the_archive_comes_behind_the_initramfs_where_the_kernel_looks_for_one(
     tmp_path: Path, with_config: str
 ) -> None:
-    status, said, notes = run_script(
-        tmp_path, with_config.replace("/etc/pki/tls/certs/ca-bundle.crt", "/no/such/bundle")
-    )
+    status, said, notes = run_script(tmp_path, with_config)
     assert status == 0, said
     trust = "trusting -----BEGIN CERTIFICATE----- AAAA -----END CERTIFICATE----- "
     files = ("kernel", "kernel", "config")
@@ -99,8 +79,7 @@ def test_the_archive_comes_behind_the_initramfs_where_the_kernel_looks_for_one(
 
 
 def test_an_initramfs_of_any_length_is_filled_up(tmp_path: Path, with_config: str) -> None:
-    script = with_config.replace("/etc/pki/tls/certs/ca-bundle.crt", "/no/such/bundle")
-    head, _, rest = script.partition("fetch initramfs")
+    head, _, rest = with_config.partition("fetch initramfs")
     line, _, rest = rest.partition("\n")
     url, _, digest = line.strip().rpartition(" ")
     grown = f"{head}fetch initramfs {url} {digest}\nprintf '!' >>initramfs\n{rest}"
@@ -123,7 +102,7 @@ def test_one_that_cannot(tmp_path: Path, script: str) -> None:
 
 
 def test_what_was_not_fetched_whole_is_not_started(tmp_path: Path, script: str) -> None:
-    status, said, notes = run_script(tmp_path, script.replace(hashlib.sha256(KERNEL).hexdigest(), "0" * 64))
+    status, said, notes = run_script(tmp_path, script.replace(DIGEST, "0" * 64))
     assert (status != 0 and "kernel: FAILED" in said + str(notes)) or "did NOT match" in said
     assert not any("kexec" in note for note in notes)
 

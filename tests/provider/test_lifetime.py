@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from provider.configuration import Settings
-from provider.errors import InvalidInputs
-from provider.lifetime import Lifetime
-from provider.resource import Context
-from provider.status import NoLog, Status
-from provider.values import has_unknown
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.lifetime import Lifetime
+from metal_ipi.provider.resource import Context
+from metal_ipi.provider.status import NoLog, Status
+from metal_ipi.provider.values import has_unknown
 
 _HOUR = 3600.0
 

@@ -1,27 +1,27 @@
 """EphemeralMachine as a virtual machine, against a program `virsh` and an artifact host on loopback."""
 
+# ruff: noqa: ASYNC240 - a test may wait for its own files
+
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from provider import configuration
-from provider.errors import InvalidInputs, RemoteError
-from provider.platforms.local_vm.virsh import Virsh
-from provider.platforms.registry import is_gone, platform_of
-from provider.values import UNKNOWN, has_unknown
-from tests.provider import ssh_servers as ssh
+from metal_ipi.provider import configuration
+from metal_ipi.provider.errors import InvalidInputs, RemoteError
+from metal_ipi.provider.platforms.local_vm.virsh import Virsh
+from metal_ipi.provider.platforms.registry import is_gone, platform_of
+from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider.fake_virsh import FakeVirsh
 from tests.provider.harness import Harness, Resource
 
-HOST, CLIENT = ssh.key(), ssh.key()
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
 MAC = "52:54:00:72:61:ff"
 NAME = "lab-bootstrap.lab.example.com"
 SCRIPT = "#!ipxe\nkernel http://boot.facility.test/unguessable/kernel\n"
@@ -49,49 +49,45 @@ def virsh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeVirsh:
     return made
 
 
-@asynccontextmanager
-async def machine(tmp_path: Path) -> AsyncGenerator[Resource]:
-    async with ssh.artifact_host(tmp_path, HOST, CLIENT) as artifacts:
-        made = Harness({"libvirt": {"uri": URI}, "artifacts": artifacts})
-        await made.configure()
-        yield Resource(made, "EphemeralMachine")
+@pytest.fixture
+async def it(artifact_host: dict[str, Any]) -> Resource:
+    made = Harness({"libvirt": {"uri": URI}, "artifacts": artifact_host})
+    await made.configure()
+    return Resource(made, "EphemeralMachine")
 
 
+@pytest.fixture
 def boot(tmp_path: Path) -> Path:
+    """The boot tree of the artifact host."""
     return tmp_path / "artifacts/boot"
 
 
-def test_a_virtual_machine_is_made_and_removed(virsh: FakeVirsh, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with machine(tmp_path) as it:
-            settings, _ = configuration.parse({key: json.dumps(value) for key, value in it.harness.config.items()})
-            state = await it.up(MACHINE)
-            assert virsh.states == {NAME: "running"} and (boot(tmp_path) / FILE).read_text() == SCRIPT
-            assert virsh.commands == [f"create /dev/stdin --paused at {URI}", f"resume {NAME} at {URI}"]
-            assert state["machineId"].startswith(f"local-vm:{NAME}/{MAC}/") and state["state"] == "active"
-            assert (state["publicIpv4"], state["privateIpv4"]) == ("192.0.2.126", "192.0.2.126")
-            assert state["console"] == f"virsh --connect {URI} console {NAME}" and state["present"] is True
-            assert platform_of(state["machineId"], settings) == "local-vm" and not await is_gone(
-                state["machineId"], settings
-            )
-            # What changes takes effect on the next installation.
-            assert await it.changes({**MACHINE, "memoryMib": 32768, "script": "other"}) == []
+async def test_a_virtual_machine_is_made_and_removed(virsh: FakeVirsh, it: Resource, boot: Path) -> None:
+    settings, _ = configuration.parse({key: json.dumps(value) for key, value in it.harness.config.items()})
+    state = await it.up(MACHINE)
+    assert virsh.states == {NAME: "running"} and (boot / FILE).read_text() == SCRIPT
+    assert virsh.commands == [f"create /dev/stdin --paused at {URI}", f"resume {NAME} at {URI}"]
+    assert state["machineId"].startswith(f"local-vm:{NAME}/{MAC}/") and state["state"] == "active"
+    assert (state["publicIpv4"], state["privateIpv4"]) == ("192.0.2.126", "192.0.2.126")
+    assert state["console"] == f"virsh --connect {URI} console {NAME}" and state["present"] is True
+    machine = state["machineId"]
+    assert platform_of(machine, settings) == "local-vm" and not await is_gone(machine, settings)
+    # What changes takes effect on the next installation.
+    assert await it.changes({**MACHINE, "memoryMib": 32768, "script": "other"}) == []
 
-            removal = Resource(it.harness, "Removal")
-            removed = {"machineId": state["machineId"], "platform": "local-vm", "timeoutSeconds": 20}
-            await removal.up(removed)
-            assert virsh.states == {} and not boot(tmp_path).exists() and await is_gone(state["machineId"], settings)
-            # From then on nobody needs a libvirt any more.
-            virsh.tell(refuse="no such file")
-            await it.refresh()
-            assert it.id and it.state["present"] is False and await it.changes(MACHINE) == []
-            await removal.up({**removed, "triggers": ["again"]})
-            await it.delete()
-
-    asyncio.run(run())
+    removal = Resource(it.harness, "Removal")
+    removed = {"machineId": machine, "platform": "local-vm", "timeoutSeconds": 20}
+    await removal.up(removed)
+    assert virsh.states == {} and not boot.exists() and await is_gone(machine, settings)
+    # From then on nobody needs a libvirt any more.
+    virsh.tell(refuse="no such file")
+    await it.refresh()
+    assert it.id and it.state["present"] is False and await it.changes(MACHINE) == []
+    await removal.up({**removed, "triggers": ["again"]})
+    await it.delete()
 
 
-def test_the_domain_says_what_it_is(virsh: FakeVirsh, tmp_path: Path) -> None:
+async def test_the_domain_says_what_it_is(virsh: FakeVirsh, it: Resource, tmp_path: Path) -> None:
     image = tmp_path / "ipxe.iso"
     image.touch()
 
@@ -101,141 +97,103 @@ def test_the_domain_says_what_it_is(virsh: FakeVirsh, tmp_path: Path) -> None:
     def boots(domain: ET.Element) -> list[str]:
         return [device.tag for device in domain.findall("devices/*[boot]")]
 
-    async def run() -> None:
-        async with machine(tmp_path) as it:
-            await it.up(MACHINE)
-            domain = described()
-            assert domain.get("type") == "kvm" and domain.findtext("memory") == "16384"
-            assert domain.findtext("vcpu") == "4" and domain.find("devices/disk") is None
-            assert boots(domain) == ["interface"]
-            card = domain.find("devices/interface/mac")
-            assert card is not None and card.get("address") == MAC
-            mark = domain.find("metadata/{urn:metal-ipi:machine}machine")
-            assert mark is not None and mark.get("cluster") == "lab.example.com"
-            assert mark.get("script") == it.state["machineId"].rpartition("/")[2]
-            assert it.harness.log.messages == ["ordering lab-bootstrap"]
-            await it.delete()
+    await it.up(MACHINE)
+    domain = described()
+    assert domain.get("type") == "kvm" and domain.findtext("memory") == "16384"
+    assert domain.findtext("vcpu") == "4" and domain.find("devices/disk") is None
+    assert boots(domain) == ["interface"]
+    card = domain.find("devices/interface/mac")
+    assert card is not None and card.get("address") == MAC
+    mark = domain.find("metadata/{urn:metal-ipi:machine}machine")
+    assert mark is not None and mark.get("cluster") == "lab.example.com"
+    assert mark.get("script") == it.state["machineId"].rpartition("/")[2]
+    assert it.harness.log.messages == ["ordering lab-bootstrap"]
+    await it.delete()
 
-            virsh.tell(kvm=False)
-            again = Resource(it.harness, "EphemeralMachine")
-            await again.up({**MACHINE, "bootImage": str(image)})
-            domain = described()
-            drive = domain.find("devices/disk/source")
-            assert domain.get("type") == "qemu" and drive is not None and drive.get("file") == str(image)
-            assert boots(domain) == ["disk"] and "has no KVM" in it.harness.log.messages[-1]
-
-    asyncio.run(run())
+    virsh.tell(kvm=False)
+    again = Resource(it.harness, "EphemeralMachine")
+    await again.up({**MACHINE, "bootImage": str(image)})
+    domain = described()
+    drive = domain.find("devices/disk/source")
+    assert domain.get("type") == "qemu" and drive is not None and drive.get("file") == str(image)
+    assert boots(domain) == ["disk"] and "has no KVM" in it.harness.log.messages[-1]
 
 
-def test_a_run_that_was_killed_goes_on(virsh: FakeVirsh, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with machine(tmp_path) as it:
-            await it.up(MACHINE)
-            done = len(virsh.commands)
-            # Killed before the state was written: it is taken over.
-            again = Resource(it.harness, "EphemeralMachine")
-            await again.up(MACHINE)
-            assert again.state["machineId"] == it.state["machineId"] and len(virsh.commands) == done
-            assert "goes on with" in it.harness.log.messages[-1]
-            # Killed before it ran, or it boots an earlier script: it is made anew.
-            virsh.add(NAME, virsh.told("domains")[NAME]["xml"], "paused")
-            await Resource(it.harness, "EphemeralMachine").up(MACHINE)
-            assert [each.split()[0] for each in virsh.commands[done:]] == ["destroy", "create", "resume"]
-            newer = Resource(it.harness, "EphemeralMachine")
-            await newer.up({**MACHINE, "script": "#!ipxe\n# newer\n"})
-            assert [each.split()[0] for each in virsh.commands[done + 3 :]] == ["destroy", "create", "resume"]
-            assert virsh.states == {NAME: "running"}
-            # What belonged to the earlier one is nobody's: removing that leaves the newer one alone.
-            await it.delete()
-            assert virsh.states == {NAME: "running"} and (boot(tmp_path) / FILE).read_text() == "#!ipxe\n# newer\n"
-            await newer.delete()
-            assert virsh.states == {} and not boot(tmp_path).exists()
-
-    asyncio.run(run())
+async def test_a_run_that_was_killed_goes_on(virsh: FakeVirsh, it: Resource, boot: Path) -> None:
+    await it.up(MACHINE)
+    done = len(virsh.commands)
+    # Killed before the state was written: it is taken over.
+    again = Resource(it.harness, "EphemeralMachine")
+    await again.up(MACHINE)
+    assert again.state["machineId"] == it.state["machineId"] and len(virsh.commands) == done
+    assert "goes on with" in it.harness.log.messages[-1]
+    # Killed before it ran, or it boots an earlier script: it is made anew.
+    virsh.add(NAME, virsh.told("domains")[NAME]["xml"], "paused")
+    await Resource(it.harness, "EphemeralMachine").up(MACHINE)
+    assert [each.split()[0] for each in virsh.commands[done:]] == ["destroy", "create", "resume"]
+    newer = Resource(it.harness, "EphemeralMachine")
+    await newer.up({**MACHINE, "script": "#!ipxe\n# newer\n"})
+    assert [each.split()[0] for each in virsh.commands[done + 3 :]] == ["destroy", "create", "resume"]
+    assert virsh.states == {NAME: "running"}
+    # What belonged to the earlier one is nobody's: removing that leaves the newer one alone.
+    await it.delete()
+    assert virsh.states == {NAME: "running"} and (boot / FILE).read_text() == "#!ipxe\n# newer\n"
+    await newer.delete()
+    assert virsh.states == {} and not boot.exists()
 
 
-def test_one_that_went_by_itself_is_absent_and_leaves_nothing(virsh: FakeVirsh, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with machine(tmp_path) as it:
-            await it.up(MACHINE)
-            described = virsh.told("domains")[NAME]["xml"]
-            for state in ("paused", ""):
-                virsh.tell(domains={})
-                if state:
-                    virsh.add(NAME, described, state)
-                await it.refresh()
-                assert it.id and it.state["present"] is False
-            removal = Resource(it.harness, "Removal")
-            await removal.up({"machineId": it.state["machineId"], "platform": "local-vm", "timeoutSeconds": 20})
-            assert not boot(tmp_path).exists()
-
-    asyncio.run(run())
+async def test_one_that_went_by_itself_is_absent_and_leaves_nothing(virsh: FakeVirsh, it: Resource, boot: Path) -> None:
+    await it.up(MACHINE)
+    described = virsh.told("domains")[NAME]["xml"]
+    for state in ("paused", ""):
+        virsh.tell(domains={})
+        if state:
+            virsh.add(NAME, described, state)
+        await it.refresh()
+        assert it.id and it.state["present"] is False
+    removal = Resource(it.harness, "Removal")
+    await removal.up({"machineId": it.state["machineId"], "platform": "local-vm", "timeoutSeconds": 20})
+    assert not boot.exists()
 
 
 @pytest.mark.parametrize(
     "mark", ["", '<m:machine xmlns:m="urn:metal-ipi:machine" cluster="b.c" hostname="b" script="c"/>']
 )
-def test_somebody_elses_is_left_alone(virsh: FakeVirsh, tmp_path: Path, mark: str) -> None:
+async def test_somebody_elses_is_left_alone(virsh: FakeVirsh, it: Resource, boot: Path, mark: str) -> None:
     virsh.add(NAME, f"<domain><name>{NAME}</name><metadata>{mark}</metadata></domain>")
-
-    async def run() -> None:
-        async with machine(tmp_path) as it:
-            with pytest.raises(RemoteError, match=f"a domain {NAME} already .*somebody else's. Rename or remove it"):
-                await it.up(MACHINE)
-            assert virsh.states == {NAME: "running"} and virsh.commands == [] and not boot(tmp_path).exists()
-
-    asyncio.run(run())
+    with pytest.raises(RemoteError, match=f"a domain {NAME} already .*somebody else's. Rename or remove it"):
+        await it.up(MACHINE)
+    assert virsh.states == {NAME: "running"} and virsh.commands == [] and not boot.exists()
 
 
-_REFUSALS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    (
-        {"refuse": "Failed to connect socket to '/x': Connection refused"},
-        {},
-        "cannot be used: .*; Failed to .*Start lib",
-    ),
+@pytest.mark.parametrize(("told", "changes", "message"), [
+    ({"refuse": "Failed to connect socket to '/x'"}, {}, "cannot be used: .*; Failed to .*Start lib"),
     ({}, {"bridge": "br7"}, "cannot be made. .*'br7': No such device. platform.bootstrap.bridge must be a bridge"),
     ({}, {"bootImage": "/no/ipxe.iso"}, r"Cannot access .* platform.bootstrap.bootImage must be a file"),
     ({"architecture": "s390x"}, {}, "cannot run x86_64 machines: install QEMU"),
-]
-
-
-@pytest.mark.parametrize(("told", "changes", "message"), _REFUSALS, ids=["connection", "bridge", "image", "qemu"])
-def test_what_libvirt_refuses_is_told_before_anything_is_made(
-    virsh: FakeVirsh, tmp_path: Path, told: dict[str, Any], changes: dict[str, Any], message: str
+], ids=["connection", "bridge", "image", "qemu"])  # fmt: skip
+async def test_what_libvirt_refuses_is_told_before_anything_is_made(
+    virsh: FakeVirsh, it: Resource, boot: Path, *, told: dict[str, Any], changes: dict[str, Any], message: str
 ) -> None:
     virsh.tell(**told)
-
-    async def run() -> None:
-        async with machine(tmp_path) as it:
-            with pytest.raises(RemoteError, match=message):
-                await it.up({**MACHINE, **changes})
-            assert not it.id and virsh.states == {} and not boot(tmp_path).exists()
-
-    asyncio.run(run())
+    with pytest.raises(RemoteError, match=message):
+        await it.up({**MACHINE, **changes})
+    assert not it.id and virsh.states == {} and not boot.exists()
 
 
-def test_without_virsh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_virsh(it: Resource, boot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-
-    async def run() -> None:
-        async with machine(tmp_path) as it:
-            with pytest.raises(InvalidInputs, match=r"virsh cannot be run .*\(No such file or directory\): install it"):
-                await it.up(MACHINE)
-            assert not boot(tmp_path).exists()
-
-    asyncio.run(run())
+    with pytest.raises(InvalidInputs, match=r"virsh cannot be run .*\(No such file or directory\): install it"):
+        await it.up(MACHINE)
+    assert not boot.exists()
 
 
-def test_a_script_that_cannot_be_published_leaves_no_machine(virsh: FakeVirsh, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with machine(tmp_path) as it:
-            boot(tmp_path).parent.mkdir(parents=True, exist_ok=True)
-            boot(tmp_path).write_text("no directory")
-            with pytest.raises(RemoteError):
-                await it.up(MACHINE)
-            assert [each.split()[0] for each in virsh.commands] == ["create", "destroy"] and virsh.states == {}
-
-    asyncio.run(run())
+async def test_a_script_that_cannot_be_published_leaves_no_machine(virsh: FakeVirsh, it: Resource, boot: Path) -> None:
+    boot.parent.mkdir(parents=True, exist_ok=True)
+    boot.write_text("no directory")
+    with pytest.raises(RemoteError):
+        await it.up(MACHINE)
+    assert [each.split()[0] for each in virsh.commands] == ["create", "destroy"] and virsh.states == {}
 
 
 def test_a_libvirt_that_hangs_is_told(virsh: FakeVirsh) -> None:
@@ -245,20 +203,17 @@ def test_a_libvirt_that_hangs_is_told(virsh: FakeVirsh) -> None:
     assert caught.value.passing
 
 
-def test_check_and_preview_ask_nobody(virsh: FakeVirsh, tmp_path: Path) -> None:
-    async def run() -> None:
-        it = Resource(Harness({"libvirt": {"uri": "rehearsal"}}), "EphemeralMachine")
-        await it.harness.configure()
-        wrong = {**MACHINE, "mac": "x", "server": "worker-0", "memoryMib": 1, "bootImage": "a.iso", "script": UNKNOWN}
-        problems = await it.check(wrong)
-        assert [problem.split(" ")[0] for problem in problems] == ["server", "mac", "memoryMib", "bootImage"]
-        assert has_unknown((await it.preview(MACHINE))["machineId"])
-        for bridge, image in (("-b", "/a/../b"), ("br 0", "/a\n")):
-            problems = await it.check({**MACHINE, "bridge": bridge, "bootImage": image})
-            assert [problem.split(" ")[0] for problem in problems] == ["bridge", "bootImage"]
-        assert virsh.told("commands") == []
-        with pytest.raises(InvalidInputs, match="set `artifacts` of the metal-ipi provider"):
-            await it.up(MACHINE)
-        assert virsh.states == {}
-
-    asyncio.run(run())
+async def test_check_and_preview_ask_nobody(virsh: FakeVirsh) -> None:
+    it = Resource(Harness({"libvirt": {"uri": "rehearsal"}}), "EphemeralMachine")
+    await it.harness.configure()
+    wrong = {**MACHINE, "mac": "x", "server": "worker-0", "memoryMib": 1, "bootImage": "a.iso", "script": UNKNOWN}
+    problems = await it.check(wrong)
+    assert [problem.split(" ")[0] for problem in problems] == ["server", "mac", "memoryMib", "bootImage"]
+    assert has_unknown((await it.preview(MACHINE))["machineId"])
+    for bridge, image in (("-b", "/a/../b"), ("br 0", "/a\n")):
+        problems = await it.check({**MACHINE, "bridge": bridge, "bootImage": image})
+        assert [problem.split(" ")[0] for problem in problems] == ["bridge", "bootImage"]
+    assert virsh.told("commands") == []
+    with pytest.raises(InvalidInputs, match="set `artifacts` of the metal-ipi provider"):
+        await it.up(MACHINE)
+    assert virsh.states == {}

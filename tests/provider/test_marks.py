@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provider.installation.marks import WORKER_ROLE, Marks, marks_of, missing
+from metal_ipi.provider.installation.marks import WORKER_ROLE, Marks, marks_of, missing
 
 OURS_AND_THEIRS: dict[str, Any] = {
     # As `oc get node` shows a worker of OpenShift 4.19 on platform none; what people added is marked.

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import trustme
 
-from provider import download
-from provider.errors import InitFailed, RemoteError
-from provider.mirror_files import MirroredFile
+from metal_ipi.provider import download
+from metal_ipi.provider.errors import InitFailed, RemoteError
+from metal_ipi.provider.mirror_files import MirroredFile
 from tests.provider import ssh_servers as ssh
 from tests.provider.harness import Harness, Resource
 from tests.provider.test_configuration import S3
@@ -44,10 +44,9 @@ class Web:
         return [path for method, path, _ in self.asked if method == "GET"]
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+        with suppress(ConnectionError):  # those that we break
             await self._answer(reader, writer)
-        finally:
-            writer.close()
+        writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := (await reader.readline()).decode():
@@ -123,221 +122,189 @@ def claims(folder: Path) -> int:
     return len(list((folder / "mirror").glob("*.claim")))
 
 
-Work = Callable[[Web, Path, Callable[[], Awaitable[Resource]]], Awaitable[None]]
+@pytest.fixture
+async def it(tmp_path: Path, anyio_backend: Any) -> AsyncGenerator[Web]:
+    """A web server that has the files of a release, and serves what is on the artifact host."""
+    async with web(served=tmp_path / "artifacts") as made:
+        yield made
 
 
-def play(tmp_path: Path, work: Work, **more: Any) -> None:
-    async def run() -> None:
-        folder = tmp_path / "artifacts"
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings, web(served=folder, **more) as it:
-
-            async def made() -> Resource:
-                harness = Harness({"artifacts": {**settings, "bootBaseUrl": f"{it.url}/artifacts"}})
-                await harness.configure()
-                return Resource(harness, "Mirror")
-
-            await work(it, folder, made)
-
-    asyncio.run(run())
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "artifacts"
 
 
-def test_whole_life(tmp_path: Path) -> None:
-    async def work(it: Web, folder: Path, made: Callable[[], Awaitable[Resource]]) -> None:
-        mirror = await made()
-        state = await mirror.up(both(it))
-        kernel, rootfs = (f"{hashlib.sha256(each).hexdigest()}-{name}" for each, name in
-                          ((KERNEL, "kernel"), (ROOTFS, "rootfs.img")))  # fmt: skip
-        assert names(folder) == sorted([kernel, rootfs]) and claims(folder) == 2
-        assert (folder / "mirror" / rootfs).read_bytes() == ROOTFS
-        assert state["urls"] == {"kernel": f"{it.url}/artifacts/mirror/{kernel}",
-                                 "rootfs": f"{it.url}/artifacts/mirror/{rootfs}"}  # fmt: skip
-        assert state["sizes"] == {kernel: len(KERNEL), rootfs: len(ROOTFS)}
-        assert it.gets() == ["/r/kernel", "/r/rootfs.img"]
-        # What is there is not read again, neither by a refresh nor by an update.
-        assert await mirror.changes(both(it)) == []
-        await mirror.refresh()
-        assert await mirror.changes(both(it)) == []
-        await mirror.up(inputs(it, rootfs=ROOTFS))
-        assert it.gets() == ["/r/kernel", "/r/rootfs.img"]
-        assert names(folder) == [rootfs] and claims(folder) == 1
-        await mirror.delete()
-        await mirror.delete()
-        assert is_empty(folder)
-
-    play(tmp_path, work)
+Made = Callable[[], Awaitable[Resource]]
 
 
-def test_two_stacks_share_a_file_and_the_last_takes_it_away(tmp_path: Path) -> None:
-    async def work(it: Web, folder: Path, made: Callable[[], Awaitable[Resource]]) -> None:
-        one, other = await made(), await made()
-        await one.up(both(it))
-        await other.up(both(it, seed=OTHER_SEED))
-        assert len(it.gets()) == 2, "the second found what the first had copied"
-        assert claims(folder) == 4
-        await one.delete()
-        assert len(names(folder)) == 2 and claims(folder) == 2
-        await other.delete()
-        assert is_empty(folder)
+@pytest.fixture
+def made(artifact_host: dict[str, Any], it: Web) -> Made:
+    """Makes a `Mirror`, each in a plug-in of its own."""
 
-    play(tmp_path, work)
+    async def make() -> Resource:
+        harness = Harness({"artifacts": {**artifact_host, "bootBaseUrl": f"{it.url}/artifacts"}})
+        await harness.configure()
+        return Resource(harness, "Mirror")
+
+    return make
 
 
-def test_a_file_with_another_hash_is_refused_by_name(tmp_path: Path) -> None:
-    async def work(it: Web, folder: Path, made: Callable[[], Awaitable[Resource]]) -> None:
-        mirror, wanted = await made(), both(it)
-        it.files["/r/rootfs.img"] = ROOTFS[:-1] + b"!"
-        found = hashlib.sha256(it.files["/r/rootfs.img"]).hexdigest()
-        with pytest.raises(InitFailed, match=rf"rootfs: .*/r/rootfs\.img has the SHA-256 {found}, and the stream says"):
-            await mirror.up(wanted)
-        assert [name.rpartition("-")[2] for name in names(folder)] == ["kernel"], "nothing half written stays"
-        # The next up goes on from there; a destroy gives up what was claimed.
-        it.files["/r/rootfs.img"] = ROOTFS
+async def test_whole_life(it: Web, folder: Path, made: Made) -> None:
+    mirror = await made()
+    state = await mirror.up(both(it))
+    kernel, rootfs = (f"{hashlib.sha256(each).hexdigest()}-{name}" for each, name in
+                      ((KERNEL, "kernel"), (ROOTFS, "rootfs.img")))  # fmt: skip
+    assert names(folder) == sorted([kernel, rootfs]) and claims(folder) == 2
+    assert (folder / "mirror" / rootfs).read_bytes() == ROOTFS
+    assert state["urls"] == {"kernel": f"{it.url}/artifacts/mirror/{kernel}",
+                             "rootfs": f"{it.url}/artifacts/mirror/{rootfs}"}  # fmt: skip
+    assert state["sizes"] == {kernel: len(KERNEL), rootfs: len(ROOTFS)}
+    assert it.gets() == ["/r/kernel", "/r/rootfs.img"]
+    # What is there is not read again, neither by a refresh nor by an update.
+    assert await mirror.changes(both(it)) == []
+    await mirror.refresh()
+    assert await mirror.changes(both(it)) == []
+    await mirror.up(inputs(it, rootfs=ROOTFS))
+    assert it.gets() == ["/r/kernel", "/r/rootfs.img"]
+    assert names(folder) == [rootfs] and claims(folder) == 1
+    await mirror.delete()
+    await mirror.delete()
+    assert is_empty(folder)
+
+
+async def test_two_stacks_share_a_file_and_the_last_takes_it_away(it: Web, folder: Path, made: Made) -> None:
+    one, other = await made(), await made()
+    await one.up(both(it))
+    await other.up(both(it, seed=OTHER_SEED))
+    assert len(it.gets()) == 2, "the second found what the first had copied"
+    assert claims(folder) == 4
+    await one.delete()
+    assert len(names(folder)) == 2 and claims(folder) == 2
+    await other.delete()
+    assert is_empty(folder)
+
+
+async def test_a_file_with_another_hash_is_refused_by_name(it: Web, folder: Path, made: Made) -> None:
+    mirror, wanted = await made(), both(it)
+    it.files["/r/rootfs.img"] = ROOTFS[:-1] + b"!"
+    found = hashlib.sha256(it.files["/r/rootfs.img"]).hexdigest()
+    with pytest.raises(InitFailed, match=rf"rootfs: .*/r/rootfs\.img has the SHA-256 {found}, and the stream says"):
         await mirror.up(wanted)
-        assert len(names(folder)) == 2 and it.gets().count("/r/kernel") == 1
-        await mirror.delete()
-        assert is_empty(folder)
-
-    play(tmp_path, work)
+    assert [name.rpartition("-")[2] for name in names(folder)] == ["kernel"], "nothing half written stays"
+    # The next up goes on from there; a destroy gives up what was claimed.
+    it.files["/r/rootfs.img"] = ROOTFS
+    await mirror.up(wanted)
+    assert len(names(folder)) == 2 and it.gets().count("/r/kernel") == 1
+    await mirror.delete()
+    assert is_empty(folder)
 
 
 @pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no-ranges"])
-def test_a_connection_that_breaks_is_taken_up(tmp_path: Path, ranges: bool) -> None:
-    async def work(it: Web, folder: Path, made: Callable[[], Awaitable[Resource]]) -> None:
-        await (await made()).up(inputs(it, rootfs=ROOTFS))
-        (name,) = names(folder)
-        assert (folder / "mirror" / name).read_bytes() == ROOTFS
-        wanted = [spread for method, _, spread in it.asked if method == "GET"]
-        assert len(wanted) == 3 and wanted[0] == "" and all(each.startswith("bytes=") for each in wanted[1:])
-
-    play(tmp_path, work, breaks=2, ranges=ranges)
+async def test_a_connection_that_breaks_is_taken_up(it: Web, folder: Path, made: Made, ranges: bool) -> None:
+    it.breaks, it.ranges = 2, ranges
+    await (await made()).up(inputs(it, rootfs=ROOTFS))
+    (name,) = names(folder)
+    assert (folder / "mirror" / name).read_bytes() == ROOTFS
+    wanted = [spread for method, _, spread in it.asked if method == "GET"]
+    assert len(wanted) == 3 and wanted[0] == "" and all(each.startswith("bytes=") for each in wanted[1:])
 
 
-def test_what_was_lost_or_damaged_is_copied_again(tmp_path: Path) -> None:
-    async def work(it: Web, folder: Path, made: Callable[[], Awaitable[Resource]]) -> None:
-        mirror = await made()
-        await mirror.up(both(it))
-        kernel, rootfs = sorted((folder / "mirror").glob("*[!m]"), key=lambda path: path.stat().st_size)
-        kernel.unlink()
-        rootfs.write_bytes(b"cut off")
-        await mirror.refresh()
-        assert await mirror.changes(both(it)) == ["files"]
-        await mirror.up(both(it))
-        assert (kernel.read_bytes(), rootfs.read_bytes()) == (KERNEL, ROOTFS)
-
-    play(tmp_path, work)
+async def test_what_was_lost_or_damaged_is_copied_again(it: Web, folder: Path, made: Made) -> None:
+    mirror = await made()
+    await mirror.up(both(it))
+    kernel, rootfs = sorted((folder / "mirror").glob("*[!m]"), key=lambda path: path.stat().st_size)
+    kernel.unlink()
+    rootfs.write_bytes(b"cut off")
+    await mirror.refresh()
+    assert await mirror.changes(both(it)) == ["files"]
+    await mirror.up(both(it))
+    assert (kernel.read_bytes(), rootfs.read_bytes()) == (KERNEL, ROOTFS)
 
 
-def test_a_run_after_a_kill_finds_the_claim_again(tmp_path: Path) -> None:
-    async def work(it: Web, folder: Path, made: Callable[[], Awaitable[Resource]]) -> None:
-        await (await made()).up(both(it))
-        again = await made()
-        await again.up(both(it))
-        assert claims(folder) == 2 and len(it.gets()) == 2
-        await again.delete()
-        assert is_empty(folder)
-
-    play(tmp_path, work)
+async def test_a_run_after_a_kill_finds_the_claim_again(it: Web, folder: Path, made: Made) -> None:
+    await (await made()).up(both(it))
+    again = await made()
+    await again.up(both(it))
+    assert claims(folder) == 2 and len(it.gets()) == 2
+    await again.delete()
+    assert is_empty(folder)
 
 
-def test_whoever_claims_a_file_that_just_goes_gets_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_whoever_claims_a_file_that_just_goes_gets_it_back(
+    it: Web, folder: Path, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The other one looked for the file before it went, and for claims nobody looked again."""
 
-    async def work(it: Web, folder: Path, made: Callable[[], Awaitable[Resource]]) -> None:
-        from provider.artifact_stores.ssh import SshStore
+    from metal_ipi.provider.artifact_stores.ssh import SshStore
 
-        one, other = await made(), await made()
-        await one.up(inputs(it, kernel=KERNEL))
-        (name,) = names(folder)
-        delete = SshStore.delete
+    one, other = await made(), await made()
+    await one.up(inputs(it, kernel=KERNEL))
+    (name,) = names(folder)
+    delete = SshStore.delete
 
-        async def late(self: SshStore, directory: str, gone: list[str]) -> None:
-            if gone == [name]:  # between the look at the claims and the end of the file
-                await other.up(inputs(it, seed=OTHER_SEED, kernel=KERNEL))
-            await delete(self, directory, gone)
+    async def late(self: SshStore, directory: str, gone: list[str]) -> None:
+        if gone == [name]:  # between the look at the claims and the end of the file
+            await other.up(inputs(it, seed=OTHER_SEED, kernel=KERNEL))
+        await delete(self, directory, gone)
 
-        monkeypatch.setattr(SshStore, "delete", late)
-        await one.delete()
-        assert (folder / "mirror" / name).read_bytes() == KERNEL and claims(folder) == 1
-
-    play(tmp_path, work)
+    monkeypatch.setattr(SshStore, "delete", late)
+    await one.delete()
+    assert (folder / "mirror" / name).read_bytes() == KERNEL and claims(folder) == 1
 
 
-def test_a_web_server_that_does_not_give_it_is_told_of(tmp_path: Path) -> None:
-    async def work(it: Web, folder: Path, made: Callable[[], Awaitable[Resource]]) -> None:
-        it.served = None
-        mirror = await made()
-        with pytest.raises(InitFailed, match=r"kernel is in the mirror with 6000 bytes, and http://.* HTTP 404"):
-            await mirror.up(inputs(it, kernel=KERNEL))
-        it.served = folder
+async def test_a_web_server_that_does_not_give_it_is_told_of(it: Web, folder: Path, made: Made) -> None:
+    it.served = None
+    mirror = await made()
+    with pytest.raises(InitFailed, match=r"kernel is in the mirror with 6000 bytes, and http://.* HTTP 404"):
         await mirror.up(inputs(it, kernel=KERNEL))
-        assert it.gets().count("/r/kernel") == 1, "what was copied is not copied again for that"
-
-    play(tmp_path, work)
-
-
-def test_a_web_server_that_only_machines_reach_is_a_warning(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings, web() as it:
-            harness = Harness({"artifacts": {**settings, "bootBaseUrl": "http://127.0.0.1:9/artifacts"}})
-            await harness.configure()
-            await Resource(harness, "Mirror").up(inputs(it, kernel=KERNEL))
-            (warning,) = harness.log.warnings
-            assert "cannot be seen from here" in warning
-
-    asyncio.run(run())
+    it.served = folder
+    await mirror.up(inputs(it, kernel=KERNEL))
+    assert it.gets().count("/r/kernel") == 1, "what was copied is not copied again for that"
 
 
-def test_a_source_that_is_gone_is_named(tmp_path: Path) -> None:
-    async def work(it: Web, folder: Path, made: Callable[[], Awaitable[Resource]]) -> None:
-        del it.files["/r/kernel"]
-        with pytest.raises(
-            InitFailed, match=r"kernel cannot be copied to the artifact host: .*/r/kernel is answered with HTTP 404"
-        ):
-            await (await made()).up(inputs(it, kernel=KERNEL))
-
-    play(tmp_path, work)
+async def test_a_web_server_that_only_machines_reach_is_a_warning(artifact_host: dict[str, Any], it: Web) -> None:
+    harness = Harness({"artifacts": {**artifact_host, "bootBaseUrl": "http://127.0.0.1:9/artifacts"}})
+    await harness.configure()
+    await Resource(harness, "Mirror").up(inputs(it, kernel=KERNEL))
+    (warning,) = harness.log.warnings
+    assert "cannot be seen from here" in warning
 
 
-def test_in_a_bucket() -> None:
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed: artifacts in S3 are not tested")
-    moto = pytest.importorskip("moto", reason="moto is not installed: artifacts in S3 are not tested")
-
-    async def run() -> None:
-        client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="s")
-        client.create_bucket(Bucket=S3["bucket"])
-
-        def keys() -> list[str]:
-            found = client.list_objects_v2(Bucket=S3["bucket"]).get("Contents", [])
-            return [item["Key"].removeprefix("ignition/mirror/") for item in found]
-
-        async with web() as it:
-            harness = Harness({"artifacts": {**S3, "prefix": "ignition", "bootBaseUrl": "http://127.0.0.1:9"}})
-            await harness.configure()
-            mirror = Resource(harness, "Mirror")
-            it.files["/r/rootfs.img"] = ROOTFS + b"!"
-            with pytest.raises(InitFailed, match=r"rootfs: .* has the SHA-256"):
-                await mirror.up(both(it))
-            assert [key for key in keys() if key.endswith("rootfs.img")] == []
-            it.files["/r/rootfs.img"] = ROOTFS
-            state = await mirror.up(both(it))
-            assert sorted(state["sizes"].values()) == [len(KERNEL), len(ROOTFS)]
-            (rootfs,) = [key for key in keys() if key.endswith("rootfs.img")]
-            body = client.get_object(Bucket=S3["bucket"], Key=f"ignition/mirror/{rootfs}")["Body"]
-            assert body.read() == ROOTFS
-            assert len(it.gets()) == 3
-            await mirror.refresh()
-            assert await mirror.changes(both(it)) == []
-            await mirror.delete()
-            assert keys() == []
-        client.close()
-
-    with moto.mock_aws():
-        asyncio.run(run())
+async def test_a_source_that_is_gone_is_named(it: Web, folder: Path, made: Made) -> None:
+    del it.files["/r/kernel"]
+    with pytest.raises(
+        InitFailed, match=r"kernel cannot be copied to the artifact host: .*/r/kernel is answered with HTTP 404"
+    ):
+        await (await made()).up(inputs(it, kernel=KERNEL))
 
 
-def test_wrong_inputs_are_named() -> None:
+async def test_in_a_bucket(bucket: Any, it: Web) -> None:
+    def keys() -> list[str]:
+        found = bucket.list_objects_v2(Bucket=S3["bucket"]).get("Contents", [])
+        return [item["Key"].removeprefix("ignition/mirror/") for item in found]
+
+    harness = Harness({"artifacts": {**S3, "prefix": "ignition", "bootBaseUrl": "http://127.0.0.1:9"}})
+    await harness.configure()
+    mirror = Resource(harness, "Mirror")
+    it.files["/r/rootfs.img"] = ROOTFS + b"!"
+    with pytest.raises(InitFailed, match=r"rootfs: .* has the SHA-256"):
+        await mirror.up(both(it))
+    assert [key for key in keys() if key.endswith("rootfs.img")] == []
+    it.files["/r/rootfs.img"] = ROOTFS
+    state = await mirror.up(both(it))
+    assert sorted(state["sizes"].values()) == [len(KERNEL), len(ROOTFS)]
+    (rootfs,) = [key for key in keys() if key.endswith("rootfs.img")]
+    assert bucket.get_object(Bucket=S3["bucket"], Key=f"ignition/mirror/{rootfs}")["Body"].read() == ROOTFS
+    assert len(it.gets()) == 3
+    await mirror.refresh()
+    assert await mirror.changes(both(it)) == []
+    await mirror.delete()
+    assert keys() == []
+
+
+async def test_wrong_inputs_are_named() -> None:
     wrong = {"files": {"kernel": {"url": "ftp://x", "sha256": "0"}}, "more": 1}
-    problems = asyncio.run(Resource(Harness(), "Mirror").check(wrong))
+    problems = await Resource(Harness(), "Mirror").check(wrong)
     assert [problem.partition(" ")[0] for problem in problems] == [
         "more",
         "files.kernel.url",
@@ -363,40 +330,34 @@ def test_names_begin_with_the_hash_and_are_names(url: str, ending: str) -> None:
     assert file.url_below("http://boot.test/x/") == f"http://boot.test/x/mirror/{file.name}"
 
 
-def test_a_web_server_that_is_not_trusted_is_not_asked_again() -> None:
+async def test_a_web_server_that_is_not_trusted_is_not_asked_again() -> None:
     import httpx
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     tried: list[str] = []
 
-    async def run() -> None:
-        async def note(text: str) -> None:
-            tried.append(text)
+    async def note(text: str) -> None:
+        tried.append(text)
 
-        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-        async with server, httpx.AsyncClient() as client:
-            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
-            with pytest.raises(RemoteError, match=f"{url}: its TLS certificate is not trusted"):
-                async for _ in download.checked(client, url, "0" * 64, note):
-                    pass
-
-    asyncio.run(run())
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with server, httpx.AsyncClient() as client:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
+        with pytest.raises(RemoteError, match=f"{url}: its TLS certificate is not trusted"):
+            async for _ in download.checked(client, url, "0" * 64, note):
+                pass
     assert tried == []
 
 
-def test_a_download_ends_when_nothing_comes_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_download_ends_when_nothing_comes_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     import httpx
 
     monkeypatch.setattr(download, "_PATIENCE", 0.2)
 
-    async def run() -> None:
-        async def silent(_: str) -> None:
-            return
+    async def silent(_: str) -> None:
+        return
 
-        async with httpx.AsyncClient() as client:
-            with pytest.raises(RemoteError, match="cannot be fetched whole, 0 bytes came"):
-                async for _ in download.checked(client, "http://127.0.0.1:9/x", "0" * 64, silent):
-                    pass
-
-    asyncio.run(run())
+    async with httpx.AsyncClient() as client:
+        with pytest.raises(RemoteError, match="cannot be fetched whole, 0 bytes came"):
+            async for _ in download.checked(client, "http://127.0.0.1:9/x", "0" * 64, silent):
+                pass

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from provider import configuration
-from provider.errors import ProviderError, RemoteError
-from provider.platforms.redfish import Redfish
-from provider.platforms.redfish.power import Patience
+from metal_ipi.provider import configuration
+from metal_ipi.provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.platforms.redfish import Redfish
+from metal_ipi.provider.platforms.redfish.power import Patience
 from tests.provider import fake_bmc
-from tests.provider.fake_bmc import MAC, PASSWORD, UUID, FakeBmc, lost, once
+from tests.provider.fake_bmc import MAC, PASSWORD, USER, UUID, FakeBmc, Fault, answers, lost, once
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 QUICK = Patience(power=5, again=1, grace=1, telling=0.5, post=3)
 ID = f"server-0/{UUID}"
+IMAGE = "http://boot.facility.test/ipxe.iso"
+MEDIA = {"bootMethod": "virtual-media", "bootImage": IMAGE}
+Work = Callable[[Redfish], Awaitable[Any]]
 
 
-@pytest.fixture
-def bmc() -> Iterator[FakeBmc]:
-    with fake_bmc.running() as server:
-        yield server
-
-
-def drive(bmc: FakeBmc, work: Callable[[Redfish], Awaitable[Any]], **more: Any) -> list[str]:
+def drive(bmc: FakeBmc, work: Work, **more: Any) -> list[str]:
     """Runs something with a driver; answers what it said."""
     said: list[str] = []
 
@@ -44,13 +43,13 @@ def drive(bmc: FakeBmc, work: Callable[[Redfish], Awaitable[Any]], **more: Any) 
     return said
 
 
-def refusal(bmc: FakeBmc, work: Callable[[Redfish], Awaitable[Any]], **more: Any) -> str:
+def refusal(bmc: FakeBmc, work: Work, **more: Any) -> str:
     """What it is refused with; it never holds a credential."""
     with pytest.raises(ProviderError) as caught:
         drive(bmc, work, **more)
     message = str(caught.value)
     assert message.startswith(f"server server-0 (BMC {bmc.address})")
-    assert PASSWORD not in message and fake_bmc.USER not in message
+    assert PASSWORD not in message and USER not in message
     return message
 
 
@@ -67,6 +66,10 @@ async def state(driver: Redfish) -> None:
     await driver.power_state(ID)
 
 
+async def off(driver: Redfish) -> None:
+    await driver.power_off(ID)
+
+
 # --- operations -----------------------------------------------------------------------------------------------------
 
 
@@ -77,9 +80,8 @@ def test_inventory(bmc: FakeBmc) -> None:
         it = await driver.inventory("server-0")
         assert (it.identity, it.power, it.memory_mib, it.boot_mode) == (UUID, "Off", 16384, "uefi")
         assert (it.manufacturer, it.model, it.serial, it.bios_version) == ("ACME", "R1", "S-1", "2.0")
-        assert list(it.nics) == [MAC]
         assert [disk.to_wire() for disk in it.disks] == [{"name": "vda", "sizeBytes": 64 << 30}]
-        assert it.console == "127.0.0.1"
+        assert (list(it.nics), it.console) == ([MAC], "127.0.0.1")
 
     drive(bmc, work)
     assert bmc.sessions == {}, "the session was left open"
@@ -87,8 +89,7 @@ def test_inventory(bmc: FakeBmc) -> None:
 
 def test_the_installer_is_booted_once_whether_the_server_is_on_or_off(bmc: FakeBmc) -> None:
     for _ in range(2):
-        assert drive(bmc, install) == []
-        assert drive(bmc, from_disk) == []
+        assert drive(bmc, install) == [] == drive(bmc, from_disk)
     assert bmc.machine.boots == ["Pxe", "Hdd", "Pxe", "Hdd"]
     assert bmc.machine.resets == ["On", "ForceRestart", "ForceRestart", "ForceRestart"]
     assert bmc.bodies[0]["Boot"]["BootSourceOverrideEnabled"] == "Once"
@@ -101,58 +102,39 @@ def test_only_resets_that_are_offered_are_asked_for(bmc: FakeBmc, offered: tuple
     assert bmc.machine.boots == ["Pxe"] and set(bmc.machine.resets) <= set(offered)
 
 
-def test_a_reset_that_is_not_offered_is_named(bmc: FakeBmc) -> None:
-    bmc.machine.resets_offered = ("Nmi", "ForceOff")
-    assert "offers none of the resets On, ForceOn, but ForceOff, Nmi" in refusal(bmc, install)
-
-
 def test_virtual_media_and_uefi_http(bmc: FakeBmc) -> None:
-    image = "http://boot.facility.test/ipxe.iso"
-    assert drive(bmc, install, bootMethod="virtual-media", bootImage=image) == []
-    assert bmc.machine.image == image and bmc.machine.boots == ["Cd"]
-    drive(bmc, from_disk, bootMethod="virtual-media", bootImage=image)
+    assert drive(bmc, install, **MEDIA) == [] and bmc.machine.image == IMAGE
+    drive(bmc, from_disk, **MEDIA)
     assert bmc.machine.image is None and bmc.machine.boots == ["Cd", "Hdd"]
     url = "http://boot.facility.test/snp.efi"
     drive(bmc, install, bootMethod="uefi-http", bootUrl=url)
     assert bmc.bodies[-1]["Boot"]["HttpBootUri"] == url and bmc.machine.boots[-1] == "UefiHttp"
 
 
-def test_the_boot_mode_is_sent_where_it_changes(bmc: FakeBmc) -> None:
-    drive(bmc, install, bootMode="uefi")
-    assert "BootSourceOverrideMode" not in bmc.bodies[-1]["Boot"]
-    drive(bmc, from_disk)
-    drive(bmc, install, bootMode="bios")
-    assert bmc.bodies[-1]["Boot"]["BootSourceOverrideMode"] == "Legacy"
+_ENABLED, _MODE = "BootSourceOverrideEnabled", "BootSourceOverrideMode"
 
 
 @pytest.mark.parametrize(
-    ("manufacturer", "members"),
+    ("manufacturer", "more", "members"),
     [
-        ("ACME", {"BootSourceOverrideTarget"}),
-        ("Supermicro", {"BootSourceOverrideTarget", "BootSourceOverrideEnabled"}),
-        (
-            "American Megatrends International, LLC.",
-            {"BootSourceOverrideTarget", "BootSourceOverrideEnabled", "BootSourceOverrideMode"},
-        ),
+        ("ACME", {}, {}),
+        ("ACME", {"bootMode": "uefi"}, {}),
+        ("ACME", {"bootMode": "bios"}, {_MODE: "Legacy"}),
+        ("Supermicro", {}, {_ENABLED: "Once"}),
+        ("American Megatrends International, LLC.", {}, {_ENABLED: "Once", _MODE: "UEFI"}),
     ],
 )
-def test_what_vendors_want_beside_the_target(bmc: FakeBmc, manufacturer: str, members: set[str]) -> None:
+def test_what_is_sent_beside_the_target(
+    bmc: FakeBmc, manufacturer: str, more: dict[str, str], members: dict[str, str]
+) -> None:
     bmc.machine.enabled, bmc.machine.target = "Once", "Hdd"
     bmc.machine.extra = {"Manufacturer": manufacturer}
-    drive(bmc, install)
-    assert set(bmc.bodies[0]["Boot"]) - {"HttpBootUri"} == members
-
-
-def test_a_power_state_that_lags_behind_is_waited_for(bmc: FakeBmc) -> None:
-    bmc.machine.lag = 1.5
-    drive(bmc, install)
-    assert bmc.machine.boots[0] == "Pxe" and bmc.machine.state() == "On"
+    drive(bmc, install, **more)
+    sent = bmc.bodies[0]["Boot"]
+    assert {key: sent[key] for key in sent if key != "HttpBootUri"} == {"BootSourceOverrideTarget": "Pxe", **members}
 
 
 def test_off_is_graceful_and_then_forced(bmc: FakeBmc) -> None:
-    async def off(driver: Redfish) -> None:
-        await driver.power_off(ID)
-
     bmc.machine.power = "On"
     assert drive(bmc, off) == [] and bmc.machine.resets == ["GracefulShutdown"]
     bmc.machine.power, bmc.machine.shuts_down = "On", False
@@ -160,49 +142,57 @@ def test_off_is_graceful_and_then_forced(bmc: FakeBmc) -> None:
     assert said.endswith("did not shut down within 1 s: it is switched off")
     assert bmc.machine.state() == "Off" and bmc.machine.resets[-1] == "ForceOff"
     drive(bmc, off)
-    assert bmc.machine.resets[-1] == "ForceOff" and len(bmc.machine.resets) == 3
+    assert len(bmc.machine.resets) == 3, "it is off already"
 
 
-def test_a_server_that_never_goes_on_is_told(bmc: FakeBmc) -> None:
-    bmc.machine.lag = 60
-    assert "is still Off 5 s after it was asked to be On" in refusal(bmc, install)
-
-
-def test_a_server_that_loses_its_power_at_once_boots_from_the_network_all_the_same(bmc: FakeBmc) -> None:
-    bmc.machine.power_losses = 1
+@pytest.mark.parametrize(("kind", "count", "boots"), [("lag", 1.5, ["Pxe"]), ("power_losses", 1, ["Pxe", "Pxe"])])
+def test_a_power_state_that_lags_behind_or_is_lost_is_waited_for(
+    bmc: FakeBmc, kind: str, count: float, boots: list[str]
+) -> None:
+    setattr(bmc.machine, kind, count)
     drive(bmc, install)
-    assert bmc.machine.boots == ["Pxe", "Pxe"] and bmc.machine.state() == "On"
+    assert bmc.machine.boots[: len(boots)] == boots and bmc.machine.state() == "On"
 
 
 # --- one-time boots -------------------------------------------------------------------------------------------------
 
+_EVERY_TIME = "boots from the network every time until it is installed, not just once"
+_NOT_TAKEN = "did not take its one-time boot: now it is to be for every boot"
+_ONE_TIME_BOOTS: dict[str, tuple[dict[str, Any], str, list[str], list[str], str]] = {
+    "refused": ({"refuses": ("Once", "Disabled")}, "ID", [_EVERY_TIME], ["Pxe", "Hdd"], "Continuous Hdd"),
+    "dropped": ({"forgets": ("Once",)}, "ID", [_EVERY_TIME], ["Pxe", "Hdd"], "Disabled Pxe"),
+    "passed over, and told": (
+        {"passes_over": True, "progress": "None"}, "I",
+        ["passed over its one-time boot: now it is to be for every boot", _EVERY_TIME],
+        ["Hdd", "Pxe"], "Continuous Pxe",
+    ),
+    "passed over by an earlier attempt": (
+        {"passes_over": True}, "II", [_NOT_TAKEN, _EVERY_TIME], ["Hdd", "Pxe"], "Continuous Pxe",
+    ),
+    "used up, but not taken": (
+        {"uses_up": True}, "IID", [_NOT_TAKEN, _EVERY_TIME], ["Hdd", "Pxe", "Hdd"], "Disabled Pxe",
+    ),
+    "the only kind": (
+        {"uses_up": True, "refuses": ("Continuous",)}, "II", [_NOT_TAKEN], ["Hdd", "Hdd"], "Disabled None",
+    ),
+    "without overrides the order is changed": (
+        {"refuses": ("Once", "Continuous"), "order": ["Hdd", "Cd", "Pxe"]}, "ID",
+        ["has the network first in its boot order until it is installed", "has its former boot order again"],
+        ["Pxe", "Hdd"], "Disabled None",
+    ),
+}  # fmt: skip
 
-def test_a_one_time_boot_that_is_refused_becomes_one_for_every_boot(bmc: FakeBmc) -> None:
-    bmc.machine.refuses = ("Once", "Disabled")
-    (said,) = drive(bmc, install)
-    assert said.endswith("boots from the network every time until it is installed, not just once")
-    assert bmc.machine.enabled == "Continuous"
-    drive(bmc, from_disk)
-    assert bmc.machine.boots == ["Pxe", "Hdd"]
-    assert (bmc.machine.enabled, bmc.machine.target) == ("Continuous", "Hdd")
 
-
-def test_a_one_time_boot_that_is_silently_dropped_is_seen(bmc: FakeBmc) -> None:
-    bmc.machine.forgets = ("Once",)
-    (said,) = drive(bmc, install)
-    assert "every time" in said
-    drive(bmc, from_disk)
-    assert bmc.machine.boots == ["Pxe", "Hdd"] and bmc.machine.enabled == "Disabled"
-
-
-def test_without_overrides_the_boot_order_is_changed_and_restored(bmc: FakeBmc) -> None:
-    bmc.machine.refuses, bmc.machine.order = ("Once", "Continuous"), ["Hdd", "Cd", "Pxe"]
-    (said,) = drive(bmc, install)
-    assert said.endswith("has the network first in its boot order until it is installed")
-    assert bmc.machine.order == ["Pxe", "Hdd", "Cd"]
-    (said,) = drive(bmc, from_disk)
-    assert said.endswith("has its former boot order again")
-    assert bmc.machine.boots == ["Pxe", "Hdd"] and bmc.machine.order == ["Hdd", "Cd", "Pxe"]
+@pytest.mark.parametrize("case", _ONE_TIME_BOOTS.values(), ids=_ONE_TIME_BOOTS)
+def test_one_time_boots(bmc: FakeBmc, case: tuple[dict[str, Any], str, list[str], list[str], str]) -> None:
+    """What the BMC does, what is asked of it (installer, disk), what is said, what it boots, and its override then."""
+    does, asked, told, boots, override = case
+    for name, value in does.items():
+        setattr(bmc.machine, name, value)
+    said = [text for each in asked for text in drive(bmc, install if each == "I" else from_disk)]
+    assert [text.removeprefix(f"server server-0 (BMC {bmc.address}) ") for text in said] == told
+    assert bmc.machine.boots == boots and f"{bmc.machine.enabled} {bmc.machine.target}" == override
+    assert bmc.machine.order == does.get("order")
 
 
 def test_of_several_interfaces_the_one_with_the_mac_address_comes_first(bmc: FakeBmc) -> None:
@@ -211,119 +201,48 @@ def test_of_several_interfaces_the_one_with_the_mac_address_comes_first(bmc: Fak
 
     bmc.machine.refuses = ("Once", "Continuous")
     bmc.machine.options = {"Boot0001": option("525400999999"), "Boot0003": option(MAC.replace(":", ""))}
-    bmc.machine.order = ["Hdd", "Pxe", "Boot0001", "Boot0003"]
-    drive(bmc, install)
-    assert bmc.machine.order == ["Boot0003", "Hdd", "Pxe", "Boot0001"], "the others lead elsewhere"
-    drive(bmc, from_disk)
-    # What does not tell its address may be it; what tells another one is not.
-    bmc.machine.order = ["Hdd", "Boot0001", "Pxe"]
-    drive(bmc, install)
-    assert bmc.machine.order == ["Pxe", "Hdd", "Boot0001"]
-    drive(bmc, from_disk)
+    for order, then in (
+        (["Hdd", "Pxe", "Boot0001", "Boot0003"], ["Boot0003", "Hdd", "Pxe", "Boot0001"]),
+        # What does not tell its address may be it; what tells another one is not.
+        (["Hdd", "Boot0001", "Pxe"], ["Pxe", "Hdd", "Boot0001"]),
+    ):
+        bmc.machine.order = order
+        drive(bmc, install)
+        assert bmc.machine.order == then
+        drive(bmc, from_disk)
     bmc.machine.order = ["Hdd", "Boot0001"]
     assert "cannot be made to boot from the network" in refusal(bmc, install)
 
 
-def test_a_server_that_cannot_be_made_to_boot_from_the_network(bmc: FakeBmc) -> None:
-    bmc.machine.refuses, bmc.machine.forgets = ("Once",), ("Continuous",)
-    message = refusal(bmc, install)
-    assert "cannot be made to boot from the network" in message and bmc.machine.boots == []
-    assert "Once is not in the list of acceptable values" in message
-    assert "took Pxe (Continuous), but then said None (Disabled)" in message
+# --- passing trouble ------------------------------------------------------------------------------------------------
+
+_LATER = {"Retry-After": "1"}
+_PASSING: list[list[Fault]] = [
+    *([once(method, end, status, _LATER)] for method, end in (("GET", UUID), ("PATCH", UUID), ("POST", "Reset"))
+      for status in (429, 503)),
+    *([lost(method, end, before=before)] for method, end in (("GET", UUID), ("PATCH", UUID), ("POST", "Sessions"))
+      for before in (True, False)),
+    [once("POST", "Sessions", 503)],
+    [once("GET", UUID, 401) for _ in range(3)],
+    [answers(UUID, ["busy"], 503), answers(UUID, {"error": "busy"}, 503)],
+    *([once("PATCH", UUID, status, words=words), once("POST", "Reset", status, words=words)] for status, words in (
+        (400, "iLO.2.14.UnableToModifyDuringSystemPOST"), (400, "iLO says InvalidOperationForSystemState"),
+        (500, "IDRAC.2.5.SYS518"), (409, "Base.1.12.ActionParameterValueConflict"))),
+]  # fmt: skip
 
 
-def test_a_one_time_boot_that_was_passed_over_is_set_for_every_boot(bmc: FakeBmc) -> None:
-    bmc.machine.passes_over, bmc.machine.progress = True, "None"
-    said = drive(bmc, install)
-    assert "passed over its one-time boot" in said[0]
-    assert bmc.machine.boots == ["Hdd", "Pxe"]
-
-
-def test_a_one_time_boot_an_earlier_attempt_left_is_set_for_every_boot(bmc: FakeBmc) -> None:
-    bmc.machine.passes_over = True
-    assert drive(bmc, install) == [], "this BMC does not tell"
-    assert "did not take its one-time boot" in drive(bmc, install)[0]
-    assert bmc.machine.boots == ["Hdd", "Pxe"]
-
-
-def test_a_one_time_boot_that_is_used_up_and_not_taken_is_set_for_every_boot(bmc: FakeBmc) -> None:
-    bmc.machine.uses_up = True
-    assert drive(bmc, install) == [] and bmc.machine.boots == ["Hdd"], "this BMC lies"
-    assert "did not take its one-time boot" in drive(bmc, install)[0]
-    drive(bmc, from_disk)
-    assert bmc.machine.boots == ["Hdd", "Pxe", "Hdd"] and bmc.machine.enabled == "Disabled"
-
-
-def test_a_bmc_that_knows_one_time_boots_only(bmc: FakeBmc) -> None:
-    bmc.machine.uses_up, bmc.machine.refuses = True, ("Continuous",)
+@pytest.mark.parametrize("number", range(len(_PASSING)))
+def test_what_passes_is_asked_again(bmc: FakeBmc, number: int) -> None:
+    bmc.faults = list(_PASSING[number])
     drive(bmc, install)
-    bmc.machine.uses_up = False
-    drive(bmc, install)
-    assert bmc.machine.boots == ["Hdd", "Pxe"]
-
-
-def test_a_boot_method_that_is_not_offered(bmc: FakeBmc) -> None:
-    bmc.machine.targets_offered = ("None", "Hdd", "UefiHttp", "Cd")
-    message = refusal(bmc, install)
-    assert "does not offer Pxe, which `bootMethod: pxe` needs, but None, Hdd, UefiHttp, Cd" in message
-    assert message.endswith("set `bootMethod` to uefi-http or virtual-media or live-iso")
-    assert bmc.machine.resets == []
-
-
-def test_an_override_that_cannot_be_withdrawn_is_told(bmc: FakeBmc) -> None:
-    bmc.machine.enabled, bmc.machine.target, bmc.machine.forgets = "Continuous", "Pxe", ("Disabled",)
-    bmc.machine.targets_offered = ("Pxe",)
-    message = refusal(bmc, from_disk)
-    assert "still boots from the network" in message and bmc.machine.resets == []
-    assert "took Disabled, but then said Pxe (Continuous)" in message and "it does not offer that" in message
+    assert bmc.machine.boots == ["Pxe"] and bmc.faults == []
+    assert not any("Authorization" in headers for headers in bmc.headers), "a session was made in the end"
 
 
 def test_a_lost_answer_to_a_reset_does_not_lead_to_the_disk(bmc: FakeBmc) -> None:
-    bmc.machine.power = "On"
-    bmc.faults = [lost("POST", "ComputerSystem.Reset", bmc, before=False)]
+    bmc.machine.power, bmc.faults = "On", [lost("POST", "ComputerSystem.Reset", before=False)]
     drive(bmc, install)
     assert bmc.machine.boots[-1] == "Pxe"
-
-
-# --- passing trouble ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["GET", "PATCH", "POST"])
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_bmc_is_asked_again(bmc: FakeBmc, method: str, status: int) -> None:
-    end = {"GET": UUID, "PATCH": UUID, "POST": "Reset"}[method]
-    bmc.faults = [once(method, end, status, {"Retry-After": "1"})]
-    drive(bmc, install)
-    assert bmc.machine.boots == ["Pxe"] and bmc.faults == []
-
-
-def test_a_busy_session_service_is_asked_again_not_passed_by(bmc: FakeBmc) -> None:
-    bmc.faults = [once("POST", "Sessions", 503)]
-    drive(bmc, state)
-    assert bmc.count("POST", "Sessions") == 2
-
-
-@pytest.mark.parametrize("before", [True, False])
-@pytest.mark.parametrize(("method", "end"), [("GET", UUID), ("PATCH", UUID), ("POST", "Sessions")])
-def test_lost_connections(bmc: FakeBmc, method: str, end: str, before: bool) -> None:
-    bmc.faults = [lost(method, end, bmc, before=before)]
-    drive(bmc, install)
-    assert bmc.machine.boots == ["Pxe"] and bmc.faults == []
-
-
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        (400, "iLO.2.14.UnableToModifyDuringSystemPOST"),
-        (400, "iLO says InvalidOperationForSystemState"),
-        (500, "IDRAC.2.5.SYS518"),
-        (409, "Base.1.12.ActionParameterValueConflict"),
-    ],
-)
-def test_refusals_that_mean_not_now(bmc: FakeBmc, status: int, words: str) -> None:
-    bmc.faults = [once("PATCH", UUID, status, words=words), once("POST", "Reset", status, words=words)]
-    drive(bmc, install)
-    assert bmc.machine.boots == ["Pxe"] and bmc.faults == []
 
 
 def test_a_session_that_is_lost_is_renewed(bmc: FakeBmc) -> None:
@@ -336,50 +255,94 @@ def test_a_session_that_is_lost_is_renewed(bmc: FakeBmc) -> None:
     assert bmc.count("POST", "Sessions") == 2
 
 
-def test_a_session_that_is_lost_again_and_again_is_renewed_as_often(bmc: FakeBmc) -> None:
-    bmc.faults = [once("GET", UUID, 401) for _ in range(3)]
-    drive(bmc, state)
-    assert bmc.count("POST", "Sessions") == 3
-
-
-def test_a_bmc_that_forgets_its_sessions_has_no_wrong_password(bmc: FakeBmc) -> None:
-    bmc.faults = [once("GET", UUID, 401) for _ in range(100)]
-    assert refusal(bmc, state).endswith("end those that nobody needs, or restart the BMC")
-
-
 def test_a_bmc_without_sessions_takes_basic(bmc: FakeBmc) -> None:
     bmc.has_sessions = False
     drive(bmc, install)
     assert bmc.machine.boots == ["Pxe"]
 
 
-def test_a_bmc_that_stays_busy_is_an_error_in_time(bmc: FakeBmc) -> None:
-    bmc.faults = [once("GET", UUID, 503) for _ in range(100)]
-    message = refusal(bmc, state)
-    assert "asked for its power state: it answered HTTP 503: not now, and so it went for 5 s" in message
-    assert message.endswith("look whether the BMC is in order; run the same again")
-
-
-def test_a_bmc_that_is_not_there(bmc: FakeBmc) -> None:
-    message = _no_bmc("https://127.0.0.1:1")
-    assert "it refuses connections, and so it went for" in message
-    assert "its name cannot be resolved" in _no_bmc("https://bmc.invalid")
-
-
-def _no_bmc(address: str) -> str:
-    entry = {"address": address, "username": "u", "password": "p"}
-    settings, _ = configuration.parse({"bmcs": json.dumps({"server-0": entry})})
-
-    async def run() -> None:
-        async with Redfish(settings, timeout=1.5) as driver:
-            await driver.inventory("server-0")
-
-    with pytest.raises(RemoteError, match=f"server server-0 \\(BMC {address}\\)") as caught:
-        asyncio.run(run())
-    return str(caught.value)
-
-
 # --- what somebody has to see to ------------------------------------------------------------------------------------
+
+_NOT_REDFISH = [": its answer is not what Redfish wants: ", "update the BMC's firmware"]
+_WORDS = f"cannot read {PASSWORD} of {USER}"
+_OTHER = "00000000-1111-2222-3333-444444444444"
+_REFUSALS: dict[str, tuple[dict[str, Any], list[Fault], Work, dict[str, Any], list[str]]] = {
+    "busy for too long": (
+        {}, [once("GET", UUID, 503)] * 99, state, {},
+        ["asked for its power state: it answered HTTP 503: not now, and so it went for 5 s",
+         "look whether the BMC is in order; run the same again"],
+    ),
+    "forgets its sessions": (
+        {}, [once("GET", UUID, 401)] * 99, state, {}, ["end those that nobody needs, or restart the BMC"],
+    ),
+    "account": ({}, [once("PATCH", UUID, 403)] * 2, install, {}, ["give it the role Operator or Administrator"]),
+    "stays off": ({"lag": 60}, [], install, {}, ["is still Off 5 s after it was asked to be On", "to go on"]),
+    "reset that is not offered": (
+        {"resets_offered": ("Nmi", "ForceOff")}, [], install, {},
+        ["offers none of the resets On, ForceOn, but ForceOff, Nmi", "or its licence"],
+    ),
+    "boot method that is not offered": (
+        {"targets_offered": ("None", "Hdd", "UefiHttp", "Cd")}, [], install, {},
+        ["does not offer Pxe, which `bootMethod: pxe` needs, but None, Hdd, UefiHttp, Cd",
+         "set `bootMethod` to uefi-http or virtual-media or live-iso"],
+    ),
+    "no boot from the network": (
+        {"refuses": ("Once",), "forgets": ("Continuous",)}, [], install, {},
+        ["cannot be made to boot from the network", "Once is not in the list of acceptable values",
+         "took Pxe (Continuous), but then said None (Disabled)", "by hand"],
+    ),
+    "override that stays": (
+        {"enabled": "Continuous", "target": "Pxe", "forgets": ("Disabled",), "targets_offered": ("Pxe",)}, [],
+        from_disk, {},
+        ["still boots from the network", "took Disabled, but then said Pxe (Continuous)", "it does not offer that",
+         "run the same command again"],
+    ),
+    "another machine": (
+        {"uuid": _OTHER}, [], install, {}, [f"is another machine now: it says {_OTHER}", UUID, "run up again"],
+    ),
+    "credentials in words": (
+        {}, [once("GET", UUID, 400, words=_WORDS)], state, {},
+        ["it answered HTTP 400: cannot read [secret] of [secret]"],
+    ),
+    "credentials in words of a drive": (
+        {}, [once("POST", "InsertMedia", 400, words=_WORDS)], install, MEDIA,
+        ["cannot read [secret] of [secret]", IMAGE, "`bootMethod` in `bmcs`"],
+    ),
+    "a long quotation": (
+        {}, [once("GET", UUID, 400, words="x" * 295 + PASSWORD + "y" * 999)], state, {},
+        ["HTTP 400: " + "x" * 295 + "[secr ..."],
+    ),
+    "a refusal in other words than Redfish's": (
+        {}, [answers(UUID, [f"not {USER}"], 403)], state, {},
+        ['it answered HTTP 403: ["not [secret]"]; the account may not do this', "Operator or Administrator"],
+    ),
+    "a list": ({}, [answers(UUID, [])], install, {}, _NOT_REDFISH),
+    "a text": ({}, [answers(UUID, "no")], install, {}, _NOT_REDFISH),
+    "members of other kinds": ({}, [answers(UUID, {"Boot": "no"})], install, {}, _NOT_REDFISH),
+    "actions in a list": (
+        {}, [answers(UUID, {"Id": "1", "Name": "x", "UUID": UUID, "Actions": [], "PowerState": "On"})], install, {},
+        _NOT_REDFISH,
+    ),
+    "boot options without addresses": (
+        {"refuses": ("Once", "Continuous"), "order": ["Hdd", "Pxe"]},
+        [answers("BootOptions", {"Members": [{"Name": "of no address"}]})], install, {},
+        ["asked to boot from the network first: its answer is not what Redfish wants: KeyError: '@odata.id'", ""],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", _REFUSALS.values(), ids=_REFUSALS)
+def test_what_does_not_pass_is_told(
+    bmc: FakeBmc, case: tuple[dict[str, Any], list[Fault], Work, dict[str, Any], list[str]]
+) -> None:
+    """What the BMC does, its faults, what is asked of it, its settings, and parts of the message; the last ends it."""
+    does, faults, work, more, told = case
+    for name, value in does.items():
+        setattr(bmc.machine, name, value)
+    bmc.faults = list(faults)
+    message = refusal(bmc, work, **more)
+    assert [part for part in told if part not in message] == [] and message.endswith(told[-1])
+    assert bmc.machine.boots == [] or does.get("lag"), "nothing was booted"
 
 
 def test_a_wrong_password(bmc: FakeBmc) -> None:
@@ -389,9 +352,14 @@ def test_a_wrong_password(bmc: FakeBmc) -> None:
     assert bmc.count("POST", "Sessions") == 1, "attempts lock accounts"
 
 
-def test_an_account_that_may_not(bmc: FakeBmc) -> None:
-    bmc.faults = [once("PATCH", UUID, 403)] * 2
-    assert refusal(bmc, install).endswith("give it the role Operator or Administrator")
+def test_only_the_words_of_the_bmc_are_blotted_out(bmc: FakeBmc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_bmc, "USER", "server")
+    bmc.faults = [once("GET", UUID, 400, words="server may not")]
+    with pytest.raises(ProviderError) as caught:
+        drive(bmc, state, username="server")
+    assert str(caught.value) == (
+        f"server server-0 (BMC {bmc.address}), asked for its power state: it answered HTTP 400: [secret] may not"
+    )
 
 
 def test_no_system_and_several(bmc: FakeBmc) -> None:
@@ -402,13 +370,6 @@ def test_no_system_and_several(bmc: FakeBmc) -> None:
     drive(bmc, state, systemId=UUID)
     drive(bmc, state, systemId=f"/redfish/v1/Systems/{UUID}/")
     assert f"correct `systemId` in `bmcs`: there is {UUID}, blade-2" in refusal(bmc, state, systemId="blade-3")
-
-
-def test_another_machine_behind_the_address(bmc: FakeBmc) -> None:
-    bmc.machine.uuid = "00000000-1111-2222-3333-444444444444"
-    message = refusal(bmc, install)
-    assert "is another machine now: it says 00000000-1111-2222-3333-444444444444" in message and UUID in message
-    assert bmc.machine.resets == [] and bmc.bodies == []
 
 
 def test_a_bmc_that_does_not_always_tell_the_uuid(bmc: FakeBmc) -> None:
@@ -422,3 +383,18 @@ def test_a_bmc_that_does_not_always_tell_the_uuid(bmc: FakeBmc) -> None:
 
     drive(bmc, by_serial)
     assert "is another machine now" in refusal(bmc, by_another)
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("https://127.0.0.1:1", "it refuses connections, and so it went for"),
+        ("https://bmc.invalid", "its name cannot be resolved"),
+    ],
+)
+async def test_a_bmc_that_is_not_there(address: str, told: str) -> None:
+    entry = {"address": address, "username": "u", "password": "p"}
+    settings, _ = configuration.parse({"bmcs": json.dumps({"server-0": entry})})
+    async with Redfish(settings, timeout=1.5) as driver:
+        with pytest.raises(RemoteError, match=rf"server server-0 \(BMC {address}\).*{told}"):
+            await driver.inventory("server-0")

@@ -12,7 +12,7 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from provider import types
+from metal_ipi.provider import types
 from tests.provider import fake_bmc
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_bmc import MAC, PASSWORD, USER, UUID

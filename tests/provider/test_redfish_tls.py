@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 import trustme
 
-from provider import configuration
-from provider.errors import RemoteError
-from provider.platforms.redfish import Redfish, trouble
+from metal_ipi.provider import configuration
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.platforms.redfish import Redfish, trouble
 from tests.provider import fake_bmc
 from tests.provider.fake_bmc import PASSWORD, FakeBmc
+from tests.provider.preflight.test_surroundings import serving
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 DAY = timedelta(days=1)
 
@@ -47,26 +50,19 @@ def without_ca(bmc: FakeBmc, **more: Any) -> dict[str, Any]:
     return entry
 
 
-def test_what_the_system_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with fake_bmc.running() as bmc:
-        (tmp_path / "ca.pem").write_text(bmc.ca)
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        ask(without_ca(bmc))
-        assert any(method == "POST" for method, _ in bmc.requests), "no session was made"
-
-
-def test_nobody_else_is_trusted_and_the_fingerprint_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with fake_bmc.running() as bmc:
-        pin = trouble.fingerprint(bmc.certificate)
-        message = refusal(bmc, without_ca(bmc))
-        assert f"its TLS certificate is not trusted (unable to get local issuer certificate): {pin}" in message
-        assert message.endswith(f"trust just this one: `fingerprint: {pin}`")
-        other = trustme.CA().cert_pem.bytes().decode()
-        # What the environment says of CAs does not count, neither beside a `ca` nor without one.
-        (tmp_path / "ca.pem").write_text(bmc.ca)
-        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        assert "is not trusted" in refusal(bmc, bmc.settings(ca=other))
+def test_whom_the_system_trusts_and_nobody_else(bmc: FakeBmc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pin = trouble.fingerprint(bmc.certificate)
+    message = refusal(bmc, without_ca(bmc))
+    assert f"its TLS certificate is not trusted (unable to get local issuer certificate): {pin}" in message
+    assert message.endswith(f"trust just this one: `fingerprint: {pin}`")
+    # What the environment says of CAs does not count beside a `ca`.
+    (tmp_path / "ca.pem").write_text(bmc.ca)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+    assert "is not trusted" in refusal(bmc, without_ca(bmc))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    assert "is not trusted" in refusal(bmc, bmc.settings(ca=trustme.CA().cert_pem.bytes().decode()))
+    ask(without_ca(bmc))
+    assert any(method == "POST" for method, _ in bmc.requests), "no session was made"
 
 
 def test_a_pinned_certificate() -> None:
@@ -89,59 +85,45 @@ def test_another_name() -> None:
         assert f"`fingerprint: {trouble.fingerprint(bmc.certificate)}`" in message
 
 
+_AHEAD, _OLD, _LOST = (2 * DAY, 9 * DAY), (-9 * DAY, -2 * DAY), (-9000 * DAY, -8000 * DAY)
+
+
 @pytest.mark.parametrize(
-    ("start", "end", "clock", "seen", "remedy"),
+    ("valid", "clock", "seen", "remedy"),
     [
-        (-9 * DAY, -2 * DAY, timedelta(), "has expired", "the clocks agree: give the BMC a new certificate"),
-        (2 * DAY, 9 * DAY, 3 * DAY, "is not valid yet", "the BMC's clock is wrong: set it"),
-        (-9 * DAY, -2 * DAY, -5 * DAY, "has expired", "the clocks differ: set the one that is wrong"),
-        (-9000 * DAY, -8000 * DAY, -8500 * DAY, "has expired", "the BMC's clock is wrong: set it"),
+        (_OLD, timedelta(), "has expired", "the clocks agree: give the BMC a new certificate"),
+        (_AHEAD, 3 * DAY, "is not valid yet", "the BMC's clock is wrong: set it"),
+        (_OLD, -5 * DAY, "has expired", "the clocks differ: set the one that is wrong"),
+        (_LOST, -8500 * DAY, "has expired", "the BMC's clock is wrong: set it"),
     ],
     ids=["expired", "clock of the BMC ahead", "clocks differ", "clock of the BMC lost"],
 )
-def test_validity(start: timedelta, end: timedelta, clock: timedelta, seen: str, remedy: str) -> None:
-    authority, now = trustme.CA(), datetime.now(UTC)
-    with fake_bmc.running(authority, not_before=now + start, not_after=now + end) as bmc:
+def test_validity(valid: tuple[timedelta, timedelta], clock: timedelta, seen: str, remedy: str) -> None:
+    now = datetime.now(UTC)
+    with fake_bmc.running(not_before=now + valid[0], not_after=now + valid[1]) as bmc:
         bmc.date = format_datetime(now + clock, usegmt=True)
         message = refusal(bmc, bmc.settings())
         assert f"its TLS certificate {seen}: it is valid from " in message and remedy in message
         assert f"{now + clock:%Y-%m-%d}" in message and "on the BMC" in message
 
 
-def test_our_own_clock() -> None:
-    now = datetime.now(UTC)
-    peer = trouble.Peer(certificate=b"", date=now)
-    long_ago = datetime(2020, 1, 1, tzinfo=UTC)
-    validity = trouble._validity  # pyright: ignore[reportPrivateUsage] - nobody sets this computer's clock
-    found = validity(now - DAY, now + DAY, peer, "pin", long_ago)
-    assert "is not valid yet" in found.seen and found.remedy == "the clock of this computer is wrong: set it"
+def test_our_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trouble, "_BUILT", datetime.now(UTC) + DAY)
+    with fake_bmc.running(not_before=datetime.now(UTC) - 9 * DAY, not_after=datetime.now(UTC) - DAY) as bmc:
+        assert refusal(bmc, bmc.settings()).endswith("the clock of this computer is wrong: set it")
 
 
-def test_no_tls_there() -> None:
-    import http.server
-    import threading
-
-    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        entry = {"address": f"https://127.0.0.1:{server.server_port}", "username": "u", "password": "p"}
-        with pytest.raises(RemoteError, match="it does not speak TLS there; correct `address`"):
-            ask(entry)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def test_no_tls_there(tmp_path: Path) -> None:
+    with serving(tmp_path) as url, pytest.raises(RemoteError, match="it does not speak TLS there; correct `address`"):
+        ask({"address": url.replace("http:", "https:"), "username": "u", "password": "p"})
 
 
-def test_a_redirection_without_tls_is_not_followed() -> None:
-    with fake_bmc.running() as bmc:
-        bmc.faults = [fake_bmc.moved("Systems", "http://127.0.0.1:1/redfish/v1/Systems")]
-        with pytest.raises(RemoteError, match="it sends us to an address without TLS"):
-            ask(bmc.settings())
+def test_a_redirection_without_tls_is_not_followed(bmc: FakeBmc) -> None:
+    bmc.faults = [fake_bmc.moved("Systems", "http://127.0.0.1:1/redfish/v1/Systems")]
+    with pytest.raises(RemoteError, match="it sends us to an address without TLS"):
+        ask(bmc.settings())
 
 
-def test_settings_do_not_show_credentials() -> None:
-    with fake_bmc.running() as bmc:
-        settings, _ = configuration.parse({"bmcs": json.dumps({"server-0": bmc.settings()})})
-        assert PASSWORD not in repr(settings) and fake_bmc.USER not in repr(settings)
+def test_settings_do_not_show_credentials(bmc: FakeBmc) -> None:
+    settings, _ = configuration.parse({"bmcs": json.dumps({"server-0": bmc.settings()})})
+    assert PASSWORD not in repr(settings) and fake_bmc.USER not in repr(settings)

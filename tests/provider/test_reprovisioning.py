@@ -8,153 +8,132 @@ from typing import Any
 
 import pytest
 
-from provider.errors import InvalidInputs, ProviderError
-from provider.values import UNKNOWN
+from metal_ipi.provider.errors import InvalidInputs, ProviderError
+from metal_ipi.provider.values import UNKNOWN
 from tests.provider.fake_machine import CLUSTER, FakeMachine, node_of
 from tests.provider.harness import Harness, Resource, kills, until
-from tests.provider.installation_world import NEW, OLD, Run, World
+from tests.provider.installation_site import NEW, OLD, Site
 
 
 def ours(log: list[str], *names: str) -> list[str]:
     return [entry for entry in log if any(name in entry for name in names)]
 
 
-def test_in_order(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        for name, owner, phase in (("web", "ReplicaSet", "Running"), ("agent", "DaemonSet", "Running"),
-                                   ("job", "Job", "Succeeded"), ("lonely", None, "Running")):  # fmt: skip
-            it.nodes.pod(name, node_of("worker-0"), owner=owner, phase=phase)
-        it.nodes.pod("static", node_of("worker-0"))["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-        it.nodes.pod("elsewhere", node_of("worker-1"))
-        state = await it.up(machine, preRebootCommands=["touch /var/tmp/x"])
-        assert sorted(it.log[1:3]) == ["evict lonely", "evict web"]  # both are asked to go at once
-        assert [*it.log[:1], *it.log[3:]] == [
-            f"cordon {node_of('worker-0')}",
-            "pre-reboot worker-0: touch /var/tmp/x",
-            "kexec worker-0",
-            "install worker-0",
-            f"remove {node_of('worker-0')}",
-            "boot disk worker-0",
-            "reboot worker-0",
-            f"register {node_of('worker-0')}",
-            "check worker-0",
-        ]
-        assert (state["generation"], state["via"]) == (NEW, "kexec")
-        assert it.nodes.nodes[node_of("worker-0")]["spec"] == {}
-        assert [pod["metadata"]["name"] for pod in it.nodes.pods] == ["agent", "job", "static", "elsewhere"]
-        assert it.uploaded() == [] and machine.installs == 1
-        text = f"no controller makes these pods of {node_of('worker-0')} anew: shop/lonely"
-        assert text in it.told.messages
-
-    run(test)
+async def test_in_order(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    for name, owner, phase in (("web", "ReplicaSet", "Running"), ("agent", "DaemonSet", "Running"),
+                               ("job", "Job", "Succeeded"), ("lonely", None, "Running")):  # fmt: skip
+        site.nodes.pod(name, node_of("worker-0"), owner=owner, phase=phase)
+    site.nodes.pod("static", node_of("worker-0"))["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    site.nodes.pod("elsewhere", node_of("worker-1"))
+    state = await site.up(machine, preRebootCommands=["touch /var/tmp/x"])
+    assert sorted(site.log[1:3]) == ["evict lonely", "evict web"]  # both are asked to go at once
+    assert [*site.log[:1], *site.log[3:]] == [
+        f"cordon {node_of('worker-0')}",
+        "pre-reboot worker-0: touch /var/tmp/x",
+        "kexec worker-0",
+        "install worker-0",
+        f"remove {node_of('worker-0')}",
+        "boot disk worker-0",
+        "reboot worker-0",
+        f"register {node_of('worker-0')}",
+        "check worker-0",
+    ]
+    assert (state["generation"], state["via"]) == (NEW, "kexec")
+    assert site.nodes.nodes[node_of("worker-0")]["spec"] == {}
+    assert [pod["metadata"]["name"] for pod in site.nodes.pods] == ["agent", "job", "static", "elsewhere"]
+    assert site.uploaded() == [] and machine.installs == 1
+    text = f"no controller makes these pods of {node_of('worker-0')} anew: shop/lonely"
+    assert text in site.told.messages
 
 
-def test_from_outside_where_the_node_does_not_answer(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        await machine.start("off")
-        assert (await it.up(machine))["via"] == "network boot"
-        assert it.log[1:3] == ["network boot worker-0", "install worker-0"]
-        assert it.log[-1] == "check worker-0"
-
-    run(test)
+async def test_from_outside_where_the_node_does_not_answer(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    await machine.start("off")
+    assert (await site.up(machine))["via"] == "network boot"
+    assert site.log[1:3] == ["network boot worker-0", "install worker-0"]
+    assert site.log[-1] == "check worker-0"
 
 
-def test_by_the_users_commands_where_nothing_else_is_left(
-    run: Run, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+async def test_by_the_users_commands_where_nothing_else_is_left(
+    site: Site, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "opens the state")
+    machine = await site.machine("worker-0", installed=OLD)
+    machine.fails["kexec"] = "no kexec"
+    site.driver.silent = True
+    seen = tmp_path / "seen"
+    told = "$MACHINE $DOMAIN $NODE $MAC $ADDRESS $BMC_ADDRESS $BMC_USERNAME$PULUMI_CONFIG_PASSPHRASE"
+    command = f'echo "{told}" >{seen}; echo "$BMC_PASSWORD"; exit 4'
+    with pytest.raises(ProviderError, match=r"command 2 of .*pxeCommands` ended with 4.*said: \[secret\]") as caught:
+        await site.up(machine, pxeCommands=["true", command])
+    assert "pass\n" not in str(caught.value) and "silent" not in str(caught.value)
+    assert seen.read_text() == (
+        f"worker-0 {CLUSTER} {node_of('worker-0')} {machine.mac} 127.0.0.1 https://10.0.0.1 operator\n"
+    )
+    assert "worker-0/uuid (BMC https://10.0.0.1) does not answer" in str(caught.value)
+    # The node was left cordoned, and the next run goes on.
+    assert site.nodes.nodes[node_of("worker-0")]["spec"] == {"unschedulable": True}
+    site.another_run()
+    ordered = tmp_path / "ordered"
 
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        machine.fails["kexec"] = "no kexec"
-        it.driver.silent = True
-        seen = tmp_path / "seen"
-        told = "$MACHINE $DOMAIN $NODE $MAC $ADDRESS $BMC_ADDRESS $BMC_USERNAME$PULUMI_CONFIG_PASSPHRASE"
-        command = f'echo "{told}" >{seen}; echo "$BMC_PASSWORD"; exit 4'
-        with pytest.raises(
-            ProviderError, match=r"command 2 of .*pxeCommands` ended with 4.*said: \[secret\]"
-        ) as caught:
-            await it.up(machine, pxeCommands=["true", command])
-        assert "pass\n" not in str(caught.value) and "silent" not in str(caught.value)
-        assert seen.read_text() == (
-            f"worker-0 {CLUSTER} {node_of('worker-0')} {machine.mac} 127.0.0.1 https://10.0.0.1 operator\n"
-        )
-        assert "worker-0/uuid (BMC https://10.0.0.1) does not answer" in str(caught.value)
-        # The node was left cordoned, and the next run goes on.
-        assert it.nodes.nodes[node_of("worker-0")]["spec"] == {"unschedulable": True}
-        it.another_run()
-        ordered = tmp_path / "ordered"
+    async def watch() -> None:
+        await until(ordered.exists)
+        machine.later("live")
 
-        async def watch() -> None:
-            await until(ordered.exists)
-            machine.later("live")
-
-        watching = asyncio.ensure_future(watch())
-        state = await it.up(machine, pxeCommands=[f"touch {ordered}"])
-        await watching
-        assert state["via"] == "pxe-commands" and it.log[-1] == "check worker-0"
-        assert "BMC" in str(it.told.messages)  # its boot from the disk could not be asked for: said, and gone on
-
-    run(test)
+    watching = asyncio.ensure_future(watch())
+    state = await site.up(machine, pxeCommands=[f"touch {ordered}"])
+    await watching
+    assert state["via"] == "pxe-commands" and site.log[-1] == "check worker-0"
+    assert "BMC" in str(site.told.messages)  # its boot from the disk could not be asked for: said, and gone on
 
 
-def test_a_node_that_its_owner_cordoned_stays_cordoned(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        it.nodes.nodes[node_of("worker-0")]["spec"] = {"unschedulable": True}
-        await it.up(machine)
-        assert ours(it.log, "cordon") == [] and machine.installs == 1
-        assert it.nodes.nodes[node_of("worker-0")]["spec"] == {"unschedulable": True}
-
-    run(test)
+async def test_a_node_that_its_owner_cordoned_stays_cordoned(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    site.nodes.nodes[node_of("worker-0")]["spec"] = {"unschedulable": True}
+    await site.up(machine)
+    assert ours(site.log, "cordon") == [] and machine.installs == 1
+    assert site.nodes.nodes[node_of("worker-0")]["spec"] == {"unschedulable": True}
 
 
-def test_a_budget_that_does_not_allow_it(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        it.nodes.pod("web", node_of("worker-0"))
-        it.nodes.budgets["web"] = "The disruption budget shop-web needs 1 healthy pods and has 1 currently"
-        with pytest.raises(ProviderError, match=r"not be drained within 2 s: shop/web: .*budget shop-web needs 1"):
-            await it.up(machine)
-        assert it.log == [f"cordon {node_of('worker-0')}"]
-        assert it.states["worker-0"]["generation"] == OLD
-        it.another_run()
-        waiting = asyncio.ensure_future(it.up(machine))
-        await asyncio.sleep(0.7)
-        del it.nodes.budgets["web"]
-        await waiting
-        assert it.log[1:3] == ["evict web", "kexec worker-0"] and it.log[-1] == "check worker-0"
-
-    run(test)
+async def test_a_budget_that_does_not_allow_it(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    site.nodes.pod("web", node_of("worker-0"))
+    site.nodes.budgets["web"] = "The disruption budget shop-web needs 1 healthy pods and has 1 currently"
+    with pytest.raises(ProviderError, match=r"not be drained within 10 s: shop/web: .*budget shop-web needs 1"):
+        await site.up(machine)
+    assert site.log == [f"cordon {node_of('worker-0')}"]
+    assert site.states["worker-0"]["generation"] == OLD
+    site.another_run()
+    waiting = asyncio.ensure_future(site.up(machine))
+    await until(lambda: any("draining" in message for message in site.told.messages))
+    del site.nodes.budgets["web"]
+    await waiting
+    assert site.log[1:3] == ["evict web", "kexec worker-0"] and site.log[-1] == "check worker-0"
 
 
-def test_a_check_that_fails_ends_the_roll(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = [await it.machine(f"worker-{number}", installed=OLD) for number in range(3)]
-        machines[0].fails["look-around"] = "wrong console"
-        found = await asyncio.gather(*(it.up(machine) for machine in reversed(machines)), return_exceptions=True)
-        third, second, first = map(str, found)
-        assert "check failed: `bash -s` ended with 1: wrong console" in first and "stays as it is" in first
-        for text in (second, third):
-            assert f"is not begun with, because {node_of('worker-0')} failed" in text
-        assert ours(it.log, "worker-1", "worker-2") == []
-        # Set right, the one that failed comes first, and the others follow.
-        it.another_run()
-        machines[0].fails.clear()
-        del it.log[:]
-        await asyncio.gather(*(it.up(machine) for machine in reversed(machines)))
-        assert ours(it.log, "cordon", "check") == [
-            "check worker-0",
-            f"cordon {node_of('worker-1')}",
-            "check worker-1",
-            f"cordon {node_of('worker-2')}",
-            "check worker-2",
-        ]
-        assert [machine.installs for machine in machines] == [1, 1, 1]
-
-    run(test)
+async def test_a_check_that_fails_ends_the_roll(site: Site) -> None:
+    machines = [await site.machine(f"worker-{number}", installed=OLD) for number in range(3)]
+    machines[0].fails["look-around"] = "wrong console"
+    found = await asyncio.gather(*(site.up(machine) for machine in reversed(machines)), return_exceptions=True)
+    third, second, first = map(str, found)
+    assert "check failed: `bash -s` ended with 1: wrong console" in first and "stays as it is" in first
+    for text in (second, third):
+        assert f"is not begun with, because {node_of('worker-0')} failed" in text
+    assert ours(site.log, "worker-1", "worker-2") == []
+    # Set right, the one that failed comes first, and the others follow.
+    site.another_run()
+    machines[0].fails.clear()
+    del site.log[:]
+    await asyncio.gather(*(site.up(machine) for machine in reversed(machines)))
+    assert ours(site.log, "cordon", "check") == [
+        "check worker-0",
+        f"cordon {node_of('worker-1')}",
+        "check worker-1",
+        f"cordon {node_of('worker-2')}",
+        "check worker-2",
+    ]
+    assert [machine.installs for machine in machines] == [1, 1, 1]
 
 
 def away_at_once(log: list[str]) -> int:
@@ -167,264 +146,221 @@ def away_at_once(log: list[str]) -> int:
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_a_roll(run: Run, at_once: int) -> None:
-    async def test(it: World) -> None:
-        machines = [await it.machine(f"worker-{number}", installed=OLD) for number in range(4)]
-        await asyncio.gather(*(it.up(machine, maxUnavailable=at_once) for machine in reversed(machines)))
-        assert away_at_once(it.log) == at_once
-        begun = [entry for entry in it.log if entry.startswith("cordon")]
-        assert begun == [f"cordon {node_of(machine.name)}" for machine in machines]
-        assert [machine.installs for machine in machines] == [1, 1, 1, 1]
-
-    run(test)
+async def test_a_roll(site: Site, at_once: int) -> None:
+    machines = [await site.machine(f"worker-{number}", installed=OLD) for number in range(4)]
+    await asyncio.gather(*(site.up(machine, maxUnavailable=at_once) for machine in reversed(machines)))
+    assert away_at_once(site.log) == at_once
+    begun = [entry for entry in site.log if entry.startswith("cordon")]
+    assert begun == [f"cordon {node_of(machine.name)}" for machine in machines]
+    assert [machine.installs for machine in machines] == [1, 1, 1, 1]
 
 
-def test_a_node_that_is_away_already_counts(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        broken = await it.machine("worker-1", installed=NEW)
-        await broken.start("off")
-        with pytest.raises(ProviderError, match=r"worker-0\.\S+ is not taken down: .*worker-1\.\S+ \(is not Ready\)"):
-            await it.up(machine)
-        assert it.log == []
-        it.another_run()
-        await it.up(machine, maxUnavailable=2)
-        # One that is away itself takes nobody down, and comes first.
-        del it.log[:]
-        another = await it.machine("worker-2", installed=OLD)
-        it.another_run()
-        broken.disk = OLD
-        it.states["worker-1"]["generation"] = OLD
-        await asyncio.gather(it.up(another), it.up(broken))
-        assert [entry for entry in it.log if entry.startswith("install")] == ["install worker-1", "install worker-2"]
-
-    run(test)
+async def test_a_node_that_is_away_already_counts(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    broken = await site.machine("worker-1", installed=NEW)
+    await broken.start("off")
+    with pytest.raises(ProviderError, match=r"worker-0\.\S+ is not taken down: .*worker-1\.\S+ \(is not Ready\)"):
+        await site.up(machine)
+    assert site.log == []
+    site.another_run()
+    await site.up(machine, maxUnavailable=2)
+    # One that is away itself takes nobody down, and comes first.
+    del site.log[:]
+    another = await site.machine("worker-2", installed=OLD)
+    site.another_run()
+    broken.disk = OLD
+    site.states["worker-1"]["generation"] = OLD
+    await asyncio.gather(site.up(another), site.up(broken))
+    assert [entry for entry in site.log if entry.startswith("install")] == ["install worker-1", "install worker-2"]
 
 
-async def control_plane(it: World, count: int = 3) -> list[FakeMachine]:
-    return [await it.machine(f"control-plane-{number}", installed=OLD) for number in range(count)]
+async def control_plane(site: Site, count: int = 3) -> list[FakeMachine]:
+    return [await site.machine(f"control-plane-{number}", installed=OLD) for number in range(count)]
 
 
 CONTROL_PLANE = {"role": "control-plane", "pool": "control-plane"}
 
 
-def test_a_control_plane_machine_needs_consent(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine, *_ = await control_plane(it)
-        text = r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent`"
-        with pytest.raises(InvalidInputs, match=text):
-            await it.up(machine, **CONTROL_PLANE)
-        inputs = it.inputs(machine, **CONTROL_PLANE)
-        state = {**inputs, **it.states[machine.name]}
-        with pytest.raises(InvalidInputs, match=text):
-            it.item.preview(it.context(machine.name), state, inputs)
-        # One that was never installed may be; so may one that stays as it is.
-        it.item.preview(it.context(machine.name), {**state, "generation": ""}, inputs)
-        it.item.preview(it.context(machine.name), {**state, "generation": NEW}, inputs)
-        it.item.preview(it.context(machine.name), state, {**inputs, "consent": True})
-        it.item.preview(it.context(machine.name), state, {**inputs, "members": [UNKNOWN]})
-        assert it.log == []
-
-    run(test)
+async def test_a_control_plane_machine_needs_consent(site: Site) -> None:
+    machine, *_ = await control_plane(site)
+    text = r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent`"
+    with pytest.raises(InvalidInputs, match=text):
+        await site.up(machine, **CONTROL_PLANE)
+    inputs = site.inputs(machine, **CONTROL_PLANE)
+    state = {**inputs, **site.states[machine.name]}
+    with pytest.raises(InvalidInputs, match=text):
+        site.item.preview(site.context(machine.name), state, inputs)
+    # One that was never installed may be; so may one that stays as it is.
+    site.item.preview(site.context(machine.name), {**state, "generation": ""}, inputs)
+    site.item.preview(site.context(machine.name), {**state, "generation": NEW}, inputs)
+    site.item.preview(site.context(machine.name), state, {**inputs, "consent": True})
+    site.item.preview(site.context(machine.name), state, {**inputs, "members": [UNKNOWN]})
+    assert site.log == []
 
 
-def test_a_control_plane_machine_that_is_kept(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine, *_ = await control_plane(it)
-        state = await it.up(machine, **CONTROL_PLANE, keep=True)
-        assert state["generation"] == OLD and it.log == []
-        inputs = it.inputs(machine, **CONTROL_PLANE, keep=True)
-        old, context = {**inputs, **state}, it.context(machine.name)
-        found = it.item.diff(context, old, inputs)
-        assert found.changes == {} and it.item.preview(context, old, inputs) == state
-        assert re.search(
-            rf"machine control-plane-0 stays as it is: it runs generation {OLD}, and should run {NEW}.*\.consent",
-            found.warning,
-        )
-        unknown = it.item.diff(context, old, {**inputs, "generation": UNKNOWN})
-        assert unknown.changes == {} and "should run another" in unknown.warning
-        # Workers, those that may be, another machine, and what runs what it should are not kept.
-        for change in ({"role": "worker"}, {"consent": True}, {"machineId": "another"}, {"generation": OLD}):
-            found = it.item.diff(context, old, {**inputs, **change})
-            assert found.warning == "" and bool(found.changes) == ("generation" not in change)
-        assert (await it.up(machine, **CONTROL_PLANE, keep=True, consent=True))["generation"] == NEW
-
-    run(test)
+async def test_a_control_plane_machine_that_is_kept(site: Site) -> None:
+    machine, *_ = await control_plane(site)
+    state = await site.up(machine, **CONTROL_PLANE, keep=True)
+    assert state["generation"] == OLD and site.log == []
+    inputs = site.inputs(machine, **CONTROL_PLANE, keep=True)
+    old, context = {**inputs, **state}, site.context(machine.name)
+    found = site.item.diff(context, old, inputs)
+    assert found.changes == {} and site.item.preview(context, old, inputs) == state
+    assert re.search(
+        rf"machine control-plane-0 stays as it is: it runs generation {OLD}, and should run {NEW}.*\.consent",
+        found.warning,
+    )
+    unknown = site.item.diff(context, old, {**inputs, "generation": UNKNOWN})
+    assert unknown.changes == {} and "should run another" in unknown.warning
+    # Workers, those that may be, another machine, and what runs what it should are not kept.
+    for change in ({"role": "worker"}, {"consent": True}, {"machineId": "another"}, {"generation": OLD}):
+        found = site.item.diff(context, old, {**inputs, **change})
+        assert found.warning == "" and bool(found.changes) == ("generation" not in change)
+    assert (await site.up(machine, **CONTROL_PLANE, keep=True, consent=True))["generation"] == NEW
 
 
-def test_a_warning_goes_to_the_engine() -> None:
-    async def test() -> None:
-        harness = Harness()
-        old = {"generation": OLD, "hostname": "c-0", "role": "control-plane", "keep": True}
-        item = Resource(harness, "Installation", id="id", state=old)
-        assert await item.changes({**old, "generation": NEW}) == []
-        assert harness.log.warnings == harness.log.messages and "c-0 stays as it is" in harness.log.warnings[0]
-
-    asyncio.run(test())
+async def test_a_warning_goes_to_the_engine() -> None:
+    harness = Harness()
+    old = {"generation": OLD, "hostname": "c-0", "role": "control-plane", "keep": True}
+    item = Resource(harness, "Installation", id="id", state=old)
+    assert await item.changes({**old, "generation": NEW}) == []
+    assert harness.log.warnings == harness.log.messages and "c-0 stays as it is" in harness.log.warnings[0]
 
 
-def test_control_plane_machines_go_one_at_a_time(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = await control_plane(it)
-        more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
-        await asyncio.gather(*(it.up(machine, **more) for machine in machines))
-        assert away_at_once(it.log) == 1 and [machine.installs for machine in machines] == [1, 1, 1]
-
-    run(test)
+async def test_control_plane_machines_go_one_at_a_time(site: Site) -> None:
+    machines = await control_plane(site)
+    more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
+    await asyncio.gather(*(site.up(machine, **more) for machine in machines))
+    assert away_at_once(site.log) == 1 and [machine.installs for machine in machines] == [1, 1, 1]
 
 
-def test_never_beyond_quorum(run: Run) -> None:
-    async def test(it: World) -> None:
-        machines = await control_plane(it)
-        await machines[2].start("off")
-        more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
-        with pytest.raises(
-            ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-2\S* \(is not R"
-        ):
-            await it.up(machines[0], **more)
-        # One that is silent may hold what the others need.
-        await machines[1].start("off")
-        it.another_run()
-        with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*control-plane-2"):
-            await it.up(machines[1], **more)
-        assert it.log == []
-        pair = [node_of(machine.name) for machine in machines[:2]]
-        with pytest.raises(InvalidInputs, match="of 2 members no quorum would remain"):
-            await it.up(machines[0], **{**more, "members": pair})
-        # Whoever is told to consent first would do so in vain.
-        alone = {**CONTROL_PLANE, "members": pair[:1]}
-        for consent in (False, True):
-            with pytest.raises(InvalidInputs, match="again: it is the only member, and no quorum would remain"):
-                await it.up(machines[0], **{**alone, "consent": consent})
-
-    run(test)
+async def test_never_beyond_quorum(site: Site) -> None:
+    machines = await control_plane(site)
+    await machines[2].start("off")
+    more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
+    with pytest.raises(ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-2\S* \(is not R"):
+        await site.up(machines[0], **more)
+    # One that is silent may hold what the others need.
+    await machines[1].start("off")
+    site.another_run()
+    with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*control-plane-2"):
+        await site.up(machines[1], **more)
+    assert site.log == []
+    pair = [node_of(machine.name) for machine in machines[:2]]
+    with pytest.raises(InvalidInputs, match="of 2 members no quorum would remain"):
+        await site.up(machines[0], **{**more, "members": pair})
+    # Whoever is told to consent first would do so in vain.
+    alone = {**CONTROL_PLANE, "members": pair[:1]}
+    for consent in (False, True):
+        with pytest.raises(InvalidInputs, match="again: it is the only member, and no quorum would remain"):
+            await site.up(machines[0], **{**alone, "consent": consent})
 
 
 @kills
-@pytest.mark.parametrize("step", range(12))
-def test_killed_anywhere_it_is_finished_by_the_next_run(run: Run, step: int) -> None:
-    async def test(it: World) -> None:
-        machine, other = await it.machine("worker-0", installed=OLD), await it.machine("worker-1", installed=OLD)
-        it.nodes.pod("web", node_of("worker-0"))
-        node = it.nodes.nodes[node_of("worker-0")]
-        node["metadata"]["labels"]["example.com/rack"] = "7"
-        node["spec"]["taints"] = [{"key": "example.com/gpu", "effect": "NoSchedule"}]
-        await it.killed(machine, 0.05 + step * 0.1)
-        await it.up(machine)
-        assert machine.installs == 1 and machine.running == "disk" and machine.disk == NEW
-        # Who is killed between a request and its answer asks once more: neither of these minds.
-        assert it.log.count(f"cordon {node_of('worker-0')}") in (1, 2)
-        assert it.log.count(f"remove {node_of('worker-0')}") == it.log.count(f"register {node_of('worker-0')}") == 1
-        assert it.log[-1].startswith(("check", "put back")) and it.log.count("evict web") in (1, 2)
-        assert ours(it.log, "worker-1") == [] and other.disk == OLD
-        node = it.nodes.nodes[node_of("worker-0")]
-        assert "metal-ipi/cordoned" not in node["metadata"]["annotations"] and it.nodes.config_maps == {}
-        assert node["metadata"]["labels"]["example.com/rack"] == "7"
-        assert node["spec"] == {"taints": [{"key": "example.com/gpu", "effect": "NoSchedule"}]}
-
-    run(test)
+@pytest.mark.parametrize("later", [0.0, 0.02])
+@pytest.mark.parametrize("events", range(10))
+async def test_killed_anywhere_it_is_finished_by_the_next_run(site: Site, events: int, later: float) -> None:
+    machine, other = await site.machine("worker-0", installed=OLD), await site.machine("worker-1", installed=OLD)
+    site.nodes.pod("web", node_of("worker-0"))
+    node = site.nodes.nodes[node_of("worker-0")]
+    node["metadata"]["labels"]["example.com/rack"] = "7"
+    node["spec"]["taints"] = [{"key": "example.com/gpu", "effect": "NoSchedule"}]
+    await site.killed(machine, lambda: len(site.log) >= events, later)
+    await site.up(machine)
+    assert machine.installs == 1 and machine.running == "disk" and machine.disk == NEW
+    # Who is killed between a request and its answer asks once more: neither of these minds.
+    assert site.log.count(f"cordon {node_of('worker-0')}") in (1, 2)
+    assert site.log.count(f"remove {node_of('worker-0')}") == site.log.count(f"register {node_of('worker-0')}") == 1
+    assert site.log[-1].startswith(("check", "put back")) and site.log.count("evict web") in (1, 2)
+    assert ours(site.log, "worker-1") == [] and other.disk == OLD
+    node = site.nodes.nodes[node_of("worker-0")]
+    assert "metal-ipi/cordoned" not in node["metadata"]["annotations"] and site.nodes.config_maps == {}
+    assert node["metadata"]["labels"]["example.com/rack"] == "7"
+    assert node["spec"] == {"taints": [{"key": "example.com/gpu", "effect": "NoSchedule"}]}
 
 
-def test_power_lost_in_the_middle_is_caught_from_outside(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        machine.power_losses = 1
-        state = await it.up(machine)
-        assert ours(it.log, "kexec", "power", "network") == [
-            "kexec worker-0",
-            "power loss worker-0",
-            "network boot worker-0",
-        ]
-        assert state["via"] == "network boot" and it.log[-1] == "check worker-0"
-
-    run(test)
+async def test_power_lost_in_the_middle_is_caught_from_outside(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    machine.power_losses = 1
+    state = await site.up(machine)
+    assert ours(site.log, "kexec", "power", "network") == [
+        "kexec worker-0",
+        "power loss worker-0",
+        "network boot worker-0",
+    ]
+    assert state["via"] == "network boot" and site.log[-1] == "check worker-0"
 
 
-def test_power_lost_after_the_installation_is_switched_on_again(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        usual, boots = machine.changed, list[str]()
+async def test_power_lost_after_the_installation_is_switched_on_again(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    usual, boots = machine.changed, list[str]()
 
-        def changed(machine: FakeMachine) -> None:
-            """The first time from its new disk it goes off before the cluster has seen it."""
-            if machine.running == "disk":
-                boots.append(machine.boot_id)
-            if len(boots) == 1 and machine.running == "disk":
-                machine.later("off")
-            else:
-                usual(machine)
+    def changed(machine: FakeMachine) -> None:
+        """The first time from its new disk it goes off before the cluster has seen it."""
+        if machine.running == "disk":
+            boots.append(machine.boot_id)
+        if len(boots) == 1 and machine.running == "disk":
+            machine.later("off")
+        else:
+            usual(machine)
 
-        machine.changed = changed
-        await it.up(machine)
-        assert ours(it.log, "install", "restart") == ["install worker-0", "restart worker-0"] and machine.installs == 1
-        assert "worker-0 (BMC https://10.0.0.1) lost its power: it is switched on" in it.told.messages
-        assert len(boots) == 2 and it.log.count("check worker-0") == 1
-
-    run(test)
+    machine.changed = changed
+    await site.up(machine)
+    assert ours(site.log, "install", "restart") == ["install worker-0", "restart worker-0"] and machine.installs == 1
+    assert "worker-0 (BMC https://10.0.0.1) lost its power: it is switched on" in site.told.messages
+    assert len(boots) == 2 and site.log.count("check worker-0") == 1
 
 
-def test_a_failing_command_before_the_reboot_leaves_the_machine_as_it_is(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        machine.fails["copy the secrets"] = "no space"
-        with pytest.raises(ProviderError, match=r"pre-reboot command 2 failed on worker-0: .*no space"):
-            await it.up(machine, preRebootCommands=["true", "copy the secrets"])
-        assert it.log == [f"cordon {node_of('worker-0')}", "pre-reboot worker-0: true"]
-        assert machine.running == "disk" and machine.disk == OLD
-
-    run(test)
+async def test_a_failing_command_before_the_reboot_leaves_the_machine_as_it_is(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    machine.fails["copy the secrets"] = "no space"
+    with pytest.raises(ProviderError, match=r"pre-reboot command 2 failed on worker-0: .*no space"):
+        await site.up(machine, preRebootCommands=["true", "copy the secrets"])
+    assert site.log == [f"cordon {node_of('worker-0')}", "pre-reboot worker-0: true"]
+    assert machine.running == "disk" and machine.disk == OLD
 
 
-def test_without_the_cluster(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        with pytest.raises(ProviderError, match=r"its node worker-0\S* cannot be drained: .*set `credentials`"):
-            await it.up(machine, credentials=None)
-        gone = {**it.cluster.spec(), "url": "https://127.0.0.1:1"}
-        with pytest.raises(ProviderError, match=r"cannot be drained: the cluster at https://127\.0\.0\.1:1 cannot be"):
-            await it.up(machine, credentials=gone)
-        assert it.log == []
-        # Nobody misses a node of a cluster that never was.
-        machine.joined = False
-        await it.up(machine, credentials=gone)
-        assert it.log == [
-            "kexec worker-0",
-            "install worker-0",
-            "boot disk worker-0",
-            "reboot worker-0",
-            "check worker-0",
-        ]
-
-    run(test)
+async def test_without_the_cluster(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    with pytest.raises(ProviderError, match=r"its node worker-0\S* cannot be drained: .*set `credentials`"):
+        await site.up(machine, credentials=None)
+    gone = {**site.cluster.spec(), "url": "https://127.0.0.1:1"}
+    with pytest.raises(ProviderError, match=r"cannot be drained: the cluster at https://127\.0\.0\.1:1 cannot be"):
+        await site.up(machine, credentials=gone)
+    assert site.log == []
+    # Nobody misses a node of a cluster that never was.
+    machine.joined = False
+    await site.up(machine, credentials=gone)
+    assert site.log == [
+        "kexec worker-0",
+        "install worker-0",
+        "boot disk worker-0",
+        "reboot worker-0",
+        "check worker-0",
+    ]
 
 
-def test_ready_means_ready_since_it_was_installed(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        changed, boot = machine.changed, machine.boot_id
+async def test_ready_means_ready_since_it_was_installed(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    changed, boot = machine.changed, machine.boot_id
 
-        def late(it_: FakeMachine) -> None:
-            """The cluster goes on to believe what the kubelet told before."""
+    def late(it_: FakeMachine) -> None:
+        """The cluster goes on to believe what the kubelet told before."""
 
-        machine.changed = late
-        waiting = asyncio.ensure_future(it.up(machine))
-        await until(lambda: "check worker-0" in it.log)
-        # Another kubelet's word of another boot is not its own.
-        it.nodes.add(node_of("worker-0"))
-        it.nodes.set_ready(node_of("worker-0"), ready=True, boot_id=boot)
-        await asyncio.sleep(0.3)
-        assert not waiting.done() and it.log[-1] == "check worker-0"
-        changed(machine)
-        await waiting
-
-    run(test)
+    machine.changed = late
+    waiting = asyncio.ensure_future(site.up(machine))
+    await until(lambda: "check worker-0" in site.log)
+    # Another kubelet's word of another boot is not its own.
+    site.nodes.add(node_of("worker-0"))
+    site.nodes.set_ready(node_of("worker-0"), ready=True, boot_id=boot)
+    await asyncio.sleep(0.3)
+    assert not waiting.done() and site.log[-1] == "check worker-0"
+    changed(machine)
+    await waiting
 
 
-def test_a_machine_whose_node_is_found_by_a_first_installation_is_not_pulled_away(run: Run) -> None:
-    async def test(it: World) -> None:
-        machine = await it.machine("worker-0", installed=OLD)
-        it.states.clear()
-        await it.up(machine)
-        assert it.log[0] == f"cordon {node_of('worker-0')}" and it.log[-1] == "check worker-0"
-
-    run(test)
+async def test_a_machine_whose_node_is_found_by_a_first_installation_is_not_pulled_away(site: Site) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    site.states.clear()
+    await site.up(machine)
+    assert site.log[0] == f"cordon {node_of('worker-0')}" and site.log[-1] == "check worker-0"

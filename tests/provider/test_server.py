@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime import proto
 
-from provider import server
-from provider.plugin import MetalIpiProvider
-from provider.values import to_wire_map
+from metal_ipi.provider import server
+from metal_ipi.provider.plugin import MetalIpiProvider
+from metal_ipi.provider.values import to_wire_map
 from tests.end_to_end import processes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +54,7 @@ def test_nothing_heavy_is_imported_at_the_start() -> None:
     assert answer.stdout.strip() == "[]"
 
 
-def test_what_is_kept_out_of_the_outputs_is_part_of_what_is_old() -> None:
+async def test_what_is_kept_out_of_the_outputs_is_part_of_what_is_old() -> None:
     """A gate keeps its specification in the inputs of the state alone."""
     servicer = server.Servicer([], "1.0.0", MetalIpiProvider(), "")
     given: dict[str, Any] = {
@@ -70,13 +69,10 @@ def test_what_is_kept_out_of_the_outputs_is_part_of_what_is_old() -> None:
         request = proto.DiffRequest(urn="urn:pulumi:a::b::metal-ipi:index:Gate::it", id="it")
         for name, values in (("old_inputs", given), ("olds", old_outputs), ("news", given | {"spec": spec})):
             getattr(request, name).CopyFrom(PropertyValue.marshal_map(to_wire_map(values)))
-        return sorted((await servicer.Diff(request, None)).detailedDiff)
+        return sorted((await servicer.Diff(request, cast(Any, None))).detailedDiff)
 
-    async def run() -> None:
-        spec = given["spec"]
-        assert await changes(spec) == []
-        assert await changes({**spec, "user": "root"}) == ["spec"]
-        earlier = {**outputs, "spec": {**spec, "user": "admin"}}
-        assert await changes(spec, earlier) == ["spec"], "an output of an earlier version is what is old"
-
-    asyncio.run(run())
+    spec = given["spec"]
+    assert await changes(spec) == []
+    assert await changes({**spec, "user": "root"}) == ["spec"]
+    earlier = {**outputs, "spec": {**spec, "user": "admin"}}
+    assert await changes(spec, earlier) == ["spec"], "an output of an earlier version is what is old"

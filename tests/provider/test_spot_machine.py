@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from provider.errors import ProviderError
-from provider.values import UNKNOWN, has_unknown
-from tests.provider import fake_metal
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider.fake_metal import FakeMetal
 from tests.provider.harness import Harness, Resource, until
 
-INPUTS: dict[str, Any] = {"requestId": "r", "machineIds": [], "hostname": "lab-worker-0", "timeoutSeconds": 20}
+pytestmark = pytest.mark.usefixtures("no_waiting")
+INPUTS: dict[str, Any] = {"requestId": "r", "machineIds": [], "hostname": "lab-worker-0", "timeoutSeconds": 60}
 
 
 @pytest.fixture
-def metal() -> Iterator[FakeMetal]:
-    with fake_metal.running() as server:
-        server.spot = {"r": []}
-        yield server
-
-
-async def spot(metal: FakeMetal) -> Resource:
+async def it(metal: FakeMetal) -> Resource:
+    metal.spot = {"r": []}
     harness = Harness({"metal": {"authToken": "a-token", "endpoint": metal.url}})
     await harness.configure()
     return Resource(harness, "SpotMachine")
@@ -38,95 +32,64 @@ def got(metal: FakeMetal, *, walk: tuple[str, ...] = ("provisioning", "active"))
     return device
 
 
-def test_whole_life(metal: FakeMetal) -> None:
-    async def run() -> None:
-        it = await spot(metal)
-        up = asyncio.ensure_future(it.up(INPUTS))
-        await until(lambda: any("no machine yet" in text for text in it.harness.log.messages))
-        device = got(metal)
-        state = await up
-        assert (it.id, state["machineId"], state["bond"]) == (device, device, f"{device}-bond0")
-        assert (state["publicIpv4"], state["privateIpv4"]) == ("198.51.100.1", "203.0.113.1")
-        assert await it.changes({**INPUTS, "machineIds": [device]}) == []
-        await it.delete()
-        assert metal.devices == {} and metal.spot == {}
-        await it.delete()
-
-    asyncio.run(run())
+async def test_whole_life(it: Resource, metal: FakeMetal) -> None:
+    up = asyncio.ensure_future(it.up({**INPUTS, "timeoutSeconds": 1e6}))
+    await until(lambda: any("no machine yet" in text for text in it.harness.log.messages))
+    device = got(metal)
+    state = await up
+    assert (it.id, state["machineId"], state["bond"]) == (device, device, f"{device}-bond0")
+    assert (state["publicIpv4"], state["privateIpv4"]) == ("198.51.100.1", "203.0.113.1")
+    assert await it.changes({**INPUTS, "machineIds": [device]}) == []
+    await it.delete()
+    assert metal.devices == {} and metal.spot == {}
+    await it.delete()
 
 
-def test_one_that_was_taken_away_is_told_with_what_to_do(metal: FakeMetal) -> None:
-    async def run() -> None:
-        it = await spot(metal)
-        device = got(metal)
-        await it.up(INPUTS)
-        del metal.devices[device]
-        metal.spot["r"] = []
-        await it.refresh()
-        assert await it.changes({**INPUTS, "machineIds": []}) == ["machineIds"]
-        with pytest.raises(ProviderError, match=r"was taken away.*maxPrice.*make up REPLACE=lab-worker-0"):
-            await it.up({**INPUTS, "machineIds": []})
-        await it.delete()
-        assert metal.spot == {}
-
-    asyncio.run(run())
-
-
-def test_a_successor_takes_its_place(metal: FakeMetal) -> None:
-    async def run() -> None:
-        it = await spot(metal)
-        first = got(metal)
-        await it.up(INPUTS)
-        del metal.devices[first]
-        second = got(metal)
-        state = await it.up({**INPUTS, "machineIds": [second]})
-        assert state["machineId"] == second
-        assert any("taken away; goes on with its successor" in text for text in it.harness.log.messages)
-        await it.delete()
-        assert metal.devices == {}
-
-    asyncio.run(run())
+async def test_one_that_was_taken_away_is_told_with_what_to_do(it: Resource, metal: FakeMetal) -> None:
+    device = got(metal)
+    await it.up(INPUTS)
+    del metal.devices[device]
+    metal.spot["r"] = []
+    await it.refresh()
+    assert await it.changes({**INPUTS, "machineIds": []}) == ["machineIds"]
+    with pytest.raises(ProviderError, match=r"was taken away.*maxPrice.*make up REPLACE=lab-worker-0"):
+        await it.up({**INPUTS, "machineIds": []})
+    # Until it has a successor, which takes its place.
+    second = got(metal)
+    assert (await it.up({**INPUTS, "machineIds": [second]}))["machineId"] == second
+    assert any("taken away; goes on with its successor" in text for text in it.harness.log.messages)
+    await it.delete()
+    assert metal.devices == {} and metal.spot == {}
 
 
 @pytest.mark.parametrize(
     ("walk", "told"),
     [
         (("failed",), "failed to provision: `make up REPLACE=lab-worker-0`"),
-        (("provisioning",) * 1000, r"has machine .* which is provisioning after 1 s; it is kept"),
-        (None, r"has no machine after 1 s; it is kept.*ask more than platform.spot.maxPrice"),
+        (("provisioning",) * 1000, r"has machine .* which is provisioning after 9 s; it is kept"),
+        (None, r"has no machine after 9 s; it is kept.*ask more than platform.spot.maxPrice"),
     ],
 )
-def test_one_that_does_not_come(metal: FakeMetal, walk: tuple[str, ...] | None, told: str) -> None:
-    async def run() -> None:
-        it = await spot(metal)
-        if walk is not None:
-            got(metal, walk=walk)
-        with pytest.raises(ProviderError, match=told):
-            await it.up({**INPUTS, "timeoutSeconds": 1})
-        assert "r" in metal.spot
-
-    asyncio.run(run())
+async def test_one_that_does_not_come(it: Resource, metal: FakeMetal, walk: tuple[str, ...] | None, told: str) -> None:
+    if walk is not None:
+        got(metal, walk=walk)
+    with pytest.raises(ProviderError, match=told):
+        await it.up({**INPUTS, "timeoutSeconds": 9})
+    assert "r" in metal.spot
 
 
-def test_a_request_that_is_gone(metal: FakeMetal) -> None:
-    async def run() -> None:
-        metal.spot = {}
-        with pytest.raises(ProviderError, match=r"request of lab-worker-0 \(r\) is gone: run `pulumi refresh`"):
-            await (await spot(metal)).up(INPUTS)
-
-    asyncio.run(run())
-
-
-def test_check_diff_and_preview(metal: FakeMetal) -> None:
-    async def run() -> None:
-        it = await spot(metal)
-        problems = await it.check({**INPUTS, "hostname": "Not_One", "machineId": "x", "requestId": ""})
-        assert [problem.split(" ")[0] for problem in problems] == ["machineId", "requestId", "hostname"]
-        assert has_unknown((await it.preview({**INPUTS, "requestId": UNKNOWN}))["machineId"])
-        assert metal.requests == []
-        device = got(metal)
+async def test_a_request_that_is_gone(it: Resource, metal: FakeMetal) -> None:
+    metal.spot = {}
+    with pytest.raises(ProviderError, match=r"request of lab-worker-0 \(r\) is gone: run `pulumi refresh`"):
         await it.up(INPUTS)
-        assert await it.changes({**INPUTS, "machineIds": UNKNOWN}) == []
-        assert await it.changes({**INPUTS, "machineIds": [device], "requestId": "other"}) == ["requestId"]
 
-    asyncio.run(run())
+
+async def test_check_diff_and_preview(it: Resource, metal: FakeMetal) -> None:
+    problems = await it.check({**INPUTS, "hostname": "Not_One", "machineId": "x", "requestId": ""})
+    assert [problem.split(" ")[0] for problem in problems] == ["machineId", "requestId", "hostname"]
+    assert has_unknown((await it.preview({**INPUTS, "requestId": UNKNOWN}))["machineId"])
+    assert metal.requests == []
+    device = got(metal)
+    await it.up(INPUTS)
+    assert await it.changes({**INPUTS, "machineIds": UNKNOWN}) == []
+    assert await it.changes({**INPUTS, "machineIds": [device], "requestId": "other"}) == ["requestId"]

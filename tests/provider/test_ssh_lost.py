@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import Any
 
 import pytest
 
-from provider.gates import Access, Node, ssh
-from provider.gates.ssh import NotYet
+from metal_ipi.provider.gates import ssh
+from metal_ipi.provider.gates.ssh import NotYet
+from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 from tests.provider import ssh_servers
 
 
 @pytest.mark.parametrize("error", [ConnectionResetError(104, "Connection reset by peer"), BrokenPipeError(32, "gone")])
-def test_a_connection_that_is_lost_is_not_yet(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
+async def test_a_connection_that_is_lost_is_not_yet(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
     class Connection(contextlib.AsyncExitStack):
         async def run(self, *_: Any, **__: Any) -> Any:
             raise error
@@ -24,7 +24,7 @@ def test_a_connection_that_is_lost_is_not_yet(monkeypatch: pytest.MonkeyPatch, e
 
     monkeypatch.setattr(ssh, "_connect", connect)
     key = ssh_servers.public(ssh_servers.key())
-    node = Node(name="worker-0", address="127.0.0.1", host_key=key, machine_id="x", console=None, port=22)
-    access = Access(nodes=(node,), user="core", private_key="", log_directory=None)
+    node = GateNode(name="worker-0", address="127.0.0.1", host_key=key)
+    access = GateLogs(nodes=(node,))
     with pytest.raises(NotYet, match="SSH: the connection was lost"):
-        asyncio.run(ssh.run(node, access, "true"))
+        await ssh.run(node, access, "true")

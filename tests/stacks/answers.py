@@ -7,12 +7,17 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pulumi
+import pytest
 import yaml
 
-from components.install.earlier import READ_STATE
-from tests.mocks import config_text, plain
+from metal_ipi.components.install.previous_runs import READ_STATE
+from metal_ipi.stacks.problems import Problem, SettingsError
+from metal_ipi.stacks.program import main
+from metal_ipi.stacks.settings import parse
+from tests.mocks import Recorder, config_text, plain, run
 
 _ROOT = Path(__file__).resolve().parents[2]
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAqesxf+eAriIqhUPuwKKCiWRzC4Kkc/hQ1zZk6At3G6"
@@ -183,6 +188,36 @@ def left_behind(**resources: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
         for name, (types, outputs) in resources.items()
     }
     return {**ANSWERS, READ_STATE: lambda args: {"name": args.args["stackName"], "outputs": outputs}}
+
+
+def declared(
+    stack: str = "da11",
+    answers: Mapping[str, Any] = ANSWERS,
+    *,
+    values: dict[str, str] | None = None,
+    preview: bool = False,
+    **changes: Any,
+) -> Recorder:
+    """What the program declares for a stack with these changes; `values`: for a configuration of its own."""
+    recorder = Recorder(answers, CALLS)
+    run(main, recorder, settings(stack, **changes) if values is None else values, stack=stack, preview=preview)
+    return recorder
+
+
+def problems(values: dict[str, str]) -> tuple[Problem, ...]:
+    """Everything that is wrong with a configuration."""
+    with pytest.raises(SettingsError) as caught:
+        parse(values, "s1")
+    return caught.value.problems
+
+
+def node_files(ignition: str) -> dict[str, str]:
+    """The texts of an Ignition config's files, by path."""
+    found: dict[str, str] = {}
+    for file in json.loads(ignition)["storage"]["files"]:
+        head, _, data = file["contents"]["source"].partition(",")
+        found[file["path"]] = base64.b64decode(data).decode() if head.endswith(";base64") else unquote(data)
+    return found
 
 
 def stack_file(stack: str) -> dict[str, Any]:

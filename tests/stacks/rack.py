@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
-from tests.mocks import config_text
+from metal_ipi.stacks.problems import Problem
+from metal_ipi.stacks.settings import Settings, parse
+from tests.mocks import Recorder, config_text
+from tests.stacks.answers import ANSWERS, declared, problems, stack_file
 
 SECRET = "hunter2-canary"
 
@@ -65,6 +69,31 @@ def rack(**changes: Any) -> dict[str, Any]:
         else:
             section[last] = value
     return tree
+
+
+def rack_settings(**changes: Any) -> Settings:
+    """The same, validated."""
+    return parse(rack_text(**changes), "s1")
+
+
+def rack_problems(**changes: Any) -> tuple[Problem, ...]:
+    """What is wrong with them; never with a secret in it."""
+    found = problems(rack_text(**changes))
+    assert SECRET not in str(found)
+    return found
+
+
+def rack_declared(answers: Mapping[str, Any] = ANSWERS, **changes: Any) -> Recorder:
+    """What the program declares for them."""
+    return declared("rack", answers, values=rack_text(**changes))
+
+
+def rack7(**platform: Any) -> Recorder:
+    """What a rehearsal of the stack `rack7` declares, with changes of its platform."""
+    tree = stack_file("rack7")
+    tree["platform"] |= platform
+    tree["boot"]["streamFile"] = "stacks/rhcos-4.21.json"
+    return declared("rack7", values=config_text({**tree, "rehearsal": True}), preview=True)
 
 
 def rack_text(**changes: Any) -> dict[str, str]:

@@ -5,20 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
-from stacks.problems import Problem, SettingsError
-from stacks.settings import parse
-from tests.mocks import config_text
-from tests.stacks.rack import SECRET, rack
+from metal_ipi.stacks.platforms.redfish.settings import Redfish
+from tests.stacks.rack import SECRET, rack_problems, rack_settings
 
 VM = {"type": "local-vm", "address": "192.0.2.9", "mac": "52:54:00:00:00:09", "bridge": "br0"}
-
-
-def _problems(**changes: Any) -> tuple[Problem, ...]:
-    with pytest.raises(SettingsError) as caught:
-        parse(config_text(rack(**changes)), "s1")
-    assert SECRET not in str(caught.value)
-    return caught.value.problems
 
 
 def _vm(**changes: Any) -> dict[str, Any]:
@@ -105,7 +97,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "path"), REFUSED)
 def test_a_value_without_the_form_of_its_place_is_refused(changes: dict[str, Any], path: str) -> None:
-    (problem,) = _problems(**changes)
+    (problem,) = rack_problems(**changes)
     assert problem.path == f"metal-ipi:platform.{path}"
     assert problem.why and problem.remedy
 
@@ -149,5 +141,15 @@ def test_a_value_without_the_form_of_its_place_is_refused(changes: dict[str, Any
         ),
     ],
 )
-def test_what_sites_really_have_is_taken(changes: dict[str, Any]) -> None:
-    assert parse(config_text(rack(**changes)), "s1")
+def test_what_sites_really_have_is_taken_as_it_is(changes: dict[str, Any]) -> None:
+    platform = rack_settings(**changes).platform
+    assert isinstance(platform, Redfish)
+    taken = platform.model_dump(by_alias=True)
+    for path, value in changes.items():
+        found: Any = {"platform": taken}
+        for part in path.split("__"):
+            found = found[int(part) if part.isdigit() else part]
+        for name, wanted in (value if isinstance(value, dict) else {"": value}).items():
+            got = found[name] if name else found
+            shown = got.get_secret_value() if isinstance(got, SecretStr) else got
+            assert shown == (wanted.rstrip("/") if name == "address" else wanted)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
 import trustme
 
-from stacks import mirror
-from stacks.problems import Problem, SettingsError
-from stacks.program import main
-from stacks.sections.kernel_arguments import NETWORK
-from stacks.settings import Settings, parse
-from tests.mocks import Recorder, plain, run
-from tests.stacks.answers import ANSWERS
-from tests.stacks.rack import rack_text
+from metal_ipi.components.boot.stream import Artifact
+from metal_ipi.stacks import mirror
+from metal_ipi.stacks.sections.kernel_arguments import NETWORK
+from tests.mocks import plain
+from tests.stacks.rack import rack_declared, rack_problems, rack_settings
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +24,6 @@ def _pem(authority: trustme.CA) -> str:
     return authority.cert_pem.bytes().decode()
 
 
-def _settings(**changes: Any) -> Settings:
-    return parse(rack_text(**changes), "s1")
-
-
-def _problems(**changes: Any) -> tuple[Problem, ...]:
-    with pytest.raises(SettingsError) as caught:
-        _settings(**changes)
-    return caught.value.problems
-
-
 # The authority
 
 
@@ -45,8 +31,8 @@ def test_a_bundle_is_split_into_its_certificates(authority: trustme.CA) -> None:
     """Ignition of every release takes one certificate per source."""
     other = trustme.CA()
     bundle = f"# the site's authorities\n{_pem(authority)}\n{_pem(other)}"
-    assert _settings(artifacts__caBundle=bundle).artifacts.authorities == (_pem(authority), _pem(other))
-    assert _settings().artifacts.authorities == ()
+    assert rack_settings(artifacts__caBundle=bundle).artifacts.authorities == (_pem(authority), _pem(other))
+    assert rack_settings().artifacts.authorities == ()
 
 
 def test_a_key_or_a_servers_certificate_is_refused(authority: trustme.CA) -> None:
@@ -57,7 +43,7 @@ def test_a_key_or_a_servers_certificate_is_refused(authority: trustme.CA) -> Non
         (_pem(authority) + server.private_key_pem.bytes().decode(), "it holds a private key"),
         (own, "is no authority's: nothing that it signed would be trusted"),
     ):
-        (problem,) = _problems(artifacts__caBundle=value)
+        (problem,) = rack_problems(artifacts__caBundle=value)
         assert problem.path == "metal-ipi:artifacts.caBundle" and why in problem.why
         assert "PRIVATE KEY" not in str(problem)
 
@@ -66,8 +52,7 @@ def test_a_key_or_a_servers_certificate_is_refused(authority: trustme.CA) -> Non
 
 
 def test_machines_boot_from_the_mirror_and_wait_for_it() -> None:
-    recorder = Recorder(ANSWERS)
-    run(main, recorder, rack_text(artifacts__mirror=True, boot__install__image="stream"), stack="rack")
+    recorder = rack_declared(artifacts__mirror=True, boot__install__image="stream")
     (made,) = recorder.of("metal-ipi:index:Mirror")
     files = plain(made.inputs["files"])
     assert set(files) == {"kernel", "initramfs", "rootfs", "disk"}
@@ -75,38 +60,30 @@ def test_machines_boot_from_the_mirror_and_wait_for_it() -> None:
     assert recorder.after("mirror") >= {"preflight"}
     assert "mirror" in recorder.after("rack-worker-4-server")
     # Everything that a machine fetches of the release is named by its hash, on the boot server.
-    inputs = plain(recorder.one("rack-worker-4-installation").inputs)
+    inputs = recorder.inputs("rack-worker-4-installation")
     below = "https://b.example.com/mirror"
-    live = json.loads(plain(recorder.one("workers-installers").inputs["files"])["rack-worker-4.ign"])
+    live = json.loads(recorder.inputs("workers-installers")["files"]["rack-worker-4.ign"])
     assert "rhcos.mirror.openshift.com" not in inputs["script"] + json.dumps(live)
     for name in ("kernel", "initramfs", "rootfs"):
         assert f"{below}/{files[name]['sha256']}-" in inputs["script"]
     assert inputs["live"]["kernel"]["url"].startswith(f"{below}/{files['kernel']['sha256']}-")
     # What is looked at first is where it comes from, unless it is there already.
-    looked = {each["name"]: each for each in plain(recorder.one("preflight").inputs["boot"])}
+    looked = {each["name"]: each for each in recorder.inputs("preflight")["boot"]}
     assert {name: each["url"] for name, each in looked.items()} == {name: file["url"] for name, file in files.items()}
     assert looked["disk"]["mirrored"].startswith(f"{below}/{files['disk']['sha256']}-")
 
 
-def test_only_what_machines_fetch_is_kept() -> None:
-    recorder = Recorder(ANSWERS)
-    run(main, recorder, rack_text(artifacts__mirror=True), stack="rack")
-    (made,) = recorder.of("metal-ipi:index:Mirror")
+def test_only_what_machines_fetch_is_kept_and_only_where_a_stack_asks_for_it() -> None:
+    (made,) = rack_declared(artifacts__mirror=True).of("metal-ipi:index:Mirror")
     assert set(plain(made.inputs["files"])) == {"kernel", "initramfs", "rootfs"}
-
-
-def test_without_a_mirror_nothing_is_moved() -> None:
-    recorder = Recorder(ANSWERS)
-    run(main, recorder, rack_text(), stack="rack")
-    assert recorder.of("metal-ipi:index:Mirror") == []
-    assert all("mirrored" not in each or each["mirrored"] is None for each in recorder.one("preflight").inputs["boot"])
+    without = rack_declared()
+    assert without.of("metal-ipi:index:Mirror") == []
+    assert all("mirrored" not in each or each["mirrored"] is None for each in without.inputs("preflight")["boot"])
 
 
 def test_the_mirror_is_where_firmware_fetches() -> None:
-    from components.boot.stream import Artifact
-
     found = Artifact(url="https://r.example.com/9.8/live-kernel", sha256="a" * 64)
-    settings = _settings(artifacts__mirror=True, artifacts__bootBaseUrl="http://boot.example.com/x")
+    settings = rack_settings(artifacts__mirror=True, artifacts__bootBaseUrl="http://boot.example.com/x")
     assert mirror.place(settings, found) == f"http://boot.example.com/x/mirror/{'a' * 64}-live-kernel"
 
 
@@ -144,7 +121,7 @@ def test_a_kernel_argument_that_contradicts_ours_is_refused(argument: str) -> No
         "workers__kernelArguments",
         "platform__servers__0__kernelArguments",
     ):
-        (problem,) = _problems(**{setting: ["nosmt", argument]})
+        (problem,) = rack_problems(**{setting: ["nosmt", argument]})
         path = re.sub(r"__(\d+)__", r"[\1].", setting).replace("__", ".")
         assert problem.path == f"metal-ipi:{path}"
         assert f"'{argument}' contradicts this program: " in problem.why
@@ -157,14 +134,14 @@ def test_a_kernel_argument_that_contradicts_ours_is_refused(argument: str) -> No
      "ignition", "rd.luks.options=discard", "hugepages=16", "intel_iommu=on", "init_on_alloc=1"],
 )  # fmt: skip
 def test_others_are_the_stacks_own(argument: str) -> None:
-    assert _settings(boot__kernelArguments=[argument]).boot.kernel_arguments == (argument,)
+    assert rack_settings(boot__kernelArguments=[argument]).boot.kernel_arguments == (argument,)
 
 
 @pytest.mark.parametrize("name", NETWORK)
 def test_the_networks_arguments_are_ours_where_we_say_what_it_is(name: str) -> None:
     given = {"workers__kernelArguments": ["nosmt", f"{name}=x"], "platform__servers__0__kernelArguments": [f"{name}=x"]}
-    assert _settings(**given).workers.kernel_arguments == ("nosmt", f"{name}=x"), "with DHCP nobody else says it"
-    problems = _problems(**given, platform__networkBoot="static", platform__interface="eno1")
+    assert rack_settings(**given).workers.kernel_arguments == ("nosmt", f"{name}=x"), "with DHCP nobody else says it"
+    problems = rack_problems(**given, platform__networkBoot="static", platform__interface="eno1")
     assert [problem.path for problem in problems] == [
         "metal-ipi:platform.servers[0].kernelArguments[0]",
         "metal-ipi:workers.kernelArguments[1]",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stacks.program import main
+from metal_ipi.stacks.program import main
 from tests import golden
 from tests.mocks import Recorder, plain, run
 from tests.stacks.answers import ANSWERS, CALLS, METALLB, settings

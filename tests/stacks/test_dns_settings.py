@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from provider import configuration
-from stacks import connections
-from stacks.problems import SettingsError
-from stacks.sections.dns import reverse_zone
-from stacks.settings import Settings, parse
+from metal_ipi.provider import configuration
+from metal_ipi.stacks import connections
+from metal_ipi.stacks.problems import SettingsError
+from metal_ipi.stacks.sections.dns import reverse_zone
+from metal_ipi.stacks.settings import Settings, parse
 from tests.stacks.answers import settings
 
 _CANARY = "hunter2-canary"

@@ -3,94 +3,69 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
 import yaml
 
-from components.boot.host_keys import host_key
-from components.boot.ignition import data_of
-from stacks.problems import SettingsError
-from stacks.program import main
-from stacks.settings import parse
-from tests.mocks import Recorder, plain, run
-from tests.stacks.answers import ANSWERS, SEED, settings
-from tests.stacks.rack import rack_text
+from metal_ipi.components.boot.host_keys import host_key
+from tests.mocks import Recorder, plain
+from tests.stacks.answers import SEED, declared, node_files
+from tests.stacks.rack import rack_declared, rack_problems
 
 _FIPS = {"pullSecret": '{"auths":{"quay.io":{"auth":"eDp5"}}}', "fips": True}
 _ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAqesxf+eAriIqhUPuwKKCiWRzC4Kkc/hQ1zZk6At3G6 ann"
 _ECDSA = host_key(SEED, "ann", "ecdsa").public_key
 
 
-def _run(**changes: Any) -> Recorder:
-    recorder = Recorder(ANSWERS)
-    run(main, recorder, settings(install=_FIPS, **changes), stack="da11")
-    return recorder
+@cache
+def _metal() -> Recorder:
+    return declared(install=_FIPS)
 
 
+@cache
 def _rack() -> Recorder:
-    recorder = Recorder(ANSWERS)
-    run(main, recorder, rack_text(install=_FIPS), stack="rack")
-    return recorder
+    return rack_declared(install=_FIPS)
 
 
-def _files(config: str) -> dict[str, str]:
-    return {file["path"]: file["contents"]["source"] for file in json.loads(config)["storage"]["files"]}
+def _install_config(recorder: Recorder) -> dict[str, Any]:
+    return yaml.safe_load(json.loads(recorder.inputs("install-assets-create")["stdin"])["installConfig"])
 
 
-def test_the_installer_is_told_and_gets_an_accepted_key_first() -> None:
-    request = json.loads(plain(_run().one("install-assets-create").inputs["stdin"]))
-    assert yaml.safe_load(request["installConfig"])["fips"] is True
-
-
-def test_the_clusters_key_is_of_a_type_that_fips_takes() -> None:
-    assert _run().one("keys").inputs["keyType"] == "ecdsa"
-
-
-def test_clusters_without_fips_are_asked_for_nothing_new() -> None:
-    recorder = Recorder(ANSWERS)
-    run(main, recorder, settings(), stack="da11")
-    assert not recorder.one("keys").inputs
-    assert "fips" not in json.loads(plain(recorder.one("install-assets-create").inputs["stdin"]))["installConfig"]
-    assert "fips=1" not in json.dumps(plain(recorder.one("boot-scripts").inputs["files"]))
+def test_the_installer_is_told_and_the_clusters_key_is_of_a_type_that_fips_takes() -> None:
+    assert _install_config(_metal())["fips"] is True and _metal().one("keys").inputs["keyType"] == "ecdsa"
+    without = declared()
+    assert "fips" not in _install_config(without) and not without.one("keys").inputs
+    assert "fips=1" not in without.inputs("boot-scripts")["files"]["node.ipxe"]
 
 
 def test_every_live_system_boots_in_fips_mode() -> None:
     """RHCOS cannot switch a live system to it (openshift/os#1332); an installed one does it at its first boot."""
-    assert " fips=1\n" in plain(_run().one("boot-scripts").inputs["files"])["node.ipxe"]
-    rack = _rack()
-    assert " fips=1 " in plain(rack.one("rack-bootstrap").inputs["script"])
-    for installation in rack.of("metal-ipi:index:Installation"):
+    assert " fips=1\n" in _metal().inputs("boot-scripts")["files"]["node.ipxe"]
+    assert " fips=1 " in _rack().inputs("rack-bootstrap")["script"]
+    for installation in _rack().of("metal-ipi:index:Installation"):
         assert "fips=1" in plain(installation.inputs["live"])["arguments"]
         assert plain(installation.inputs["runs"])["kernelArguments"] == []
 
 
 def test_host_keys_are_of_the_same_type_wherever_they_are_pinned() -> None:
-    rack = _rack()
-    (installation, *_) = rack.of("metal-ipi:index:Installation")
-    node, live = (str(plain(installation.inputs[key])) for key in ("hostKey", "liveHostKey"))
+    inputs = _rack().inputs("rack-control-plane-0-installation")
+    node, live = inputs["hostKey"], inputs["liveHostKey"]
     assert node == host_key(SEED, "rack-control-plane-0.rack.example.com", "ecdsa").public_key
     assert live == host_key(SEED, "live.rack-control-plane-0.rack.example.com", "ecdsa").public_key
-    (_, installer), *_ = sorted(plain(rack.one("control-plane-installers").inputs["files"]).items())
-    pointer = data_of(_files(installer)["/etc/metal-ipi/disk.ign"])
-    for config, public in ((installer, live), (pointer, node)):
-        files = _files(config)
+    installer = node_files(_rack().inputs("control-plane-installers")["files"]["rack-control-plane-0.ign"])
+    for files, public in ((installer, live), (node_files(installer["/etc/metal-ipi/disk.ign"]), node)):
         assert "/etc/ssh/ssh_host_ed25519_key" not in files
-        assert data_of(files["/etc/ssh/ssh_host_ecdsa_key.pub"]) == f"{public}\n"
-
-
-def test_metal_machines_fetch_such_a_key() -> None:
-    recorder = _run()
-    (identity, *_) = plain(recorder.one("identities").inputs["files"]).values()
-    assert set(_files(identity)) == {"/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ecdsa_key.pub"}
-    (check, *_) = recorder.of("command:remote:Command")
+        assert files["/etc/ssh/ssh_host_ecdsa_key.pub"] == f"{public}\n"
+    (identity, *_) = _metal().inputs("identities")["files"].values()
+    assert set(node_files(identity)) == {"/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ecdsa_key.pub"}
+    (check, *_) = _metal().of("command:remote:Command")
     assert plain(plain(check.inputs["connection"])["hostKey"]).startswith("ecdsa-sha2-nistp256 ")
 
 
 def test_keys_that_fips_refuses_are_refused_by_us() -> None:
-    with pytest.raises(SettingsError) as caught:
-        parse(rack_text(install=_FIPS, ssh={"authorizedKeys": [_ECDSA, _ED25519]}), "s1")
-    (problem,) = caught.value.problems
+    (problem,) = rack_problems(install=_FIPS, ssh={"authorizedKeys": [_ECDSA, _ED25519]})
     assert (problem.path, problem.value) == ("metal-ipi:ssh.authorizedKeys[1]", "ssh-ed25519")
     assert "with install.fips" in problem.why and "ECDSA" in problem.remedy
 
@@ -106,7 +81,5 @@ def test_keys_that_fips_refuses_are_refused_by_us() -> None:
 )
 def test_fips_is_no_kernel_argument_to_set(changes: dict[str, Any], path: str) -> None:
     """An installed system in FIPS mode needs `boot=` beside it; RHCOS sets both (openshift/os, rhcos-fips.sh)."""
-    with pytest.raises(SettingsError) as caught:
-        parse(rack_text(**changes), "s1")
-    (problem,) = caught.value.problems
+    (problem,) = rack_problems(**changes)
     assert (problem.path, problem.remedy) == (f"metal-ipi:{path}", "remove it, and set install.fips")

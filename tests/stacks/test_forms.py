@@ -13,9 +13,9 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from stacks.problems import SettingsError
-from stacks.sections import forms
-from stacks.settings import parse
+from metal_ipi.stacks.problems import SettingsError
+from metal_ipi.stacks.sections import forms
+from metal_ipi.stacks.settings import parse
 from tests.mocks import config_text
 from tests.stacks.answers import settings
 from tests.stacks.rack import rack

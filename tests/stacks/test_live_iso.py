@@ -1,4 +1,4 @@
-"""Servers that boot CoreOS's live ISO: what their BMCs are told, what is looked at before, what cannot be."""
+"""Servers that boot CoreOS's live ISO, and what is looked at of servers before anything is done with them."""
 
 from __future__ import annotations
 
@@ -8,69 +8,69 @@ from typing import Any
 
 import pytest
 
-from components.boot.stream import Artifact, StreamError
-from provider.types import Server
-from stacks import connections, preflight
-from stacks.problems import SettingsError
-from stacks.settings import Settings, parse
-from stacks.stream import boot_artifacts
-from tests.mocks import config_text
-from tests.stacks.rack import SERVERS, rack
+from metal_ipi.components.boot.stream import Artifact, StreamError
+from metal_ipi.provider.types import Plan, Server
+from metal_ipi.stacks import connections, preflight
+from metal_ipi.stacks.settings import Settings
+from metal_ipi.stacks.stream import boot_artifacts
+from tests.stacks.rack import SERVERS, rack_problems, rack_settings
 
 _ROOT = Path(__file__).resolve().parents[2]
-ISO = Artifact(url="https://boot.example.com/live.iso", sha256="1" * 64)
-VM = {"type": "local-vm", "address": "192.0.2.9", "mac": "52:54:00:00:00:09", "bridge": "br0"}
-ONE = {"platform__servers__0__bmc": {"address": "https://10.0.0.14", "bootMethod": "live-iso"}}
+_ISO = Artifact(url="https://boot.example.com/live.iso", sha256="1" * 64)
+_VM = {"type": "local-vm", "address": "192.0.2.9", "mac": "52:54:00:00:00:09", "bridge": "br0"}
+_ONE = {"platform__servers__0__bmc": {"address": "https://10.0.0.14", "bootMethod": "live-iso"}}
 
 
-def _settings(**changes: Any) -> Settings:
-    return parse(config_text(rack(**changes)), "s1")
+def _plan(settings: Settings) -> Plan:
+    return preflight.plan(settings, boot_artifacts(settings), "s1")
 
 
 def test_only_a_server_that_boots_it_is_told_where_it_is() -> None:
-    settings = _settings(**ONE)
-    found = connections.provider_sections(settings, ISO)["bmcs"]
-    assert found["worker-4"]["liveIso"] == {"url": ISO.url, "sha256": ISO.sha256}
+    found = connections.provider_sections(rack_settings(**_ONE), _ISO)["bmcs"]
+    assert found["worker-4"]["liveIso"] == {"url": _ISO.url, "sha256": _ISO.sha256}
     assert found["worker-4"]["bootMethod"] == "live-iso"
     assert [name for name, section in found.items() if "liveIso" in section] == ["worker-4"]
 
 
 def test_secure_boot_is_no_matter_where_it_is_excused() -> None:
-    assert "secureBoot" not in connections.provider_sections(_settings())["bmcs"]["worker-4"]
-    excused = _settings(preflight={"excused": ["secure-boot"]})
+    assert "secureBoot" not in connections.provider_sections(rack_settings())["bmcs"]["worker-4"]
+    excused = rack_settings(preflight={"excused": ["secure-boot"]})
     found = connections.provider_sections(excused)["bmcs"].values()
     assert {section["secureBoot"] for section in found} == {"ignore"}
 
 
-def test_the_iso_is_looked_at_where_it_is_booted() -> None:
-    for changes, there in ((ONE, True), ({}, False)):
-        settings = _settings(**changes)
-        files = preflight.plan(settings, boot_artifacts(settings), "s1").boot
-        assert ("live ISO" in [file.name for file in files]) is there
+@pytest.mark.parametrize("changes", [_ONE, {}], ids=["booted", "not booted"])
+def test_the_iso_is_looked_at_where_it_is_booted(changes: dict[str, Any]) -> None:
+    urls = {file.name: file.url for file in _plan(rack_settings(**changes)).boot}
+    assert ("live ISO" in urls) == bool(changes)
+    assert urls.get("live ISO", "-live-iso.x86_64.iso").endswith("-live-iso.x86_64.iso")
 
 
-def test_the_committed_stream_names_it() -> None:
-    iso = boot_artifacts(_settings(**ONE)).iso
-    assert iso is not None and iso.url.endswith("-live-iso.x86_64.iso")
-
-
-def test_a_stream_without_it_cannot_give_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("image", "asking", "why"),
+    [
+        ("iso", _ONE, r"names no live ISO .* of worker-4 is made of; take another bootMethod"),
+        ("raw.gz", {"boot__install__image": "stream"}, r"names no disk image .* set that to 'live'"),
+    ],
+)
+def test_a_stream_without_an_image_cannot_give_one(
+    tmp_path: Path, image: str, asking: dict[str, Any], why: str
+) -> None:
     tree = json.loads((_ROOT / "stacks/rhcos-4.21.json").read_text())
-    del tree["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]["iso"]
+    del tree["architectures"]["x86_64"]["artifacts"]["metal"]["formats"][image]
     stream = tmp_path / "stream.json"
     stream.write_text(json.dumps(tree))
-    assert boot_artifacts(_settings(boot__streamFile=str(stream))).iso is None
-    with pytest.raises(StreamError, match=r"names no live ISO .* of worker-4 is made of; take another bootMethod"):
-        boot_artifacts(_settings(boot__streamFile=str(stream), **ONE))
+    found = boot_artifacts(rack_settings(boot__streamFile=str(stream)))
+    assert [found.iso, found.disk].count(None) == 1, "nobody asks for it"
+    with pytest.raises(StreamError, match=why):
+        boot_artifacts(rack_settings(boot__streamFile=str(stream), **asking))
 
 
 @pytest.mark.parametrize("argument", ["a=$x", "a='b'", 'a="b', "a;b", "a\\b"])
 def test_what_a_boot_loader_would_read_itself_is_refused(argument: str) -> None:
     arguments = {"boot__kernelArguments": ["nosmt", argument]}
-    assert _settings(**arguments)
-    with pytest.raises(SettingsError) as caught:
-        _settings(**arguments, **ONE)
-    (problem,) = caught.value.problems
+    assert rack_settings(**arguments).boot.kernel_arguments == ("nosmt", argument)
+    (problem,) = rack_problems(**arguments, **_ONE)
     assert (problem.path, problem.value) == ("metal-ipi:boot.kernelArguments", argument)
     assert "would not hand it on as it stands" in problem.why
 
@@ -80,24 +80,14 @@ def _server(name: str, role: str, *, live: bool = False) -> Server:
 
 
 def test_the_servers_that_are_looked_at() -> None:
-    settings = _settings()
-    found = preflight.plan(settings, boot_artifacts(settings), "s1").servers
-    wanted = [
+    found = _plan(rack_settings()).servers
+    assert sorted(found, key=lambda each: each.name) == [
         *(_server(f"control-plane-{number}", "control-plane") for number in range(3)),
         _server("worker-0", "worker", live=True),
         _server("worker-4", "worker"),
     ]
-    assert sorted(found, key=lambda each: each.name) == wanted
-
-
-def test_a_virtual_machine_is_looked_at_by_its_settings() -> None:
-    settings = _settings(platform__bootstrap={**VM, "memory": 20480, "cpus": 6})
-    *servers, virtual = preflight.plan(settings, boot_artifacts(settings), "s1").servers
+    *servers, virtual = _plan(rack_settings(platform__bootstrap={**_VM, "memory": 20480, "cpus": 6})).servers
     assert virtual == Server(name="bootstrap", role="bootstrap", live=True, memory_mib=20480, cpus=6)
     assert len(servers) == 5 and not any(server.live for server in servers)
-
-
-def test_a_single_node_forms_the_cluster_in_its_live_system() -> None:
-    settings = _settings(platform__bootstrap={"type": "none"}, platform__servers=SERVERS[2:3])
-    found = preflight.plan(settings, boot_artifacts(settings), "s1").servers
-    assert found == (_server("control-plane-0", "control-plane", live=True),)
+    single = rack_settings(platform__bootstrap={"type": "none"}, platform__servers=SERVERS[2:3])
+    assert _plan(single).servers == (_server("control-plane-0", "control-plane", live=True),)

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from stacks.platforms.equinix_metal.settings import EquinixMetal
-from stacks.problems import Problem, SettingsError
-from stacks.settings import Settings, parse
+from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
+from metal_ipi.stacks.problems import Problem
+from metal_ipi.stacks.settings import Settings, parse
 from tests.mocks import config_text
+from tests.stacks.answers import problems
 from tests.stacks.test_settings import _COMPLETE  # pyright: ignore[reportPrivateUsage]
 
 _IDS = [f"7d2c4f6e-000{number}-4c35-9d5e-5a0f3c1b2a00" for number in range(5)]
@@ -17,15 +18,17 @@ _VLAN = {"name": "storage", "vlan": 1100, "roles": ["worker"], "gateway": {"size
 _POOLS = {"type": "metallb-bgp", "pools": [{"name": "e", "reserve": 4}]}
 
 
-def _parsed(platform: dict[str, Any], **sections: Any) -> Settings:
+def _values(platform: dict[str, Any], **sections: Any) -> dict[str, str]:
     merged = {key: value for key, value in {**_COMPLETE["platform"], **platform}.items() if value is not None}
-    return parse(config_text({**_COMPLETE, **sections, "platform": merged}), "s1")
+    return config_text({**_COMPLETE, **sections, "platform": merged})
+
+
+def _parsed(platform: dict[str, Any], **sections: Any) -> Settings:
+    return parse(_values(platform, **sections), "s1")
 
 
 def _problems(platform: dict[str, Any], **sections: Any) -> tuple[Problem, ...]:
-    with pytest.raises(SettingsError) as caught:
-        _parsed(platform, **sections)
-    return caught.value.problems
+    return problems(_values(platform, **sections))
 
 
 _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
@@ -35,19 +38,19 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"tags": ["metal-ipi:mine"]}, "tags[0]", "our own", "call it otherwise"),
     ({"tags": [" "]}, "tags[0]", "is no tag", "printable characters"),
     ({"reservations": {"bootstrap": "spare"}}, "reservations.bootstrap", "it is no UUID", "copy the id"),
-    ({"reservations": {"workers": _IDS[0]}}, "reservations.workers", "no list of reservations", "or next-available"),
-    ({"reservations": {"workers": ["x", _IDS[0]]}}, "reservations.workers", "it is no UUID", "copy the id"),
-    ({"reservations": {"workers": _IDS[:1]}}, "reservations.workers", "there are 2 machines", "name as many"),
+    ({"reservations": {"worker": _IDS[0]}}, "reservations.worker", "no list of reservations", "or next-available"),
+    ({"reservations": {"worker": ["x", _IDS[0]]}}, "reservations.worker", "it is no UUID", "copy the id"),
+    ({"reservations": {"worker": _IDS[:1]}}, "reservations.worker", "there are 2 machines", "name as many"),
     (
         {"reservations": {"bootstrap": _IDS[1], "controlPlane": _IDS[:3]}},
         "reservations.controlPlane[1]",
         "platform.reservations.bootstrap is the same",
         "a reservation of its own",
     ),
-    ({"reservations": {"controlPlane": _IDS[:3], "workers": "next-available"}}, "reservations.workers",
+    ({"reservations": {"controlPlane": _IDS[:3], "worker": "next-available"}}, "reservations.worker",
      "it could take a server that platform.reservations.controlPlane names", "give ids to both"),
     ({"spot": {"maxPrice": 0}}, "spot.maxPrice", "greater than 0", "USD per hour"),
-    ({"spot": {"maxPrice": 1}, "reservations": {"workers": _IDS[:2]}}, "reservations.workers", "nothing is reserved",
+    ({"spot": {"maxPrice": 1}, "reservations": {"worker": _IDS[:2]}}, "reservations.worker", "nothing is reserved",
      "set one of them"),
     ({"spot": {"maxPrice": 1}, "machineSubnets": {"worker": 29}}, "machineSubnets.worker", "spot market", "remove it"),
     ({"spot": {"maxPrice": 1}, "metro": None, "facilities": ["da11", "any"]}, "facilities", "places that are named",
@@ -123,7 +126,7 @@ def test_reserved_addresses_belong_to_one_metro(facilities: list[str], sections:
 def test_what_is_right_is_taken() -> None:
     settings = _parsed(
         {
-            "reservations": {"bootstrap": "next-available", "controlPlane": _IDS[:3], "workers": "next-available"},
+            "reservations": {"bootstrap": "next-available", "controlPlane": _IDS[:3], "worker": "next-available"},
             "workerPlan": "m3.large.x86",
             "networks": [{"name": "a", "vlan": 1000, "roles": ["control-plane", "worker"], "gateway": {"size": 16}}],
             "networkType": "hybrid-bonded",

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from components.boot.stream import Artifact, PxeArtifacts
-from provider.preflight import running
-from provider.preflight.plan import Plan
-from stacks import cost, preflight
-from stacks.platforms.registry import facility
-from stacks.program import main
-from stacks.sections.base import REHEARSAL
-from stacks.sections.preflight import Check
-from stacks.settings import Settings, parse
-from tests.mocks import Recorder, plain, run
-from tests.stacks.answers import ANSWERS, CALLS, rehearsed, settings, stack_file
+from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
+from metal_ipi.provider.preflight import running
+from metal_ipi.provider.preflight.plan import Plan
+from metal_ipi.stacks import cost, preflight
+from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.sections.preflight import Check
+from metal_ipi.stacks.settings import Settings, parse
+from tests.mocks import Recorder, plain
+from tests.stacks.answers import ANSWERS, declared, rehearsed, settings, stack_file
+from tests.stacks.rack import rack7
 
 _FILE = Artifact(url="https://boot.test/x", sha256="0" * 64)
 _BOOT = PxeArtifacts(release="r", kernel=_FILE, initramfs=_FILE, rootfs=_FILE, disk=_FILE)
@@ -112,8 +112,7 @@ def test_the_stream_and_fips_mode_are_looked_at() -> None:
 
 
 def test_everything_that_is_ordered_waits_for_the_checks() -> None:
-    recorder = Recorder(ANSWERS)
-    run(main, recorder, settings(), stack="da11")
+    recorder = declared()
     ordered = [
         name
         for name, request in recorder.requests.items()
@@ -122,56 +121,43 @@ def test_everything_that_is_ordered_waits_for_the_checks() -> None:
     assert len(ordered) == 8
     assert [name for name in ordered if "preflight" not in recorder.after(name)] == []
     assert recorder.after("preflight") == {"keys"}, "it waits for the run's id alone"
-    rack = Recorder(ANSWERS)
-    values = {
-        **rehearsed("rack7"),
-        "boot": json.dumps({"streamFile": "stacks/rhcos-4.21.json", "install": {"device": {"smallest": True}}}),
-    }
-    run(main, rack, values, stack="rack7", preview=True)
-    assert "preflight" in rack.after("rack7-worker-0-server") and "preflight" in rack.after("rack7-bootstrap")
+    assert all("preflight" in rack7().after(name) for name in ("rack7-worker-0-server", "rack7-bootstrap"))
 
 
 def test_no_secret_is_among_what_is_checked() -> None:
-    recorder = Recorder(ANSWERS)
-    run(main, recorder, settings(), stack="da11")
-    text = json.dumps(plain(recorder.one("preflight").inputs))
-    secrets = [value for value in _secrets(json.loads(json.dumps(settings()))) if value]
-    assert secrets and not [value for value in secrets if value in text]
-
-
-def _secrets(values: dict[str, str]) -> list[str]:
-    platform, dns = json.loads(values["platform"]), json.loads(values["dns"])
-    artifacts, install = json.loads(values["artifacts"]), json.loads(values["install"])
-    return [platform["authToken"], dns["tsig"]["secret"], artifacts["privateKey"], install["pullSecret"]]
+    recorder = declared()
+    text = json.dumps(recorder.inputs("preflight"))
+    values = {key: json.loads(value) for key, value in settings().items() if value[:1] == "{"}
+    secrets = [
+        values["platform"]["authToken"],
+        values["dns"]["tsig"]["secret"],
+        values["artifacts"]["privateKey"],
+        values["install"]["pullSecret"],
+    ]
+    assert all(secrets) and not [value for value in secrets if value in text]
 
 
 # --- cost
 
 
-def test_the_cost_is_an_output_and_asked_of_the_platform() -> None:
-    asked: list[Any] = []
-
-    def answer(args: Any) -> dict[str, Any]:
-        asked.append(args.args)
-        return {"hourly": 13.8, "unknown": []}
-
-    outputs = run(main, Recorder({**ANSWERS, _COST: answer}), settings(), stack="da11")
-    assert outputs["cost"] == {"hourly": 13.8, "unknown": []}
-    ordered = facility(_settings()).orders
-    assert ordered is not None and [plain(each) for each in asked] == [{"orders": ordered.to_wire()}]
-
-
-def _asked(answers: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """What is asked of the platform, of a stack whose machines are there already."""
-    asked: list[Any] = []
+def _asked(answers: dict[str, Any], **changes: Any) -> tuple[dict[str, Any], Recorder]:
+    """What is asked of the platform about the cost, and what was declared."""
+    asked: list[dict[str, Any]] = []
 
     def answer(args: Any) -> dict[str, Any]:
         asked.append(plain(args.args))
-        return {"hourly": 1}
+        return {"hourly": 13.8, "unknown": []}
 
-    run(main, Recorder({**ANSWERS, **answers, _COST: answer}, CALLS), settings(**changes), stack="da11")
-    assert len(asked) == 1
-    return dict(asked[0]["orders"])
+    recorder = declared(answers={**ANSWERS, **answers, _COST: answer}, **changes)
+    (found,) = asked
+    return found, recorder
+
+
+def test_the_cost_is_an_output_and_asked_of_the_platform() -> None:
+    asked, recorder = _asked({})
+    ordered = facility(_settings()).orders
+    assert ordered is not None and asked == {"orders": ordered.to_wire()}
+    assert recorder.outputs["cost"] == {"hourly": 13.8, "unknown": []}
 
 
 def test_machines_cost_what_they_were_ordered_as_until_they_are_replaced() -> None:
@@ -188,7 +174,7 @@ def test_machines_cost_what_they_were_ordered_as_until_they_are_replaced() -> No
 
     found = [
         (order["role"], order["hostnames"], order["plan"], order.get("reservations"), order.get("subnetLength"))
-        for order in _asked({device: kept})["machines"]
+        for order in _asked({device: kept})[0]["orders"]["machines"]
     ]
     assert found[2:] == [
         ("worker", ["da11-worker-0"], "c3.small.x86", None, None),
@@ -208,7 +194,7 @@ def test_spot_machines_cost_what_was_bid_for_them() -> None:
 
     (workers,) = [
         order
-        for order in _asked({request: kept}, platform=_platform(spot={"maxPrice": 0.4}))["machines"]
+        for order in _asked({request: kept}, platform=_platform(spot={"maxPrice": 0.4}))[0]["orders"]["machines"]
         if order["role"] == "worker"
     ]
     assert (workers["plan"], workers["spotMaxPrice"], len(workers["hostnames"])) == ("c3.small.x86", 0.2, 3)
@@ -216,24 +202,18 @@ def test_spot_machines_cost_what_was_bid_for_them() -> None:
 
 def test_a_rehearsal_asks_nobody_and_says_so() -> None:
     answers = {token: answer for token, answer in ANSWERS.items() if token != _COST}
-    outputs = run(main, Recorder(answers), rehearsed(), stack="da11", preview=True)
-    assert outputs["cost"]["unknown"] == ["everything"] and "cost.priceFile" in outputs["cost"]["source"]
+    cost_of_it = declared(answers=answers, values=rehearsed(), preview=True).outputs["cost"]
+    assert cost_of_it["unknown"] == ["everything"] and "cost.priceFile" in cost_of_it["source"]
 
 
 def test_a_rehearsal_takes_prices_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def answer(args: Any) -> dict[str, Any]:
-        asked.append(plain(args.args))
-        return {"hourly": 1}
-
     monkeypatch.setattr(cost, "_PROJECT", tmp_path)
     document = {"plans": [{"slug": "c3.small.x86", "pricing": {"hour": 0.75}}]}
     (tmp_path / "prices.json").write_text(json.dumps(document))
     values = {**rehearsed(), "cost": json.dumps({"priceFile": "prices.json"})}
-    outputs = run(main, Recorder({**ANSWERS, _COST: answer}), values, stack="da11", preview=True)
-    assert outputs["cost"] == {"hourly": 1}
-    assert (asked[0]["prices"], asked[0]["source"]) == (document, "prices.json")
+    asked, recorder = _asked({}, values=values, preview=True)
+    assert recorder.outputs["cost"]["hourly"] == 13.8
+    assert (asked["prices"], asked["source"]) == (document, "prices.json")
 
 
 @pytest.mark.parametrize(
@@ -246,4 +226,4 @@ def test_a_file_of_prices_that_is_none(
     if text is not None:
         (tmp_path / "prices.json").write_text(text)
     with pytest.raises(cost.PriceFileError, match=f"cost.priceFile 'prices.json' {why}"):
-        run(main, Recorder(ANSWERS), settings(cost={"priceFile": "prices.json"}), stack="da11")
+        declared(cost={"priceFile": "prices.json"})

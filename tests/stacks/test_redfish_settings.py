@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
-from components.boot.stream import StreamError
-from stacks import connections
-from stacks.names import Nodes
-from stacks.platforms.redfish.settings import Redfish, Server
-from stacks.platforms.registry import facility
-from stacks.problems import Problem, SettingsError
-from stacks.settings import Settings, parse
-from stacks.stream import boot_artifacts
-from tests.mocks import config_text
+from metal_ipi.stacks import connections
+from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.platforms.redfish.settings import Redfish, Server
+from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.settings import Settings
 from tests.stacks.answers import PUBLIC_KEY
 from tests.stacks.rack import SECRET as _SECRET
 from tests.stacks.rack import SERVERS as _SERVERS
-from tests.stacks.rack import rack as _with
+from tests.stacks.rack import rack_problems, rack_settings
 
-_ROOT = Path(__file__).resolve().parents[2]
 _FINGERPRINT = "sha256:" + "0123456789abcdef" * 4
 _VM = {"type": "local-vm", "address": "192.0.2.9", "mac": "52:54:00:00:00:09", "bridge": "br0"}
 _STATIC = {"platform__networkBoot": "static", "platform__interface": "eno1"}
@@ -35,17 +28,6 @@ def certificate() -> str:
     return trustme.CA().cert_pem.bytes().decode()
 
 
-def _settings(**changes: Any) -> Settings:
-    return parse(config_text(_with(**changes)), "s1")
-
-
-def _problems(**changes: Any) -> tuple[Problem, ...]:
-    with pytest.raises(SettingsError) as caught:
-        _settings(**changes)
-    assert _SECRET not in str(caught.value)
-    return caught.value.problems
-
-
 def _server(settings: Settings, name: str) -> Server:
     section = settings.platform
     assert isinstance(section, Redfish)
@@ -54,7 +36,7 @@ def _server(settings: Settings, name: str) -> Server:
 
 
 def test_the_list_says_who_there_is() -> None:
-    settings = _settings()
+    settings = rack_settings(controlPlane={"count": 3})  # which agrees, and may stand there
     assert (settings.control_plane.count, settings.workers.count) == (3, 2)
     names = ("control-plane-0", "control-plane-1", "control-plane-2", "worker-0", "worker-4")
     assert settings.machines == names
@@ -65,12 +47,8 @@ def test_the_list_says_who_there_is() -> None:
     assert (server.address, server.role, server.number) == ("192.0.2.14", "worker", 4)
 
 
-def test_counts_that_agree_may_stand_there() -> None:
-    assert _settings(controlPlane={"count": 3}, workers={"count": 2}).workers.count == 2
-
-
 def test_kernel_arguments_add_up() -> None:
-    settings = _settings(
+    settings = rack_settings(
         boot__kernelArguments=["a"],
         controlPlane={"kernelArguments": ["c"]},
         workers={"kernelArguments": ["w"]},
@@ -83,14 +61,14 @@ def test_kernel_arguments_add_up() -> None:
 
 @pytest.mark.parametrize("uri", ["qemu:///system", "qemu+ssh://root@kvm.example.com:22/system?no_tty=1"])
 def test_the_bootstrap_machine_may_be_a_virtual_one(uri: str) -> None:
-    settings = _settings(platform__bootstrap={**_VM, "uri": uri})
+    settings = rack_settings(platform__bootstrap={**_VM, "uri": uri})
     assert connections.provider_sections(settings)["libvirt"] == {"uri": uri}
-    assert "libvirt" not in connections.provider_sections(_settings())
+    assert "libvirt" not in connections.provider_sections(rack_settings())
 
 
 def test_a_virtual_machine_has_a_network_of_its_own_where_nobody_tells_it() -> None:
     vm = {**_VM, "bootImage": "/srv/ipxe.iso", "interface": "enp1s0"}
-    settings = _settings(platform__bootstrap=vm, **_STATIC)
+    settings = rack_settings(platform__bootstrap=vm, **_STATIC)
     nodes = (Nodes.of(settings).bootstrap, Nodes.of(settings).workers[0])
     found = {node.hostname: facility(settings).network(node) for node in nodes}
     assert {name: (each.address, each.interface) for name, each in found.items() if each} == {
@@ -101,7 +79,7 @@ def test_a_virtual_machine_has_a_network_of_its_own_where_nobody_tells_it() -> N
 
 
 def test_a_server_may_have_rules_of_its_own() -> None:
-    settings = _settings(
+    settings = rack_settings(
         boot__install__wipeDisks=[{"rotational": True}],
         platform__servers__0__installDevice={"byId": "x"},
         platform__servers__0__wipeDisks=[],
@@ -115,12 +93,8 @@ def test_a_server_may_have_rules_of_its_own() -> None:
 _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     # changes, where the problem is, why, remedy
     ({"platform__servers__0__bmc": {"address": "http://10.0.0.1"}}, "servers[0].bmc.address", "no https URL", "give"),
-    (
-        {"platform__servers__0__bmc": {"address": "https://a/redfish/v1"}},
-        "servers[0].bmc.address",
-        "no https",
-        "no path",
-    ),
+    ({"platform__servers__0__bmc": {"address": "https://a/redfish/v1"}}, "servers[0].bmc.address", "no https",
+     "no path"),
     ({"platform__servers__0__bmc": {}}, "servers[0].bmc.address", "it is required", "pulumi config set"),
     ({"platform__servers__0__mac": "52:54:00:00:00:AA"}, "servers[0].mac", "no MAC address in lower case", "write it"),
     ({"platform__servers__0__mac": "01:54:00:00:00:0a"}, "servers[0].mac", "a group's address", "inventory"),
@@ -144,67 +118,32 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"platform__bootstrap": {**_VM, "bootImage": "x.iso"}}, "bootstrap.bootImage", "no absolute path", "libvirt runs"),
     ({"platform__bootstrap": {**_VM, "uri": "xen:///system"}}, "bootstrap.uri", "no connection URI", "qemu:///system"),
     ({"platform__servers__0__bmc": {"address": "https://a", "ipmi": 1}}, "servers[0].bmc.ipmi", "no such setting", ""),
-]
+]  # fmt: skip
 _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"boot__install": None}, "boot.install", "no rule says to which", "set boot.install.device"),
-    (
-        {"controlPlane": {"count": 1}, "workers": {"count": 0}},
-        "controlPlane.count workers.count",
-        "platform.servers lists",
-        "remove it",
-    ),
+    ({"controlPlane": {"count": 1}, "workers": {"count": 0}}, "controlPlane.count workers.count",
+     "platform.servers lists", "remove it"),
     ({"workers": {"count": 1}}, "workers.count", "platform.servers lists 2 of this role", "remove it"),
     ({"platform__servers__0__name": "worker-0"}, "platform.servers[4].name", "servers[0].name is the same", "its own"),
-    (
-        {"platform__servers__1__mac": _SERVERS[0]["mac"]},
-        "platform.servers[1].mac",
-        "servers[0].mac is the same",
-        "each",
-    ),
-    (
-        {"platform__servers__1__address": "192.0.2.14"},
-        "platform.servers[1].address",
-        "servers[0].address",
-        "each its own",
-    ),
-    (
-        {"platform__servers__1__address": "192.0.2.1"},
-        "platform.gateway",
-        "servers[1].address is the same",
-        "each its own",
-    ),
-    (
-        {"platform__servers__1__bmc": {"address": "https://10.0.0.14/"}},
-        "platform.servers[1].bmc.address",
-        "servers[0].bmc.address is the same",
-        "give each its own",
-    ),
-    (
-        {"platform__servers__0__privateAddress": "10.9.0.1", "platform__servers__1__privateAddress": "10.9.0.1"},
-        "platform.servers[1].privateAddress",
-        "servers[0].privateAddress is the same",
-        "give each its own",
-    ),
+    ({"platform__servers__1__mac": _SERVERS[0]["mac"]}, "platform.servers[1].mac", "servers[0].mac is the same",
+     "each"),
+    ({"platform__servers__1__address": "192.0.2.14"}, "platform.servers[1].address", "servers[0].address",
+     "each its own"),
+    ({"platform__servers__1__address": "192.0.2.1"}, "platform.gateway", "servers[1].address is the same",
+     "each its own"),
+    ({"platform__servers__1__bmc": {"address": "https://10.0.0.14/"}}, "platform.servers[1].bmc.address",
+     "servers[0].bmc.address is the same", "give each its own"),
+    ({"platform__servers__0__privateAddress": "10.9.0.1", "platform__servers__1__privateAddress": "10.9.0.1"},
+     "platform.servers[1].privateAddress", "servers[0].privateAddress is the same", "give each its own"),
     ({"platform__servers__1__address": "192.0.3.9"}, "platform.servers[1].address", "192.0.2.0/24", "correct it"),
-    (
-        {"platform__servers__1__address": "192.0.2.255"},
-        "platform.servers[1].address",
-        "no machine of the network",
-        "it",
-    ),
+    ({"platform__servers__1__address": "192.0.2.255"}, "platform.servers[1].address", "no machine of the network",
+     "it"),
     ({"platform__interface": "eno1"}, "platform.interface", "nothing reads it", "remove it"),
-    (
-        {"platform__networkBoot": "static", "platform__gateway": None, "platform__nameservers": None},
-        "platform.gateway platform.interface platform.nameservers",
-        "nothing else tells the machines",
-        "or networkBoot to dhcp",
-    ),
-    (
-        {"platform__servers__2__bmc": {"address": "https://10.0.0.9", "bootMethod": "virtual-media"}},
-        "platform.servers[2].bmc.bootImage",
-        "none is named",
-        "set platform.bmc.bootImage",
-    ),
+    ({"platform__networkBoot": "static", "platform__gateway": None, "platform__nameservers": None},
+     "platform.gateway platform.interface platform.nameservers", "nothing else tells the machines",
+     "or networkBoot to dhcp"),
+    ({"platform__servers__2__bmc": {"address": "https://10.0.0.9", "bootMethod": "virtual-media"}},
+     "platform.servers[2].bmc.bootImage", "none is named", "set platform.bmc.bootImage"),
     (
         {
             "platform__bmc__bootMode": "bios",
@@ -214,12 +153,9 @@ _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
         "only UEFI firmware boots over HTTP",
         "set bootMode to uefi",
     ),
-    (
-        {"platform__bootstrap": {"type": "none"}},
-        "platform.bootstrap.type",
-        "platform.servers lists worker-4, control-plane-2, control-plane-0",
-        "list one control plane machine and nothing else",
-    ),
+    ({"platform__bootstrap": {"type": "none"}}, "platform.bootstrap.type",
+     "platform.servers lists worker-4, control-plane-2, control-plane-0",
+     "list one control plane machine and nothing else"),
     (
         {
             "platform__bootstrap": {"type": "none"},
@@ -230,71 +166,35 @@ _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
         "has the API at its own address",
         "set it to dns-round-robin",
     ),
-    (
-        {"platform__bootstrap": {**_VM, "address": "192.0.3.9", "mac": _SERVERS[0]["mac"]}},
-        "platform.bootstrap.address platform.bootstrap.mac",
-        "",
-        "",
-    ),
-    (
-        {"platform__bootstrap": _VM, **_STATIC},
-        "platform.bootstrap.bootImage platform.bootstrap.interface",
-        "with networkBoot static",
-        "set it to",
-    ),
-    (
-        {"platform__bootstrap": {**_VM, "interface": "enp1s0"}},
-        "platform.bootstrap.interface",
-        "with networkBoot dhcp nothing reads it",
-        "remove it",
-    ),
-    (
-        {"platform__bootstrap": _VM, "boot__architecture": "aarch64"},
-        "platform.bootstrap.type",
-        "the virtual machine is an x86_64 one",
-        "set it to lend",
-    ),
-    (
-        {"platform__bootstrap": {"type": "lend", "server": "control-plane-0"}},
-        "platform.bootstrap.server",
-        "it is no worker of platform.servers",
-        "name one of: worker-0, worker-4",
-    ),
+    ({"platform__bootstrap": {**_VM, "address": "192.0.3.9", "mac": _SERVERS[0]["mac"]}},
+     "platform.bootstrap.address platform.bootstrap.mac", "", ""),
+    ({"platform__bootstrap": _VM, **_STATIC}, "platform.bootstrap.bootImage platform.bootstrap.interface",
+     "with networkBoot static", "set it to"),
+    ({"platform__bootstrap": {**_VM, "interface": "enp1s0"}}, "platform.bootstrap.interface",
+     "with networkBoot dhcp nothing reads it", "remove it"),
+    ({"platform__bootstrap": _VM, "boot__architecture": "aarch64"}, "platform.bootstrap.type",
+     "the virtual machine is an x86_64 one", "set it to lend"),
+    ({"platform__bootstrap": {"type": "lend", "server": "control-plane-0"}}, "platform.bootstrap.server",
+     "it is no worker of platform.servers", "name one of: worker-0, worker-4"),
     ({"platform__servers": _SERVERS[1:4]}, "platform.bootstrap.type", "no worker whose server could be lent", "list a"),
     ({"apiAddress": {"type": "kube-vip"}}, "apiAddress.mode", "no BGP peers", "set it to arp"),
-    (
-        {"apiAddress": {"type": "kube-vip", "mode": "arp", "address": "192.0.2.255"}},
-        "apiAddress.address",
-        "the network or the broadcast address of 192.0.2.0/24",
-        "a single host",
-    ),
-    (
-        {"apiAddress": {"type": "kube-vip", "mode": "arp", "address": _SERVERS[3]["address"]}},
-        "apiAddress.address",
-        "platform.servers[3].address is the same",
-        "give each its own",
-    ),
+    ({"apiAddress": {"type": "kube-vip", "mode": "arp", "address": "192.0.2.255"}}, "apiAddress.address",
+     "the network or the broadcast address of 192.0.2.0/24", "a single host"),
+    ({"apiAddress": {"type": "kube-vip", "mode": "arp", "address": _SERVERS[3]["address"]}}, "apiAddress.address",
+     "platform.servers[3].address is the same", "give each its own"),
     ({"serviceAddresses": {"type": "cloud-controller"}}, "serviceAddresses.type", "no cloud controller", "metallb-l2"),
-    (
-        {"serviceAddresses": {"type": "metallb-bgp", "pools": [{"name": "p", "reserve": 4}]}},
-        "serviceAddresses.type",
-        "no addresses to reserve",
-        "pools of addresses of your own",
-    ),
-    (
-        {"reprovision": {"consent": ["control-plane-7"]}},
-        "reprovision.consent[0]",
-        "no such control plane",
-        "name one of",
-    ),
-]
+    ({"serviceAddresses": {"type": "metallb-bgp", "pools": [{"name": "p", "reserve": 4}]}}, "serviceAddresses.type",
+     "no addresses to reserve", "pools of addresses of your own"),
+    ({"reprovision": {"consent": ["control-plane-7"]}}, "reprovision.consent[0]", "no such control plane",
+     "name one of"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("changes", "path", "why", "remedy"), _WRONG, ids=[f"{row[1]}-{i}" for i, row in enumerate(_WRONG)]
 )
 def test_a_wrong_value_is_one_problem(changes: dict[str, Any], path: str, why: str, remedy: str) -> None:
-    (problem,) = _problems(**changes)
+    (problem,) = rack_problems(**changes)
     assert problem.path == f"metal-ipi:platform.{path}"
     assert why in problem.why and remedy in problem.remedy
 
@@ -303,13 +203,13 @@ def test_a_wrong_value_is_one_problem(changes: dict[str, Any], path: str, why: s
     ("changes", "paths", "why", "remedy"), _CONFLICTS, ids=[f"{row[1]}-{i}" for i, row in enumerate(_CONFLICTS)]
 )
 def test_what_cannot_go_together_is_told(changes: dict[str, Any], paths: str, why: str, remedy: str) -> None:
-    problems = _problems(**changes)
+    problems = rack_problems(**changes)
     assert [problem.path for problem in problems] == [f"metal-ipi:{path}" for path in paths.split()]
     assert all(why in problem.why and remedy in problem.remedy for problem in problems)
 
 
 def test_all_conflicts_are_told_at_once() -> None:
-    problems = _problems(
+    problems = rack_problems(
         boot__install=None,
         apiAddress={"type": "kube-vip"},
         platform__servers__1__mac=_SERVERS[0]["mac"],
@@ -321,7 +221,7 @@ def test_all_conflicts_are_told_at_once() -> None:
 
 def test_two_systems_may_share_a_bmc() -> None:
     shared = {"address": "https://10.0.0.14"}
-    settings = _settings(
+    settings = rack_settings(
         platform__servers__0__bmc={**shared, "systemId": "1"}, platform__servers__1__bmc={**shared, "systemId": "2"}
     )
     servers = (_server(settings, entry["name"]) for entry in _SERVERS[:2])
@@ -332,18 +232,18 @@ def test_two_systems_may_share_a_bmc() -> None:
 
 
 def test_ca_and_fingerprint_exclude_each_other(certificate: str) -> None:
-    (problem,) = _problems(platform__bmc__ca=certificate, platform__bmc__fingerprint=_FINGERPRINT)
+    (problem,) = rack_problems(platform__bmc__ca=certificate, platform__bmc__fingerprint=_FINGERPRINT)
     assert (problem.path, problem.why) == ("metal-ipi:platform.bmc", "ca and fingerprint are both set")
 
 
 @pytest.mark.parametrize("key", ["username", "password"])
 def test_only_a_rehearsal_does_without_credentials(key: str) -> None:
-    (problem,) = _problems(**{f"platform__bmc__{key}": None})
+    (problem,) = rack_problems(**{f"platform__bmc__{key}": None})
     assert (problem.path, problem.value) == (f"metal-ipi:platform.bmc.{key}", "(not set)")
     assert ("--secret" in problem.remedy) == (key == "password")
-    assert _settings(**{f"platform__bmc__{key}": None}, rehearsal=True).rehearsal
+    assert rack_settings(**{f"platform__bmc__{key}": None}, rehearsal=True).rehearsal
     own = {f"platform__servers__{place}__bmc__{key}": "own" for place in range(len(_SERVERS))}
-    settings = _settings(**{f"platform__bmc__{key}": None}, **own)
+    settings = rack_settings(**{f"platform__bmc__{key}": None}, **own)
     servers = [_server(settings, entry["name"]) for entry in _SERVERS]
     found = [getattr(each.bmc, key) for each in servers]
     assert [each.get_secret_value() if key == "password" else each for each in found] == ["own"] * len(_SERVERS)
@@ -366,23 +266,20 @@ def test_only_a_rehearsal_does_without_credentials(key: str) -> None:
     ids=str,
 )
 def test_no_message_shows_a_password(changes: dict[str, Any]) -> None:
-    _problems(**changes)
+    assert rack_problems(**changes), "and none of them shows it"
+    assert _SECRET not in repr(rack_settings())
 
 
 @pytest.mark.parametrize("key", ["address", "bootImage", "bootUrl"])
 def test_a_url_with_a_password_is_refused_and_not_shown(key: str) -> None:
-    (problem,) = _problems(**{f"platform__servers__0__bmc__{key}": f"https://ipi:{_SECRET}@10.0.0.9/x@y.iso"})
+    (problem,) = rack_problems(**{f"platform__servers__0__bmc__{key}": f"https://ipi:{_SECRET}@10.0.0.9/x@y.iso"})
     assert problem.path == f"metal-ipi:platform.servers[0].bmc.{key}"
     assert problem.value == "https://[secret]@10.0.0.9/x@y.iso"
-    _settings(platform__servers__0__bmc__bootUrl="http://10.0.0.9/x@y.efi")
-
-
-def test_the_password_is_not_in_the_settings_repr() -> None:
-    assert _SECRET not in repr(_settings())
+    rack_settings(platform__servers__0__bmc__bootUrl="http://10.0.0.9/x@y.efi")
 
 
 def test_the_provider_gets_each_servers_bmc(certificate: str) -> None:
-    settings = _settings(
+    settings = rack_settings(
         platform__bmc__ca=certificate,
         platform__bmc__bootMethod="uefi-http",
         platform__servers__0__bmc={
@@ -419,7 +316,7 @@ def test_the_provider_gets_each_servers_bmc(certificate: str) -> None:
 
 
 def test_a_rehearsal_stands_in_for_credentials() -> None:
-    settings = _settings(platform__bmc=None, rehearsal=True)
+    settings = rack_settings(platform__bmc=None, rehearsal=True)
     bmc = connections.provider_sections(settings)["bmcs"]["worker-0"]
     assert (bmc["username"], bmc["password"], bmc["bootMethod"]) == ("rehearsal", "rehearsal", "pxe")
 
@@ -427,15 +324,15 @@ def test_a_rehearsal_stands_in_for_credentials() -> None:
 def test_a_matchbox_of_the_site() -> None:
     upload = {"host": "h", "user": "u", "hostKey": PUBLIC_KEY, "privateKey": "k", "baseUrl": "https://h"}
     artifacts = {"type": "ssh", "directory": "/srv", **upload}
-    assert "matchbox" not in connections.provider_sections(_settings(artifacts=artifacts))["artifacts"]
-    settings = _settings(artifacts={**artifacts, "matchbox": "/var/lib/matchbox"})
+    assert "matchbox" not in connections.provider_sections(rack_settings(artifacts=artifacts))["artifacts"]
+    settings = rack_settings(artifacts={**artifacts, "matchbox": "/var/lib/matchbox"})
     assert connections.provider_sections(settings)["artifacts"]["matchbox"] == "/var/lib/matchbox"
-    (problem,) = _problems(artifacts={**artifacts, "matchbox": "data"})
+    (problem,) = rack_problems(artifacts={**artifacts, "matchbox": "data"})
     assert (problem.path, problem.why) == ("metal-ipi:artifacts.matchbox", "it is not absolute")
 
 
 def test_defaults() -> None:
-    settings = _settings()
+    settings = rack_settings()
     assert isinstance(settings.platform, Redfish) and settings.boot.install is not None
     assert settings.platform.network_boot == "dhcp"
     install = settings.boot.install
@@ -448,17 +345,6 @@ def test_defaults() -> None:
         "pxe_commands": (),
         "drain_timeout": 600,
     }
-
-
-def test_a_stream_without_a_disk_image_cannot_give_one(tmp_path: Path) -> None:
-    tree = json.loads((_ROOT / "stacks/rhcos-4.21.json").read_text())
-    del tree["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]["raw.gz"]
-    stream = tmp_path / "stream.json"
-    stream.write_text(json.dumps(tree))
-    assert boot_artifacts(_settings(boot__streamFile=str(stream))).disk is None
-    with pytest.raises(StreamError, match=r"names no disk image .* set that to 'live'"):
-        boot_artifacts(_settings(boot__streamFile=str(stream), boot__install__image="stream"))
-    assert boot_artifacts(_settings(boot__install__image="stream")).disk is not None
 
 
 @pytest.mark.parametrize(
@@ -489,7 +375,7 @@ def test_a_stream_without_a_disk_image_cannot_give_one(tmp_path: Path) -> None:
 )
 def test_machines_have_no_address_that_the_cluster_uses_inside(changes: dict[str, Any], path: str, what: str) -> None:
     """The installer says so too, but later: pkg/types/validation/installconfig.go."""
-    (problem,) = _problems(**changes)
+    (problem,) = rack_problems(**changes)
     assert (problem.path, problem.remedy) == (
         f"metal-ipi:{path}",
         "use addresses of another network for the machines",
@@ -498,5 +384,5 @@ def test_machines_have_no_address_that_the_cluster_uses_inside(changes: dict[str
 
 
 def test_the_installer_is_told_the_machines_network_where_it_is_known() -> None:
-    assert facility(_settings()).machine_networks == ("192.0.2.0/24",)
-    assert facility(_settings(platform__prefix=None)).machine_networks == ()
+    assert facility(rack_settings()).machine_networks == ("192.0.2.0/24",)
+    assert facility(rack_settings(platform__prefix=None)).machine_networks == ()

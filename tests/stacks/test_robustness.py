@@ -16,10 +16,10 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from stacks.plain import DEEPEST, MOST, unfit
-from stacks.problems import SettingsError
-from stacks.sections.base import LONGEST_TEXT
-from stacks.settings import Settings, of_tree, parse
+from metal_ipi.stacks.plain import DEEPEST, MOST, unfit
+from metal_ipi.stacks.problems import SettingsError
+from metal_ipi.stacks.sections.base import LONGEST_TEXT
+from metal_ipi.stacks.settings import Settings, of_tree, parse
 from tests.mocks import config_text
 from tests.stacks.answers import settings
 from tests.stacks.rack import rack

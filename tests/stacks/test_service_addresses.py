@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from components.endpoints.bgp_routes import UNIT
-from stacks.problems import Problem, SettingsError
-from stacks.program import main
-from stacks.settings import parse
-from tests.mocks import Recorder, is_secret, plain, run
-from tests.stacks.answers import ANSWERS, BGP_PASSWORD, CALLS, METALLB, settings
+from metal_ipi.components.endpoints.bgp_routes import UNIT
+from tests.mocks import is_secret, plain
+from tests.stacks.answers import BGP_PASSWORD, METALLB, declared, problems, settings
 
 _OWN = {"name": "own", "addresses": ["198.51.100.240/28"]}
 _ELASTIC = {"name": "elastic", "reserve": 4, "aggregationLength": 30}
@@ -23,17 +20,6 @@ _BALANCER = {"machineConfigServer": {"allowedNetworks": ["198.51.100.64/28"]}}
 _DEVICE = "equinix-metal:index/device:Device"
 _PEER = "kubernetes:metallb.io/v1beta2:BGPPeer"
 _SESSION = "equinix-metal:index/bgpSession:BgpSession"
-
-
-def _problems(**changes: Any) -> list[Problem]:
-    with pytest.raises(SettingsError) as caught:
-        parse(settings("da11", **changes), "da11")
-    return list(caught.value.problems)
-
-
-def _run(**changes: Any) -> tuple[Recorder, dict[str, Any]]:
-    recorder = Recorder(ANSWERS, CALLS)
-    return recorder, run(main, recorder, settings("da11", **changes), stack="da11")
 
 
 @pytest.mark.parametrize(
@@ -58,12 +44,6 @@ def _run(**changes: Any) -> tuple[Recorder, dict[str, Any]]:
             "leave it out",
         ),
         (
-            {"serviceAddresses": {**_BGP, "install": True}, "lab": {"machines": "simulated"}},
-            "install",
-            "nothing runs on the lab's nodes",
-            "set it to false",
-        ),
-        (
             {"serviceAddresses": {"type": "metallb-l2", "pools": [_OWN]}, "install": {"distribution": "okd"}},
             "catalog",
             "OKD has no such catalogue",
@@ -72,23 +52,23 @@ def _run(**changes: Any) -> tuple[Recorder, dict[str, Any]]:
     ],
 )
 def test_what_cannot_go_together(changes: dict[str, Any], path: str, why: str, remedy: str) -> None:
-    (problem,) = _problems(**changes)
+    (problem,) = problems(settings(**changes))
     assert problem.path == f"metal-ipi:serviceAddresses.{path}"
     assert why in problem.why
     assert remedy in problem.remedy
 
 
 def test_all_that_cannot_go_together_is_told_at_once_and_with_the_rest() -> None:
-    found = _problems(
-        serviceAddresses={**_BGP, "install": True},
-        apiAddress=_KUBE_VIP,
-        workers={"count": 0},
-        lab={"machines": "simulated"},
-        install={"pullSecret": "rehearsal"},
+    found = problems(
+        settings(
+            serviceAddresses=_BGP,
+            apiAddress=_KUBE_VIP,
+            workers={"count": 0},
+            install={"pullSecret": "rehearsal"},
+        )
     )
     assert [problem.path.partition(":")[2] for problem in found] == [
         "install.pullSecret",
-        "serviceAddresses.install",
         "serviceAddresses.pools[0].addresses[0]",
         "serviceAddresses.type",
     ]
@@ -108,14 +88,15 @@ def test_all_that_cannot_go_together_is_told_at_once_and_with_the_rest() -> None
     ],
 )
 def test_what_can_go_together_makes_these_objects(changes: dict[str, Any], made: set[str]) -> None:
-    recorder, outputs = _run(**changes)
+    recorder = declared(**changes)
+    outputs = recorder.outputs
     assert {args.typ.rpartition(":")[2] for args in recorder.resources if args.typ in METALLB} == made
     assert len(outputs["nodes"]) == 3 and recorder.of(_SESSION), "the control plane announces the API's address"
 
 
 def test_okd_takes_the_operator_from_the_catalogue_that_is_told() -> None:
     section = {"type": "metallb-l2", "pools": [_OWN], "catalog": "community-operators"}
-    recorder, _ = _run(serviceAddresses=section, install={"distribution": "okd"})
+    recorder = declared(serviceAddresses=section, install={"distribution": "okd"})
     (subscription,) = recorder.of("kubernetes:operators.coreos.com/v1alpha1:Subscription")
     assert plain(subscription.inputs)["spec"]["source"] == "community-operators"
 
@@ -129,7 +110,8 @@ def test_okd_takes_the_operator_from_the_catalogue_that_is_told() -> None:
     ],
 )
 def test_who_runs_the_services_announces_their_addresses(shape: dict[str, Any], announcing: set[str]) -> None:
-    recorder, outputs = _run(serviceAddresses=_BGP, **shape)
+    recorder = declared(serviceAddresses=_BGP, **shape)
+    outputs = recorder.outputs
     assert {session.name.removesuffix("-bgp") for session in recorder.of(_SESSION)} == announcing
     assert "bgp" not in recorder.one("da11-bootstrap").inputs
     peers = [plain(peer.inputs) for peer in recorder.of(_PEER)]
@@ -144,14 +126,15 @@ def test_who_runs_the_services_announces_their_addresses(shape: dict[str, Any], 
 
 
 def test_beside_kube_vip_each_role_announces_what_is_its_own() -> None:
-    recorder, _ = _run(serviceAddresses=_BGP, apiAddress={"type": "kube-vip"}, workers={"count": 1})
+    recorder = declared(serviceAddresses=_BGP, apiAddress={"type": "kube-vip"}, workers={"count": 1})
     sessions = {session.name for session in recorder.of(_SESSION)}
     assert sessions == {"da11-worker-0-bgp", *(f"da11-control-plane-{number}-bgp" for number in range(3))}
     assert {peer.name.rpartition(".da11.")[0] for peer in recorder.of(_PEER)} == {"service-addresses-da11-worker-0"}
 
 
 def test_pools_have_what_is_reserved_for_them() -> None:
-    recorder, outputs = _run(serviceAddresses=_BGP)
+    recorder = declared(serviceAddresses=_BGP)
+    outputs = recorder.outputs
     block = recorder.one("service-addresses-elastic").inputs
     assert (block["type"], block["quantity"], block["facility"]) == ("public_ipv4", 4, "da11")
     assert block["tags"] == [
@@ -166,7 +149,7 @@ def test_pools_have_what_is_reserved_for_them() -> None:
 
 def test_nothing_is_asked_of_the_cluster_before_it_is_complete_or_once_it_goes() -> None:
     for section in (_BGP, {**_L2, "install": True}):
-        recorder, _ = _run(serviceAddresses=section)
+        recorder = declared(serviceAddresses=section)
         objects = [args.name for args in recorder.resources if args.typ in METALLB]
         assert objects
         assert all("install-complete" in recorder.after(name) for name in objects)
@@ -175,13 +158,14 @@ def test_nothing_is_asked_of_the_cluster_before_it_is_complete_or_once_it_goes()
 
 def test_a_cluster_without_service_addresses_waits_for_none() -> None:
     for kind in ("none", "cloud-controller"):
-        recorder, outputs = _run(serviceAddresses={"type": kind})
-        assert "serviceAddresses" not in outputs
+        recorder = declared(serviceAddresses={"type": kind})
+        assert "serviceAddresses" not in recorder.outputs
         assert not [args for args in recorder.resources if "kubernetes" in args.typ or args.typ == _SESSION]
 
 
 def test_the_password_and_the_kubeconfig_stay_secret() -> None:
-    recorder, outputs = _run(serviceAddresses=_BGP)
+    recorder = declared(serviceAddresses=_BGP)
+    outputs = recorder.outputs
     assert is_secret(recorder.one("service-addresses-provider").inputs["kubeconfig"])
     assert is_secret(recorder.one("service-addresses-bgp-password").inputs["stringData"])
     written = [args.inputs for args in recorder.resources if args.name != "service-addresses-bgp-password"]

@@ -13,17 +13,15 @@ import pulumi
 import pytest
 import trustme
 
-from components.boot.host_keys import host_key
-from components.install import stage as stages
-from components.install.asking import Answer, Login
-from components.install.earlier import READ_STATE
-from components.install.stage import Stage, StageError
-from stacks import assets as assets_of_stack
-from stacks.program import main
+from metal_ipi.components.boot.host_keys import host_key
+from metal_ipi.components.install.asking import Answer, Login
+from metal_ipi.components.install.previous_runs import READ_STATE
+from metal_ipi.components.install.stage import StageError
+from metal_ipi.stacks import assets as assets_of_stack
 from tests.components.test_renewal import OF_OPENSHIFT
-from tests.mocks import Recorder, is_secret, plain, run
-from tests.stacks.answers import ANSWERS, ASSETS, CALLS, PUBLIC_KEY, SEED, left_behind, settings
-from tests.stacks.rack import rack_text
+from tests.mocks import Recorder, is_secret, plain
+from tests.stacks.answers import ANSWERS, ASSETS, PUBLIC_KEY, SEED, declared, left_behind, settings
+from tests.stacks.rack import rack_declared, rack_text
 
 _COMMAND = "metal-ipi:install:InstallAssets$command:local:Command"
 _GATE = "metal-ipi:install:BootstrapGates$metal-ipi:index:Gate"
@@ -32,8 +30,7 @@ _INSTALLATION, _DEVICE = "metal-ipi:index:Installation", "equinix-metal:index/de
 _EXPIRED = json.dumps({**json.loads(ASSETS), "bootstrap": json.loads(OF_OPENSHIFT)["bootstrap"]})
 """They were made in 2020."""
 _FROM_MEMORY: dict[str, Any] = {
-    "boot": {"streamFile": "stacks/rhcos-4.21.json", "architecture": "x86_64"},
-    "lab": {"installer": "stand-in"},
+    "boot": {"streamFile": "stacks/rhcos-4.21.json", "architecture": "x86_64", "diskless": True},
 }
 _RIGHT = '{"auths":{"quay.io":{"auth":"right"}}}'
 
@@ -41,9 +38,8 @@ _RIGHT = '{"auths":{"quay.io":{"auth":"right"}}}'
 @cache
 def _stdin(of_rack: bool = False) -> str:
     """What the driver was given by a first run."""
-    recorder = Recorder(ANSWERS)
-    run(main, recorder, rack_text() if of_rack else settings(), stack="da11")
-    return plain(recorder.one("install-assets-create").inputs["stdin"])
+    recorder = rack_declared() if of_rack else declared()
+    return recorder.inputs("install-assets-create")["stdin"]
 
 
 _FORMED = Answer(formed=True, text="formed")
@@ -85,9 +81,7 @@ def _run(
 
     monkeypatch.setattr(pulumi.log, "warn", told.append)
     monkeypatch.setattr(assets_of_stack, "ask", answer)
-    recorder = Recorder(answers, CALLS)
-    run(main, recorder, config, stack="da11")
-    return recorder, told
+    return declared(answers=answers, values=dict(config)), told
 
 
 def _is_kept(recorder: Recorder) -> bool:
@@ -106,11 +100,6 @@ def test_a_first_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert recorder.one("install-assets-create").inputs["addPreviousOutputInEnv"] is False
 
 
-def test_an_interrupted_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, told = _run(_interrupted(), settings(), monkeypatch)
-    assert _is_kept(recorder) and told == []
-
-
 def test_a_corrected_pull_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     config = settings(install={"pullSecret": _RIGHT})
     recorder, (told,) = _run(_interrupted(), config, monkeypatch)
@@ -124,11 +113,6 @@ def test_a_corrected_pull_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "right" not in told
     (shown,) = args.inputs["environment"].values()
     assert shown.endswith(f": {why}"), "the preview's diff shows it, too"
-
-
-def test_assets_that_are_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, (told,) = _run(_interrupted(_EXPIRED), settings(), monkeypatch)
-    assert not _is_kept(recorder) and "CN=kubelet-signer ends at 2020-01-02T08:00+00:00" in told
 
 
 @pytest.mark.parametrize("assets", [ASSETS, _EXPIRED])
@@ -217,8 +201,7 @@ def test_a_rehearsal_has_no_secrets_to_compare(monkeypatch: pytest.MonkeyPatch) 
     told: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", told.append)
     monkeypatch.setattr(assets_of_stack, "ask", lambda *arguments: pytest.fail("a rehearsal asks nobody"))
-    recorder = Recorder(_interrupted(_EXPIRED))
-    run(main, recorder, settings(rehearsal=True), stack="da11", preview=True)
+    recorder = declared(answers=_interrupted(_EXPIRED), preview=True, rehearsal=True)
     assert _is_kept(recorder) and told == []
 
 
@@ -267,19 +250,11 @@ def test_another_archive_is_another_script_of_the_bootstrap_machine() -> None:
             found: dict[str, Any] = ANSWERS["metal-ipi:index:Artifacts"](args)
             return {**found, "hashes": {name: "sha512-" + digit * 128 for name in found["hashes"]}}
 
-        recorder = Recorder({**ANSWERS, "metal-ipi:index:Artifacts": answer})
-        run(main, recorder, rack_text(**changes), stack="rack")
-        return plain(recorder.one("rack-bootstrap").inputs["script"])
+        return rack_declared({**ANSWERS, "metal-ipi:index:Artifacts": answer}, **changes).inputs("rack-bootstrap")[
+            "script"
+        ]
 
     authority = trustme.CA().cert_pem.bytes().decode()
     scripts = {script("0"), script("1"), script("1", artifacts__caBundle=authority)}
     assert len(scripts) == 3 and all(re.search(r" metal-ipi\.ignition=[0-9a-f]{16}\n", each) for each in scripts)
     assert script("1") in scripts
-
-
-def test_nothing_is_told_where_nothing_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", told.append)
-    stages.tell(Stage(formed=False))
-    stages.tell(Stage(formed=True))
-    assert told == []

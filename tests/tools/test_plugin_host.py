@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.end_to_end import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 START = ROOT / "tools" / "plugin_start.py"
@@ -66,15 +67,8 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except OSError:
-            return True
-        time.sleep(0.02)
-    return False
+    found = processes.process(pid)
+    return found is None or not processes.survivors([found])
 
 
 def test_a_forked_plug_in_is_as_if_started(driver: subprocess.Popen[str], tmp_path: Path) -> None:

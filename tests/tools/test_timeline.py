@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from tests import golden
 from tests.tools.picture_resources import event, machines, urn
+from tests.tools.small_project import SmallProject
 from tests.tools.svg_geometry import all_text, muddled, texts
-from tests.tools.world import World
-from tests.tools.world.metal import MetalServer
 from tools.errors import StackError
 from tools.layout import Layout
 from tools.pictures import commands, record, timeline
@@ -129,20 +128,16 @@ def test_the_record_of_an_operation() -> None:
 
 
 @pytest.mark.engine
-def test_an_up_leaves_its_record_also_when_it_fails_and_down_removes_it(tmp_path: Path) -> None:
-    with MetalServer() as metal:
-        world = World(tmp_path / "project", metal, {"fail": "no capacity"})
-        try:
-            assert "no timeline of stack 't'" in world.run("timeline", status=1)
-            world.run("up", status=1)
-            failed = all_text(Path(world.run("timeline").strip()).read_text())
-            world.configure()
-            world.run("up")
-            succeeded = all_text(Path(world.run("timeline").strip()).read_text())
-            world.run("down")
-            assert "no timeline of stack 't'" in world.run("timeline", status=1)
-        finally:
-            world.close()
+def test_an_up_leaves_its_record_also_when_it_fails_and_down_removes_it(project: SmallProject) -> None:
+    project.configure(fail="no capacity")
+    assert "no timeline of stack 't'" in project.run("timeline", status=1)
+    project.run("up", status=1)
+    failed = all_text(Path(project.run("timeline").strip()).read_text())
+    project.configure()
+    project.run("up")
+    succeeded = all_text(Path(project.run("timeline").strip()).read_text())
+    project.run("down")
+    assert "no timeline of stack 't'" in project.run("timeline", status=1)
     assert "✕ failed after" in failed and "no capacity" in failed
     assert "✓ succeeded after" in succeeded and "reachable" in succeeded
 

@@ -13,7 +13,6 @@ from rich.console import Console
 from tools import engine, stackfile
 from tools.errors import StackError, ToolError
 from tools.files import make_private
-from tools.known import state_of
 from tools.layout import Layout
 from tools.notices import say
 from tools.pictures import model, record
@@ -21,6 +20,7 @@ from tools.pictures import timeline as timeline_picture
 from tools.pictures import topology as topology_picture
 from tools.rehearsal import rehearse
 from tools.screen import Screen
+from tools.states import state_of
 
 
 def topology(layout: Layout) -> Path:

@@ -19,7 +19,7 @@ from tools.layout import ROOT
 from tools.policies import OFF
 from tools.preview_report import facilities
 from tools.preview_report.markdown import Facility, report
-from tools.preview_report.rehearsal import Rehearsal
+from tools.preview_report.rehearsal import JSON, Rehearsal
 
 
 def write(root: Path, base: str, target: Path, engine: Engine, *, pictures: str = "") -> Path:
@@ -66,7 +66,7 @@ def _rehearse(sides: Sequence[tuple[Path, list[str]]], engine: Engine) -> list[d
         if any(statuses):
             raise StackError("a rehearsal did not come to its end", why="what it printed stands above")
         return [
-            {file.stem: Rehearsal.from_json(file.read_text()) for file in sorted(target.glob("*.json"))}
+            {file.stem: JSON.validate_json(file.read_bytes()) for file in sorted(target.glob("*.json"))}
             for _, target in running
         ]
 

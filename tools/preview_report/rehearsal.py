@@ -6,19 +6,19 @@ Facilities are rehearsed side by side, each in a process forked from one that ha
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from pulumi.automation import EngineEvent
 from pulumi.automation.errors import CommandError
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from tools.automation import last_words
@@ -64,17 +64,9 @@ class Rehearsal:
     picture: str = ""
     """The topology, an SVG document; empty where there is no preview."""
 
-    def to_json(self) -> str:
-        """For another process."""
-        return json.dumps(asdict(self))
 
-    @staticmethod
-    def from_json(text: str) -> Rehearsal:
-        """What `to_json` wrote."""
-        document: dict[str, Any] = json.loads(text)
-        resources = tuple(Resource(**each) for each in document.pop("resources"))
-        problems = tuple(document.pop("problems"))
-        return Rehearsal(resources=resources, problems=problems, **document)
+JSON = TypeAdapter(Rehearsal)
+"""Rehearsals on their way between processes."""
 
 
 def rehearse(layout: Layout, engine: Engine, program: Callable[[], object]) -> Rehearsal:
@@ -156,7 +148,7 @@ def rehearse_all(
 def _become(layout: Layout, engine: Engine, program: Callable[[], object], file: Path) -> None:
     status = 1
     try:
-        file.write_text(rehearse(layout, engine, program).to_json())
+        file.write_bytes(JSON.dump_json(rehearse(layout, engine, program)))
         status = 0
     except BaseException:
         traceback.print_exc()

@@ -12,7 +12,7 @@ A machine is ordered with `custom_ipxe`: Metal chains to our iPXE script and cal
 script was served, so an install is proved by SSH and never by state (Equinix's custom iPXE documentation).
 """
 
-from components.machines.equinix_metal.networks import VlanSpec
-from components.machines.equinix_metal.platform import EquinixMetal, EquinixMetalArgs
+from metal_ipi.components.machines.equinix_metal.networks import VlanSpec
+from metal_ipi.components.machines.equinix_metal.platform import EquinixMetal, EquinixMetalArgs
 
 __all__ = ["EquinixMetal", "EquinixMetalArgs", "VlanSpec"]

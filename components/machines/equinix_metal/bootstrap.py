@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pulumi
 
-from components.machines.contract import MachineArgs
-from components.machines.equinix_metal.shared import Project
-from provider.types import EphemeralMachine, EphemeralMachineArgs
+from metal_ipi.components.machines.contract import MachineArgs
+from metal_ipi.components.machines.equinix_metal.shared import Project
+from metal_ipi.provider.types import EphemeralMachine, EphemeralMachineArgs
 
 
 class EphemeralMetalMachine:

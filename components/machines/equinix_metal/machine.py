@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.machines.contract import BgpNeighbour, MachineArgs
-from components.machines.equinix_metal.networks import bond_of
-from components.machines.equinix_metal.orders import BILLING, device_order, subnets
-from components.machines.equinix_metal.sdk import metal
-from components.machines.equinix_metal.shared import Project
-from provider.types import MachineOrder
+from metal_ipi.components.machines.contract import BgpNeighbour, MachineArgs
+from metal_ipi.components.machines.equinix_metal.networks import bond_of
+from metal_ipi.components.machines.equinix_metal.orders import BILLING, device_order, subnets
+from metal_ipi.components.machines.equinix_metal.sdk import metal
+from metal_ipi.components.machines.equinix_metal.shared import Project
+from metal_ipi.provider.types import MachineOrder
 
 _NEIGHBOURS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
 # Not acted on once a machine exists: any of these would re-install or re-order all machines at once, etcd included, or

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.boot.bond import VlanInterface, bond_files
-from components.boot.ignition import NodeFile
-from components.machines.equinix_metal.sdk import metal
-from components.machines.node import Node, Role
-from components.machines.tags import label
-from provider.types import NetworkOrder
+from metal_ipi.components.boot.bond import VlanInterface, bond_files
+from metal_ipi.components.boot.ignition import NodeFile
+from metal_ipi.components.machines.equinix_metal.sdk import metal
+from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.components.machines.tags import label
+from metal_ipi.provider.types import NetworkOrder
 
 _BOND = "bond0"
 _SUBNET = "equinix-metal:index/getReservedIpBlock:getReservedIpBlock"

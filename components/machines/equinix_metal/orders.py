@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.machines.equinix_metal.sdk import metal
-from provider.types import MachineOrder
+from metal_ipi.components.machines.equinix_metal.sdk import metal
+from metal_ipi.provider.types import MachineOrder
 
 BILLING = "hourly"
 

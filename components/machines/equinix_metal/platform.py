@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.boot.ignition import NodeFile
-from components.machines.contract import LastingMachine, MachineArgs, Reserved
-from components.machines.equinix_metal.bootstrap import EphemeralMetalMachine
-from components.machines.equinix_metal.machine import EquinixMetalMachine
-from components.machines.equinix_metal.networks import Networks, VlanSpec
-from components.machines.equinix_metal.orders import Placement
-from components.machines.equinix_metal.sdk import metal
-from components.machines.equinix_metal.shared import Project
-from components.machines.equinix_metal.spot import SpotMetalMachine
-from components.machines.node import Node
-from components.machines.tags import label, reservation_tags
-from provider.types import AddressOrder, Lifetime, MachineOrder
+from metal_ipi.components.boot.ignition import NodeFile
+from metal_ipi.components.machines.contract import LastingMachine, MachineArgs, Reserved
+from metal_ipi.components.machines.equinix_metal.bootstrap import EphemeralMetalMachine
+from metal_ipi.components.machines.equinix_metal.machine import EquinixMetalMachine
+from metal_ipi.components.machines.equinix_metal.networks import Networks, VlanSpec
+from metal_ipi.components.machines.equinix_metal.orders import Placement
+from metal_ipi.components.machines.equinix_metal.sdk import metal
+from metal_ipi.components.machines.equinix_metal.shared import Project
+from metal_ipi.components.machines.equinix_metal.spot import SpotMetalMachine
+from metal_ipi.components.machines.node import Node
+from metal_ipi.components.machines.tags import label, reservation_tags
+from metal_ipi.provider.types import AddressOrder, Lifetime, MachineOrder
 
 _STAYS = ["metro", "facility", "projectId"]
 _LOCAL_ASN = 65000

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.machines.contract import MachineArgs
-from components.machines.equinix_metal.networks import Networks
-from components.machines.equinix_metal.orders import Placement
-from components.machines.tags import tags
-from provider.types import MachineOrder
+from metal_ipi.components.machines.contract import MachineArgs
+from metal_ipi.components.machines.equinix_metal.networks import Networks
+from metal_ipi.components.machines.equinix_metal.orders import Placement
+from metal_ipi.components.machines.tags import tags
+from metal_ipi.provider.types import MachineOrder
 
 
 @dataclass(frozen=True, kw_only=True)

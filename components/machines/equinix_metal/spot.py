@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.machines.contract import BgpNeighbour, MachineArgs
-from components.machines.equinix_metal.machine import bgp_neighbours, bgp_session
-from components.machines.equinix_metal.orders import BILLING, request_order
-from components.machines.equinix_metal.sdk import metal
-from components.machines.equinix_metal.shared import Project
-from provider.types import MachineOrder, SpotMachine, SpotMachineArgs
+from metal_ipi.components.machines.contract import BgpNeighbour, MachineArgs
+from metal_ipi.components.machines.equinix_metal.machine import bgp_neighbours, bgp_session
+from metal_ipi.components.machines.equinix_metal.orders import BILLING, request_order
+from metal_ipi.components.machines.equinix_metal.sdk import metal
+from metal_ipi.components.machines.equinix_metal.shared import Project
+from metal_ipi.provider.types import MachineOrder, SpotMachine, SpotMachineArgs
 
 _REQUEST = "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest"
 # None of them can be changed: any would give the machine up for another one.

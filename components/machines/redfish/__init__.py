@@ -10,7 +10,7 @@ install is refused unless the configuration consents. The platform delivers no u
 its installer, and its boot script is a file of the boot server, named after the server's MAC address.
 """
 
-from components.machines.redfish.platform import Redfish, RedfishArgs
-from components.machines.redfish.shared import RedfishServer, VirtualMachine
+from metal_ipi.components.machines.redfish.platform import Redfish
+from metal_ipi.components.machines.redfish.shared import RedfishArgs, RedfishServer, VirtualMachine
 
 __all__ = ["Redfish", "RedfishArgs", "RedfishServer", "VirtualMachine"]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pulumi
 
-from components.boot import site
-from components.machines.contract import MachineArgs
-from components.machines.redfish.shared import Rack, RedfishServer, VirtualMachine
-from provider.types import EphemeralMachine, LentServerArgs, LocalVmArgs
+from metal_ipi.components.boot import site
+from metal_ipi.components.machines.contract import MachineArgs
+from metal_ipi.components.machines.redfish.shared import RedfishArgs, RedfishServer, VirtualMachine
+from metal_ipi.provider.types import EphemeralMachine, LentServerArgs, LocalVmArgs
 
 
 class BorrowedMachine:
     """A server that is installed afterwards as the worker that it is to be, or a virtual machine that is deleted."""
 
-    def __init__(self, name: str, args: MachineArgs, rack: Rack, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, args: MachineArgs, rack: RedfishArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         machine = EphemeralMachine(
             name,
             _local_vm(args, rack.bootstrap_vm)

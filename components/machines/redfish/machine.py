@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.machines.contract import BgpNeighbour, MachineArgs
-from components.machines.redfish.shared import Rack
-from provider.types import MachineOrder, RedfishMachine, RedfishMachineArgs
+from metal_ipi.components.machines.contract import BgpNeighbour, MachineArgs
+from metal_ipi.components.machines.redfish.shared import RedfishArgs
+from metal_ipi.provider.types import MachineOrder, RedfishMachine, RedfishMachineArgs
 
 
 class RedfishServerMachine(pulumi.ComponentResource):
     """A server of the rack."""
 
-    def __init__(self, name: str, args: MachineArgs, rack: Rack, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, args: MachineArgs, rack: RedfishArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("metal-ipi:machines:RedfishServerMachine", name, None, opts)
         server = rack.servers[args.node.hostname]
         machine = RedfishMachine(

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import pulumi
 
-from components.boot.ignition import NodeFile
-from components.machines.contract import MachineArgs, Reserved
-from components.machines.node import Node
-from components.machines.redfish.bootstrap import BorrowedMachine
-from components.machines.redfish.machine import RedfishServerMachine
-from components.machines.redfish.shared import Rack, RedfishServer, VirtualMachine
-
-
-@dataclass(frozen=True, kw_only=True)
-class RedfishArgs:
-    """The servers of a facility."""
-
-    servers: Mapping[str, RedfishServer]
-    """By short host name; the bootstrap machine's, where there is one, is the server that is lent to it."""
-    bootstrap_vm: VirtualMachine | None = None
-    """The bootstrap machine, where it is a virtual one."""
-    after: Sequence[pulumi.Resource] = ()
-    """What comes before a server is claimed."""
+from metal_ipi.components.boot.ignition import NodeFile
+from metal_ipi.components.machines.contract import MachineArgs, Reserved
+from metal_ipi.components.machines.node import Node
+from metal_ipi.components.machines.redfish.bootstrap import BorrowedMachine
+from metal_ipi.components.machines.redfish.machine import RedfishServerMachine
+from metal_ipi.components.machines.redfish.shared import RedfishArgs
 
 
 class Redfish(pulumi.ComponentResource):
@@ -36,7 +23,7 @@ class Redfish(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: RedfishArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:machines:Redfish", name, None, opts)
-        self._rack = Rack(servers=args.servers, bootstrap_vm=args.bootstrap_vm, after=args.after)
+        self._rack = args
         self.ephemeral_kind = self.kind if args.bootstrap_vm is None else "local-vm"
         self.reserved: Mapping[str, Reserved] = {}
         self.register_outputs({"servers": {server.name: server.bmc for server in args.servers.values()}})

@@ -48,12 +48,12 @@ class VirtualMachine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rack:
-    """What all machines of a rack are declared from."""
+class RedfishArgs:
+    """The servers of a facility."""
 
     servers: Mapping[str, RedfishServer]
-    """By short host name; with the bootstrap machine's name also the server that is lent to it."""
-    bootstrap_vm: VirtualMachine | None
+    """By short host name; the bootstrap machine's, where there is one, is the server that is lent to it."""
+    bootstrap_vm: VirtualMachine | None = None
     """The bootstrap machine, where it is a virtual one."""
-    after: Sequence[pulumi.Resource]
+    after: Sequence[pulumi.Resource] = ()
     """What comes before a server is claimed."""

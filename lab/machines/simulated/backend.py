@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection
 from pathlib import Path
 
-from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
+from lab.machines.base import BootOrder, MachineSpec, Power, network_only, run
 from lab.machines.simulated.fetch import Downloads
 from lab.machines.simulated.machine import Machine, saved
 from lab.machines.simulated.surroundings import Surroundings
@@ -30,7 +30,7 @@ class SimulatedBackend:
         """Claim the addresses; go on with the machines of a former process."""
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         for entry in self._ranges:
-            await _run("ip", "route", "replace", "local", entry, "dev", "lo")
+            await run("ip", "route", "replace", "local", entry, "dev", "lo")
         resumed: set[str] = set()
         for directory in sorted(self._directory.iterdir()):
             spec = saved(directory)
@@ -47,9 +47,9 @@ class SimulatedBackend:
 
     async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
         """Boot, in the background."""
-        known = self._machines.get(spec.id)
-        if known is not None and known.spec != spec:
-            await known.power_off()
+        before = self._machines.get(spec.id)
+        if before is not None and before.spec != spec:
+            await before.power_off()
             del self._machines[spec.id]
         machine = self._machine(spec)
         machine.order = order
@@ -57,8 +57,7 @@ class SimulatedBackend:
 
     def attend(self, machine_id: str, order: BootOrder) -> None:
         """What a machine that `open` brought back boots from, from now on."""
-        machine = self._machines.get(machine_id)
-        if machine is not None:
+        if machine := self._machines.get(machine_id):
             machine.order = order
 
     async def power_state(self, machine_id: str) -> Power:
@@ -68,30 +67,25 @@ class SimulatedBackend:
 
     async def shutdown(self, machine_id: str) -> None:
         """Ask its operating system to power off; one that is not up does not hear it."""
-        machine = self._machines.get(machine_id)
-        if machine is not None:
+        if machine := self._machines.get(machine_id):
             machine.shutdown()
 
     async def power_off(self, machine_id: str) -> None:
         """Cut off, keep the directory."""
-        machine = self._machines.get(machine_id)
-        if machine is not None:
+        if machine := self._machines.get(machine_id):
             await machine.power_off()
 
     async def blank(self, machine_id: str, serials: Collection[str]) -> None:
         """Cut off, remove disks: the next boot makes new ones."""
-        machine = self._machines.get(machine_id)
-        if machine is not None:
+        if machine := self._machines.get(machine_id):
             await machine.power_off()
             machine.blank(serials)
 
     async def delete(self, machine_id: str) -> None:
         """Cut off, remove everything."""
-        machine = self._machines.pop(machine_id, None)
-        if machine is None:
-            return
-        await machine.power_off()
-        await asyncio.to_thread(machine.remove)
+        if machine := self._machines.pop(machine_id, None):
+            await machine.power_off()
+            await asyncio.to_thread(machine.remove)
 
     def console(self, machine_id: str) -> bytes:
         """What the machine printed."""
@@ -102,19 +96,9 @@ class SimulatedBackend:
         """Stop everything, keep the directories: the machines are resumed by the next process."""
         await asyncio.gather(*(machine.detach() for machine in self._machines.values()))
         for entry in self._ranges:
-            await _run("ip", "route", "del", "local", entry, "dev", "lo")
+            await run("ip", "route", "del", "local", entry, "dev", "lo")
 
     def _machine(self, spec: MachineSpec) -> Machine:
         if spec.id not in self._machines:
             self._machines[spec.id] = Machine(spec, self._directory / spec.id, self._around, self._downloads)
         return self._machines[spec.id]
-
-
-async def _run(*argv: str) -> None:
-    """Run a program; raises BackendError with what it said."""
-    process = await asyncio.create_subprocess_exec(
-        *argv, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
-    )
-    _, text = await process.communicate()
-    if process.returncode != 0:
-        raise BackendError(f"{' '.join(argv)}: {text.decode(errors='replace').strip()}")

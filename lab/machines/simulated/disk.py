@@ -7,26 +7,29 @@ because it was wiped or written anew, nobody finds the directory again.
 from __future__ import annotations
 
 import shutil
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
 
+from lab import gpt
+from lab.gpt import Partition
 from lab.machines import base
-from lab.machines.simulated import gpt
-from lab.machines.simulated.gpt import Partition
 
 MIB = 1 << 20
-_LINUX = UUID("0fc63daf-8483-4772-8e79-3d69d8477de4")
 _LAYOUT = (
-    ("BIOS-BOOT", UUID("21686148-6449-6e6f-744e-656564454649"), 1),
-    ("EFI-SYSTEM", UUID("c12a7328-f81f-11d2-ba4b-00a0c93ec93b"), 127),
-    ("boot", _LINUX, 384),
-    ("root", _LINUX, 512),
+    ("BIOS-BOOT", gpt.BIOS_BOOT, 1),
+    ("EFI-SYSTEM", gpt.EFI_SYSTEM, 127),
+    ("boot", gpt.LINUX, 384),
+    ("root", gpt.LINUX, 512),
 )
 """Partitions of CoreOS's image: name, type, MiB."""
 IMAGE_MIB = 2 + sum(size for _, _, size in _LAYOUT)
 """The image's size; what a disk has besides is left as it is."""
+SUPERBLOCK_AT, _SUPERBLOCK_SIZE = 1024, 1024
+"""Where file systems of the ext family have their superblock."""
+_MAGIC, _LABEL = 0x38, 0x68
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +72,16 @@ class Disk:
 
     def filesystem(self, partition: Partition) -> FileSystem | None:
         """What is on a partition, if that is one we can look into."""
-        offset, size = gpt.SUPERBLOCK
-        found = gpt.label(self._read(partition.start + offset, size))
-        if found is None:
+        block = self._read(partition.start + SUPERBLOCK_AT, _SUPERBLOCK_SIZE)
+        if block[_MAGIC : _MAGIC + 2] != b"\x53\xef":
             return None
-        name, identity = found
-        directory = self._filesystems / str(identity)
-        return FileSystem(device=self.device(partition), label=name, identity=identity, directory=directory)
+        identity, name = struct.unpack_from("<16s16s", block, _LABEL)
+        return FileSystem(
+            device=self.device(partition),
+            label=name.rstrip(b"\0").decode(errors="replace"),
+            identity=UUID(bytes=identity),
+            directory=self._filesystems / str(UUID(bytes=identity)),
+        )
 
     def filesystems(self) -> Iterator[FileSystem]:
         """All that are on it."""
@@ -104,18 +110,17 @@ class Disk:
         for number, (name, kind, size) in enumerate(_LAYOUT, start=1):
             partitions.append(Partition(number=number, name=name, kind=kind, start=start, size=size * MIB))
             start += size * MIB
-            if kind == _LINUX:
+            if kind == gpt.LINUX:
                 fill(name, self._format(partitions[-1]))
                 yield f"{number * 25}%"
-        head, tail = gpt.table(IMAGE_MIB * MIB, partitions)
+        head, tail = gpt.table(IMAGE_MIB * MIB, partitions, uuid4())
         self._write(IMAGE_MIB * MIB - len(tail), tail)
         self._write(0, head)
         yield "image"
 
     def wipe(self, partition: Partition) -> None:
         """Make a partition's file system unknown."""
-        offset, size = gpt.SUPERBLOCK
-        self._write(partition.start + offset, bytes(size))
+        self._write(partition.start + SUPERBLOCK_AT, bytes(_SUPERBLOCK_SIZE))
 
     def _format(self, partition: Partition) -> Path:
         former, identity = self.filesystem(partition), uuid4()
@@ -123,7 +128,7 @@ class Disk:
             shutil.rmtree(former.directory)
         directory = self._filesystems / str(identity)
         directory.mkdir()
-        self._write(partition.start + gpt.SUPERBLOCK[0], gpt.superblock(partition.name, identity, partition.size))
+        self._write(partition.start + SUPERBLOCK_AT, superblock(partition.name, identity, partition.size))
         return directory
 
     def _read(self, offset: int, size: int) -> bytes:
@@ -135,6 +140,18 @@ class Disk:
         with self.path.open("r+b") as stream:
             stream.seek(offset)
             stream.write(data)
+
+
+def superblock(label: str, identity: UUID, size: int) -> bytes:
+    """As much of an ext4 superblock as tells its label and UUID."""
+    block = bytearray(_SUPERBLOCK_SIZE)
+    struct.pack_into("<II", block, 0, 128, size // 4096)
+    struct.pack_into("<I", block, 0x18, 2)  # blocks of 4 KiB
+    struct.pack_into("<HH", block, _MAGIC, 0xEF53, 1)
+    struct.pack_into("<I", block, 0x4C, 1)
+    struct.pack_into("<III", block, 0x5C, 0x4, 0x40, 0x1)  # a journal, extents, sparse superblocks
+    struct.pack_into("<16s16s", block, _LABEL, identity.bytes, label.encode())
+    return bytes(block)
 
 
 class Disks:

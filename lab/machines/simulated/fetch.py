@@ -27,7 +27,6 @@ class FetchError(OSError):
 class Download:
     """A downloaded boot file."""
 
-    url: str
     size: int
     sha256: str
     etag: str | None
@@ -93,6 +92,4 @@ async def _download(http: httpx.AsyncClient, url: str, known: Download | None) -
         announced = answer.headers.get("content-length")
         if announced is not None and int(announced) != size:
             raise FetchError(f"got {size} of {announced} bytes")
-        return Download(
-            url=url, size=size, sha256=digest.hexdigest(), etag=answer.headers.get("etag"), head=bytes(head[:_KEEP])
-        )
+        return Download(size=size, sha256=digest.hexdigest(), etag=answer.headers.get("etag"), head=bytes(head[:_KEEP]))

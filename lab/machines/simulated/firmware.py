@@ -7,6 +7,7 @@ import lzma
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import httpx
@@ -81,7 +82,7 @@ class Firmware:
         if boot is None:
             raise _NothingHere("iPXE: the script is over\r\nNo more network devices")
         kernel = await self._download(http, boot.kernel)
-        if _architecture(kernel.head) not in (None, self._spec.architecture):
+        if _document(kernel.head).get("architecture", self._spec.architecture) != self._spec.architecture:
             raise _NothingHere(f"iPXE: {boot.kernel}: Exec format error\r\nNo more network devices")
         images = [(await self._download(http, url)).head for _, url in boot.initrds]
         return Kernel(arguments=boot.arguments, initrds=tuple(images))
@@ -105,12 +106,12 @@ class Firmware:
         """A live ISO: shim, GRUB and its kernel, which are signed, or not."""
         try:
             disc = Reader(Path(self._spec.medium))
-            if self._spec.secure_boot and not _signed(disc.efi_boot()):
+            if self._spec.secure_boot and _document(disc.efi_boot()).get("signed") is not True:
                 raise _NothingHere(_DENIED.format("UEFI QEMU DVD-ROM"))
             found = disc.booted()
         except (DiscError, OSError) as error:
             raise _NothingHere(f"Boot failed: {error}") from error
-        if _architecture(found.kernel) not in (None, self._spec.architecture):
+        if _document(found.kernel).get("architecture", self._spec.architecture) != self._spec.architecture:
             raise _NothingHere(f"error: the kernel is not {self._spec.architecture}")
         self._line("Welcome to GRUB!")
         if self._spec.secure_boot:
@@ -136,22 +137,13 @@ def _plain(image: bytes) -> bytes:
         raise BootError(f"Initramfs unpacking failed: XZ-compressed data is corrupt ({error})") from error
 
 
-def _signed(image: bytes) -> bool:
-    """Whether Secure Boot accepts an image of the lab's simulated stream; nobody signed any other file."""
+def _document(file: bytes) -> dict[str, Any]:
+    """What a file of the lab's simulated stream says; empty for any other file."""
     try:
-        document = json.loads(image)
+        document = json.loads(file)
     except ValueError:
-        return False
-    return isinstance(document, dict) and document.get("signed") is True
-
-
-def _architecture(kernel: bytes) -> str | None:
-    """What a simulated kernel is made for; None of any other file."""
-    try:
-        document = json.loads(kernel)
-    except ValueError:
-        return None
-    return document.get("architecture") if isinstance(document, dict) else None
+        return {}
+    return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
 
 
 def grub(disk: Disk) -> Kernel:

@@ -22,16 +22,13 @@ _CLIENT = Path(__file__).with_name("programs") / "client.sh"
 _PATIENCE, _PAUSE = 6000, 0.005
 """How often, and how many seconds apart, it is tried to give an answer."""
 _PROGRAMS: dict[str, Callable[[Call, Host], Awaitable[Answer]]] = {
-    "blkid": block.blkid,
-    "blockdev": block.blockdev,
     "coreos-installer": installer.coreos_installer,
     "dd": block.dd,
     "kexec": power.kexec,
     "lsblk": block.lsblk,
     "mount": block.mount,
-    "partprobe": block.partprobe,
-    "poweroff": power.poweroff,
-    "reboot": power.reboot,
+    "poweroff": power.reboot_or_poweroff,
+    "reboot": power.reboot_or_poweroff,
     "systemctl": power.systemctl,
     "udevadm": block.udevadm,
     "wipefs": block.wipefs,

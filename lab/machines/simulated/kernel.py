@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,30 +83,27 @@ class Kernel:
                 continue
             if self.values("ip"):
                 raise BootError(f"NetworkManager: profile {path.name} and ip= both say what the network is")
-            mine = next((entry for entry in addresses if entry.address == str(static.address.ip)), None)
-            if mine is None:
-                raise BootError(
-                    f"NetworkManager: profile {path.name}: {static.address.ip} is not this machine's address"
-                )
-            if (static.address.network.prefixlen, str(static.gateway)) != (mine.prefix, mine.gateway):
-                raise BootError(
-                    f"NetworkManager: profile {path.name}: the network is {mine.address}/{mine.prefix} with gateway"
-                    f" {mine.gateway}"
-                )
+            where, prefix = f"NetworkManager: profile {path.name}", str(static.address.network.prefixlen)
+            _compare(where, addresses, str(static.address.ip), prefix, str(static.gateway))
             told.append(f"NetworkManager: {static.interface}: {static.address} via {static.gateway}")
         for value in self.values("ip"):
             if ":" not in value:
                 continue  # dhcp, off and their like
             client, _, gateway, mask, *_ = [*value.split(":"), "", "", ""]
-            mine = next((entry for entry in addresses if entry.address == client), None)
-            if mine is None:
-                raise BootError(f"dracut: ip={value}: nobody answers: {client} is not this machine's address")
-            network = ipaddress.ip_interface(f"{mine.address}/{mine.prefix}")
-            if mask not in (str(network.netmask), str(mine.prefix)) or gateway not in (mine.gateway, ""):
-                raise BootError(f"dracut: ip={value}: the network is {network.network} with gateway {mine.gateway}")
+            _compare(f"dracut: ip={value}", addresses, client, mask, gateway)
         for value in self.values("nameserver"):
             try:
                 ipaddress.ip_address(value)
             except ValueError as error:
                 raise BootError(f"dracut: nameserver={value}: not an address") from error
         return told
+
+
+def _compare(where: str, addresses: Iterable[Address], address: str, mask: str, gateway: str) -> None:
+    """Raise BootError where a static address is not what the network knows; a gateway may be left out (empty)."""
+    mine = next((entry for entry in addresses if entry.address == address), None)
+    if mine is None:
+        raise BootError(f"{where}: nobody answers: {address} is not this machine's address")
+    network = ipaddress.ip_interface(f"{mine.address}/{mine.prefix}")
+    if mask not in (str(network.netmask), str(mine.prefix)) or gateway not in (mine.gateway, ""):
+        raise BootError(f"{where}: the network is {mine.address}/{mine.prefix} with gateway {mine.gateway}")

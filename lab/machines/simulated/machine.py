@@ -13,9 +13,9 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import httpx
+from pydantic import TypeAdapter
 
-from lab.machines import base
-from lab.machines.base import Address, BackendError, BootOrder, MachineSpec, Power, network_only
+from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
 from lab.machines.simulated import fetch, root, ssh, unitfile
 from lab.machines.simulated.console import Console
 from lab.machines.simulated.disk import Disks
@@ -36,6 +36,7 @@ _FAREWELL = 0.1
 _MARK = "LAB_ADDRESS"
 """In the environment of a machine's processes."""
 _RECORD = "machine.json"
+_SPEC = TypeAdapter(MachineSpec)
 
 
 class Machine:
@@ -67,11 +68,8 @@ class Machine:
         self._hardware: Hardware | None = None
         self._units: Units | None = None
         self._ssh: ssh.Listener | None = None
-
-    @property
-    def address(self) -> str:
+        self.address = spec.addresses[0].address
         """The public IPv4, where every connection of the machine comes from."""
-        return self.spec.addresses[0].address
 
     @property
     def power(self) -> Power:
@@ -308,7 +306,4 @@ def saved(directory: Path) -> MachineSpec | None:
     path = directory / _RECORD
     if not path.exists():
         return None
-    known = json.loads(path.read_text())["spec"]
-    addresses = tuple(Address(**entry) for entry in known.pop("addresses"))
-    disks = tuple(base.Disk(**entry) for entry in known.pop("disks"))
-    return MachineSpec(**known, addresses=addresses, disks=disks)
+    return _SPEC.validate_python(json.loads(path.read_text())["spec"])

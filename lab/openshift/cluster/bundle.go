@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
@@ -16,9 +17,6 @@ import (
 // Directory is where Ignition puts the cluster's facts and certificates on a node.
 const Directory = "/etc/lab-openshift"
 
-// PeerName is the identity API servers use among themselves.
-const PeerName = "system:lab-openshift:peer"
-
 // BootstrapperName is the identity a machine asks for its node certificate with, the same as on OpenShift.
 const BootstrapperName = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
 
@@ -27,7 +25,8 @@ const BootstrapperName = "system:serviceaccount:openshift-machine-config-operato
 const ControlPlaneGroup = "system:lab-openshift:control-plane-bootstrappers"
 
 const (
-	decade = 10 * 365 * 24 * time.Hour
+	// Decade is longer than a cluster of the lab lives.
+	Decade = 10 * 365 * 24 * time.Hour
 	// ShortLived is how long the certificates live that OpenShift makes for the time of the installation only.
 	ShortLived = 24 * time.Hour
 )
@@ -41,7 +40,7 @@ type Facts struct {
 	Schedulable  bool    `json:"mastersSchedulable"`
 	SSHKey       string  `json:"sshKey,omitempty"`
 	Release      string  `json:"release"`
-	Kubernetes   *Native `json:"kubernetes,omitempty"` // nil: machines serve the API by themselves
+	Kubernetes   *Native `json:"kubernetes,omitempty"` // nil: it was made outside of a lab
 	InPlace      bool    `json:"bootstrapInPlace,omitempty"`
 }
 
@@ -78,7 +77,7 @@ func NewBundle(facts Facts, now time.Time, short time.Duration) (Bundle, error) 
 		"root-ca", "kube-apiserver-lb-signer", "admin-kubeconfig-signer", "kubelet-bootstrap-kubeconfig-signer",
 		"kube-control-plane-signer", "kube-csr-signer", "kubelet-signer",
 	} {
-		validity := decade
+		validity := Decade
 		if name == "kubelet-signer" {
 			validity = short
 		}
@@ -105,27 +104,23 @@ func NewBundle(facts Facts, now time.Time, short time.Duration) (Bundle, error) 
 	}{
 		{"kube-apiserver-lb-server", "kube-apiserver-lb-signer", bundle.ServerLeaf(short)},
 		{"machine-config-server", "root-ca", Leaf{
-			Subject: pkix.Name{CommonName: "system:machine-config-server"}, Names: []string{facts.Internal()}, Validity: decade,
+			Subject: pkix.Name{CommonName: "system:machine-config-server"}, Names: []string{facts.Internal()}, Validity: Decade,
 		}},
 		{"admin-kubeconfig-client", "admin-kubeconfig-signer", Leaf{
-			Subject: pkix.Name{CommonName: "system:admin", Organization: []string{"system:masters"}}, Validity: decade,
+			Subject: pkix.Name{CommonName: "system:admin", Organization: []string{"system:masters"}}, Validity: Decade,
 		}},
 		{"node-bootstrapper", "kubelet-bootstrap-kubeconfig-signer", Leaf{
-			Subject: pkix.Name{CommonName: BootstrapperName, Organization: bootstrapperGroups}, Validity: decade,
+			Subject: pkix.Name{CommonName: BootstrapperName, Organization: bootstrapperGroups}, Validity: Decade,
 		}},
 		{"control-plane-bootstrapper", "kubelet-bootstrap-kubeconfig-signer", Leaf{
 			Subject: pkix.Name{
 				CommonName: BootstrapperName, Organization: append([]string{ControlPlaneGroup}, bootstrapperGroups...),
 			},
-			Validity: decade,
+			Validity: Decade,
 		}},
 	}
 	for _, item := range leaves {
-		signer, err := bundle.Pair(item.signer)
-		if err != nil {
-			return Bundle{}, err
-		}
-		pair, err := signer.Issue(item.leaf, now)
+		pair, err := bundle.Issue(item.signer, item.leaf)
 		if err != nil {
 			return Bundle{}, err
 		}
@@ -144,6 +139,15 @@ func (b Bundle) ServerLeaf(validity time.Duration) Leaf {
 	}
 }
 
+// Issue makes a certificate by one of the bundle's signers, for now.
+func (b Bundle) Issue(signer string, leaf Leaf) (Pair, error) {
+	pair, err := b.Pair(signer)
+	if err != nil {
+		return Pair{}, err
+	}
+	return pair.Issue(leaf, time.Now())
+}
+
 // Pair is the certificate and key of that name.
 func (b Bundle) Pair(name string) (Pair, error) {
 	cert, key := b.Files[name+".crt"], b.Files[name+".key"]
@@ -151,6 +155,15 @@ func (b Bundle) Pair(name string) (Pair, error) {
 		return Pair{}, fmt.Errorf("this node has no certificate and key %q", name)
 	}
 	return Pair{Cert: cert, Key: key}, nil
+}
+
+// TLS is the certificate of that name, for a connection.
+func (b Bundle) TLS(name string) (tls.Certificate, error) {
+	pair, err := b.Pair(name)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return pair.TLS()
 }
 
 // Pool is the certificates of one file, to trust.

@@ -48,7 +48,7 @@ func NewAuthority(name string, now time.Time, validity time.Duration) (Pair, err
 	if err != nil {
 		return Pair{}, err
 	}
-	return sign(template, template, key, key)
+	return sign(template, template, &key.PublicKey, key, key)
 }
 
 // Issue makes a certificate with a new key, signed by the authority. It never outlives its signer.
@@ -93,7 +93,7 @@ func (p Pair) issue(leaf Leaf, now time.Time, public any, key *ecdsa.PrivateKey)
 	if !ok {
 		return Pair{}, fmt.Errorf("the key of signer %q cannot sign", signer.Leaf.Subject.CommonName)
 	}
-	return signFor(template, signer.Leaf, public, private, key)
+	return sign(template, signer.Leaf, public, private, key)
 }
 
 // TLS parses the pair; Leaf is always set.
@@ -118,17 +118,14 @@ func NewKey() (*ecdsa.PrivateKey, []byte, error) {
 	return key, encoded, err
 }
 
-func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) (Pair, error) {
-	return signFor(template, parent, &key.PublicKey, parentKey, key)
-}
-
-func signFor(template, parent *x509.Certificate, public any, parentKey crypto.Signer, key *ecdsa.PrivateKey) (Pair, error) {
+// sign makes a certificate of a public key, and tells its private key where it is known.
+func sign(template, parent *x509.Certificate, public any, signer crypto.Signer, key *ecdsa.PrivateKey) (Pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return Pair{}, err
 	}
 	template.SerialNumber = serial
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, parentKey)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, signer)
 	if err != nil {
 		return Pair{}, err
 	}
@@ -145,4 +142,12 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}
+
+// UUID is a new random one.
+func UUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"strings"
 	"time"
 )
@@ -173,3 +174,67 @@ func (c *Client) send(ctx context.Context, method, path, kind string, in, out an
 
 // Close drops the connections that are kept open.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// ErrUnchanged is what a change returns that finds nothing to do.
+var ErrUnchanged = errors.New("nothing to change")
+
+// attempts is how often a change is tried that others come before.
+const attempts = 5
+
+// Get is the object at a path; nil if there is none.
+func (c *Client) Get(ctx context.Context, path string) (Object, error) {
+	object := Object{}
+	err := c.Do(ctx, http.MethodGet, path, nil, &object)
+	if Code(err) == http.StatusNotFound {
+		return nil, nil
+	}
+	return object, err
+}
+
+// List is the objects right under a path.
+func (c *Client) List(ctx context.Context, path string) ([]Object, error) {
+	var list struct {
+		Items []Object `json:"items"`
+	}
+	err := c.Do(ctx, http.MethodGet, path, nil, &list)
+	return list.Items, err
+}
+
+// Update replaces the object at a path by what `change` makes of it, or makes it; `part` is the subresource that changes,
+// empty for the object itself; what is made has no other than its status. `change` may be asked again, and must not change
+// what it is given.
+func (c *Client) Update(ctx context.Context, path, part string, change func(Object) (Object, error)) error {
+	var err error
+	for range attempts {
+		if err = c.update(ctx, path, part, change); Code(err) != http.StatusConflict {
+			break
+		}
+	}
+	if errors.Is(err, ErrUnchanged) {
+		return nil
+	}
+	return err
+}
+
+func (c *Client) update(ctx context.Context, key, part string, change func(Object) (Object, error)) error {
+	current, err := c.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	wanted, err := change(current)
+	if err != nil {
+		return err
+	}
+	if current == nil {
+		created := Object{}
+		if err := c.Do(ctx, http.MethodPost, path.Dir(key), wanted, &created); err != nil || part == "" {
+			return err
+		}
+		created[part] = wanted[part] // what the server has added stays
+		wanted = created
+	}
+	if part != "" {
+		key += "/" + part
+	}
+	return c.Do(ctx, http.MethodPut, key, wanted, nil)
+}

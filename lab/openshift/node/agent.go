@@ -15,6 +15,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,14 +68,9 @@ type access struct {
 
 // Run keeps the node a member until the context ends.
 func (a *agent) Run(ctx context.Context) {
-	last := ""
-	for ctx.Err() == nil {
-		if err := a.member(ctx); err != nil && ctx.Err() == nil && err.Error() != last {
-			last = err.Error()
-			a.log.Printf("not a member of the cluster yet, trying again: %v", err)
-		}
-		sleep(ctx, retryEvery)
-	}
+	_ = until(ctx, retryEvery, a.log, "not a member of the cluster yet, trying again", func() (bool, error) { // it ends with the context
+		return false, a.member(ctx)
+	})
 }
 
 func (a *agent) member(ctx context.Context) error {
@@ -117,6 +113,35 @@ func (a *agent) member(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// bury does what the kubelet does last for a pod that is to be deleted: nothing of it runs here, so its object goes.
+// A small API server keeps no pods.
+func (a *agent) bury(ctx context.Context, client *kube.Client) error {
+	pods, err := assignedTo(ctx, client, a.name)
+	if kube.Code(err) == http.StatusNotFound {
+		return nil
+	}
+	for _, pod := range pods {
+		meta := metadata(pod)
+		if meta["deletionTimestamp"] == nil {
+			continue
+		}
+		now := kube.Object{
+			"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": kube.Object{"uid": meta["uid"]},
+		}
+		path := fmt.Sprintf("/api/v1/namespaces/%v/pods/%v", meta["namespace"], meta["name"])
+		err := client.Do(ctx, http.MethodDelete, path, now, nil)
+		if code := kube.Code(err); err != nil && code != http.StatusNotFound && code != http.StatusConflict {
+			return err
+		}
+	}
+	return err
+}
+
+// assignedTo is the API's pods for a node.
+func assignedTo(ctx context.Context, client *kube.Client, node string) ([]kube.Object, error) {
+	return client.List(ctx, "/api/v1/pods?fieldSelector="+url.QueryEscape("spec.nodeName="+node))
 }
 
 // certificate is the node's own, from an earlier run or newly asked for.
@@ -212,7 +237,7 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 			ready.Status, ready.Reason, ready.Message = "False", "KubeletNotReady", why
 		}
 	}
-	return node.Status.Conditions[0].Status == "True", remote{client}.Update(ctx, kube.Nodes+"/"+a.name, "status", func(current kube.Object) (kube.Object, error) {
+	return node.Status.Conditions[0].Status == "True", client.Update(ctx, kube.Nodes+"/"+a.name, "status", func(current kube.Object) (kube.Object, error) {
 		if current == nil {
 			return toObject(node)
 		}

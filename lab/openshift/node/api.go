@@ -8,56 +8,41 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"metal-ipi.test/lab/openshift/cluster"
 	"metal-ipi.test/lab/openshift/kube"
 )
 
 // KubernetesVersion is what /version says.
 const KubernetesVersion = "v1.34.2+lab"
 
-const gossipPath = "/lab-openshift/gossip"
-
-// server is one API server: the handlers and what they need.
+// server is one small API server: the handlers and what they need.
 type server struct {
-	store    *Store
-	clients  *x509.CertPool // whose client certificates are accepted
-	instance string         // tells this process from its peers
-	ready    func() bool
-	heard    func(remote string) // takes note of a peer that spoke to us
-	now      func() time.Time
-	log      *log.Logger
+	store   store
+	clients *x509.CertPool // whose client certificates are accepted
+	now     func() time.Time
+	log     *log.Logger
 }
 
 // resource is a kind of objects that is served.
 type resource struct {
-	plural      string
-	kind        string
-	group       string // with version, as apiVersion says
-	path        string
-	implemented map[string]bool
+	plural string
+	kind   string
+	group  string // with version, as apiVersion says
+	path   string
 }
 
 var served = []resource{
-	{"nodes", "Node", "v1", kube.Nodes, verbs("list", "get", "create", "delete", "update", "update/status")},
-	{"configmaps", "ConfigMap", "v1", kube.ConfigMaps, verbs("list", "get", "create", "delete", "update")},
-	{
-		"certificatesigningrequests", "CertificateSigningRequest", "certificates.k8s.io/v1", kube.CSRs,
-		verbs("list", "get", "create", "delete", "update/approval"),
-	},
-	{"clusterversions", "ClusterVersion", "config.openshift.io/v1", kube.ClusterVersions, verbs("list", "get")},
-	{"clusteroperators", "ClusterOperator", "config.openshift.io/v1", kube.ClusterOperators, verbs("list", "get")},
-}
-
-func verbs(names ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, name := range names {
-		set[name] = true
-	}
-	return set
+	{"nodes", "Node", "v1", kube.Nodes},
+	{"configmaps", "ConfigMap", "v1", kube.ConfigMaps},
+	{"certificatesigningrequests", "CertificateSigningRequest", "certificates.k8s.io/v1", kube.CSRs},
+	{"clusterversions", "ClusterVersion", "config.openshift.io/v1", kube.ClusterVersions},
+	{"clusteroperators", "ClusterOperator", "config.openshift.io/v1", kube.ClusterOperators},
 }
 
 // apiError is a failure as the API tells it.
@@ -76,16 +61,9 @@ func fail(code int, reason, format string, args ...any) error {
 // Handler serves the API.
 func (s *server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range []string{"/healthz", "/livez"} {
+	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	}
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if s.ready() {
-			_, _ = io.WriteString(w, "ok")
-			return
-		}
-		http.Error(w, "[-]lab-openshift/first-exchange failed: not done yet", http.StatusInternalServerError)
-	})
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		s.answer(w, http.StatusOK, map[string]string{
 			"major": "1", "minor": "34", "gitVersion": KubernetesVersion, "gitTreeState": "stand-in", "platform": "linux/amd64",
@@ -98,16 +76,14 @@ func (s *server) Handler() http.Handler {
 		mux.HandleFunc("PUT "+item.path+"/{name}", s.handle(item, "update", s.update("")))
 		mux.HandleFunc("DELETE "+item.path+"/{name}", s.handle(item, "delete", s.remove))
 		mux.HandleFunc("PUT "+item.path+"/{name}/status", s.handle(item, "update/status", s.update("status")))
-		mux.HandleFunc("PUT "+item.path+"/{name}/approval", s.handle(item, "update/approval", s.approve))
+		mux.HandleFunc("PUT "+item.path+"/{name}/approval", s.handle(item, "update/approval", s.update("status")))
 		for _, rest := range []string{"", "/{name}", "/{name}/{subresource}"} {
-			mux.HandleFunc(item.path+rest, s.handle(item, "other", nil))
+			mux.HandleFunc(item.path+rest, s.handle(item, "other", notImplemented))
 		}
 	}
-	gossip := resource{plural: "gossip", implemented: verbs("create")}
-	mux.HandleFunc("POST "+gossipPath, s.handle(gossip, "create", s.receive))
-	mux.HandleFunc("/", s.handle(resource{plural: "unknown"}, "get", func(resource, user, *http.Request) (int, any, error) {
-		return 0, nil, fail(http.StatusNotFound, "NotFound", "the server could not find the requested resource")
-	}))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		s.answerError(w, fail(http.StatusNotFound, "NotFound", "the server could not find the requested resource"))
+	})
 	return mux
 }
 
@@ -126,19 +102,11 @@ func (s *server) handle(item resource, verb string, serve handler) http.HandlerF
 				item.plural, request.PathValue("name"), who.name, verb, item.plural))
 			return
 		}
-		wanted := verb
-		query := request.URL.Query()
-		for _, name := range []string{"watch", "labelSelector", "fieldSelector", "dryRun"} {
-			if query.Has(name) {
-				wanted = name
-			}
+		answer, query := serve, request.URL.Query()
+		if query.Has("watch") || query.Has("labelSelector") || query.Has("fieldSelector") || query.Has("dryRun") {
+			answer = notImplemented
 		}
-		if !item.implemented[wanted] && item.plural != "unknown" {
-			s.answerError(w, fail(http.StatusNotImplemented, "NotImplemented",
-				"the lab's API server does not implement %s %s (%s)", request.Method, request.URL.Path, wanted))
-			return
-		}
-		code, object, err := serve(item, who, request)
+		code, object, err := answer(item, who, request)
 		if err != nil {
 			s.answerError(w, err)
 			return
@@ -148,9 +116,9 @@ func (s *server) handle(item resource, verb string, serve handler) http.HandlerF
 }
 
 func (s *server) list(item resource, _ user, _ *http.Request) (int, any, error) {
-	items := s.store.List(item.path)
-	for i, object := range items {
-		items[i] = s.observed(item, object)
+	items, err := s.store.List(item.path)
+	if err != nil {
+		return 0, nil, err
 	}
 	return http.StatusOK, kube.Object{
 		"apiVersion": item.group, "kind": item.kind + "List", "items": items,
@@ -159,11 +127,11 @@ func (s *server) list(item resource, _ user, _ *http.Request) (int, any, error) 
 }
 
 func (s *server) get(item resource, _ user, request *http.Request) (int, any, error) {
-	object := s.store.Get(item.path + "/" + request.PathValue("name"))
-	if object == nil {
-		return 0, nil, notFound(item, request)
+	object, err := s.store.Get(item.path + "/" + request.PathValue("name"))
+	if object == nil && err == nil {
+		err = notFound(item, request)
 	}
-	return http.StatusOK, s.observed(item, object), nil
+	return http.StatusOK, object, err
 }
 
 func (s *server) create(item resource, who user, request *http.Request) (int, any, error) {
@@ -172,9 +140,7 @@ func (s *server) create(item resource, who user, request *http.Request) (int, an
 		return 0, nil, err
 	}
 	meta := kube.Object{}
-	for key, value := range metadata(object) {
-		meta[key] = value
-	}
+	maps.Copy(meta, metadata(object))
 	name, _ := meta["name"].(string)
 	if prefix, ok := meta["generateName"].(string); ok && name == "" {
 		name = prefix + strings.ToLower(rand.Text()[:5])
@@ -185,7 +151,7 @@ func (s *server) create(item resource, who user, request *http.Request) (int, an
 	if node, isNode := who.node(); isNode && item.plural == "nodes" && node != name {
 		return 0, nil, fail(http.StatusForbidden, "Forbidden", "nodes %q is forbidden: node %q is not allowed to modify node %q", name, node, name)
 	}
-	meta["name"], meta["uid"], meta["creationTimestamp"] = name, uuid(), kube.Time(s.now())
+	meta["name"], meta["uid"], meta["creationTimestamp"] = name, cluster.UUID(), kube.Time(s.now())
 	object["metadata"], object["apiVersion"], object["kind"] = meta, item.group, item.kind
 	if item.plural == "certificatesigningrequests" {
 		if object, err = s.admitCSR(object, who); err != nil {
@@ -245,14 +211,6 @@ func (s *server) remove(item resource, _ user, request *http.Request) (int, any,
 	return http.StatusOK, kube.Status{APIVersion: "v1", Kind: "Status", Status: "Success", Code: http.StatusOK}, err
 }
 
-// observed is an object as a reader sees it: a node that stopped reporting is no longer known to be ready.
-func (s *server) observed(item resource, object kube.Object) kube.Object {
-	if item.plural == "nodes" {
-		object, _ = observeNode(object, s.now())
-	}
-	return object
-}
-
 func (s *server) answer(w http.ResponseWriter, code int, object any) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -271,6 +229,10 @@ func (s *server) answerError(w http.ResponseWriter, err error) {
 	s.answer(w, problem.code, kube.Status{
 		APIVersion: "v1", Kind: "Status", Status: "Failure", Message: problem.message, Reason: problem.reason, Code: problem.code,
 	})
+}
+
+func notImplemented(_ resource, _ user, request *http.Request) (int, any, error) {
+	return 0, nil, fail(http.StatusNotImplemented, "NotImplemented", "the lab's API server does not implement %s %s", request.Method, request.URL)
 }
 
 func notFound(item resource, request *http.Request) error {
@@ -293,11 +255,4 @@ func body(request *http.Request) (kube.Object, error) {
 		return nil, fail(http.StatusBadRequest, "BadRequest", "the body is not a JSON object: %v", err)
 	}
 	return object, nil
-}
-
-func uuid() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -11,10 +11,8 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
@@ -24,39 +22,44 @@ import (
 
 var testFacts = cluster.Facts{Name: "lab", BaseDomain: "example.test", ControlPlane: 1, Release: "1"}
 
-// world is one API server, called without a network, and its loops, which step when they are told to.
-type world struct {
+// small is a small API server, and the loops of its cluster, which step when they are told to.
+type small struct {
 	t      *testing.T
 	bundle cluster.Bundle
 	server *server
 	loops  *controller
 }
 
-func newWorld(t *testing.T) *world {
+func newSmall(t *testing.T) *small {
 	t.Helper()
-	bundle, err := cluster.NewBundle(testFacts, time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clients, err := bundle.Pool("client-ca-bundle.crt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bundle := must(cluster.NewBundle(testFacts, time.Now(), time.Hour))
+	clients := must(bundle.Pool("client-ca-bundle.crt"))
 	silent := log.New(io.Discard, "", 0)
-	loops, err := newController(ControlPlane, bundle, kube.Network{}, t.TempDir(), silent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := NewStore(time.Now)
-	loops.use(stored{store})
+	loops := must(newController(ControlPlane, bundle, kube.Network{}, t.TempDir(), silent))
+	w := &small{t, bundle, &server{store: store{t.TempDir()}, clients: clients, now: time.Now, log: silent}, loops}
+	// The loops ask as an administrator.
+	api := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		request.TLS = shown(t, bundle.Files["admin-kubeconfig-client.crt"])
+		w.server.Handler().ServeHTTP(answer, request)
+	}))
+	t.Cleanup(api.Close)
+	loops.use(kube.NewClient(api.URL, nil, kube.Network{}, requestLimit))
 	loops.certifier.bootstrap = true
-	return &world{t, bundle, &server{
-		store: store, clients: clients, instance: "this", now: time.Now,
-		ready: func() bool { return true }, heard: func(string) {}, log: silent,
-	}, loops}
+	return w
 }
 
-func (w *world) step() {
+// shown is a connection on which that certificate was shown; none if it is nil.
+func shown(t *testing.T, certificate []byte) *tls.ConnectionState {
+	t.Helper()
+	if certificate == nil {
+		return &tls.ConnectionState{}
+	}
+	block, _ := pem.Decode(certificate)
+	parsed := must(x509.ParseCertificate(block.Bytes))
+	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{parsed}}
+}
+
+func (w *small) step() {
 	w.t.Helper()
 	if err := w.loops.step(context.Background()); err != nil {
 		w.t.Fatal(err)
@@ -64,7 +67,7 @@ func (w *world) step() {
 }
 
 // call makes a request with the certificate of that name, none if it is empty.
-func (w *world) call(who, method, path string, in any) (int, kube.Object) {
+func (w *small) call(who, method, path string, in any) (int, kube.Object) {
 	w.t.Helper()
 	if who == "" {
 		return w.callWith(nil, method, path, in)
@@ -76,22 +79,14 @@ func (w *world) call(who, method, path string, in any) (int, kube.Object) {
 	return w.callWith(pair.Cert, method, path, in)
 }
 
-func (w *world) callWith(certificate []byte, method, path string, in any) (int, kube.Object) {
+func (w *small) callWith(certificate []byte, method, path string, in any) (int, kube.Object) {
 	w.t.Helper()
 	data, err := json.Marshal(in)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	request := httptest.NewRequest(method, "https://api"+path, bytes.NewReader(data))
-	request.TLS = &tls.ConnectionState{}
-	if certificate != nil {
-		block, _ := pem.Decode(certificate)
-		parsed, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		request.TLS.PeerCertificates = []*x509.Certificate{parsed}
-	}
+	request.TLS = shown(w.t, certificate)
 	recorder := httptest.NewRecorder()
 	w.server.Handler().ServeHTTP(recorder, request)
 	object := kube.Object{}
@@ -105,10 +100,7 @@ func request(t *testing.T, subject pkix.Name) kube.CSR {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key))
 	return kube.CSR{Metadata: kube.Meta{Name: "csr-a"}, Spec: kube.CSRSpec{
 		SignerName: kube.KubeletSigner, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 	}}
@@ -122,9 +114,9 @@ func approved() kube.CSR {
 	return kube.CSR{Status: kube.CSRStatus{Conditions: []kube.Condition{{Type: "Approved", Status: "True"}}}}
 }
 
-func (w *world) stored(name string) kube.CSR {
+func (w *small) stored(name string) kube.CSR {
 	w.t.Helper()
-	csr, err := fromObject[kube.CSR](w.server.store.Get(kube.CSRs + "/" + name))
+	csr, err := fromObject[kube.CSR](get(w.t, w.server.store, kube.CSRs+"/"+name))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -132,7 +124,7 @@ func (w *world) stored(name string) kube.CSR {
 }
 
 // join takes a node through its request and returns its certificate.
-func (w *world) join(name string) []byte {
+func (w *small) join(name string) []byte {
 	w.t.Helper()
 	if code, answer := w.call("node-bootstrapper", "POST", kube.CSRs, request(w.t, nodeSubject(name))); code != http.StatusCreated {
 		w.t.Fatalf("%d %v", code, answer)
@@ -144,14 +136,13 @@ func (w *world) join(name string) []byte {
 	return w.stored("csr-a").Status.Certificate
 }
 
+func fixed(t time.Time) func() time.Time { return func() time.Time { return t } }
+
 func TestWhoMayDoWhat(t *testing.T) {
-	w := newWorld(t)
+	w := newSmall(t)
 	certificate := w.join("one")
 	node := func(name string) kube.Node { return kube.Node{Metadata: kube.Meta{Name: name}} }
-	stranger, err := cluster.NewBundle(testFacts, time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := must(cluster.NewBundle(testFacts, time.Now(), time.Hour))
 	for _, c := range []struct {
 		what         string
 		certificate  []byte
@@ -171,11 +162,11 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"a node reports", certificate, "PUT", kube.Nodes + "/one/status", node("one"), 200},
 		{"a node reports for another", certificate, "PUT", kube.Nodes + "/two/status", node("two"), 403},
 		{"a node deletes itself", certificate, "DELETE", kube.Nodes + "/one", nil, 403},
-		{"the administrator gossips", w.bundle.Files["admin-kubeconfig-client.crt"], "POST", gossipPath, message{}, 403},
 		{"what is not there", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", kube.ConfigMaps + "/bootstrap", nil, 404},
 		{"a path that is not there", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", "/apis/route.openshift.io/v1", nil, 404},
 		{"what is not implemented", w.bundle.Files["admin-kubeconfig-client.crt"], "PATCH", kube.Nodes + "/one", node("one"), 501},
 		{"a watch", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", kube.Nodes + "?watch=1", nil, 501},
+		{"the administrator lists nodes", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", kube.Nodes, nil, 200},
 		{"the administrator deletes a node", w.bundle.Files["admin-kubeconfig-client.crt"], "DELETE", kube.Nodes + "/one", nil, 200},
 	} {
 		code, answer := w.callWith(c.certificate, c.method, c.path, c.in)
@@ -189,12 +180,9 @@ func TestWhoMayDoWhat(t *testing.T) {
 }
 
 func TestApprovalSignsWhatIsANode(t *testing.T) {
-	w := newWorld(t)
+	w := newSmall(t)
 	block, _ := pem.Decode(w.join("one"))
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := must(x509.ParseCertificate(block.Bytes))
 	if certificate.Subject.CommonName != "system:node:one" || certificate.IsCA {
 		t.Fatalf("certificate = %v", certificate.Subject)
 	}
@@ -204,7 +192,7 @@ func TestApprovalSignsWhatIsANode(t *testing.T) {
 }
 
 func TestApprovalOfAnotherSubjectSignsNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newSmall(t)
 	w.call("node-bootstrapper", "POST", kube.CSRs, request(t, pkix.Name{CommonName: "system:admin", Organization: []string{"system:masters"}}))
 	w.call("admin-kubeconfig-client", "PUT", kube.CSRs+"/csr-a/approval", approved())
 	w.step()
@@ -214,7 +202,7 @@ func TestApprovalOfAnotherSubjectSignsNothing(t *testing.T) {
 }
 
 func TestNodeCannotAskInTheNameOfTheBootstrapper(t *testing.T) {
-	w := newWorld(t)
+	w := newSmall(t)
 	csr := request(t, nodeSubject("one"))
 	csr.Spec.Username, csr.Spec.Groups = "system:admin", []string{cluster.ControlPlaneGroup}
 	csr.Status = approved().Status
@@ -226,7 +214,7 @@ func TestNodeCannotAskInTheNameOfTheBootstrapper(t *testing.T) {
 }
 
 func TestBootstrapApprovesControlPlaneMachines(t *testing.T) {
-	w := newWorld(t)
+	w := newSmall(t)
 	w.call("control-plane-bootstrapper", "POST", kube.CSRs, request(t, nodeSubject("one")))
 	w.step()
 	if csr := w.stored("csr-a"); csr.Status.Certificate == nil {
@@ -235,7 +223,7 @@ func TestBootstrapApprovesControlPlaneMachines(t *testing.T) {
 }
 
 func TestNodeRenewsItsOwnCertificateOnly(t *testing.T) {
-	w := newWorld(t)
+	w := newSmall(t)
 	certificate := w.join("one")
 	for name, want := range map[string]bool{"one": true, "two": false} {
 		csr := request(t, nodeSubject(name))
@@ -249,11 +237,8 @@ func TestNodeRenewsItsOwnCertificateOnly(t *testing.T) {
 }
 
 func TestExpiredSignerSignsNothing(t *testing.T) {
-	w := newWorld(t)
-	signer, err := w.bundle.Pair("kubelet-signer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newSmall(t)
+	signer := must(w.bundle.Pair("kubelet-signer"))
 	w.loops.certifier.signer, w.loops.certifier.now = signer, fixed(time.Now().Add(2*time.Hour))
 	w.call("control-plane-bootstrapper", "POST", kube.CSRs, request(t, nodeSubject("one")))
 	w.step()
@@ -264,33 +249,27 @@ func TestExpiredSignerSignsNothing(t *testing.T) {
 }
 
 func TestSilentNodeIsNotReady(t *testing.T) {
-	w := newWorld(t)
+	w := newSmall(t)
 	node := kube.Node{Metadata: kube.Meta{Name: "one", Labels: map[string]string{controlPlane: ""}}, Status: kube.NodeStatus{
 		Conditions: []kube.Condition{{Type: "Ready", Status: "True", LastHeartbeatTime: kube.Time(time.Now())}},
 	}}
 	if code, answer := w.call("admin-kubeconfig-client", "POST", kube.Nodes, node); code != http.StatusCreated {
 		t.Fatal(answer)
 	}
-	mustUpdate(t, w.server.store, bootstrapName, func(kube.Object) (kube.Object, error) {
-		return kube.Object{"metadata": kube.Object{"name": "bootstrap"}, "data": kube.Object{"status": "complete"}}, nil
-	})
+	set(t, w.server.store, bootstrapName, bootstrapObject("complete"))
 	for _, c := range []struct {
 		after     time.Duration
 		ready     string
 		available string
 	}{{0, "True", "True"}, {time.Minute, "Unknown", "False"}} {
-		w.server.now = fixed(time.Now().Add(c.after))
-		w.server.store.now, w.loops.now = w.server.now, w.server.now
+		w.loops.now = fixed(time.Now().Add(c.after))
+		w.step()
 		_, answer := w.call("admin-kubeconfig-client", "GET", kube.Nodes+"/one", nil)
-		seen, err := fromObject[kube.Node](answer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		seen := must(fromObject[kube.Node](answer))
 		if !kube.Is(seen.Status.Conditions, "Ready", c.ready) {
 			t.Errorf("after %s: %+v", c.after, seen.Status.Conditions)
 		}
-		w.step()
-		version, err := fromObject[kube.ClusterVersion](w.server.store.Get(versionName))
+		version, err := fromObject[kube.ClusterVersion](get(t, w.server.store, versionName))
 		if err != nil || !kube.Is(version.Status.Conditions, "Available", c.available) {
 			t.Errorf("after %s: %v %+v", c.after, err, version.Status.Conditions)
 		}
@@ -298,7 +277,7 @@ func TestSilentNodeIsNotReady(t *testing.T) {
 }
 
 func TestStaleWriteIsAConflict(t *testing.T) {
-	w := newWorld(t)
+	w := newSmall(t)
 	_, created := w.call("admin-kubeconfig-client", "POST", kube.ConfigMaps, kube.ConfigMap{Metadata: kube.Meta{Name: "a"}})
 	created["data"] = kube.Object{"x": "1"}
 	if code, answer := w.call("admin-kubeconfig-client", "PUT", kube.ConfigMaps+"/a", created); code != http.StatusOK {
@@ -306,30 +285,5 @@ func TestStaleWriteIsAConflict(t *testing.T) {
 	}
 	if code, _ := w.call("admin-kubeconfig-client", "PUT", kube.ConfigMaps+"/a", created); code != http.StatusConflict {
 		t.Fatalf("code = %d", code)
-	}
-}
-
-func TestRolesComeFromTheCredentialsOfTheFirstRequest(t *testing.T) {
-	w := newWorld(t)
-	for name, who := range map[string]string{"one": "control-plane-bootstrapper", "two": "node-bootstrapper"} {
-		csr := request(t, nodeSubject(name))
-		csr.Metadata.Name = "csr-" + name
-		w.call(who, "POST", kube.CSRs, csr)
-		w.call("admin-kubeconfig-client", "PUT", kube.CSRs+"/csr-"+name+"/approval", approved())
-	}
-	w.step()
-	for _, name := range []string{"one", "two", "stranger"} {
-		w.call("admin-kubeconfig-client", "POST", kube.Nodes, kube.Node{Metadata: kube.Meta{Name: name, Labels: map[string]string{"kept": "yes"}}})
-	}
-	w.step()
-	for name, want := range map[string][]string{"one": {controlPlane, master, "kept"}, "two": {worker, "kept"}, "stranger": {"kept"}} {
-		node, err := fromObject[kube.Node](w.server.store.Get(kube.Nodes + "/" + name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		slices.Sort(want)
-		if got := slices.Sorted(maps.Keys(node.Metadata.Labels)); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
 	}
 }

@@ -24,10 +24,7 @@ spec: {group: lab.test, names: {kind: Thing, plural: things}}
 // applied has the objects of a manifest be in the API; the result is what was logged.
 func applied(t *testing.T, api *fakeAPI, manifest string) string {
 	t.Helper()
-	objects, err := parseObjects([]byte(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(parseObjects([]byte(manifest)))
 	var heard bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

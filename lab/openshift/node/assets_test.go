@@ -15,10 +15,7 @@ import (
 // authority is one for tests.
 func authority(t *testing.T, name string) cluster.Pair {
 	t.Helper()
-	pair, err := cluster.NewAuthority(name, time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must(cluster.NewAuthority(name, time.Now(), time.Hour))
 	return pair
 }
 
@@ -93,10 +90,7 @@ func haveAssets(t *testing.T, directory string) assets {
 func TestTheServiceIsToldWhatTheInstallerMade(t *testing.T) {
 	files := haveAssets(t, t.TempDir())
 	facts := &releaseFacts{Domain: "lab.example.test"}
-	told, err := files.hello(facts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	told := must(files.hello(facts))
 	of := func(name string) keyPair { return keyPair{"certificate of " + name, "key of " + name} }
 	if told.Clients != "clients" || told.Tokens != "tokens" || told.Facts != facts || told.Kubelets != of("kubelet-signer") {
 		t.Errorf("%+v", told)
@@ -116,9 +110,7 @@ func TestTheServiceIsToldNothingWhileAFileIsMissing(t *testing.T) {
 	present, _ := filepath.Glob(filepath.Join(haveAssets(t, t.TempDir()).tls, "*"))
 	for _, path := range present {
 		files := haveAssets(t, t.TempDir())
-		if err := os.Remove(filepath.Join(files.tls, filepath.Base(path))); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Remove(filepath.Join(files.tls, filepath.Base(path))))
 		if _, err := files.hello(nil); err == nil || !strings.Contains(err.Error(), filepath.Base(path)) {
 			t.Errorf("without %s: %v", filepath.Base(path), err)
 		}

@@ -17,10 +17,7 @@ import (
 func assignedNode(t *testing.T, manifest string) (*kubeletNode, *fakeAPI, *told) {
 	t.Helper()
 	node, api, _, heard := joining(t)
-	objects, err := parseObjects([]byte(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(parseObjects([]byte(manifest)))
 	for _, object := range objects {
 		meta := metadata(object)
 		plural := map[string]string{"Pod": "pods", "Secret": "secrets"}[object["kind"].(string)]
@@ -80,10 +77,7 @@ func TestAPodOfTheAPIHasWhatItMounts(t *testing.T) {
 		t.Errorf("%q", api.requests(http.MethodPost))
 	}
 	other := strings.ReplaceAll(assignedPod, "u1", "u2")
-	objects, err := parseObjects([]byte(other))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(parseObjects([]byte(other)))
 	api.set("/api/v1/namespaces/mco/pods/server", objects[0])
 	node.asked = time.Time{}
 	if next := node.assignedPods(ctx)["mco/server"]; string(next.text) != "u2" {
@@ -145,9 +139,7 @@ func TestANodeThatDidNotJoinHasNoPodsOfTheAPI(t *testing.T) {
 func TestANodeWhoseCertificateIsRefusedAsksForAnotherOne(t *testing.T) {
 	node, api, _, _ := joining(t)
 	ctx := context.Background()
-	if _, err := node.agent.certificate(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(node.agent.certificate(ctx))
 	api.refuse = func(_, path string) int {
 		if strings.HasPrefix(path, kube.Nodes) {
 			return http.StatusUnauthorized
@@ -169,15 +161,10 @@ func TestANodeWhoseCertificateIsRefusedAsksForAnotherOne(t *testing.T) {
 func TestANodeRenewsItsCertificateInTime(t *testing.T) {
 	node, api, _, _ := joining(t)
 	ctx := context.Background()
-	first, err := node.agent.certificate(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must(node.agent.certificate(ctx))
 	life := first.Leaf.NotAfter.Sub(first.Leaf.NotBefore)
 	node.agent.now = func() time.Time { return first.Leaf.NotBefore.Add(life*2/3 + time.Second) }
-	if err := node.agent.member(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check(t, node.agent.member(ctx))
 	second, err := node.agent.stored()
 	if err != nil || second.Leaf.Equal(first.Leaf) || len(api.requests(http.MethodPost)) != 2 {
 		t.Errorf("%q %v", api.requests(http.MethodPost), err)

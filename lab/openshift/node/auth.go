@@ -40,9 +40,7 @@ func (u user) may(verb, resource, name string) bool {
 	node, isNode := u.node()
 	switch {
 	case slices.Contains(u.groups, masters):
-		return resource != "gossip"
-	case resource == "gossip":
-		return u.name == cluster.PeerName
+		return true
 	case resource == "certificatesigningrequests" && (u.name == cluster.BootstrapperName || isNode):
 		return verb == "create" || verb == "get" || verb == "list"
 	case isNode && resource == "nodes":
@@ -53,9 +51,6 @@ func (u user) may(verb, resource, name string) bool {
 
 // node is the name of the node that a user is.
 func (u user) node() (string, bool) {
-	name, found := nodeName(u.name)
+	name, found := strings.CutPrefix(u.name, "system:node:")
 	return name, found && slices.Contains(u.groups, "system:nodes")
 }
-
-// nodeName is the node that a user's name is of.
-func nodeName(user string) (string, bool) { return strings.CutPrefix(user, "system:node:") }

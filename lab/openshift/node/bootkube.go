@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -164,14 +165,12 @@ func (b *bootkube) done() error {
 // readRelease reads the release image's list of images.
 func (b *bootkube) readRelease(ctx context.Context) error {
 	var from image
-	for from.root == "" && ctx.Err() == nil {
-		found, err := pull(ctx, b.host.root, b.release)
-		if err != nil {
-			b.host.log.Printf("Pull failed. Retrying %s: %v", b.release, err)
-			sleep(ctx, retryEvery)
-			continue
-		}
-		from = found
+	err := until(ctx, retryEvery, b.host.log, "Pull failed. Retrying "+b.release, func() (done bool, err error) {
+		from, err = pull(ctx, b.host.root, b.release)
+		return err == nil, err
+	})
+	if err != nil {
+		return err
 	}
 	data, err := os.ReadFile(filepath.Join(from.root, "release-manifests/image-references"))
 	if err != nil {
@@ -218,7 +217,6 @@ func apiFromAssets(place cluster.Native, host machine, files assets, facts *rele
 	return &native{
 		place: place, network: host.network, log: host.log,
 		hello: func() (any, error) { return files.hello(facts) },
-		news:  func() (any, error) { return map[string]any{}, nil },
 	}
 }
 
@@ -448,27 +446,14 @@ func (b *bootkube) awaitControlPlane(ctx context.Context) error {
 	defer client.Close()
 	settings := &tls.Config{RootCAs: way.roots, ServerName: "api-int." + b.facts.Domain, MinVersion: tls.VersionTLS12}
 	wanted := min(b.facts.ControlPlane, 2)
-	last := ""
-	for ctx.Err() == nil {
-		seen, err := remote{client}.List(ctx, kube.Nodes)
-		count := 0
-		if err == nil {
-			count = answering(ctx, settings, b.host.network, readyAddresses(controlPlaneNodes(seen, time.Now())))
-		}
-		text := fmt.Sprintf("%d of %d API servers of the control plane answer, %d are needed", count, b.facts.ControlPlane, wanted)
+	return until(ctx, retryEvery, b.host.log, "waiting for the control plane", func() (bool, error) {
+		seen, err := client.List(ctx, kube.Nodes)
 		if err != nil {
-			text = err.Error()
+			return false, err
 		}
-		if text != last {
-			last = text
-			b.host.log.Print(text)
-		}
-		if count >= wanted {
-			return nil
-		}
-		sleep(ctx, retryEvery)
-	}
-	return ctx.Err()
+		count := answering(ctx, settings, b.host.network, readyAddresses(controlPlaneNodes(seen, time.Now())))
+		return count >= wanted, fmt.Errorf("%d of %d API servers of the control plane answer, %d are needed", count, b.facts.ControlPlane, wanted)
+	})
 }
 
 // reportProgress says in the cluster, through its own API, that bootstrapping is complete: progress.service's part.
@@ -480,19 +465,15 @@ func (b *bootkube) reportProgress(ctx context.Context) error {
 	client := way.bootstrapper(b.host.network)
 	defer client.Close()
 	b.host.log.Print("Reporting install progress...")
-	return complete(ctx, client)
+	return complete(ctx, client, b.host.log)
 }
 
 // complete makes the ConfigMap that says so, again and again until it is there.
-func complete(ctx context.Context, client *kube.Client) error {
-	for ctx.Err() == nil {
+func complete(ctx context.Context, client *kube.Client, logger *log.Logger) error {
+	return until(ctx, retryEvery, logger, "saying that bootstrapping is complete", func() (bool, error) {
 		err := client.Do(ctx, http.MethodPost, kube.ConfigMaps, bootstrapObject("complete"), nil)
-		if err == nil || kube.Code(err) == http.StatusConflict {
-			return nil
-		}
-		sleep(ctx, retryEvery)
-	}
-	return ctx.Err()
+		return err == nil || kube.Code(err) == http.StatusConflict, err
+	})
 }
 
 // leaveIgnition writes what a single node's disk gets: the control plane's configuration from this machine's own machine
@@ -505,18 +486,12 @@ func (b *bootkube) leaveIgnition(ctx context.Context) error {
 	}
 	request.Header.Set("Accept", "application/vnd.coreos.ignition+json;version=3.2.0")
 	var original []byte
-	for last := ""; ; {
-		if original, err = answerTo(request); err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if text := err.Error(); text != last {
-			last = text
-			b.host.log.Printf("waiting for the machine config server: %s", text)
-		}
-		sleep(ctx, retryEvery)
+	err = until(ctx, retryEvery, b.host.log, "waiting for the machine config server", func() (done bool, err error) {
+		original, err = answerTo(request)
+		return err == nil, err
+	})
+	if err != nil {
+		return err
 	}
 	config, err := b.inPlaceConfig(original)
 	if err != nil {
@@ -617,7 +592,7 @@ func afterRestart(ctx context.Context, host machine) error {
 	}
 	client := host.ownAPI(way)
 	defer client.Close()
-	if err := complete(ctx, client); err != nil {
+	if err := complete(ctx, client, host.log); err != nil {
 		return err
 	}
 	if err := approveUntilReady(ctx, client, host); err != nil {
@@ -631,26 +606,21 @@ func afterRestart(ctx context.Context, host machine) error {
 
 // approveUntilReady approves whatever asks until the node of the control plane is ready, as the real one does.
 func approveUntilReady(ctx context.Context, client *kube.Client, host machine) error {
-	all := remote{client}
-	for ctx.Err() == nil {
-		nodes, err := all.List(ctx, kube.Nodes)
-		if err == nil {
-			for _, node := range controlPlaneNodes(nodes, time.Now()) {
-				if kube.Is(node.Status.Conditions, "Ready", "True") {
-					return nil
-				}
-			}
-			err = approveAll(ctx, all)
-		}
+	return until(ctx, retryEvery, host.log, "Approving csrs ...", func() (bool, error) {
+		nodes, err := client.List(ctx, kube.Nodes)
 		if err != nil {
-			host.log.Printf("Approving csrs ...: %v", err)
+			return false, err
 		}
-		sleep(ctx, retryEvery)
-	}
-	return ctx.Err()
+		for _, node := range controlPlaneNodes(nodes, time.Now()) {
+			if kube.Is(node.Status.Conditions, "Ready", "True") {
+				return true, nil
+			}
+		}
+		return false, approveAll(ctx, client)
+	})
 }
 
-func approveAll(ctx context.Context, all remote) error {
+func approveAll(ctx context.Context, all *kube.Client) error {
 	requests, err := all.List(ctx, kube.CSRs)
 	if err != nil {
 		return err

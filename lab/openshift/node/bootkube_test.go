@@ -76,19 +76,14 @@ func archive(t *testing.T, files map[string]string) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, writer.Close())
 	return data.Bytes()
 }
 
 // haveRelease serves a release image and two others, one without files of its own.
 func haveRelease(t *testing.T) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())
 	stream := fmt.Sprintf(`{"metadata": {"name": "4.19.0"}, "spec": {"tags": [
 		{"name": "cluster-config-api", "from": {"name": %q}}, {"name": "machine-config-operator", "from": {"name": %q}}]}}`, configImage, mcoImage)
 	archives := map[string][]byte{
@@ -128,10 +123,7 @@ func newSite(t *testing.T, inPlace bool) *site {
 	t.Helper()
 	haveRelease(t)
 	before := apiPort
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := must(freePort())
 	apiPort = fmt.Sprint(port)
 	t.Cleanup(func() { apiPort = before })
 	host, heard := testMachine(t)
@@ -139,14 +131,8 @@ func newSite(t *testing.T, inPlace bool) *site {
 	it := &site{host: host, heard: heard, api: newFakeAPI()}
 
 	signer := authority(t, "signer")
-	pair, err := signer.Issue(cluster.Leaf{Names: []string{"localhost", "api.lab.example.test", "api-int.lab.example.test", "service.test"}, Validity: time.Hour}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := pair.TLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must(signer.Issue(cluster.Leaf{Names: []string{"localhost", "api.lab.example.test", "api-int.lab.example.test", "service.test"}, Validity: time.Hour}, time.Now()))
+	certificate := must(pair.TLS())
 	config := &tls.Config{Certificates: []tls.Certificate{certificate}}
 	api := httptest.NewUnstartedServer(it.api)
 	api.TLS = config.Clone()
@@ -188,10 +174,7 @@ func newSite(t *testing.T, inPlace bool) *site {
 // service is the lab's: it tells everybody where the API is.
 func (s *site) service(t *testing.T, config *tls.Config) string {
 	t.Helper()
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(tls.Listen("tcp", "127.0.0.1:0", config))
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -221,9 +204,7 @@ func (s *site) controlPlane(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	for name, address := range map[string]string{"master0": firstAddress, "master1": secondAddress} {
-		if err := relay(ctx, net.JoinHostPort(address, apiPort), s.server); err != nil {
-			t.Fatal(err)
-		}
+		check(t, relay(ctx, net.JoinHostPort(address, apiPort), s.server))
 		node, err := toObject(kube.Node{Kind: "Node", Metadata: kube.Meta{Name: name, Labels: map[string]string{controlPlane: ""}}, Status: kube.NodeStatus{
 			Addresses:  []kube.NodeAddress{{Type: "InternalIP", Address: address}},
 			Conditions: []kube.Condition{{Type: "Ready", Status: "True", LastHeartbeatTime: kube.Time(time.Now().Add(time.Minute))}},
@@ -245,10 +226,7 @@ func (s *site) path(name string) string {
 // start begins bootkube; the result ends it, as one is killed, and is what it ended with.
 func (s *site) start(t *testing.T) (kill func() error, ended <-chan error) {
 	t.Helper()
-	work, err := newBootkube(s.host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := must(newBootkube(s.host))
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- work.run(ctx); close(over) }()
@@ -315,9 +293,7 @@ func TestBootkubeGoesOnWhereItWasKilled(t *testing.T) {
 	made := len(s.api.requests(http.MethodPost))
 	s.controlPlane(t)
 	_, ended := s.start(t)
-	if err := finishes(t, s, ended); err != nil {
-		t.Fatal(err)
-	}
+	check(t, finishes(t, s, ended))
 	// As cluster-bootstrap does, it offers the first objects again until the control plane runs.
 	if posts := s.api.requests(http.MethodPost)[made:]; posts[len(posts)-1] != kube.ConfigMaps || s.runs() != 2 {
 		t.Errorf("it did again what was done: %q", posts)
@@ -372,9 +348,7 @@ func TestAStageThatFailsIsNotFinished(t *testing.T) {
 		}, "address already in use"},
 	} {
 		s := newSite(t, false)
-		if err := each.spoil(s); err != nil {
-			t.Fatal(err)
-		}
+		check(t, each.spoil(s))
 		kill, ended := s.start(t)
 		err := finishes(t, s, ended)
 		if err == nil || !strings.Contains(err.Error(), each.problem) {
@@ -389,10 +363,7 @@ func TestAStageThatFailsIsNotFinished(t *testing.T) {
 
 func TestAnImageThatTheReleaseDoesNotNameIsSaid(t *testing.T) {
 	s := newSite(t, false)
-	work, err := newBootkube(s.host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := must(newBootkube(s.host))
 	work.images = map[string]string{}
 	if err := work.execute(context.Background(), "cluster-config-api", "render"); err == nil || !strings.Contains(err.Error(), "no image cluster-config-api") {
 		t.Error(err)
@@ -408,9 +379,7 @@ func TestBootkubeNeedsTheInstallersFiles(t *testing.T) {
 	if _, err := newBootkube(s.host); err == nil || !strings.Contains(err.Error(), "names no release image") {
 		t.Error(err)
 	}
-	if err := os.Remove(s.path(bootkubeScript)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(s.path(bootkubeScript)))
 	if _, err := newBootkube(s.host); !os.IsNotExist(err) {
 		t.Error(err)
 	}
@@ -419,10 +388,7 @@ func TestBootkubeNeedsTheInstallersFiles(t *testing.T) {
 func TestASingleNodesDiskGetsWhatBootkubeMade(t *testing.T) {
 	s := newSite(t, true)
 	served := make(chan string, 10)
-	listener, err := net.Listen("tcp", net.JoinHostPort(bootstrapAddress, "22624"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", net.JoinHostPort(bootstrapAddress, "22624")))
 	answers := 0
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		served <- r.URL.Path + " " + r.Header.Get("Accept")
@@ -439,17 +405,13 @@ func TestASingleNodesDiskGetsWhatBootkubeMade(t *testing.T) {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	_, ended := s.start(t)
-	if err := finishes(t, s, ended); err != nil {
-		t.Fatal(err)
-	}
+	check(t, finishes(t, s, ended))
 	if asked := <-served; asked != "/config/master application/vnd.coreos.ignition+json;version=3.2.0" {
 		t.Error(asked)
 	}
 	s.heard.await(t, "waiting for the machine config server: 500 Internal Server Error")
 	var config cluster.Ignition
-	if err := json.Unmarshal([]byte(readOr(s.path("master.ign"), "")), &config); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal([]byte(readOr(s.path("master.ign"), "")), &config))
 	if merge := config.Ignition.Config.Merge; len(merge) != 1 || merge[0] != cluster.Data([]byte(`{"ignition": {"version": "3.2.0"}}`)) {
 		t.Errorf("%+v", merge)
 	}
@@ -492,13 +454,9 @@ func restarted(t *testing.T) *site {
 	haveAssets(t, s.path(bootstrapSecrets))
 	present, _ := filepath.Glob(s.path(bootstrapSecrets + "/tls/*"))
 	for _, path := range present {
-		if err := os.Rename(path, filepath.Join(s.path(bootstrapSecrets), filepath.Base(path))); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Rename(path, filepath.Join(s.path(bootstrapSecrets), filepath.Base(path))))
 	}
-	if err := copyFile(s.path(adminFile), s.path(bootstrapSecrets+"/kubeconfig")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, copyFile(s.path(adminFile), s.path(bootstrapSecrets+"/kubeconfig")))
 	return s
 }
 
@@ -510,10 +468,7 @@ func TestASingleNodeAdmitsItselfAndForgetsTheSecrets(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- afterRestart(context.Background(), s.host) }()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		csr, err := fromObject[kube.CSR](s.api.get(kube.CSRs + "/one"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		csr := must(fromObject[kube.CSR](s.api.get(kube.CSRs + "/one")))
 		if kube.Is(csr.Status.Conditions, "Approved", "True") {
 			break
 		}
@@ -525,9 +480,7 @@ func TestASingleNodeAdmitsItselfAndForgetsTheSecrets(t *testing.T) {
 		t.Error("the secrets are gone before the node is ready")
 	}
 	s.controlPlane(t)
-	if err := finishes(t, s, ended); err != nil {
-		t.Fatal(err)
-	}
+	check(t, finishes(t, s, ended))
 	status, _ := s.api.get(bootstrapName)["data"].(kube.Object)
 	if status["status"] != "complete" || exists(s.path(bootstrapSecrets)) {
 		t.Errorf("%v", status)
@@ -540,16 +493,11 @@ func TestASingleNodeAdmitsItselfAndForgetsTheSecrets(t *testing.T) {
 // The kubelet may have the port already, when bootkube is started a second time.
 func TestASingleNodeSaysThatItsPortIsTaken(t *testing.T) {
 	s := restarted(t)
-	listener, err := net.Listen("tcp", net.JoinHostPort(bootstrapAddress, apiPort))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", net.JoinHostPort(bootstrapAddress, apiPort)))
 	ended := make(chan error, 1)
 	go func() { ended <- afterRestart(context.Background(), s.host) }()
 	s.heard.await(t, "port "+apiPort+" is not free yet")
 	listener.Close()
 	s.controlPlane(t)
-	if err := finishes(t, s, ended); err != nil {
-		t.Fatal(err)
-	}
+	check(t, finishes(t, s, ended))
 }

@@ -21,6 +21,8 @@ const (
 	controlEvery   = 1500 * time.Millisecond
 	bootstrapEvery = 500 * time.Millisecond
 
+	readyLimit = 4 * time.Second
+
 	bootstrapName = kube.ConfigMaps + "/bootstrap"
 	versionName   = kube.ClusterVersions + "/version"
 )
@@ -28,36 +30,26 @@ const (
 // controller is the loops that keep a cluster's own objects true: kube-controller-manager's part, and the cluster
 // version operator's. Every API server runs one, from the same facts.
 type controller struct {
-	objects   objects
+	objects   *kube.Client
 	facts     cluster.Facts
 	certifier certifier
 	bootstrap *bootstrapper // nil but on the bootstrap machine
-	mark      bool          // whether nodes that stopped reporting are marked: a store's server tells it at each reading
 	every     time.Duration
 	now       func() time.Time
 	log       *log.Logger
 }
 
 // use says where the objects are.
-func (c *controller) use(all objects) {
+func (c *controller) use(all *kube.Client) {
 	c.objects, c.certifier.objects = all, all
 	if c.bootstrap != nil {
-		c.bootstrap.objects, c.bootstrap.complete = all, c.bootstrap.tell
+		c.bootstrap.objects = all
 	}
 }
 
 // Run looks again and again until the context ends.
 func (c *controller) Run(ctx context.Context) {
-	last := ""
-	for ctx.Err() == nil {
-		err := c.step(ctx)
-		if text := fmt.Sprint(err); text != last && ctx.Err() == nil {
-			if last = text; err != nil {
-				c.log.Print(text)
-			}
-		}
-		sleep(ctx, c.every)
-	}
+	_ = until(ctx, c.every, c.log, "the cluster's loops", func() (bool, error) { return false, c.step(ctx) }) // it ends with the context
 }
 
 func (c *controller) step(ctx context.Context) error {
@@ -71,12 +63,11 @@ func (c *controller) step(ctx context.Context) error {
 	}
 	problems := []error{
 		c.certifier.step(ctx, requests),
-		assignRoles(ctx, c.objects, seen, requests, c.facts),
+		c.label(ctx, seen),
+		c.markSilent(ctx, seen),
+		c.untaint(ctx, seen),
 	}
 	nodes := controlPlaneNodes(seen, c.now())
-	if c.mark {
-		problems = append(problems, c.markSilent(ctx, seen), c.untaint(ctx, seen))
-	}
 	if c.bootstrap != nil {
 		problems = append(problems, c.bootstrap.step(ctx, nodes))
 	}
@@ -128,7 +119,7 @@ func (c *controller) setConditions(ctx context.Context, wanted []kube.Condition)
 			}
 		}
 		if same {
-			return nil, errUnchanged
+			return nil, kube.ErrUnchanged
 		}
 		if object == nil {
 			object = kube.Object{
@@ -143,7 +134,7 @@ func (c *controller) setConditions(ctx context.Context, wanted []kube.Condition)
 	})
 }
 
-func bootstrapStatus(ctx context.Context, all objects) (string, error) {
+func bootstrapStatus(ctx context.Context, all *kube.Client) (string, error) {
 	object, err := all.Get(ctx, bootstrapName)
 	if err != nil {
 		return "", err
@@ -155,16 +146,13 @@ func bootstrapStatus(ctx context.Context, all objects) (string, error) {
 // bootstrapper is what only the bootstrap machine does: it watches the control plane come up, and says when it is
 // there.
 type bootstrapper struct {
-	objects objects
+	objects *kube.Client
 	facts   cluster.Facts
 	config  *tls.Config
 	network kube.Network
 	root    string
 	log     *log.Logger
 	last    string // what was last reported
-	// complete has the API servers at these addresses know the last status, before anybody reads it here: this machine
-	// may be removed the moment somebody does.
-	complete func(ctx context.Context, addresses []string, status kube.Object) error
 }
 
 // step looks once.
@@ -191,16 +179,11 @@ func (b *bootstrapper) step(ctx context.Context, nodes []kube.Node) error {
 	if err := finish(b.root, clusterFormed); err != nil {
 		return err
 	}
-	if err := b.complete(ctx, addresses, bootstrapObject("complete")); err != nil {
-		return fmt.Errorf("telling the control plane that bootstrapping is complete: %w", err)
+	if err := b.write(ctx, bootstrapObject("complete")); err != nil {
+		return err
 	}
 	b.log.Print("bootstrap complete")
 	return nil
-}
-
-// tell is enough where all API servers have the same objects.
-func (b *bootstrapper) tell(ctx context.Context, _ []string, status kube.Object) error {
-	return b.write(ctx, status)
 }
 
 // write makes the status this.
@@ -221,7 +204,7 @@ func answering(ctx context.Context, config *tls.Config, network kube.Network, ad
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			client := kube.NewClient("https://"+net.JoinHostPort(address, apiPort), config, network, gossipLimit)
+			client := kube.NewClient("https://"+net.JoinHostPort(address, apiPort), config, network, readyLimit)
 			defer client.Close()
 			var answer string
 			results[i] = client.Do(ctx, http.MethodGet, "/readyz", nil, &answer)

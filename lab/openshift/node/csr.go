@@ -33,46 +33,10 @@ func (s *server) admitCSR(object kube.Object, who user) (kube.Object, error) {
 	return toObject(csr)
 }
 
-// approve serves PUT .../approval: it takes over the conditions.
-func (s *server) approve(item resource, who user, request *http.Request) (int, any, error) {
-	object, err := body(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	wanted, err := fromObject[kube.CSR](object)
-	if err != nil {
-		return 0, nil, fail(http.StatusBadRequest, "BadRequest", "not a CertificateSigningRequest: %v", err)
-	}
-	updated, err := s.store.Update(item.path+"/"+request.PathValue("name"), func(current kube.Object) (kube.Object, error) {
-		if current == nil {
-			return nil, notFound(item, request)
-		}
-		if err := checkVersion(item, object, current); err != nil {
-			return nil, err
-		}
-		csr, err := fromObject[kube.CSR](current)
-		if err != nil {
-			return nil, err
-		}
-		conditions := csr.Status.Conditions
-		for _, each := range wanted.Status.Conditions {
-			if each.Type != "Approved" && each.Type != "Denied" {
-				return nil, fail(http.StatusUnprocessableEntity, "Invalid", "status.conditions: type %q", each.Type)
-			}
-			if kube.Find(conditions, each.Type) == nil {
-				conditions = append(conditions, condition(each.Type, each.Reason, each.Message, s.now()))
-				s.log.Printf("CSR %s of %s: %s by %s", csr.Metadata.Name, subject(csr), each.Type, who.name)
-			}
-		}
-		return withStatus(current, "conditions", conditions), nil
-	})
-	return http.StatusOK, updated, err
-}
-
 // certifier decides about requests for nodes' certificates as far as that is the cluster's own business, and signs
 // what was approved: kube-controller-manager's part.
 type certifier struct {
-	objects   objects
+	objects   *kube.Client
 	signer    cluster.Pair
 	bootstrap bool // control plane machines are approved
 	now       func() time.Time
@@ -123,7 +87,7 @@ func (c *certifier) update(ctx context.Context, key, part string, csr kube.CSR) 
 			return nil, err
 		}
 		if current == nil || len(present.Status.Conditions) >= len(csr.Status.Conditions) && (part == "approval" || present.Status.Certificate != nil) {
-			return nil, errUnchanged
+			return nil, kube.ErrUnchanged
 		}
 		changed := withStatus(current, "conditions", csr.Status.Conditions)
 		if csr.Status.Certificate != nil {

@@ -108,10 +108,7 @@ func TestWhatTheRegistryAnswers(t *testing.T) {
 	if _, err := pull(ctx, root, "broken"); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "502 Bad Gateway") {
 		t.Error(err)
 	}
-	it, err := pull(ctx, root, "bare") // it has nothing but programs
-	if err != nil {
-		t.Fatal(err)
-	}
+	it := must(pull(ctx, root, "bare")) // it has nothing but programs
 	if _, err := it.program(ctx, "run"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
@@ -126,13 +123,9 @@ func TestAnArchiveStaysInItsImage(t *testing.T) {
 	}
 	var data bytes.Buffer
 	writer := tar.NewWriter(&data)
-	if err := errors.Join(writer.WriteHeader(&tar.Header{Name: "run", Mode: 0o755}), writer.Close()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(writer.WriteHeader(&tar.Header{Name: "run", Mode: 0o755}), writer.Close()))
 	root := t.TempDir()
-	if err := unpack(&data, root); err != nil {
-		t.Fatal(err)
-	}
+	check(t, unpack(&data, root))
 	if info, err := os.Stat(filepath.Join(root, "run")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Error(info, err)
 	}
@@ -176,10 +169,7 @@ func TestAContainerThatCannotStartLeavesNothing(t *testing.T) {
 
 func readLink(t *testing.T, path string) string {
 	t.Helper()
-	target, err := os.Readlink(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must(os.Readlink(path))
 	return target
 }
 

@@ -2,12 +2,10 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"log"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,13 +17,13 @@ import (
 const masterIgnition = assetDirectory + "/master.ign"
 
 // bootstrapInPlace forms the cluster on the machine that is to be all of it: it serves the API until the cluster's
-// own objects are there, ends it, and leaves the Ignition of the machine's disk, which has what the API kept.
+// own objects are there, ends it, and leaves the Ignition of the machine's disk.
 func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, network kube.Network, member *agent, logger *log.Logger) error {
 	if finished(member.root, allDone) {
 		logger.Print("bootstrapped already")
 		return nil
 	}
-	api, err := newAPIServer(Bootstrap, bundle, network, member.root, logger)
+	api, err := newNative(Bootstrap, bundle, network, member.root, logger)
 	if err != nil {
 		return err
 	}
@@ -51,13 +49,6 @@ func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, network kube.N
 	if err != nil {
 		return err
 	}
-	kept, err := os.ReadFile(filepath.Join(member.root, storeFile))
-	switch {
-	case err == nil:
-		config.Storage.Files = append(config.Storage.Files, cluster.NewFile(storeFile, 0o600, kept))
-	case !errors.Is(err, fs.ErrNotExist): // where the API server runs elsewhere, so do its objects
-		return err
-	}
 	data, err := json.Marshal(config)
 	if err != nil {
 		return err
@@ -74,22 +65,19 @@ func hasVersion(ctx context.Context, bundle cluster.Bundle, member *agent) error
 	if err != nil {
 		return err
 	}
-	admin, err := fixedPair(bundle, "admin-kubeconfig-client")
+	admin, err := bundle.TLS("admin-kubeconfig-client")
 	if err != nil {
 		return err
 	}
-	config.GetClientCertificate = admin.client
-	for ctx.Err() == nil {
-		if address, err := member.address(); err == nil {
-			client := kube.NewClient("https://"+net.JoinHostPort(address, apiPort), config, member.network, requestLimit)
-			var version kube.ClusterVersion
-			err = client.Do(ctx, http.MethodGet, versionName, nil, &version)
-			client.Close()
-			if err == nil {
-				return nil
-			}
+	config.Certificates = []tls.Certificate{admin}
+	return until(ctx, time.Second, member.log, "waiting for the cluster's version", func() (bool, error) {
+		address, err := member.address()
+		if err != nil {
+			return false, err
 		}
-		sleep(ctx, time.Second)
-	}
-	return ctx.Err()
+		client := kube.NewClient("https://"+net.JoinHostPort(address, apiPort), config, member.network, requestLimit)
+		defer client.Close()
+		version, err := client.Get(ctx, versionName)
+		return version != nil && err == nil, err
+	})
 }

@@ -26,9 +26,6 @@ import (
 
 const (
 	kubeletUnit = "/etc/systemd/system/kubelet.service"
-	// nodeLabels is where a node says what the real kubelet writes into its own labels: a plain API server, which is not
-	// OpenShift's, lets no node label itself with a role. The stand-in for the operators takes it over.
-	nodeLabels  = "lab-openshift/node-labels"
 	assignEvery = 2 * time.Second
 	serverFile  = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 )
@@ -192,24 +189,22 @@ func (n *kubeletNode) serve(ctx context.Context) {
 	if _, err := os.Stat(path); err == nil {
 		return
 	}
-	for ctx.Err() == nil {
+	_ = until(ctx, retryEvery, n.host.log, "no certificate for the kubelet's port yet, trying again", func() (bool, error) { // it ends with the context
 		n.mu.Lock()
 		client := n.client // the node's certificate changes meanwhile
 		n.mu.Unlock()
 		address, err := n.agent.address()
-		if err == nil {
-			wanted := x509.CertificateRequest{DNSNames: []string{n.host.name}, IPAddresses: []net.IP{net.ParseIP(address)}}
-			pair, problem := n.agent.ask(ctx, client, kube.ServingSigner, wanted)
-			if err = problem; err == nil {
-				err = replaceFile(path, append(pair.Cert, pair.Key...), 0o600)
-			}
+		if err != nil {
+			return false, err
 		}
-		if err == nil {
-			return
+		wanted := x509.CertificateRequest{DNSNames: []string{n.host.name}, IPAddresses: []net.IP{net.ParseIP(address)}}
+		pair, err := n.agent.ask(ctx, client, kube.ServingSigner, wanted)
+		if err != nil {
+			return false, err
 		}
-		n.host.log.Printf("no certificate for the kubelet's port yet, trying again: %v", err)
-		sleep(ctx, retryEvery)
-	}
+		err = replaceFile(path, append(pair.Cert, pair.Key...), 0o600)
+		return err == nil, err
+	})
 }
 
 // keepAPI keeps a kube-apiserver on a machine of the control plane, from its first call on: the lab's service runs one for
@@ -253,7 +248,6 @@ func (n *kubeletNode) serveAPI(ctx context.Context) {
 			proof, err := key.Sign(rand.Reader, digest[:], crypto.SHA256)
 			return map[string][]byte{"proof": proof}, err
 		},
-		news: func() (any, error) { return map[string]any{}, nil },
 	}
 	server.runOncePortIsFree(ctx) // a single node's bootstrap has it for a while
 }
@@ -280,15 +274,12 @@ func (n *kubeletNode) assignedPods(ctx context.Context) map[string]podManifest {
 }
 
 func (n *kubeletNode) readPods(ctx context.Context, client *kube.Client, known map[string]podManifest) (map[string]podManifest, error) {
-	var list struct {
-		Items []kube.Object `json:"items"`
-	}
-	here := "/api/v1/pods?fieldSelector=" + url.QueryEscape("spec.nodeName="+n.host.name)
-	if err := client.Do(ctx, http.MethodGet, here, nil, &list); err != nil {
+	pods, err := assignedTo(ctx, client, n.host.name)
+	if err != nil {
 		return nil, err
 	}
 	result := map[string]podManifest{}
-	for _, object := range list.Items {
+	for _, object := range pods {
 		meta := metadata(object)
 		if meta["deletionTimestamp"] != nil {
 			continue // the agent buries it
@@ -368,22 +359,27 @@ func readSecret(ctx context.Context, client *kube.Client, space, name string) (m
 // identity is what a pod asks the API as: a token of its service account, which is bound to it.
 func (n *kubeletNode) identity(ctx context.Context, client *kube.Client, told podManifest, object kube.Object) (map[string][]byte, error) {
 	meta := metadata(object)
-	request := kube.Object{
-		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-		"spec": kube.Object{"boundObjectRef": kube.Object{"kind": "Pod", "apiVersion": "v1", "name": meta["name"], "uid": meta["uid"]}},
+	spec := kube.Object{"boundObjectRef": kube.Object{"kind": "Pod", "apiVersion": "v1", "name": meta["name"], "uid": meta["uid"]}}
+	token, err := accountToken(ctx, client, fmt.Sprint(meta["namespace"]), told.Spec.ServiceAccount, spec)
+	if err != nil {
+		return nil, err
 	}
+	return map[string][]byte{
+		"token": token, "ca.crt": n.authority, "namespace": []byte(fmt.Sprint(meta["namespace"])),
+	}, nil
+}
+
+// accountToken asks for a token of a service account.
+func accountToken(ctx context.Context, client *kube.Client, space, account string, spec kube.Object) ([]byte, error) {
+	request := kube.Object{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
 	var answer struct {
 		Status struct {
 			Token string `json:"token"`
 		} `json:"status"`
 	}
-	path := fmt.Sprintf("/api/v1/namespaces/%v/serviceaccounts/%s/token", meta["namespace"], told.Spec.ServiceAccount)
-	if err := client.Do(ctx, http.MethodPost, path, request, &answer); err != nil {
-		return nil, err
-	}
-	return map[string][]byte{
-		"token": []byte(answer.Status.Token), "ca.crt": n.authority, "namespace": []byte(fmt.Sprint(meta["namespace"])),
-	}, nil
+	path := "/api/v1/namespaces/" + space + "/serviceaccounts/" + account + "/token"
+	err := client.Do(ctx, http.MethodPost, path, request, &answer)
+	return []byte(answer.Status.Token), err
 }
 
 func putFiles(directory string, files map[string][]byte) error {
@@ -408,6 +404,6 @@ func chassisID(root string) (string, error) {
 	if known := strings.TrimSpace(string(data)); known != "" {
 		return known, nil
 	}
-	fresh := uuid()
+	fresh := cluster.UUID()
 	return fresh, replaceFile(path, []byte(fresh+"\n"), 0o644)
 }

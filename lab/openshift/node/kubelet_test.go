@@ -122,37 +122,22 @@ func joining(t *testing.T) (*kubeletNode, *fakeAPI, cluster.Pair, *told) {
 	put(t, bootstrap, kubeconfigText(server, signer.Cert, "token: abc"), 0o600)
 	put(t, filepath.Join(host.root, "/etc/machine-config-daemon/node-annotations.json"), `{"machineconfiguration.openshift.io/currentConfig": "rendered-master-1"}`, 0o600)
 	host.network.Source = "127.0.0.1"
-	flags, err := unitFlags(filepath.Join(host.root, kubeletUnit))
-	if err != nil {
-		t.Fatal(err)
-	}
-	node, err := newKubeletNode(host, flags, bootstrap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	flags := must(unitFlags(filepath.Join(host.root, kubeletUnit)))
+	node := must(newKubeletNode(host, flags, bootstrap))
 	return node, api, signer, heard
 }
 
 func parsedRequest(t *testing.T, object kube.Object) (kube.CSRSpec, *x509.CertificateRequest) {
 	t.Helper()
-	csr, err := fromObject[kube.CSR](object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := parseRequest(csr.Spec.Request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	csr := must(fromObject[kube.CSR](object))
+	request := must(parseRequest(csr.Spec.Request))
 	return csr.Spec, request
 }
 
 func TestANodeJoins(t *testing.T) {
 	node, api, _, _ := joining(t)
 	ctx := context.Background()
-	certificate, err := node.agent.certificate(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := must(node.agent.certificate(ctx))
 	if certificate.Leaf.Subject.CommonName != "system:node:node0" {
 		t.Error(certificate.Leaf.Subject)
 	}
@@ -166,13 +151,8 @@ func TestANodeJoins(t *testing.T) {
 
 	client := node.agent.access.client(&certificate, node.host.network)
 	defer client.Close()
-	if _, err := node.agent.report(ctx, client); err != nil {
-		t.Fatal(err)
-	}
-	registered, err := fromObject[kube.Node](api.get(kube.Nodes + "/node0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(node.agent.report(ctx, client))
+	registered := must(fromObject[kube.Node](api.get(kube.Nodes + "/node0")))
 	if !slices.Equal(registered.Spec.Taints, []kube.Taint{{Key: master, Effect: "NoSchedule"}}) {
 		t.Errorf("taints %v", registered.Spec.Taints)
 	}
@@ -191,13 +171,9 @@ func TestANodeJoins(t *testing.T) {
 		t.Errorf("%+v", ready)
 	}
 
-	if _, err := node.agent.report(ctx, client); err != nil {
-		t.Fatal(err)
-	}
+	must(node.agent.report(ctx, client))
 	object := api.get(kube.Nodes + "/node0")
-	if registered, err = fromObject[kube.Node](object); err != nil {
-		t.Fatal(err)
-	}
+	registered = must(fromObject[kube.Node](object))
 	if ready := kube.Find(registered.Status.Conditions, "Ready"); ready.Status != "True" {
 		t.Errorf("%+v", ready)
 	}
@@ -223,14 +199,9 @@ func TestANodeWhoseChassisIsRefusedIsNotReady(t *testing.T) {
 	client := node.agent.access.bootstrapper(node.host.network)
 	defer client.Close()
 	for range 2 {
-		if _, err := node.agent.report(context.Background(), client); err != nil {
-			t.Fatal(err)
-		}
+		must(node.agent.report(context.Background(), client))
 	}
-	registered, err := fromObject[kube.Node](api.get(kube.Nodes + "/node0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registered := must(fromObject[kube.Node](api.get(kube.Nodes + "/node0")))
 	if ready := kube.Find(registered.Status.Conditions, "Ready"); ready.Status != "False" || !strings.Contains(ready.Message, "403 refused by the test") {
 		t.Errorf("%+v", ready)
 	}
@@ -323,10 +294,7 @@ func TestADeniedRequestIsSaid(t *testing.T) {
 func TestANodesCertificateSurvivesWhatIsHalfWritten(t *testing.T) {
 	node, api, _, _ := joining(t)
 	ctx := context.Background()
-	first, err := node.agent.certificate(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must(node.agent.certificate(ctx))
 	if again, err := node.agent.certificate(ctx); err != nil || !again.Leaf.Equal(first.Leaf) {
 		t.Fatal(err)
 	}
@@ -334,7 +302,7 @@ func TestANodesCertificateSurvivesWhatIsHalfWritten(t *testing.T) {
 		t.Fatalf("asked %d times", count)
 	}
 	found := []string{}
-	err = filepath.WalkDir(node.host.root, func(path string, entry os.DirEntry, err error) error {
+	err := filepath.WalkDir(node.host.root, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && strings.Contains(path, "pki") {
 			found = append(found, strings.TrimPrefix(path, node.host.root))
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"metal-ipi.test/lab/openshift/kube"
@@ -14,7 +16,50 @@ const (
 	// gracePeriod is how long a node may be silent before it counts as not ready; Kubernetes' own default.
 	gracePeriod = 40 * time.Second
 	notReady    = "node.kubernetes.io/not-ready"
+
+	controlPlane = "node-role.kubernetes.io/control-plane"
+	master       = "node-role.kubernetes.io/master"
+	worker       = "node-role.kubernetes.io/worker"
+	// nodeLabels is where a node says what the real kubelet writes into its own labels: a plain API server, which is not
+	// OpenShift's, lets no node label itself with a role. The loops take it over.
+	nodeLabels = "lab-openshift/node-labels"
 )
+
+// label gives nodes the labels that they say they have.
+func (c *controller) label(ctx context.Context, nodes []kube.Object) error {
+	var problems []error
+	for _, object := range nodes {
+		if len(missingLabels(object)) == 0 {
+			continue
+		}
+		key := kube.Nodes + "/" + fmt.Sprint(metadata(object)["name"])
+		problems = append(problems, c.objects.Update(ctx, key, "", func(current kube.Object) (kube.Object, error) {
+			missing := missingLabels(current)
+			if len(missing) == 0 {
+				return nil, kube.ErrUnchanged
+			}
+			present, _ := metadata(current)["labels"].(kube.Object)
+			maps.Copy(missing, present)
+			return with(current, "metadata", with(metadata(current), "labels", missing)), nil
+		}))
+	}
+	return errors.Join(problems...)
+}
+
+// missingLabels is the labels that a node says it has, and has not.
+func missingLabels(node kube.Object) kube.Object {
+	annotations, _ := metadata(node)["annotations"].(kube.Object)
+	told, _ := annotations[nodeLabels].(string)
+	present, _ := metadata(node)["labels"].(kube.Object)
+	missing := kube.Object{}
+	for _, item := range strings.FieldsFunc(told, func(r rune) bool { return r == ',' }) {
+		name, value, _ := strings.Cut(item, "=")
+		if _, found := present[name]; !found && !strings.Contains(item, "$") && name != "" {
+			missing[name] = value
+		}
+	}
+	return missing
+}
 
 // markSilent writes down of nodes that stopped reporting that nothing is known of them.
 func (c *controller) markSilent(ctx context.Context, nodes []kube.Object) error {
@@ -27,7 +72,7 @@ func (c *controller) markSilent(ctx context.Context, nodes []kube.Object) error 
 		problems = append(problems, c.objects.Update(ctx, key, "status", func(current kube.Object) (kube.Object, error) {
 			observed, silent := observeNode(current, c.now())
 			if !silent {
-				return nil, errUnchanged
+				return nil, kube.ErrUnchanged
 			}
 			return observed, nil
 		}))
@@ -46,7 +91,7 @@ func (c *controller) untaint(ctx context.Context, nodes []kube.Object) error {
 		problems = append(problems, c.objects.Update(ctx, key, "", func(current kube.Object) (kube.Object, error) {
 			changed, tainted := withoutTaint(current)
 			if !tainted {
-				return nil, errUnchanged
+				return nil, kube.ErrUnchanged
 			}
 			return changed, nil
 		}))

@@ -12,6 +12,22 @@ import (
 	"metal-ipi.test/lab/openshift/kube"
 )
 
+// must is a value whose error ends the test.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// check ends the test for an error.
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // testMachine is a machine of its own directory; what it logs can be read.
 func testMachine(t *testing.T) (machine, *told) {
 	t.Helper()
@@ -49,9 +65,7 @@ func TestFirstBootRestartsTheMachineOnce(t *testing.T) {
 	case <-time.After(200 * time.Millisecond):
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	check(t, <-ended)
 	if exists(filepath.Join(host.root, encapsulated)) || !exists(filepath.Join(host.root, encapsulated+".bak")) {
 		t.Error("the file is not renamed")
 	}
@@ -82,9 +96,7 @@ func TestFirstBootFails(t *testing.T) {
 	if !exists(filepath.Join(host.root, encapsulated)) || len(restarts()) > 0 {
 		t.Error("a system that runs from memory was restarted")
 	}
-	if err := os.Remove(filepath.Join(host.root, liveMarker)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(filepath.Join(host.root, liveMarker)))
 	if err := firstBoot(context.Background(), host); err == nil || !strings.Contains(err.Error(), "no bus") {
 		t.Error(err)
 	}
@@ -106,9 +118,7 @@ esac`
 func TestTheBridgeTakesAddressesAndRoutes(t *testing.T) {
 	host, heard := testMachine(t)
 	calls := haveProgram(t, "ip", strings.ReplaceAll(fakeIP, "DEVICE", "eth0"))
-	if err := makeBridge(context.Background(), host); err != nil {
-		t.Fatal(err)
-	}
+	check(t, makeBridge(context.Background(), host))
 	heard.await(t, "br-ex has the addresses of eth0 now")
 	wanted := `link add br-ex address 52:54:00:00:00:01 type bridge
 link set eth0 master br-ex

@@ -26,9 +26,9 @@ const (
 	dialLimit      = 5 * time.Second
 )
 
-// native is a kube-apiserver that the lab's service runs for this machine, outside of it: emulated processors are too
-// slow for a program of that size. The machine tells who it is, forwards its own port there, and so decides from when on
-// and until when it is reached. TLS and all that is said over it ends at the kube-apiserver.
+// native is an API server that the lab's service runs for this machine, outside of it: emulated processors are too slow
+// for a program of kube-apiserver's size. The machine tells who it is, forwards its own port there, and so decides from when on
+// and until when it is reached. TLS and all that is said over it ends at the API server.
 type native struct {
 	place   cluster.Native
 	network kube.Network
@@ -40,8 +40,6 @@ type native struct {
 	keep func(kubeconfig string) error
 	// prove answers the service's question who this is; nil for a machine that has told all it knows.
 	prove func(nonce []byte) (any, error)
-	// news is told every second; that it is told shows that this machine lives.
-	news func() (any, error)
 	// during runs beside an API server that is ready, until its context ends; nil: nothing does.
 	during func(ctx context.Context, address string)
 }
@@ -63,57 +61,46 @@ type standInHello struct {
 
 // newNative is the API server of a machine of the stand-in, with the loops of its cluster beside it.
 func newNative(role Role, bundle cluster.Bundle, network kube.Network, root string, logger *log.Logger) (*native, error) {
-	certificate, err := serving(role, bundle)
+	if bundle.Facts.Kubernetes == nil {
+		return nil, errors.New("cluster.json names no service that runs API servers: it was made outside of the lab, or by an older one; take the cluster down")
+	}
+	told := standInHello{
+		Clients: string(bundle.Files["client-ca-bundle.crt"]), Tokens: string(bundle.Files[cluster.ServiceAccountKey]),
+	}
+	shown, err := bundle.Pair("kube-apiserver-lb-server")
+	if role != Bootstrap {
+		shown, err = bundle.Issue("kube-apiserver-lb-signer", bundle.ServerLeaf(cluster.Decade))
+	}
 	if err != nil {
 		return nil, err
 	}
-	leaf := cluster.Leaf{
-		Subject: pkix.Name{CommonName: controllerName, Organization: []string{masters}}, Validity: servingPeriod,
-	}
-	own, err := newMinter(bundle, "kube-control-plane-signer", leaf)
+	own, err := bundle.Issue("kube-control-plane-signer", cluster.Leaf{
+		Subject: pkix.Name{CommonName: controllerName, Organization: []string{masters}}, Validity: cluster.Decade,
+	})
 	if err != nil {
 		return nil, err
 	}
+	told.Certificate, told.Controller = encoded(shown), encoded(own)
 	client, err := clientConfig(bundle)
 	if err != nil {
 		return nil, err
 	}
-	client.GetClientCertificate = own.client
+	certificate, err := own.TLS()
+	if err != nil {
+		return nil, err
+	}
+	client.Certificates = []tls.Certificate{certificate}
 	loops, err := newController(role, bundle, network, root, logger)
 	if err != nil {
 		return nil, err
 	}
-	loops.mark = true
-	last := map[string]keyPair{}
 	return &native{
 		place: *bundle.Facts.Kubernetes, network: network, log: logger,
-		hello: func() (any, error) {
-			told := standInHello{
-				Clients: string(bundle.Files["client-ca-bundle.crt"]), Tokens: string(bundle.Files[cluster.ServiceAccountKey]),
-			}
-			if told.Certificate, err = encoded(certificate); err != nil {
-				return nil, err
-			}
-			told.Controller, err = encoded(own)
-			return told, err
-		},
-		news: func() (any, error) {
-			told := map[string]keyPair{}
-			for name, from := range map[string]*minter{"certificate": certificate, "controller": own} {
-				current, err := encoded(from)
-				if err != nil {
-					return nil, err
-				}
-				if current != last[name] {
-					told[name], last[name] = current, current
-				}
-			}
-			return told, nil
-		},
+		hello: func() (any, error) { return told, nil },
 		during: func(ctx context.Context, address string) {
 			client := kube.NewClient("https://"+address, client, network, requestLimit)
 			defer client.Close()
-			loops.use(remote{client})
+			loops.use(client)
 			loops.Run(ctx)
 		},
 	}, nil
@@ -121,32 +108,23 @@ func newNative(role Role, bundle cluster.Bundle, network kube.Network, root stri
 
 // Run has an API server and serves it, again and again until the context ends.
 func (n *native) Run(ctx context.Context) error {
-	last := ""
-	for ctx.Err() == nil {
+	var taken error
+	_ = until(ctx, apiEvery, n.log, "there is no API server here, trying again", func() (bool, error) { // it ends with the context
 		err := n.session(ctx)
 		var cannot *net.OpError
 		if errors.As(err, &cannot) && cannot.Op == "listen" {
-			return err
+			taken = err
 		}
-		if text := fmt.Sprint(err); text != last && ctx.Err() == nil {
-			last = text
-			n.log.Printf("there is no API server here, trying again: %s", text)
-		}
-		sleep(ctx, apiEvery)
-	}
-	return nil
+		return taken != nil, err
+	})
+	return taken
 }
 
 // runOncePortIsFree is Run where another service of this machine may have the port.
 func (n *native) runOncePortIsFree(ctx context.Context) {
-	last := ""
-	for ctx.Err() == nil {
-		if err := n.Run(ctx); err != nil && err.Error() != last {
-			last = err.Error()
-			n.log.Printf("port %s is not free yet: %v", apiPort, err)
-		}
-		sleep(ctx, podRetry)
-	}
+	_ = until(ctx, podRetry, n.log, "port "+apiPort+" is not free yet", func() (bool, error) { // it ends with the context
+		return false, n.Run(ctx)
+	})
 }
 
 // session is the life of one API server. It ends when the service's connection does.
@@ -168,7 +146,7 @@ func (n *native) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.log.Printf("serving on %s, by a kube-apiserver of the lab's at %s", listener.Addr(), address)
+	n.log.Printf("serving on %s, by an API server of the lab's at %s", listener.Addr(), address)
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
 	defer listener.Close()
@@ -258,15 +236,11 @@ func (n *native) start(service net.Conn, lines *bufio.Reader) (string, error) {
 	}
 }
 
-// pulse tells the service that this machine lives, and what is new.
+// pulse tells the service every second that this machine lives.
 func (n *native) pulse(ctx context.Context, service net.Conn) error {
 	for ctx.Err() == nil {
-		told, err := n.news()
-		if err != nil {
-			return err
-		}
 		_ = service.SetWriteDeadline(time.Now().Add(dialLimit)) // a connection that is closed fails below
-		if err := json.NewEncoder(service).Encode(told); err != nil {
+		if _, err := service.Write([]byte("{}\n")); err != nil {
 			return err
 		}
 		sleep(ctx, pulseEvery)
@@ -274,7 +248,6 @@ func (n *native) pulse(ctx context.Context, service net.Conn) error {
 	return nil
 }
 
-func encoded(from *minter) (keyPair, error) {
-	pair, err := from.pair()
-	return keyPair{Certificate: string(pair.Cert), Key: string(pair.Key)}, err
+func encoded(pair cluster.Pair) keyPair {
+	return keyPair{Certificate: string(pair.Cert), Key: string(pair.Key)}
 }

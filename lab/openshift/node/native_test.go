@@ -13,18 +13,9 @@ import (
 // The lab's service may take minutes to start an API server: a machine that goes down does not wait for it.
 func TestAMachineThatGoesDownDoesNotWaitForItsAPIServer(t *testing.T) {
 	signer := authority(t, "signer")
-	pair, err := signer.Issue(cluster.Leaf{Names: []string{"service.test"}, Validity: time.Hour}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := pair.TLS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must(signer.Issue(cluster.Leaf{Names: []string{"service.test"}, Validity: time.Hour}, time.Now()))
+	certificate := must(pair.TLS())
+	listener := must(tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}}))
 	defer listener.Close()
 	asked := make(chan struct{})
 	go func() {

@@ -52,22 +52,15 @@ func Operators(directory string) int {
 	logger := log.New(os.Stderr, "", log.LstdFlags|log.LUTC)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	last := ""
-	for ctx.Err() == nil {
-		err := operate(ctx, filepath.Join(directory, operatorsFile), logger)
-		if text := fmt.Sprint(err); err != nil && text != last && ctx.Err() == nil {
-			last = text
-			logger.Print(text)
-		}
-		sleep(ctx, operatorsEvery)
-	}
+	_ = until(ctx, operatorsEvery, logger, operatorsFile, func() (bool, error) { // it ends with the context
+		return false, operate(ctx, filepath.Join(directory, operatorsFile), logger)
+	})
 	return 0
 }
 
 // operators is one round's work.
 type operators struct {
 	client *kube.Client
-	all    remote
 	config operatorsConfig
 	log    *log.Logger
 }
@@ -93,7 +86,7 @@ func operate(ctx context.Context, path string, logger *log.Logger) error {
 	settings := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}, ServerName: config.Name, MinVersion: tls.VersionTLS12}
 	client := kube.NewClient("https://"+config.Servers[0], settings, kube.Network{}, requestLimit)
 	defer client.Close()
-	it := operators{client: client, all: remote{client}, config: config, log: logger}
+	it := operators{client: client, config: config, log: logger}
 	for ctx.Err() == nil {
 		if err := it.step(ctx); err != nil {
 			return err
@@ -107,61 +100,39 @@ func operate(ctx context.Context, path string, logger *log.Logger) error {
 }
 
 func (o operators) step(ctx context.Context) error {
-	requests, err := o.all.List(ctx, kube.CSRs)
+	requests, err := o.client.List(ctx, kube.CSRs)
 	if err != nil {
 		return err
 	}
-	nodes, err := o.all.List(ctx, kube.Nodes)
+	nodes, err := o.client.List(ctx, kube.Nodes)
 	if err != nil {
 		return err
 	}
 	signer := certifier{
-		objects: o.all, now: time.Now, log: o.log,
+		objects: o.client, now: time.Now, log: o.log,
 		signer: cluster.Pair{Cert: []byte(o.config.Kubelets.Certificate), Key: []byte(o.config.Kubelets.Key)},
 	}
 	loops := controller{
-		objects: o.all, now: time.Now, log: o.log,
+		objects: o.client, now: time.Now, log: o.log,
 		facts: cluster.Facts{Release: o.config.Facts.Release, ID: o.config.Facts.ClusterID, ControlPlane: o.config.Facts.ControlPlane},
 	}
 	return errors.Join(
-		signer.step(ctx, requests), o.label(ctx, nodes), loops.markSilent(ctx, nodes), loops.untaint(ctx, nodes),
+		signer.step(ctx, requests), loops.label(ctx, nodes), loops.markSilent(ctx, nodes), loops.untaint(ctx, nodes),
 		o.fillTokens(ctx), o.spread(ctx, nodes), o.reconcileVersion(ctx, loops, nodes),
 	)
 }
 
 // reconcileVersion keeps the cluster's version true from when the bootstrap machine has made it.
 func (o operators) reconcileVersion(ctx context.Context, loops controller, nodes []kube.Object) error {
-	if version, err := o.all.Get(ctx, versionName); err != nil || version == nil {
+	if version, err := o.client.Get(ctx, versionName); err != nil || version == nil {
 		return err
 	}
 	return loops.reconcileVersion(ctx, controlPlaneNodes(nodes, time.Now()))
 }
 
-// label gives nodes the labels that their kubelets were started with.
-func (o operators) label(ctx context.Context, nodes []kube.Object) error {
-	var problems []error
-	for _, node := range nodes {
-		annotations, _ := metadata(node)["annotations"].(kube.Object)
-		told, _ := annotations[nodeLabels].(string)
-		present, _ := metadata(node)["labels"].(kube.Object)
-		missing := kube.Object{}
-		for _, item := range strings.FieldsFunc(told, func(r rune) bool { return r == ',' }) {
-			name, value, _ := strings.Cut(item, "=")
-			if _, found := present[name]; !found && !strings.Contains(item, "$") && name != "" {
-				missing[name] = value
-			}
-		}
-		if len(missing) > 0 {
-			path := kube.Nodes + "/" + fmt.Sprint(metadata(node)["name"])
-			problems = append(problems, o.client.Merge(ctx, path, kube.Object{"metadata": kube.Object{"labels": missing}}))
-		}
-	}
-	return errors.Join(problems...)
-}
-
 // fillTokens writes tokens of service accounts into the Secrets that are there for them.
 func (o operators) fillTokens(ctx context.Context) error {
-	found, err := o.all.List(ctx, secrets+"?fieldSelector=type%3D"+strings.ReplaceAll(tokenKind, "/", "%2F"))
+	found, err := o.client.List(ctx, secrets+"?fieldSelector=type%3D"+strings.ReplaceAll(tokenKind, "/", "%2F"))
 	if err != nil {
 		return err
 	}
@@ -173,18 +144,9 @@ func (o operators) fillTokens(ctx context.Context) error {
 		if data["token"] != nil || account == "" {
 			continue
 		}
-		request := kube.Object{
-			"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": kube.Object{"expirationSeconds": tokenSeconds},
-		}
-		var answer struct {
-			Status struct {
-				Token string `json:"token"`
-			} `json:"status"`
-		}
-		path := "/api/v1/namespaces/" + operatorSpace + "/serviceaccounts/" + account + "/token"
-		err := o.client.Do(ctx, http.MethodPost, path, request, &answer)
+		token, err := accountToken(ctx, o.client, operatorSpace, account, kube.Object{"expirationSeconds": tokenSeconds})
 		if err == nil {
-			files := map[string][]byte{"token": []byte(answer.Status.Token), "ca.crt": []byte(o.config.Clients), "namespace": []byte(operatorSpace)}
+			files := map[string][]byte{"token": token, "ca.crt": []byte(o.config.Clients), "namespace": []byte(operatorSpace)}
 			err = o.client.Merge(ctx, secrets+"/"+fmt.Sprint(metadata(secret)["name"]), kube.Object{"data": files})
 		}
 		problems = append(problems, err)
@@ -195,11 +157,11 @@ func (o operators) fillTokens(ctx context.Context) error {
 // spread has the pods of the machine config operator's DaemonSets be there, one on each node that they are for, and no
 // others.
 func (o operators) spread(ctx context.Context, nodes []kube.Object) error {
-	sets, err := o.all.List(ctx, daemonSets)
+	sets, err := o.client.List(ctx, daemonSets)
 	if err != nil || len(sets) == 0 {
 		return err
 	}
-	pods, err := o.all.List(ctx, operatorPods)
+	pods, err := o.client.List(ctx, operatorPods)
 	if err != nil {
 		return err
 	}

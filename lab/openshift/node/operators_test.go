@@ -19,10 +19,7 @@ import (
 // operating is the stand-in for the operators, of an API that has these objects.
 func operating(t *testing.T, api *fakeAPI, manifest string) operators {
 	t.Helper()
-	objects, err := parseObjects([]byte(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(parseObjects([]byte(manifest)))
 	for _, object := range objects {
 		meta := metadata(object)
 		base := map[string]string{
@@ -37,15 +34,12 @@ func operating(t *testing.T, api *fakeAPI, manifest string) operators {
 		Clients: "clients", Kubelets: keyPair{string(pair.Cert), string(pair.Key)},
 		Facts: releaseFacts{Domain: "lab.example.test", ClusterID: "the-id", Release: "4.19.0", ControlPlane: 1},
 	}
-	return operators{client: client, all: remote{client}, config: config, log: log.New(&told{}, "", 0)}
+	return operators{client: client, config: config, log: log.New(&told{}, "", 0)}
 }
 
 func (o operators) nodes(t *testing.T) []kube.Object {
 	t.Helper()
-	nodes, err := o.all.List(context.Background(), kube.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes := must(o.client.List(context.Background(), kube.Nodes))
 	return nodes
 }
 
@@ -68,15 +62,13 @@ kind: Node
 metadata: {name: bare}
 `)
 	for range 2 {
-		if err := it.label(context.Background(), it.nodes(t)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, (&controller{objects: it.client}).label(context.Background(), it.nodes(t)))
 	}
 	labels := metadata(api.get(kube.Nodes + "/new"))["labels"]
 	if wanted := (kube.Object{"kubernetes.io/hostname": "new", master: "", "zone": "a"}); !reflect.DeepEqual(labels, wanted) {
 		t.Errorf("%v", labels)
 	}
-	if asked := api.requests(http.MethodPatch); !slices.Equal(asked, []string{kube.Nodes + "/new"}) {
+	if asked := api.requests(http.MethodPut); !slices.Equal(asked, []string{kube.Nodes + "/new"}) {
 		t.Errorf("%q", asked)
 	}
 }
@@ -98,9 +90,7 @@ type: kubernetes.io/service-account-token
 metadata: {name: of-nobody}
 `)
 	for range 2 {
-		if err := it.fillTokens(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		check(t, it.fillTokens(context.Background()))
 	}
 	data, _ := api.get(secrets + "/node-bootstrapper-token")["data"].(kube.Object)
 	for name, wanted := range map[string]string{"token": "token of node-bootstrapper", "ca.crt": "clients", "namespace": operatorSpace} {
@@ -137,13 +127,8 @@ func TestDaemonSetsHaveTheirPodsOnTheNodesTheyAreFor(t *testing.T) {
 	ctx := context.Background()
 	spread := func() []kube.Object {
 		t.Helper()
-		if err := it.spread(ctx, it.nodes(t)); err != nil {
-			t.Fatal(err)
-		}
-		pods, err := it.all.List(ctx, operatorPods)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, it.spread(ctx, it.nodes(t)))
+		pods := must(it.client.List(ctx, operatorPods))
 		return pods
 	}
 	pods := spread()
@@ -151,10 +136,7 @@ func TestDaemonSetsHaveTheirPodsOnTheNodesTheyAreFor(t *testing.T) {
 		t.Fatalf("%v", pods)
 	}
 	name := metadata(pods[0])["name"].(string)
-	told, err := parsePod([]byte(strings.ReplaceAll(encode(t, pods[0]), `"spec":{`, `"spec":{"hostNetwork":true,`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	told := must(parsePod([]byte(strings.ReplaceAll(encode(t, pods[0]), `"spec":{`, `"spec":{"hostNetwork":true,`))))
 	if told.Spec.NodeName != "master0" || !strings.HasPrefix(name, "machine-config-server-") {
 		t.Errorf("%s on %s", name, told.Spec.NodeName)
 	}
@@ -194,10 +176,7 @@ func TestDaemonSetsHaveTheirPodsOnTheNodesTheyAreFor(t *testing.T) {
 
 func encode(t *testing.T, object any) string {
 	t.Helper()
-	data, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(json.Marshal(object))
 	return string(data)
 }
 
@@ -229,22 +208,15 @@ kind: Node
 metadata: {name: master0, labels: {node-role.kubernetes.io/control-plane: ""}}
 status: {conditions: [{type: Ready, status: "True", lastHeartbeatTime: "`+kube.Time(time.Now())+`"}]}
 `)
-	if err := it.step(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, it.step(context.Background()))
 	if version := api.get(versionName); version != nil {
 		t.Fatalf("%v", version)
 	}
 	api.set(versionName, kube.Object{"metadata": kube.Object{"name": "version"}, "spec": kube.Object{"clusterID": "the-id"}})
 	available := func() string {
 		t.Helper()
-		if err := it.step(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		version, err := fromObject[kube.ClusterVersion](api.get(versionName))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, it.step(context.Background()))
+		version := must(fromObject[kube.ClusterVersion](api.get(versionName)))
 		return kube.Find(version.Status.Conditions, "Available").Status
 	}
 	if now := available(); now != "False" {

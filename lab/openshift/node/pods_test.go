@@ -49,10 +49,7 @@ func shout() int {
 // haveRegistry serves the image shout, which has a file beside its program.
 func haveRegistry(t *testing.T) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())
 	mux := http.NewServeMux()
 	mux.HandleFunc("/"+shoutImage+"/bin/shout", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, self) })
 	mux.HandleFunc("/"+shoutImage+"/entrypoint", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "/bin/shout") })
@@ -112,15 +109,9 @@ func manifestOf(variable, value, config string, privileged bool) string {
 
 func put(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path+".tmp", []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check(t, os.WriteFile(path+".tmp", []byte(text), mode))
+	check(t, os.Rename(path+".tmp", path))
 }
 
 func TestStaticPodsFollowTheirManifests(t *testing.T) {
@@ -139,9 +130,7 @@ func TestStaticPodsFollowTheirManifests(t *testing.T) {
 	put(t, filepath.Join(filepath.Dir(manifest), ".hidden.json"), "not a manifest", 0o600)
 	put(t, filepath.Join(filepath.Dir(manifest), "wrong.json"), `{"kind": "Deployment"}`, 0o600)
 	heard.await(t, "pod wrong.json: the lab's kubelet runs pods with hostNetwork, and this is none")
-	if err := os.Remove(manifest); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(manifest))
 	heard.await(t, "shout: bye two")
 	put(t, manifest, manifestOf("WHO", "three", "/etc/metal-ipi/config", true), 0o600)
 	heard.await(t, "shout: hello three")

@@ -12,10 +12,7 @@ import (
 // upstream is a listener whose connections are given to `serve`.
 func upstream(t *testing.T, serve func(*net.TCPConn)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -32,24 +29,16 @@ func upstream(t *testing.T, serve func(*net.TCPConn)) string {
 // relayed is an address from which connections are carried to another one.
 func relayed(t *testing.T, ctx context.Context, to string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	from := listener.Addr().String()
 	listener.Close()
-	if err := relay(ctx, from, to); err != nil {
-		t.Fatal(err)
-	}
+	check(t, relay(ctx, from, to))
 	return from
 }
 
 func dialTest(t *testing.T, address string) *net.TCPConn {
 	t.Helper()
-	connection, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must(net.Dial("tcp", address))
 	t.Cleanup(func() { connection.Close() })
 	_ = connection.SetDeadline(time.Now().Add(10 * time.Second))
 	return connection.(*net.TCPConn)
@@ -66,12 +55,8 @@ func TestRelayCarriesBothDirectionsToTheirEnds(t *testing.T) {
 	}))
 	for range 3 {
 		connection := dialTest(t, address)
-		if _, err := connection.Write([]byte("hello")); err != nil {
-			t.Fatal(err)
-		}
-		if err := connection.CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		must(connection.Write([]byte("hello")))
+		check(t, connection.CloseWrite())
 		if answer, err := io.ReadAll(connection); string(answer) != "heard hello" {
 			t.Fatalf("%q %v", answer, err)
 		}
@@ -87,9 +72,7 @@ func TestRelayEndsWithItsContext(t *testing.T) {
 		close(gone)
 	}))
 	connection := dialTest(t, address)
-	if _, err := io.ReadFull(connection, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must(io.ReadFull(connection, make([]byte, 1)))
 	cancel()
 	if _, err := connection.Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("the connection is still there: %v", err)
@@ -111,10 +94,7 @@ func TestRelayEndsWithItsContext(t *testing.T) {
 func TestRelayClosesWhatItCannotCarry(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := must(freePort())
 	nowhere := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
 	connection := dialTest(t, relayed(t, ctx, nowhere.String()))
 	if _, err := connection.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

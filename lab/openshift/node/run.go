@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -35,8 +36,7 @@ const (
 var apiPort = "6443"
 
 const (
-	machinePort   = "22623"
-	servingPeriod = 24 * time.Hour
+	machinePort = "22623"
 )
 
 // Main runs a role's services until it is told to stop; it returns the exit code.
@@ -86,10 +86,17 @@ func run(ctx context.Context, role Role, host machine) error {
 	if err != nil {
 		return err
 	}
+	labels := []string{controlPlane, master}
 	member := &agent{name: name, access: way, network: network, root: root, now: time.Now, log: logger}
-	if role != Worker && !bundle.Facts.Schedulable {
+	switch {
+	case role == Worker:
+		labels = []string{worker}
+	case bundle.Facts.Schedulable:
+		labels = append(labels, worker)
+	default:
 		member.taints = []kube.Taint{{Key: master, Effect: "NoSchedule"}}
 	}
+	member.annotations = map[string]string{nodeLabels: strings.Join(labels, ",")}
 	switch role {
 	case Worker:
 		member.Run(ctx)
@@ -97,7 +104,7 @@ func run(ctx context.Context, role Role, host machine) error {
 	case BootstrapInPlace:
 		return bootstrapInPlace(ctx, bundle, network, member, logger)
 	}
-	api, err := newAPIServer(role, bundle, network, root, logger)
+	api, err := newNative(role, bundle, network, root, logger)
 	if err != nil {
 		return err
 	}
@@ -115,30 +122,9 @@ func standInAccess(role Role, bundle cluster.Bundle) (access, error) {
 	if role == Worker {
 		name = "node-bootstrapper"
 	}
-	pair, err := bundle.Pair(name)
-	if err != nil {
-		return access{}, err
-	}
-	certificate, err := pair.TLS()
+	certificate, err := bundle.TLS(name)
 	server := "https://" + net.JoinHostPort(bundle.Facts.Internal(), apiPort)
 	return access{server: server, roots: roots, pair: &certificate}, err
-}
-
-// apiServer keeps the API served on this machine's port, and the cluster's objects true, until the context ends. An
-// error before that is one that this process cannot get over.
-type apiServer interface {
-	Run(ctx context.Context) error
-}
-
-func newAPIServer(role Role, bundle cluster.Bundle, network kube.Network, root string, logger *log.Logger) (apiServer, error) {
-	if bundle.Facts.Kubernetes != nil {
-		return newNative(role, bundle, network, root, logger)
-	}
-	store := NewStore(time.Now)
-	if err := OpenStore(filepath.Join(root, storeFile), store); err != nil {
-		return nil, err
-	}
-	return newSmall(role, bundle, network, root, store, logger)
 }
 
 // newController makes the loops of a machine's API server; where its objects are is still to be said.
@@ -174,27 +160,19 @@ func clientConfig(bundle cluster.Bundle) (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, ServerName: bundle.Facts.Internal(), MinVersion: tls.VersionTLS12}, err
 }
 
-// serving is the certificate that a machine's API server shows.
-func serving(role Role, bundle cluster.Bundle) (*minter, error) {
-	if role == Bootstrap {
-		return fixedPair(bundle, "kube-apiserver-lb-server")
-	}
-	return newMinter(bundle, "kube-apiserver-lb-signer", bundle.ServerLeaf(servingPeriod))
-}
-
 // services is what runs on a machine with an API server.
 type services struct {
 	role    Role
 	bundle  cluster.Bundle
 	network kube.Network
-	api     apiServer
+	api     *native
 	log     *log.Logger
 }
 
 func (s *services) run(ctx context.Context, member *agent) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pair, err := fixedPair(s.bundle, "machine-config-server")
+	certificate, err := s.bundle.TLS("machine-config-server")
 	if err != nil {
 		return err
 	}
@@ -202,11 +180,13 @@ func (s *services) run(ctx context.Context, member *agent) error {
 	if err != nil {
 		return err
 	}
-	machine := &tls.Config{GetCertificate: pair.server, MinVersion: tls.VersionTLS12}
+	machine := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	static := &pods{root: member.root, address: s.network.Source, log: s.log}
 	tasks := []func(context.Context) error{
 		s.api.Run,
-		func(ctx context.Context) error { return serve(ctx, s.network, machinePort, configs, machine, s.log) },
+		func(ctx context.Context) error {
+			return serve(ctx, net.JoinHostPort(s.network.Source, machinePort), configs, machine, s.log)
+		},
 		func(ctx context.Context) error { static.Run(ctx); return nil },
 	}
 	if s.role == ControlPlane {
@@ -229,9 +209,9 @@ func (s *services) run(ctx context.Context, member *agent) error {
 	return errors.Join(problems...)
 }
 
-// serve serves one port until the context ends.
-func serve(ctx context.Context, network kube.Network, port string, handler http.Handler, config *tls.Config, logger *log.Logger) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort(network.Source, port))
+// serve serves one address until the context ends.
+func serve(ctx context.Context, address string, handler http.Handler, config *tls.Config, logger *log.Logger) error {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
@@ -254,6 +234,24 @@ func hostname(root string) (string, error) {
 		return name, nil
 	}
 	return os.Hostname()
+}
+
+// until tries again and again, until it is done or the context ends; a problem is logged when it is another than before.
+func until(ctx context.Context, every time.Duration, logger *log.Logger, what string, try func() (done bool, err error)) error {
+	last := ""
+	for ctx.Err() == nil {
+		done, err := try()
+		if done {
+			return nil
+		}
+		text := fmt.Sprint(err)
+		if err != nil && text != last && ctx.Err() == nil {
+			logger.Printf("%s: %s", what, text)
+		}
+		last = text
+		sleep(ctx, every)
+	}
+	return ctx.Err()
 }
 
 func sleep(ctx context.Context, duration time.Duration) {

@@ -3,83 +3,42 @@ package node
 import (
 	"context"
 	"crypto/tls"
-	"log"
+	"crypto/x509"
+	"flag"
+	"fmt"
+	"os"
 	"time"
-
-	"metal-ipi.test/lab/openshift/cluster"
-	"metal-ipi.test/lab/openshift/kube"
 )
 
-// small is the API server of the lab's own that machines run where there is no real one to be had.
-type small struct {
-	network    kube.Network
-	server     *server
-	gossip     *gossip
-	controller *controller
-	config     *tls.Config
-	log        *log.Logger
-}
-
-func newSmall(role Role, bundle cluster.Bundle, network kube.Network, root string, store *Store, logger *log.Logger) (*small, error) {
-	clients, err := bundle.Pool("client-ca-bundle.crt")
-	if err != nil {
-		return nil, err
+// Small is the API server that the lab's service runs for a machine where there is no kube-apiserver to be had. It serves
+// until it is told to stop; the result is the exit code.
+func Small(arguments []string) int {
+	flags := flag.NewFlagSet("small-apiserver", flag.ContinueOnError)
+	address := flags.String("listen", "", "address:port")
+	directory := flags.String("store", "", "directory of the cluster's objects, which all its servers share")
+	clients := flags.String("clients", "", "authorities that sign clients' certificates, PEM")
+	certificate := flags.String("certificate", "", "the server's certificate, PEM")
+	key := flags.String("key", "", "its key, PEM")
+	if flags.Parse(arguments) != nil {
+		return 2
 	}
-	certificate, err := serving(role, bundle)
-	if err != nil {
-		return nil, err
-	}
-	own, err := newMinter(bundle, "kube-control-plane-signer", peerLeaf())
-	if err != nil {
-		return nil, err
-	}
-	peers, err := clientConfig(bundle)
-	if err != nil {
-		return nil, err
-	}
-	peers.GetClientCertificate = own.client
-	loops, err := newController(role, bundle, network, root, logger)
-	if err != nil {
-		return nil, err
-	}
-	instance := uuid()
-	all := &gossip{
-		store: store, instance: instance, name: bundle.Facts.Internal(), network: network, log: logger, config: peers,
-		first: role == Bootstrap || bundle.Facts.InPlace, peers: map[string]*peer{}, heard: map[string]time.Time{},
-	}
-	loops.use(stored{store})
-	if loops.bootstrap != nil {
-		loops.bootstrap.complete = func(ctx context.Context, addresses []string, status kube.Object) error {
-			entry := store.Propose(bootstrapName, with(store.Get(bootstrapName), "data", status["data"]))
-			err := all.Everywhere(ctx, addresses, entry)
-			if err == nil {
-				store.Merge([]Entry{entry})
-			}
+	return supervised("small-apiserver", func(ctx context.Context, host machine) error {
+		data, err := os.ReadFile(*clients)
+		if err != nil {
 			return err
 		}
-	}
-	return &small{
-		network: network, gossip: all, controller: loops, log: logger,
-		config: &tls.Config{ClientAuth: tls.RequestClientCert, GetCertificate: certificate.server, MinVersion: tls.VersionTLS12},
-		server: &server{
-			store: store, clients: clients, instance: instance, ready: all.Ready, heard: all.Heard, now: time.Now, log: logger,
-		},
-	}, nil
-}
-
-// Run serves, and keeps this server and its peers the same.
-func (s *small) Run(ctx context.Context) error {
-	done := make(chan struct{}, 2)
-	for _, task := range []func(context.Context){s.gossip.Run, s.controller.Run} {
-		go func() {
-			task(ctx)
-			done <- struct{}{}
-		}()
-	}
-	err := serve(ctx, s.network, apiPort, s.server.Handler(), s.config, s.log)
-	if err == nil {
-		<-done
-		<-done
-	}
-	return err
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(data) {
+			return fmt.Errorf("%s holds no certificate", *clients)
+		}
+		pair, err := tls.LoadX509KeyPair(*certificate, *key)
+		if err != nil {
+			return err
+		}
+		served := &server{store: store{*directory}, clients: roots, now: time.Now, log: host.log}
+		config := &tls.Config{
+			ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		}
+		return serve(ctx, *address, served.Handler(), config, host.log)
+	})
 }

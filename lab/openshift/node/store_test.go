@@ -2,103 +2,96 @@ package node
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
-	"time"
 
 	"metal-ipi.test/lab/openshift/kube"
 )
 
-func fixed(t time.Time) func() time.Time { return func() time.Time { return t } }
-
-func thing(value string) func(kube.Object) (kube.Object, error) {
-	return func(kube.Object) (kube.Object, error) {
-		return kube.Object{"metadata": kube.Object{"name": "a"}, "value": value}, nil
-	}
+func set(t *testing.T, all store, key string, object kube.Object) kube.Object {
+	t.Helper()
+	kept := must(all.Update(key, func(kube.Object) (kube.Object, error) { return object, nil }))
+	return kept
 }
 
-func mustUpdate(t *testing.T, store *Store, key string, change func(kube.Object) (kube.Object, error)) kube.Object {
+func get(t *testing.T, all store, key string) kube.Object {
 	t.Helper()
-	object, err := store.Update(key, change)
-	if err != nil {
-		t.Fatal(err)
-	}
+	object := must(all.Get(key))
 	return object
 }
 
-func TestLaterWriteWinsThoughItsClockIsBehind(t *testing.T) {
-	ahead, behind := NewStore(fixed(time.Unix(2000, 0))), NewStore(fixed(time.Unix(1000, 0)))
-	mustUpdate(t, ahead, "/x/a", thing("first"))
-	entries, _ := ahead.Since(0)
-	behind.Merge(entries)
-	mustUpdate(t, behind, "/x/a", thing("second"))
-	entries, _ = behind.Since(0)
-	ahead.Merge(entries)
-	if got := ahead.Get("/x/a")["value"]; got != "second" {
-		t.Fatalf("value = %v", got)
+func named(name string) kube.Object { return kube.Object{"metadata": kube.Object{"name": name}} }
+
+func TestAStoreThatIsOpenedAgainHoldsWhatItHeld(t *testing.T) {
+	directory := t.TempDir()
+	set(t, store{directory}, "/x/a", named("a"))
+	set(t, store{directory}, "/x/b", named("b"))
+	set(t, store{directory}, "/x/b", nil)
+	set(t, store{directory}, "/x/y/c", named("c"))
+	// A server that was killed while it wrote leaves this.
+	check(t, os.WriteFile(filepath.Join(directory, "x/d.json.new"), []byte(`{"meta`), 0o600))
+	again := store{directory}
+	listed, err := again.List("/x")
+	if err != nil || len(listed) != 1 || metadata(listed[0])["name"] != "a" {
+		t.Errorf("%v %v", listed, err)
+	}
+	if get(t, again, "/x/b") != nil || get(t, again, "/x/y/c") == nil || get(t, again, "/x/y") != nil {
+		t.Error("what was deleted is there, or what was kept is not")
+	}
+	if listed, err = again.List("/nothing"); err != nil || len(listed) != 0 {
+		t.Errorf("%v %v", listed, err)
 	}
 }
 
-func TestMergeInAnyOrderEndsAlike(t *testing.T) {
-	one, two := NewStore(fixed(time.Unix(1, 0))), NewStore(fixed(time.Unix(1, 0)))
-	mustUpdate(t, one, "/x/a", thing("one"))
-	mustUpdate(t, two, "/x/a", thing("two"))
-	first, _ := one.Since(0)
-	second, _ := two.Since(0)
-	one.Merge(second)
-	two.Merge(first)
-	if one.Get("/x/a")["value"] != two.Get("/x/a")["value"] {
-		t.Fatalf("%v and %v", one.Get("/x/a"), two.Get("/x/a"))
+// All API servers of a cluster write to one directory.
+func TestNoChangeIsLost(t *testing.T) {
+	directory := t.TempDir()
+	set(t, store{directory}, "/x/a", kube.Object{"metadata": kube.Object{}, "count": 0.0})
+	var group sync.WaitGroup
+	for range 20 {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			_, err := store{directory}.Update("/x/a", func(current kube.Object) (kube.Object, error) {
+				return with(current, "count", current["count"].(float64)+1), nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	group.Wait()
+	if object := get(t, store{directory}, "/x/a"); fmt.Sprint(object["count"]) != "20" {
+		t.Errorf("%v", object)
 	}
 }
 
-func TestDeletedObjectIsNotBroughtBack(t *testing.T) {
-	one, two := NewStore(fixed(time.Unix(1, 0))), NewStore(fixed(time.Unix(1, 0)))
-	mustUpdate(t, one, "/x/a", thing("here"))
-	old, _ := one.Since(0)
-	two.Merge(old)
-	mustUpdate(t, one, "/x/a", func(kube.Object) (kube.Object, error) { return nil, nil })
-	one.Merge(old)
-	if one.Get("/x/a") != nil || len(one.List("/x")) != 0 {
-		t.Fatal("the deleted object is back")
+func TestEachChangeHasALaterVersion(t *testing.T) {
+	all := store{t.TempDir()}
+	last := ""
+	for range 50 {
+		version := metadata(set(t, all, "/x/a", named("a")))["resourceVersion"].(string)
+		if version <= last {
+			t.Fatalf("%s after %s", version, last)
+		}
+		last = version
 	}
-	gone, _ := one.Since(0)
-	two.Merge(gone)
-	if two.Get("/x/a") != nil {
-		t.Fatal("the peer did not hear of the deletion")
-	}
-}
-
-func TestSinceTellsOnlyWhatIsNew(t *testing.T) {
-	store := NewStore(time.Now)
-	mustUpdate(t, store, "/x/a", thing("1"))
-	_, seq := store.Since(0)
-	changed := store.Changed()
-	mustUpdate(t, store, "/x/b", thing("2"))
-	select {
-	case <-changed:
-	default:
-		t.Fatal("no sign of the change")
-	}
-	entries, _ := store.Since(seq)
-	if len(entries) != 1 || entries[0].Key != "/x/b" {
-		t.Fatalf("entries = %v", entries)
-	}
-	before, _ := store.Since(0)
-	store.Merge(before)
-	if again, _ := store.Since(seq); len(again) != 1 {
-		t.Fatal("merging what is known counts as a change: peers would never be quiet")
+	if next := nextVersion(kube.Object{"metadata": kube.Object{"resourceVersion": "9000000000000000000"}}); next != "9000000000000000001" {
+		t.Error(next)
 	}
 }
 
 func TestFailedUpdateChangesNothing(t *testing.T) {
-	store := NewStore(time.Now)
-	mustUpdate(t, store, "/x/a", thing("1"))
-	_, err := store.Update("/x/a", func(current kube.Object) (kube.Object, error) {
-		current["value"] = "2"
+	all := store{t.TempDir()}
+	set(t, all, "/x/a", named("a"))
+	_, err := all.Update("/x/a", func(current kube.Object) (kube.Object, error) {
 		metadata(current)["name"] = "b"
 		return nil, errors.New("no")
 	})
-	if object := store.Get("/x/a"); err == nil || object["value"] != "1" || metadata(object)["name"] != "a" {
+	if object := get(t, all, "/x/a"); err == nil || metadata(object)["name"] != "a" {
 		t.Fatalf("%v, %v", err, object)
 	}
 }

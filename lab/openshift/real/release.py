@@ -19,9 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from binaries.cache import Report
+from binaries.cache import Report, filling
 from binaries.go_tool import GoTool
-from lab.cache import filling
 from lab.openshift.real import RELEASE
 
 REGISTRY = "registry.facility.test/openshift"

@@ -8,7 +8,7 @@ import os
 import signal
 
 from lab.plugins.base import PluginError
-from lab.plugins.command.outcome import Capture, Output, Run, environment
+from lab.plugins.command.outcome import Capture, Output, Run
 
 SHELL = ("/bin/sh", "-c")
 
@@ -18,7 +18,6 @@ KILL_AFTER_SECONDS = 2.0
 
 async def run_local(run: Run) -> Output:
     """Runs it in a process group of its own, so that a cancelled command takes its children along."""
-    interpreter = run.inputs.get("interpreter") or SHELL
     directory = run.inputs.get("dir")
     if directory is not None and not os.path.isdir(directory):  # noqa: PTH112, ASYNC240 - a look, not a read
         raise PluginError(f"the command's dir {directory} does not exist or is no directory")
@@ -26,10 +25,10 @@ async def run_local(run: Run) -> Output:
     stdin = (run.inputs.get("stdin") or "").encode()
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            *interpreter,
+            *SHELL,
             run.command,
             cwd=directory,
-            env={**os.environ, **environment(run), **run.previous},
+            env={**os.environ, **(run.inputs.get("environment") or {}), **run.previous},
             stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -41,7 +40,7 @@ async def run_local(run: Run) -> Output:
         process = await asyncio.shield(starting)
     except OSError as error:
         capture.abandon()
-        raise capture.failure(f"cannot start {interpreter[0]}: {error.strerror}") from None
+        raise capture.failure(f"cannot start {SHELL[0]}: {error.strerror}") from None
     except BaseException:
         capture.abandon()
         with contextlib.suppress(OSError):

@@ -7,10 +7,9 @@ from typing import NoReturn
 from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import EngineLog, StandIn, serve
-from lab.plugins.command.inputs import LOCAL, REMOTE
 from lab.plugins.command.local import run_local
 from lab.plugins.command.remote import run_remote
-from lab.plugins.command.resource import Command
+from lab.plugins.command.resource import LOCAL, REMOTE, Command
 
 VERSION = "1.2.1+lab"
 """That of the official plug-in it was compared with."""

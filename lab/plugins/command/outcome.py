@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from lab.plugins.base import PluginError
 from lab.plugins.values import Json
@@ -25,8 +24,6 @@ class Run:
     """PULUMI_COMMAND_STDOUT and PULUMI_COMMAND_STDERR of the run before, where there are any."""
     status: Callable[[str], Awaitable[None]]
     """Shows a line to whoever watches."""
-    warn: Callable[[str], Awaitable[None]]
-    """Says what did not go as wished, but goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +91,3 @@ class Capture:
 
 Runner = Callable[[Run], Awaitable[Output]]
 """Runs a command, or raises `PluginError`."""
-
-
-def environment(run: Run) -> dict[str, str]:
-    """The variables the program asked for."""
-    asked: dict[str, Any] = run.inputs.get("environment") or {}
-    return {name: str(value) for name, value in asked.items()}

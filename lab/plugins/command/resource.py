@@ -9,12 +9,43 @@ from functools import partial
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from lab.plugins.base import EngineLog, NotInTheLab, Properties, Resource
-from lab.plugins.command.inputs import NOT_IN_THE_LAB
+from lab.plugins.base import EngineLog, Properties, Resource
 from lab.plugins.command.outcome import Run, Runner
-from lab.plugins.differences import diff_response, map_differences
-from lab.plugins.fields import Field, problems, with_defaults
-from lab.plugins.values import plain, plain_map, unknown
+from lab.plugins.fields import ABSENT, TEXT, Field, problems, with_defaults
+from lab.plugins.values import diff_response, differences, plain, plain_map, unknown
+
+_COMMON: Mapping[str, Field] = {
+    "create": TEXT,
+    "update": TEXT,
+    "delete": TEXT,
+    "triggers": Field(kind="list", replace=True),
+    "stdin": TEXT,
+    "logging": Field(choices=("stdout", "stderr", "stdoutAndStderr", "none")),
+}
+_CONNECTION: Mapping[str, Field] = {
+    "host": Field(required=True),
+    "port": Field(kind="number", default=22),
+    "user": Field(default="root"),
+    "privateKey": Field(secret=True, required=True),
+    "hostKey": Field(required=True),
+    "dialErrorLimit": Field(kind="integer", default=10),
+    "perDialTimeout": Field(kind="integer", default=15),
+    **dict.fromkeys(("password", "privateKeyPassword", "agentSocketPath", "proxy"), ABSENT),
+}
+LOCAL: Mapping[str, Field] = {
+    **_COMMON,
+    "dir": TEXT,
+    "environment": Field(kind="map", element=TEXT),
+    "addPreviousOutputInEnv": Field(kind="boolean"),
+    **dict.fromkeys(("assetPaths", "archivePaths", "interpreter"), ABSENT),
+}
+REMOTE: Mapping[str, Field] = {
+    **_COMMON,
+    "connection": Field(kind="object", required=True, secret=True, fields=_CONNECTION),
+    "environment": ABSENT,
+    # Servers of nodes accept no variables.
+    "addPreviousOutputInEnv": Field(kind="boolean", required=True, only=(False,)),
+}
 
 OUTPUTS = ("stdout", "stderr")
 
@@ -30,21 +61,14 @@ class Command(Resource):
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
         """Unknown names and wrong types are refused, the connection gets its defaults."""
         inputs = request.new_inputs
-        for path in NOT_IN_THE_LAB:
-            name, _, member = path.partition(".")
-            value = inputs.get(name)
-            if value is not None and member:
-                value = value.value.get(member) if isinstance(value.value, Mapping) else None
-            if value is not None and value.value is not None:
-                raise NotInTheLab("command", f"the input {path}")
-        failures = list(problems(self._fields, inputs))
+        failures = list(problems("command", self._fields, inputs))
         return api.CheckResponse(with_defaults(self._fields, inputs, note=False), failures)
 
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
         """Only a list of triggers that comes or goes replaces; the SDK adds `replaceOnChanges` for their values."""
         old = {name: value for name, value in request.old_state.items() if name in self._fields}
         new = _without_ignored(_inputs(request.new_inputs), request.old_state, request.ignore_changes)
-        found = dict(map_differences(old, new))
+        found = dict(differences(old, new))
         return diff_response(found, {path for path in found if path in self._fields and self._fields[path].replace})
 
     async def create(self, request: api.CreateRequest) -> api.CreateResponse:
@@ -66,7 +90,7 @@ class Command(Resource):
         state = {**inputs, **{name: request.olds.get(name, PropertyValue("")) for name in OUTPUTS}}
         if request.preview:
             before = {name: value for name, value in request.olds.items() if name in self._fields}
-            if dict(map_differences(before, inputs)):
+            if dict(differences(before, inputs)):
                 state.update({name: unknown() for name in OUTPUTS})
             return api.UpdateResponse(state)
         return api.UpdateResponse(
@@ -91,7 +115,6 @@ class Command(Resource):
                 inputs=inputs,
                 previous=previous,
                 status=partial(self._log.status, urn),
-                warn=partial(self._log.warning, urn),
             )
         )
         return {**state, "stdout": PropertyValue(output.stdout), "stderr": PropertyValue(output.stderr)}

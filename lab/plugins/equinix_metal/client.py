@@ -19,7 +19,6 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from lab.plugins.base import PluginError
-from lab.plugins.equinix_metal.inputs import Settings
 from lab.plugins.values import UNKNOWN, Json
 
 if TYPE_CHECKING:
@@ -29,12 +28,11 @@ API_URL = "https://api.equinix.com/metal/v1"
 TIMEOUT_SECONDS = float(os.environ.get("METAL_API_TIMEOUT") or 30)
 """How long one call may take."""
 CONNECTIONS = 16
-FIRST_WAIT_SECONDS = 0.5
+RETRIES = 10
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
 PER_PAGE = 250
 CLOCK_MARGIN_SECONDS = 2.0
 """`created_at` has whole seconds, and so has the Date header."""
-
-Sleep = Callable[[float], Awaitable[None]]
 
 
 class ApiError(PluginError):
@@ -70,7 +68,7 @@ class Answer:
     """A successful answer."""
 
     document: dict[str, Json]
-    server_time: datetime | None
+    server_time: datetime | None = None
     """The API's clock when it answered."""
 
 
@@ -82,14 +80,9 @@ class Client:
     """Retries where it is safe: what only reads or repeats harmlessly after any failure, an order only when it was
     certainly not taken, or when looking shows that nothing came of it."""
 
-    def __init__(self, sleep: Sleep = asyncio.sleep) -> None:
-        self._settings = Settings()
+    def __init__(self) -> None:
+        self.token = ""
         self._http: httpx.AsyncClient | None = None
-        self._sleep = sleep
-
-    def configure(self, settings: Settings) -> None:
-        """Take over the provider's configuration."""
-        self._settings = settings
 
     async def close(self) -> None:
         """Let go of its connections."""
@@ -111,42 +104,9 @@ class Client:
                 yield Answer(document=document, server_time=answer.server_time)
             page = page + 1 if (answer.document.get("meta") or {}).get("next") else None
 
-    def finder(
-        self,
-        path: str,
-        collection: str,
-        alike: Callable[[dict[str, Json]], bool],
-        *,
-        nameless: str = "",
-        **query: str,
-    ) -> Finder:
-        """Looks in a list for the one that is like the order and was made since. `nameless` is what nothing tells
-        from others of its kind: it cannot be looked for."""
-
-        async def find(since: datetime) -> dict[str, Json] | None:
-            if nameless:
-                raise PluginError(
-                    f"Metal API: POST {path}: nobody knows whether it was done, and {nameless} cannot be looked for: "
-                    "look in the project before you try again"
-                )
-            async for entry in self.entries(path, collection, **query):
-                if alike(entry.document) and made_since(entry, since):
-                    return entry.document
-            return None
-
-        return find
-
-    async def put(self, path: str, body: Json) -> Answer:
-        """Change something."""
-        return await self._repeat("PUT", path, body)
-
-    async def patch(self, path: str, body: Json) -> Answer:
-        """Change something; every PATCH of this API sets values, so that it may be repeated like a PUT."""
-        return await self._repeat("PATCH", path, body)
-
-    async def act(self, path: str, body: Json = None) -> Answer:
-        """Ask for an action that does no harm when asked for twice."""
-        return await self._repeat("POST", path, body)
+    async def change(self, method: str, path: str, body: Json) -> Answer:
+        """Set values, by PUT, PATCH, or a POST that does no harm when it is done twice."""
+        return await self._repeat(method, path, body)
 
     async def delete(self, path: str, body: Json = None) -> bool:
         """Remove something; that it is gone or never was ours to see is as good. Whether it was there."""
@@ -160,40 +120,22 @@ class Client:
 
     async def order(self, path: str, body: Json, find: Finder, **query: str) -> dict[str, Json]:
         """Make something exactly once; `find` is asked whenever an answer leaves in doubt whether it was made."""
-        since = datetime.now(UTC)
-        call = f"POST {path}"
-        reason: Exception | None = None
-        for attempt in range(self._settings.max_retries + 1):
-            try:
-                return (await self._send("POST", path, body, query)).document
-            except _NotDone as error:
-                reason = error
-                await self._pause(attempt, error.wait)
-            except _Uncertain as error:
-                reason = error
-                await self._pause(attempt, None)
-                found = await find(since)
-                if found is not None:
-                    return found
-        raise Unreachable(f"Metal API: {call}: {reason}, after {self._settings.max_retries + 1} attempts")
+        return (await self._repeat("POST", path, body, query, find)).document
 
-    async def _repeat(self, method: str, path: str, body: Json = None, query: dict[str, str] | None = None) -> Answer:
-        reason: Exception | None = None
-        for attempt in range(self._settings.max_retries + 1):
+    async def _repeat(
+        self, method: str, path: str, body: Json = None, query: dict[str, str] | None = None, find: Finder | None = None
+    ) -> Answer:
+        since, reason = datetime.now(UTC), ""
+        for attempt in range(RETRIES + 1):
             try:
                 return await self._send(method, path, body, query or {})
             except (_NotDone, _Uncertain) as error:
-                reason = error
-                await self._pause(attempt, getattr(error, "wait", None))
-        raise Unreachable(f"Metal API: {method} {path}: {reason}, after {self._settings.max_retries + 1} attempts")
-
-    async def _pause(self, attempt: int, wanted: float | None) -> None:
-        """As long as the API wants, else longer each time, and never all clients at once."""
-        if attempt >= self._settings.max_retries:
-            return
-        longest = float(self._settings.max_retry_wait_seconds)
-        wait = FIRST_WAIT_SECONDS * 2**attempt * random.uniform(0.75, 1.25) if wanted is None else wanted
-        await self._sleep(min(wait, longest))
+                reason = str(error)
+                if attempt < RETRIES:
+                    await asyncio.sleep(_pause(attempt, getattr(error, "wait", None)))
+                if find and isinstance(error, _Uncertain) and (document := await find(since)):
+                    return Answer(document=document)
+        raise Unreachable(f"Metal API: {method} {path}: {reason}, after {RETRIES + 1} attempts")
 
     async def _send(self, method: str, path: str, body: Json, query: dict[str, str]) -> Answer:
         import httpx
@@ -223,13 +165,12 @@ class Client:
     def _connect(self) -> httpx.AsyncClient:
         import httpx
 
-        token = self._settings.auth_token
-        if not token or token == UNKNOWN:
+        if self.token in ("", UNKNOWN):
             raise PluginError("equinix-metal: authToken is required: set equinix-metal:authToken or METAL_AUTH_TOKEN")
         if self._http is None:
             self._http = httpx.AsyncClient(
                 base_url=os.environ.get("METAL_API_URL", API_URL).rstrip("/"),
-                headers={"X-Auth-Token": token, "Accept": "application/json", "User-Agent": "lab-equinix-metal"},
+                headers={"X-Auth-Token": self.token, "Accept": "application/json", "User-Agent": "lab-equinix-metal"},
                 verify=ssl.create_default_context(),
                 timeout=TIMEOUT_SECONDS,
                 limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
@@ -248,6 +189,12 @@ def made_since(entry: Answer, since: datetime) -> bool:
     now = datetime.now(UTC)
     age = ((entry.server_time or now) - created).total_seconds()
     return age <= (now - since).total_seconds() + CLOCK_MARGIN_SECONDS
+
+
+def _pause(attempt: int, wanted: float | None) -> float:
+    """As long as the API wants, else longer each time, and never all clients at once."""
+    wait = FIRST_WAIT_SECONDS * 2**attempt * random.uniform(0.75, 1.25) if wanted is None else wanted
+    return min(wait, LONGEST_WAIT_SECONDS)
 
 
 def _document(answer: httpx.Response) -> dict[str, Json] | None:

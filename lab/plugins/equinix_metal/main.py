@@ -2,75 +2,56 @@
 
 from __future__ import annotations
 
+import os
 from typing import NoReturn
 
 from pulumi.provider.experimental import provider as api
 
-from lab.plugins.base import EngineLog, Resource, StandIn, serve
-from lab.plugins.equinix_metal.bgp_session import BgpSession
+from lab.plugins.base import ENGINE_KEYS, EngineLog, Resource, StandIn, serve
+from lab.plugins.equinix_metal.bridged import Bridged
 from lab.plugins.equinix_metal.client import Client
 from lab.plugins.equinix_metal.device import Device
-from lab.plugins.equinix_metal.functions import FUNCTIONS
-from lab.plugins.equinix_metal.gateway import Gateway
-from lab.plugins.equinix_metal.inputs import (
-    CONFIGURATION,
-    PROJECT_SSH_KEY,
-    configuration_rules,
-    settings_of,
-)
-from lab.plugins.equinix_metal.port import Port
-from lab.plugins.equinix_metal.project import Project
-from lab.plugins.equinix_metal.reserved_ip_block import ReservedIpBlock
-from lab.plugins.equinix_metal.spot_market_request import SpotMarketRequest
-from lab.plugins.equinix_metal.ssh_key import ProjectSshKey
-from lab.plugins.equinix_metal.vlan import Vlan
-from lab.plugins.fields import problems
-from lab.plugins.values import plain_map
+from lab.plugins.equinix_metal.functions import FUNCTIONS, invoke
+from lab.plugins.equinix_metal.special import Port, Project, SpotMarketRequest, Vlan
+from lab.plugins.equinix_metal.table import TYPES
+from lab.plugins.fields import ABSENT, TEXT, problems
+from lab.plugins.values import plain
 
 VERSION = "3.2.1+lab"
 """That of the official plug-in it was compared with."""
 
-ENGINE_KEYS = ("version", "pluginDownloadURL", "pluginChecksums")
-"""What the engine adds to a provider's own configuration."""
+_CONFIGURATION = {"authToken": TEXT, "maxRetries": ABSENT, "maxRetryWaitSeconds": ABSENT}
+_SPECIAL = {"Port": Port, "Project": Project, "SpotMarketRequest": SpotMarketRequest, "Vlan": Vlan}
 
 
 class EquinixMetalPlugin(StandIn):
-    """One client for all resources, made when the engine sends the configuration."""
+    """One client for all resources; it takes its token when the engine sends the configuration."""
 
     def __init__(self, log: EngineLog) -> None:
         self._client = Client()
-        client = self._client
         resources: dict[str, Resource] = {
-            "BgpSession": BgpSession(client, log),
-            "Device": Device(client, log),
-            "Gateway": Gateway(client, log),
-            "Port": Port(client, log),
-            "Project": Project(client, log),
-            "ProjectSshKey": ProjectSshKey(PROJECT_SSH_KEY, client, log),
-            "ReservedIpBlock": ReservedIpBlock(client, log),
-            "SpotMarketRequest": SpotMarketRequest(client, log),
-            "Vlan": Vlan(client, log),
+            f"equinix-metal:index/{name[0].lower()}{name[1:]}:{name}": _SPECIAL.get(name, Bridged)(
+                kind, self._client, log
+            )
+            for name, kind in TYPES.items()
         }
-        super().__init__(
-            "equinix-metal",
-            {f"equinix-metal:index/{kind[0].lower()}{kind[1:]}:{kind}": made for kind, made in resources.items()},
-        )
+        super().__init__("equinix-metal", {**resources, "equinix-metal:index/device:Device": Device(self._client, log)})
 
     async def check_config(self, request: api.CheckRequest) -> api.CheckResponse:
         """A missing token is no error yet: a preview needs none."""
         own = {name: value for name, value in request.new_inputs.items() if name not in ENGINE_KEYS}
-        failures = [*problems(CONFIGURATION, own), *configuration_rules(plain_map(own))]
-        return api.CheckResponse(request.new_inputs, failures)
+        return api.CheckResponse(request.new_inputs, list(problems("equinix-metal", _CONFIGURATION, own)))
 
     async def configure(self, request: api.ConfigureRequest) -> api.ConfigureResponse:
         """Secrets stay with the engine, which marks outputs that carry a secret input's name: as the bridge does it."""
-        self._client.configure(settings_of(plain_map(request.args)))
+        given = request.args.get("authToken")
+        self._client.token = (plain(given) if given else "") or os.environ.get("METAL_AUTH_TOKEN", "")
         return api.ConfigureResponse(supports_preview=True)
 
     async def invoke(self, request: api.InvokeRequest) -> api.InvokeResponse:
         """See `functions`."""
-        function = FUNCTIONS.get(request.tok)
-        return await (function.invoke(self._client, request.args) if function else super().invoke(request))
+        known = request.tok in FUNCTIONS
+        return await (invoke(self._client, request) if known else super().invoke(request))
 
     async def close(self) -> None:
         """See `StandIn`."""

@@ -1,13 +1,9 @@
-"""The API server, through the official Python client.
+"""The API server over HTTPS. httpx is imported at the first use: a preview that has no cluster yet does without.
 
-    ApiError                 it answered, and refused
-    ├── Conflict             somebody else owns a field
-    └── KindUnknown          it does not serve the kind (yet)
-    Unreachable              it did not answer
-
-The client is used for what it knows best: kubeconfigs, credentials, requests. Its models are of no use here, since the
-objects are whatever the program wrote. It blocks, so each request has a thread. It is imported with the first request:
-a preview that has no cluster yet does without.
+ApiError                 it answered, and refused
+├── Conflict             somebody else owns a field
+└── KindUnknown          it does not serve the kind (yet)
+Unreachable              it did not answer
 """
 
 from __future__ import annotations
@@ -19,9 +15,8 @@ import ssl
 import tempfile
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
@@ -30,14 +25,14 @@ from lab.plugins.kubernetes.inputs import Settings
 from lab.plugins.kubernetes.objects import Object, title
 from lab.plugins.values import Json
 
-TIMEOUT_SECONDS = (5, 30)
-"""To connect, and between two bytes of an answer."""
+if TYPE_CHECKING:
+    import httpx
 
+CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 RETRIES = 4
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.3, 30.0
 _RETRIED = (429, 502, 503, 504)
-_FILES = {"certificate-authority-data": "certificate-authority"}
-_USER_FILES = {"client-certificate-data": "client-certificate", "client-key-data": "client-key"}
-_APPLY = "application/apply-patch+yaml"
+_DATA = ("certificate-authority-data", "client-certificate-data", "client-key-data")
 
 
 class Unreachable(PluginError):
@@ -45,12 +40,11 @@ class Unreachable(PluginError):
 
 
 class ApiError(PluginError):
-    """The API server refuses; `status` is HTTP's, `reason` one of Kubernetes' words."""
+    """The API server refuses; `status` is HTTP's."""
 
-    def __init__(self, message: str, status: int, reason: str = "") -> None:
+    def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
-        self.reason = reason
 
 
 class Conflict(ApiError):
@@ -61,93 +55,71 @@ class KindUnknown(ApiError):
     """The API server does not serve the kind."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Route:
-    """Where the API server keeps a kind."""
-
-    base: str
-    """`/api/v1` or `/apis/<group>/<version>`."""
-    plural: str
-    namespaced: bool
-
-    def path(self, namespace: str, name: str) -> str:
-        """The path of one object."""
-        where = f"/namespaces/{urllib.parse.quote(namespace)}" if self.namespaced else ""
-        return f"{self.base}{where}/{self.plural}/{urllib.parse.quote(name)}"
-
-
 class Client:
     """One cluster, once it is configured."""
 
     def __init__(self) -> None:
-        self._settings = Settings()
-        self._api: Any = None
-        self._namespace = "default"
-        self._routes: dict[tuple[str, str], Route] = {}
-        self._opening = asyncio.Lock()
-
-    def configure(self, settings: Settings) -> None:
-        """Takes the settings; the cluster is met with the first request."""
-        self._settings, self._api = settings, None
-        self._routes.clear()
-
-    @property
-    def settings(self) -> Settings:
-        """The provider's configuration."""
-        return self._settings
+        self.settings = Settings()
+        self._http: httpx.AsyncClient | None = None
+        self._server_name: str | None = None
+        self._routes: dict[tuple[str, str], tuple[str, bool]] = {}
+        """By API version and kind: `/apis/<group>/<version>` and plural, and whether its objects have a namespace."""
 
     async def close(self) -> None:
         """Let go of connections."""
-        if self._api is not None:
-            self._api.rest_client.pool_manager.clear()
+        if self._http is not None:
+            await self._http.aclose()
 
     async def get(self, document: Object) -> Object | None:
         """The live object, None where there is none."""
         try:
             return await self._request("GET", await self._path(document))
         except ApiError as error:
-            if error.status == 404:
+            if error.status == 404 and not isinstance(error, KindUnknown):
                 return None
             raise _named(error, document, "cannot be read") from None
 
     async def apply(self, document: Object, manager: str, *, force: bool, dry_run: bool = False) -> Object:
         """Server-side apply; the object as it then is. Raises Conflict, KindUnknown, ApiError."""
         query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
-        if dry_run:
-            query["dryRun"] = "All"
+        query |= {"dryRun": "All"} if dry_run else {}
         try:
-            return await self._request("PATCH", await self._path(document), query, document, _APPLY)
+            return await self._request("PATCH", await self._path(document), query, document)
         except ApiError as error:
             raise _named(error, document, "is refused") from None
 
-    async def delete(self, document: Object, uid: str, policy: str) -> None:
-        """Have it deleted if it is still the one of this uid. Raises ApiError with status 409 if it is not."""
-        body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy, "preconditions": {"uid": uid}}
+    async def delete(self, document: Object, uid: str) -> None:
+        """Have it deleted if it is still the one of this uid. Raises ApiError with status 409 if it is not.
+
+        The lab has no garbage collector, so dependents are left to whoever collects them.
+        """
+        body = {"kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}}
         try:
-            await self._request("DELETE", await self._path(document), {}, body)
+            await self._request("DELETE", await self._path(document), body={"apiVersion": "v1", **body})
         except ApiError as error:
             if error.status != 404:
                 raise _named(error, document, "cannot be deleted") from None
 
     async def placed(self, document: Object) -> Object:
         """The object with the namespace that it is in; none for kinds that are in no namespace."""
-        route = await self._route(document["apiVersion"], document["kind"])
+        _, namespaced = await self._route(document["apiVersion"], document["kind"])
         metadata = dict(document["metadata"])
-        if route.namespaced:
-            metadata["namespace"] = metadata.get("namespace") or self._namespace
+        if namespaced:
+            metadata["namespace"] = metadata.get("namespace") or "default"
         elif metadata.pop("namespace", None):
             raise PluginError(f"{document['kind']} {metadata['name']} is in no namespace: remove metadata.namespace")
         return {**document, "metadata": metadata}
 
     async def _path(self, document: Object) -> str:
-        route = await self._route(document["apiVersion"], document["kind"])
+        where, namespaced = await self._route(document["apiVersion"], document["kind"])
+        base, _, plural = where.rpartition("/")
         metadata = document["metadata"]
-        return route.path(metadata.get("namespace") or self._namespace, metadata["name"])
+        namespace = f"/namespaces/{urllib.parse.quote(metadata.get('namespace') or 'default')}" if namespaced else ""
+        return f"{base}{namespace}/{plural}/{urllib.parse.quote(metadata['name'])}"
 
-    async def _route(self, api_version: str, kind: str) -> Route:
-        found = self._routes.get((api_version, kind))
-        if found is not None:
-            return found
+    async def _route(self, api_version: str, kind: str) -> tuple[str, bool]:
+        if (api_version, kind) in self._routes:
+            return self._routes[api_version, kind]
         base = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
             resources: list[Object] = (await self._request("GET", base))["resources"]
@@ -157,143 +129,107 @@ class Client:
             resources = []
         for each in resources:
             if each["kind"] == kind and "/" not in each["name"]:
-                route = Route(base=base, plural=each["name"], namespaced=each["namespaced"])
-                self._routes[api_version, kind] = route
-                return route
+                self._routes[api_version, kind] = f"{base}/{each['name']}", each["namespaced"]
+                return self._routes[api_version, kind]
         raise KindUnknown(
             f"the cluster does not know {kind} of {api_version}: what defines it (its CustomResourceDefinition) is not"
             " installed, or not yet",
             404,
-            "KindUnknown",
         )
 
     async def _request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        body: Json = None,
-        content_type: str = "application/json",
+        self, method: str, path: str, query: Mapping[str, str] | None = None, body: Json = None
     ) -> Object:
-        async with self._opening:
-            if self._api is None:
-                self._api = await asyncio.to_thread(self._open)
-        headers = {"Accept": "application/json", "Content-Type": content_type}
-        return await asyncio.to_thread(self._send, method, path, dict(query or {}), headers, body)
+        """Repeated with back-off where it was not answered, or the answer asks for it: all of this API's requests that
+        are made here may be repeated."""
+        import httpx
 
-    def _send(self, method: str, path: str, query: dict[str, str], headers: dict[str, str], body: Json) -> Object:
-        import urllib3.exceptions
-        from kubernetes.client.exceptions import ApiException
-
-        try:
-            return self._api.call_api(
-                path,
-                method,
-                query_params=list(query.items()),
-                header_params=headers,
-                body=body,
-                response_type="object",
-                auth_settings=["BearerToken"],
-                _return_http_data_only=True,
-                _request_timeout=TIMEOUT_SECONDS,
-            )
-        except ApiException as error:
-            if not error.status:  # the client's way of telling that TLS failed
-                raise self._unreachable(str(error.reason)) from None
-            raise _refusal(error.status, str(error.reason), error.body) from None
-        except urllib3.exceptions.HTTPError as error:
-            raise self._unreachable(str(getattr(error, "reason", None) or error)) from None
-
-    def _unreachable(self, why: str) -> Unreachable:
-        return Unreachable(f"the cluster at {self._api.configuration.host} does not answer: {' '.join(why.split())}")
-
-    def _open(self) -> Any:
-        """The official client, set up from the kubeconfig. Files with keys exist for a moment only."""
-        import urllib3
-        from kubernetes import config as kubeconfigs
-        from kubernetes.config.config_exception import ConfigException
-
-        document = _kubeconfig(self._settings.kubeconfig)
-        with tempfile.TemporaryDirectory(prefix="kubeconfig-") as directory:
-            _in_files(document, Path(directory))
+        if self._http is None:
+            self._http, self._server_name = _open(self.settings.kubeconfig)
+        headers = {"Content-Type": "application/apply-patch+yaml" if method == "PATCH" else "application/json"}
+        extensions = {"sni_hostname": self._server_name} if self._server_name else {}
+        for attempt in range(RETRIES + 1):
+            wait = FIRST_WAIT_SECONDS * 2**attempt
             try:
-                api = kubeconfigs.new_client_from_config_dict(
-                    document, context=self._settings.context, persist_config=False
+                content = None if body is None else json.dumps(body)
+                answer = await self._http.request(
+                    method, path, params=query, content=content, headers=headers, extensions=extensions
                 )
-            except (ConfigException, TypeError, ValueError, KeyError) as error:
-                raise PluginError(f"the provider's kubeconfig cannot be used: {error}") from None
-            settings = api.configuration
-            if not settings.verify_ssl:
-                raise NotInTheLab("kubernetes", "a cluster whose certificate is not verified")
-            context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
-            if settings.cert_file:
-                context.load_cert_chain(settings.cert_file, settings.key_file)
-        options = {"server_hostname": settings.tls_server_name} if settings.tls_server_name else {}
-        retries = urllib3.Retry(
-            RETRIES,
-            connect=1,
-            status_forcelist=_RETRIED,
-            allowed_methods=None,
-            backoff_factor=0.3,
-            raise_on_status=False,
-        )
-
-        class Pool(urllib3.PoolManager):
-            """The client asks a refusal for its headers in a way that urllib3 warns of."""
-
-            def request(self, *arguments: Any, **named: Any) -> Any:
-                response: Any = super().request(*arguments, **named)
-                response.getheaders = lambda: response.headers
-                return response
-
-        api.rest_client.pool_manager = Pool(ssl_context=context, retries=retries, maxsize=8, **options)
-        self._namespace = self._settings.namespace or _namespace(document, self._settings.context)
-        return api
+            except httpx.HTTPError as error:
+                if attempt == RETRIES or (attempt and isinstance(error, httpx.ConnectError)):
+                    why = " ".join(str(error).split()) or type(error).__name__
+                    where = str(self._http.base_url).rstrip("/")
+                    raise Unreachable(f"the cluster at {where} does not answer: {why}") from None
+            else:
+                if answer.is_success:
+                    return answer.json()
+                if attempt == RETRIES or answer.status_code not in _RETRIED:
+                    raise _refusal(answer.status_code, answer.reason_phrase, answer.content)
+                told = answer.headers.get("Retry-After", "")
+                wait = min(float(told), LONGEST_WAIT_SECONDS) if told.isdecimal() else wait
+            await asyncio.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
 
 
-def _kubeconfig(text: str) -> Object:
-    """The document: given as text, or as the path of a file."""
+def _open(text: str) -> tuple[httpx.AsyncClient, str | None]:
+    """A client as the kubeconfig says, and the name in the server's certificate if it is another.
+
+    Raises Unreachable without a kubeconfig, PluginError for one that cannot be used.
+    """
+    import httpx
+
+    cluster, user = _current(text)
+    try:
+        cadata, certificate, key = (base64.b64decode({**cluster, **user}.get(name) or "").decode() for name in _DATA)
+        context = ssl.create_default_context(cadata=cadata or None)
+        if certificate:
+            with tempfile.NamedTemporaryFile("w", prefix="kubeconfig-") as file:  # ssl reads keys from files only
+                Path(file.name).write_text(f"{certificate}\n{key}")
+                context.load_cert_chain(file.name)
+    except (ValueError, OSError) as error:
+        raise PluginError(f"the provider's kubeconfig cannot be used: {error}") from None
+    bearer = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
+    opened = httpx.AsyncClient(
+        base_url=cluster["server"],
+        verify=context,
+        headers={"Accept": "application/json", **bearer},
+        timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
+        trust_env=False,
+    )
+    return opened, cluster.get("tls-server-name")
+
+
+def _current(text: str) -> tuple[Object, Object]:
+    """Cluster and user of the kubeconfig's current context."""
     if not text:
         raise Unreachable("the provider has no kubeconfig: set it to that of the cluster")
-    if "\n" not in text and not text.lstrip().startswith("{"):
-        try:
-            text = Path(text).expanduser().read_text()
-        except OSError as error:
-            raise PluginError(f"the provider's kubeconfig is no document and no file: {error.strerror}") from None
     try:
-        document = yaml.safe_load(text)
+        document: Any = yaml.safe_load(text)
     except yaml.YAMLError:
         raise PluginError("the provider's kubeconfig is no YAML document") from None
     if not isinstance(document, dict) or not cast("Object", document).get("clusters"):
         raise PluginError("the provider's kubeconfig names no cluster")
-    return cast("Object", document)
+    whole = cast("Object", document)
+
+    def named(part: str, name: Json) -> Object:
+        found = [each.get(part) or {} for each in whole.get(f"{part}s") or [] if each.get("name") == name]
+        if not found:
+            raise PluginError(f"the provider's kubeconfig cannot be used: it has no {part} {name}")
+        return found[0]
+
+    context = named("context", whole.get("current-context"))
+    cluster, user = named("cluster", context.get("cluster")), named("user", context.get("user"))
+    for name in (*(cluster.keys() - {"server", "tls-server-name", _DATA[0]}), *(user.keys() - {"token", *_DATA[1:]})):
+        raise NotInTheLab("kubernetes", f"a kubeconfig with {name}")
+    return cluster, user
 
 
-def _in_files(document: Object, directory: Path) -> None:
-    """Certificates and keys as files: else the client would write them itself, and keep them until it ends well."""
-    parts = [(each.get("cluster"), _FILES) for each in document["clusters"]]
-    parts += [(each.get("user"), _USER_FILES) for each in document.get("users") or []]
-    for number, (part, names) in enumerate(parts):
-        for data, name in names.items():
-            if part and data in part:
-                path = directory / f"{number}-{name}"
-                path.write_bytes(base64.b64decode(part.pop(data)))
-                part[name] = str(path)
-
-
-def _namespace(document: Object, context: str | None) -> str:
-    name = context or document.get("current-context")
-    found = [each.get("context") or {} for each in document.get("contexts") or [] if each.get("name") == name]
-    return str(found[0].get("namespace") or "default") if found else "default"
-
-
-def _refusal(status: int, reason: str, body: str | bytes | None) -> ApiError:
+def _refusal(status: int, reason: str, body: bytes) -> ApiError:
     """What the API server says, in one sentence."""
     try:
         told: Object = json.loads(body or "{}")
     except ValueError:
         told = {}
-    message, word = str(told.get("message") or reason), str(told.get("reason") or "")
     causes: list[Object] = (told.get("details") or {}).get("causes") or []
     owners = [each for each in causes if each.get("reason") == "FieldManagerConflict"]
     if status == 409 and owners:
@@ -302,13 +238,12 @@ def _refusal(status: int, reason: str, body: str | bytes | None) -> ApiError:
             f"others own what is to be changed ({listed}). Leave it out of the program, have them let go of it, or"
             ' take it over with the annotation pulumi.com/patchForce: "true"',
             status,
-            word,
         )
-    return ApiError(message, status, word)
+    return ApiError(str(told.get("message") or reason), status)
 
 
 def _named(error: ApiError, document: Object, what: str) -> ApiError:
     """The same, saying which object it is about."""
     if isinstance(error, KindUnknown):
         return error
-    return type(error)(f"{title(document)} {what}: {error}", error.status, error.reason)
+    return type(error)(f"{title(document)} {what}: {error}", error.status)

@@ -62,10 +62,9 @@ def _tidy(value: Json) -> Json:
     return value
 
 
-def field_manager(urn: str, inputs: Mapping[str, Json], state: Mapping[str, Json]) -> str:
-    """Who owns the fields that are applied: by annotation, as before, or by a name that is the resource's alone."""
-    named = annotations_of(inputs).get("pulumi.com/patchFieldManager")
-    return str(named or state.get(MANAGER) or f"pulumi-kubernetes-{hashlib.sha256(urn.encode()).hexdigest()[:8]}")
+def field_manager(urn: str, state: Mapping[str, Json]) -> str:
+    """Who owns the fields that are applied: as before, or by a name that is the resource's alone."""
+    return str(state.get(MANAGER) or f"pulumi-kubernetes-{hashlib.sha256(urn.encode()).hexdigest()[:8]}")
 
 
 def annotations_of(document: Mapping[str, Json]) -> dict[str, Json]:
@@ -154,11 +153,6 @@ def known_inputs(state: Mapping[str, PropertyValue]) -> Properties:
     """The inputs that the state was made from."""
     found = state.get(INPUTS)
     return dict(found.value) if found is not None and isinstance(found.value, Mapping) else {}
-
-
-def imported(live: Object) -> Object:
-    """Inputs for an object that is taken over as it is."""
-    return substance(live)
 
 
 def is_known(inputs: Mapping[str, PropertyValue]) -> bool:

@@ -2,5 +2,4 @@
 
 driver     the machines: orders, deletions, reinstallations
 documents  what is sent and what answers say, as pure functions
-inputs     what is asked of a machine
 """

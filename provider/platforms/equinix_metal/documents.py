@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from provider.platforms.contract import Event, Machine
-from provider.resources.ephemeral_machine import EphemeralMachineArgs
+from metal_ipi.provider.platforms.contract import Event, Machine
+from metal_ipi.provider.resources.ephemeral_machine import EphemeralMachineArgs
 
 _LABEL = re.compile(r"metal-ipi:(?P<stack>[^:\s]+):(?P<cluster>[^:\s]+)(?::\S*)?(?: run=(?P<run>\S+))?(?=\s|$)")
 _TAG = re.compile(r"metal-ipi:(?P<key>stack|cluster|name|role|run)=(?P<value>.+)")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from provider.backoff import Backoff
-from provider.configuration import MetalSettings
-from provider.errors import RemoteError
-from provider.metal_client import MetalClient, Passing, Refused, Unprocessable
-from provider.orders import NEXT_AVAILABLE
-from provider.platforms.contract import Event, Machine
-from provider.platforms.equinix_metal.documents import event_of, id_of, machine_of, order
-from provider.resources.ephemeral_machine import EphemeralMachineArgs
-from provider.tags import identifying
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.configuration import MetalSettings
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.metal_client import MetalClient, Passing, Refused, Unprocessable
+from metal_ipi.provider.orders import NEXT_AVAILABLE
+from metal_ipi.provider.platforms.contract import Event, Machine, MachineDriver
+from metal_ipi.provider.platforms.equinix_metal.documents import event_of, id_of, machine_of, order
+from metal_ipi.provider.resources.ephemeral_machine import EphemeralMachineArgs
+from metal_ipi.provider.tags import identifying
 
 if TYPE_CHECKING:
     import httpx
@@ -23,7 +24,7 @@ _CLEARING = 1200.0
 _INSTALLING = frozenset({"queued", "provisioning", "reinstalling"})
 
 
-class EquinixMetal:
+class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
     """See `MachineDriver`."""
 
     def __init__(
@@ -32,9 +33,6 @@ class EquinixMetal:
         """`timeout` is how long a call may be repeated, in seconds."""
         self._client = MetalClient(settings, timeout=timeout, transport=transport)
         self._timeout = timeout
-
-    async def __aenter__(self) -> EquinixMetal:
-        return self
 
     async def __aexit__(self, *error: object) -> None:
         await self._client.__aexit__(*error)
@@ -50,24 +48,34 @@ class EquinixMetal:
         ]
 
     async def create(self, spec: EphemeralMachineArgs) -> Machine:
-        body = order(spec)
         if spec.hardware_reservation_id not in (None, NEXT_AVAILABLE):
             await self._await_reservation(str(spec.hardware_reservation_id))
+        found: list[Machine] = []
+
+        async def is_made() -> bool:
+            found.extend(await self.find(spec))
+            return bool(found)
+
+        path, wanted = f"/projects/{spec.project_id}/devices", f"take the order of {spec.hostname}"
+        answer = await self._post_once(path, order(spec), wanted, is_made)
+        return found[0] if found else machine_of(answer)
+
+    async def _post_once(self, path: str, body: Any, wanted: str, is_done: Callable[[], Awaitable[bool]]) -> Any:
+        """Ask for something that must not be done twice; `wanted` completes «did not …» in an error.
+
+        It may have been done although the answer was lost: `is_done` looks before it is asked for again. The answer is
+        empty then.
+        """
         backoff = Backoff(timeout=self._timeout)
         while True:
             try:
-                answer = await self._client.once("POST", f"/projects/{spec.project_id}/devices", json=body)
-                return machine_of(answer)
+                return await self._client.once("POST", path, json=body)
             except Passing as error:
                 if backoff.over:
-                    raise RemoteError(
-                        f"{self._client.where} did not take the order of {spec.hostname}: {error}"
-                    ) from None
+                    raise RemoteError(f"{self._client.where} did not {wanted}: {error}") from None
                 await backoff.pause(error.wait)
-            # The order may have been taken although the answer was lost.
-            made = await self.find(spec)
-            if made:
-                return made[0]
+            if await is_done():
+                return {}
 
     async def _await_reservation(self, reservation_id: str) -> None:
         """Waits until a reserved server can be ordered: it takes minutes to be cleared of the machine it last was."""
@@ -90,9 +98,6 @@ class EquinixMetal:
                     "run this again to wait on, or name another reservation"
                 )
             await backoff.pause()
-
-    async def start(self, machine_id: str) -> None:
-        return  # what is ordered boots by itself
 
     async def get(self, machine_id: str) -> Machine | None:
         answer = await self._client.of_device(machine_id)
@@ -129,26 +134,21 @@ class EquinixMetal:
 
         Only the disk with the operating system is given up, and not wiped: its installer chooses what to wipe.
         """
-        body = {"type": "reinstall", "preserve_data": True, "deprovision_fast": True}
-        known = await self._reinstallations(machine_id)
-        backoff = Backoff(timeout=self._timeout)
-        while True:
+        before = await self._reinstallations(machine_id)
+
+        async def is_under_way() -> bool:
             machine = await self.get(machine_id)
             if machine is None or machine.leaving:
                 raise RemoteError(
                     f"{self._client.where}: device {machine_id} does not exist any more: run `pulumi refresh`"
                 )
-            # The order may have been taken although the answer was lost; it may be carried out already.
-            if machine.state in _INSTALLING or await self._reinstallations(machine_id) - known:
-                return
-            try:
-                await self._client.once("POST", f"/devices/{machine_id}/actions", json=body)
-            except Passing as error:
-                if backoff.over:
-                    raise RemoteError(f"{self._client.where} did not reinstall device {machine_id}: {error}") from None
-                await backoff.pause(error.wait)
-            else:
-                return
+            # It may be carried out already.
+            return machine.state in _INSTALLING or bool(await self._reinstallations(machine_id) - before)
+
+        if not await is_under_way():
+            body = {"type": "reinstall", "preserve_data": True, "deprovision_fast": True}
+            path = f"/devices/{machine_id}/actions"
+            await self._post_once(path, body, f"reinstall device {machine_id}", is_under_way)
 
     async def _reinstallations(self, machine_id: str) -> set[str]:
         """Ids of the events that tell of one."""
@@ -177,19 +177,17 @@ class EquinixMetal:
         path = f"/spot-market-requests/{request_id}"
         await self._client.repeat("DELETE", path, params={"force_termination": "true"}, absent_ok=True)
 
+    @property
+    def bgp(self) -> EquinixMetal:
+        return self
+
     async def open_bgp(self, machine_id: str) -> None:
-        backoff = Backoff(timeout=self._timeout)
-        while not any(session.get("address_family") == "ipv4" for session in await self._sessions(machine_id)):
-            try:
-                await self._client.once("POST", f"/devices/{machine_id}/bgp/sessions", json={"address_family": "ipv4"})
-            except Passing as error:  # it may have been opened although the answer was lost: look again
-                if backoff.over:
-                    raise RemoteError(
-                        f"{self._client.where} did not open a BGP session of device {machine_id}: {error}"
-                    ) from None
-                await backoff.pause(error.wait)
-            else:
-                return
+        async def is_open() -> bool:
+            return any(session.get("address_family") == "ipv4" for session in await self._sessions(machine_id))
+
+        if not await is_open():
+            path, body = f"/devices/{machine_id}/bgp/sessions", {"address_family": "ipv4"}
+            await self._post_once(path, body, f"open a BGP session of device {machine_id}", is_open)
 
     async def close_bgp(self, machine_id: str) -> None:
         for session in await self._sessions(machine_id):

@@ -9,6 +9,6 @@ libvirt to see that it is gone.
 
 from __future__ import annotations
 
-from provider.platforms.local_vm.driver import LocalVm
+from metal_ipi.provider.platforms.local_vm.driver import LocalVm
 
 __all__ = ["LocalVm"]

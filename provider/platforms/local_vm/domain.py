@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from xml.etree import ElementTree as ET
 
-from provider.resources.ephemeral_machine import LocalVmArgs
+from metal_ipi.provider.resources.ephemeral_machine import LocalVmArgs
 
 ARCHITECTURE = "x86_64"
 """Of the virtual machine; others boot in other ways."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provider import boot_tree
-from provider.configuration import Settings
-from provider.errors import InvalidInputs, RemoteError
-from provider.platforms.contract import Event, Machine
-from provider.platforms.local_vm import domain
-from provider.platforms.local_vm.domain import Mark
-from provider.platforms.local_vm.ids import MachineId
-from provider.platforms.local_vm.virsh import Virsh
-from provider.resources.ephemeral_machine import LocalVmArgs
-from provider.status import Say, silent
+from metal_ipi.provider import boot_tree
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.platforms.contract import Machine, MachineDriver
+from metal_ipi.provider.platforms.local_vm import domain
+from metal_ipi.provider.platforms.local_vm.domain import Mark
+from metal_ipi.provider.platforms.local_vm.ids import MachineId
+from metal_ipi.provider.platforms.local_vm.virsh import Virsh
+from metal_ipi.provider.resources.ephemeral_machine import LocalVmArgs
+from metal_ipi.provider.status import Say, silent
 
 _FROM_STDIN = "/dev/stdin"
 
@@ -31,7 +31,7 @@ class _Found:
         return self.mark is not None and self.mark.script == script
 
 
-class LocalVm:
+class LocalVm(MachineDriver[LocalVmArgs]):
     """One virtual machine. It is made paused, and goes on once its script is there: libvirt refuses before we write."""
 
     def __init__(self, settings: Settings, say: Say | None = None) -> None:
@@ -39,12 +39,6 @@ class LocalVm:
         self._settings = settings
         self._say = say or silent
         self._virsh = Virsh(settings.libvirt_uri)
-
-    async def __aenter__(self) -> LocalVm:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return
 
     async def find(self, spec: LocalVmArgs) -> list[Machine]:
         # One that does not run, or boots something else, is no use any more: `create` makes it anew.
@@ -84,9 +78,6 @@ class LocalVm:
             raise
         return self._machine(machine_id)
 
-    async def start(self, machine_id: str) -> None:
-        return  # it has been booting since it was made
-
     async def get(self, machine_id: str) -> Machine | None:
         machine = MachineId.parse(machine_id)
         if not await self._is_published(machine):
@@ -106,15 +97,6 @@ class LocalVm:
             await self._virsh.run("destroy", machine.domain)
         # At last: as long as its script is there, a run that was killed is known to have more to do.
         await boot_tree.withdraw(self._settings, machine.mac)
-
-    async def events(self, machine_id: str) -> list[Event]:
-        return []
-
-    async def open_bgp(self, machine_id: str) -> None:
-        raise InvalidInputs(f"{machine_id}: virtual machines have no BGP sessions of a platform's")
-
-    async def close_bgp(self, machine_id: str) -> None:
-        return  # nothing was opened
 
     async def _define(self, spec: LocalVmArgs, description: str) -> None:
         try:

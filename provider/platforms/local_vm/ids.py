@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provider import boot_tree
-from provider.errors import InvalidInputs
-from provider.resources.ephemeral_machine import LocalVmArgs
+from metal_ipi.provider import boot_tree
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.resources.ephemeral_machine import LocalVmArgs
 
 PREFIX = "local-vm:"
 """How ids of virtual machines begin."""

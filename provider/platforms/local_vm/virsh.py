@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from provider.errors import InvalidInputs, RemoteError
+from metal_ipi.provider.errors import InvalidInputs, RemoteError
 
 PROGRAM = "virsh"
 _NOT_CONNECTED = "failed to connect to the hypervisor"

@@ -8,7 +8,7 @@ the boot script it was lent for: so it is known again by what lies in the boot t
 
 from __future__ import annotations
 
-from provider.platforms.redfish.driver import Redfish
-from provider.platforms.redfish.inventory import Disk, Inventory
+from metal_ipi.provider.platforms.redfish.driver import Redfish
+from metal_ipi.provider.platforms.redfish.inventory import Disk, Inventory
 
 __all__ = ["Disk", "Inventory", "Redfish"]

@@ -8,19 +8,19 @@ goes on from the network to its disk. Each fallback is said.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from provider.backoff import Backoff
-from provider.bmc_settings import LIVE_ISO, BmcSettings
-from provider.errors import RemoteError
-from provider.platforms.redfish import boot_order, quirks
-from provider.platforms.redfish.connection import Connection, Refused
-from provider.platforms.redfish.inventory import power
-from provider.platforms.redfish.power import Patience
-from provider.status import Say
+from metal_ipi.provider import backoff
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.platforms.redfish import boot_order, quirks
+from metal_ipi.provider.platforms.redfish.connection import Connection, Refused, word
+from metal_ipi.provider.platforms.redfish.inventory import power
+from metal_ipi.provider.platforms.redfish.power import Patience
+from metal_ipi.provider.status import Say
 
 ONCE, EVERY_TIME, ORDER = "Once", "Continuous", "boot order"
 _TARGETS = {"pxe": "Pxe", "uefi-http": "UefiHttp", "virtual-media": "Cd", LIVE_ISO: "Cd"}
@@ -59,15 +59,11 @@ def _read(system: Any) -> Override:
     boot, progress = system.boot or {}, system.boot_progress or {}
     last = progress.get("last_state")
     return Override(
-        enabled=_value(boot.get("enabled")),
-        target=_value(boot.get("target")),
-        progress=(_value(last), progress.get("last_state_updated_at")),
+        enabled=word(boot.get("enabled")),
+        target=word(boot.get("target")),
+        progress=(word(last), progress.get("last_state_updated_at")),
         power=power(system),
     )
-
-
-def _value(member: Any) -> str | None:
-    return None if member is None else str(member.value)
 
 
 async def arm(connection: Connection, mac: str, say: Say, *, every_time: bool = False) -> str:
@@ -111,7 +107,7 @@ def _offered(connection: Connection, system: Any) -> str:
     if target == "Cd" and "Cd" not in offered and "UsbCd" in offered:
         return "UsbCd"
     if offered and target not in offered:
-        others = [other for other, word in _TARGETS.items() if word in offered]
+        others = [other for other, each in _TARGETS.items() if each in offered]
         remedy = f"set `bootMethod` to {' or '.join(others)}" if others else "update its firmware"
         raise RemoteError(
             f"{connection.where} does not offer {target}, which `bootMethod: {method}` needs, but "
@@ -145,7 +141,7 @@ async def _read_until(connection: Connection, fits: Callable[[Override], bool]) 
         seen = await read(connection)
         if fits(seen):
             return seen
-        await asyncio.sleep(0.5)
+        await backoff.clock.sleep(0.5)
     return await read(connection)
 
 
@@ -155,21 +151,21 @@ async def ignored(connection: Connection, before: Override, patience: Patience) 
     A one-time boot that was taken is not listed any more. One that still is, although the operating system was started
     since, was passed over. A BMC that does not tell how far the boot is cannot be asked, and passes.
     """
-    backoff = Backoff(timeout=patience.post)
+    waiting = Backoff(timeout=patience.post)
     started: float | None = None
     moved = False
-    while not backoff.over:
+    while not waiting.over:
         now = await read(connection)
         if now.enabled != ONCE:
             return False
-        if now.progress[0] is None and backoff.elapsed >= patience.telling:
+        if now.progress[0] is None and waiting.elapsed >= patience.telling:
             return False
         moved = moved or now.progress != before.progress
         if moved and now.progress[0] in _STARTED:
-            started = backoff.elapsed if started is None else started
-            if backoff.elapsed - started >= min(_LEFT_OVER, patience.telling):
+            started = waiting.elapsed if started is None else started
+            if waiting.elapsed - started >= min(_LEFT_OVER, patience.telling):
                 return True
-        await backoff.pause()
+        await waiting.pause()
     return False
 
 
@@ -205,7 +201,7 @@ def _unsetting(target: str | None, kind: str) -> Any:
 
         options = quirks.boot_options(system, sushy.BootSourceOverrideEnabled(kind), None)
         # Firmware that wants all members together wants a target too.
-        word = target or ("None" if "mode" in options else None)
-        system.set_system_boot_options(None if word is None else sushy.BootSource(word), **options)
+        source = target or ("None" if "mode" in options else None)
+        system.set_system_boot_options(None if source is None else sushy.BootSource(source), **options)
 
     return set_it

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from provider.platforms.redfish.connection import Connection, Refused
-from provider.status import Say
+from metal_ipi.provider.platforms.redfish.connection import Connection, Refused
+from metal_ipi.provider.status import Say
 
 _changed: dict[tuple[str, str], list[str]] = {}
 """Order before we changed it, by address and System, of this process."""

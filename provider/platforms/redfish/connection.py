@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from provider.backoff import Backoff
-from provider.bmc_settings import BmcSettings
-from provider.errors import RemoteError
-from provider.platforms.redfish.trouble import MALFORMED, Trouble, diagnose
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.bmc_settings import BmcSettings
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.platforms.redfish.trouble import MALFORMED, Trouble, diagnose
 
 T = TypeVar("T")
 CONNECT_TIMEOUT = 10
@@ -208,6 +208,11 @@ class Connection:
             f"{self._claimed}; correct `address` in `bmcs`, or put the machine back. If it was exchanged on purpose, "
             "take the old one out of the state (`pulumi state delete`) and run up again"
         )
+
+
+def word(member: Any) -> str | None:
+    """Redfish's word for a constant of sushy's; None where the BMC tells none."""
+    return None if member is None else str(member.value)
 
 
 def identities(system: Any) -> list[str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from provider.configuration import Settings
-from provider.errors import InvalidInputs
-from provider.platforms.contract import Event, Machine
-from provider.platforms.redfish import boot, inventory, lending, media, power, published, secure_boot
-from provider.platforms.redfish.connection import Connection
-from provider.platforms.redfish.ids import MachineId
-from provider.platforms.redfish.inventory import Inventory
-from provider.platforms.redfish.power import Patience
-from provider.resources.ephemeral_machine import LentServerArgs
-from provider.status import Say, silent
+from metal_ipi.provider import boot_tree
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.platforms.contract import Machine, MachineDriver
+from metal_ipi.provider.platforms.redfish import boot, inventory, media, power, published, secure_boot
+from metal_ipi.provider.platforms.redfish.connection import Connection
+from metal_ipi.provider.platforms.redfish.ids import MachineId
+from metal_ipi.provider.platforms.redfish.inventory import Inventory
+from metal_ipi.provider.platforms.redfish.power import Patience
+from metal_ipi.provider.resources.ephemeral_machine import LentServerArgs
+from metal_ipi.provider.status import Say, silent
 
 _asked: set[tuple[str, str]] = set()
 """Addresses and machines which this process sent to the network, and not back to their disks yet."""
@@ -25,7 +26,13 @@ def _lent(machine_id: str) -> str:
     return mac
 
 
-class Redfish:
+def _machine(machine_id: MachineId, found: Inventory) -> Machine:
+    """A lent server, as the platform tells of it: active while it is on. Its addresses are not the BMC's to tell."""
+    state = "active" if found.power == "On" else "provisioning"
+    return Machine(id=str(machine_id), hostname=machine_id.server, state=state, console=found.console)
+
+
+class Redfish(MachineDriver[LentServerArgs]):
     """All servers of the section `bmcs`; connects to each when it is first asked something."""
 
     def __init__(
@@ -37,9 +44,6 @@ class Redfish:
         self._patience = patience or Patience()
         self._timeout = timeout
         self._connections: dict[tuple[str, str | None], Connection] = {}
-
-    async def __aenter__(self) -> Redfish:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         for connection in self._connections.values():
@@ -53,43 +57,35 @@ class Redfish:
 
     async def create(self, spec: LentServerArgs) -> Machine:
         found = await self.inventory(spec.server)
-        machine_id = lending.machine_id(spec, found.identity)
-        ours = not await lending.given_back(str(machine_id), self._settings)
+        machine_id = MachineId(
+            server=spec.server, identity=found.identity, mac=spec.mac, script=boot_tree.digest(spec.script)
+        )
+        ours = not await published.given_back(machine_id, self._settings)
         found.check_mac(spec.mac)
         found.check_free(accept=spec.accept, ours=ours)
         secure_boot.refuse(found.where, found.secure_boot, self._settings.need_bmc(spec.server))
         await published.publish(
             self._settings, spec.server, spec.mac, script=spec.script, chain=spec.chain, say=self._say
         )
-        return lending.machine(machine_id, found.power, found.console)
+        return _machine(machine_id, found)
 
     async def start(self, machine_id: str) -> None:
         await self.boot_installer(machine_id, _lent(machine_id))
 
     async def get(self, machine_id: str) -> Machine | None:
-        if await lending.given_back(machine_id, self._settings):
+        machine = MachineId.parse(machine_id)
+        if await published.given_back(machine, self._settings):
             return None
-        parsed = MachineId.parse(machine_id)
-        found = await self.inventory(parsed.server, parsed.identity)
-        return lending.machine(parsed, found.power, found.console)
+        return _machine(machine, await self.inventory(machine.server, machine.identity))
 
     async def delete(self, machine_id: str) -> None:
-        mac = _lent(machine_id)
-        if await lending.given_back(machine_id, self._settings):
+        mac, machine = _lent(machine_id), MachineId.parse(machine_id)
+        if await published.given_back(machine, self._settings):
             return
         await self.boot_disk(machine_id)
         await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=False)
         # At last: as long as its script is there, a run that was killed is known to have more to do.
-        await published.withdraw(self._settings, MachineId.parse(machine_id).server, mac)
-
-    async def events(self, machine_id: str) -> list[Event]:
-        return []
-
-    async def open_bgp(self, machine_id: str) -> None:
-        raise InvalidInputs(f"{machine_id}: servers with a BMC have no BGP sessions of a platform's")
-
-    async def close_bgp(self, machine_id: str) -> None:
-        return  # nothing was opened
+        await published.withdraw(self._settings, machine.server, mac)
 
     # --- all servers -------------------------------------------------------------------------------------------------
 
@@ -137,10 +133,7 @@ class Redfish:
             await media.eject(connection, published.is_image(self._settings, connection.settings))
 
     async def restart(self, machine_id: str) -> None:
-        async def nothing() -> None:
-            return
-
-        await power.start_over(self._of(machine_id), self._patience, self._say, prepare=nothing)
+        await power.start_over(self._of(machine_id), self._patience, self._say)
 
     async def power_off(self, machine_id: str) -> None:
         """Shuts it down, or switches it off when it does not listen; returns once it is off."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provider.errors import InvalidInputs
+from metal_ipi.provider.errors import InvalidInputs
 
 _LENT = "bootstrap"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from provider.errors import InvalidInputs, RemoteError
-from provider.platforms.redfish import capacity, secure_boot
-from provider.platforms.redfish.connection import Connection, identities
+from metal_ipi.provider.errors import InvalidInputs, RemoteError
+from metal_ipi.provider.platforms.redfish import capacity, secure_boot
+from metal_ipi.provider.platforms.redfish.connection import Connection, identities, word
 
 T = TypeVar("T")
 _MODES = {"UEFI": "uefi", "Legacy": "bios"}
@@ -89,7 +89,7 @@ async def secure_boot_of(connection: Connection) -> bool | None:
 
 def power(system: Any) -> str:
     """The power state."""
-    return str(system.power_state.value) if system.power_state else "Unknown"
+    return word(system.power_state) or "Unknown"
 
 
 def _take(connection: Connection, system: Any) -> Inventory:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from provider.errors import RemoteError
-from provider.platforms.redfish import quirks
-from provider.platforms.redfish.connection import Connection
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.platforms.redfish import quirks
+from metal_ipi.provider.platforms.redfish.connection import Connection
 
 
 async def insert(connection: Connection, image: str) -> None:

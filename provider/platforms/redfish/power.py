@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from provider.backoff import Backoff
-from provider.errors import RemoteError
-from provider.platforms.redfish.connection import Connection, Refused
-from provider.platforms.redfish.inventory import power
-from provider.status import Say
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.platforms.redfish.connection import Connection, Refused
+from metal_ipi.provider.platforms.redfish.inventory import power
+from metal_ipi.provider.status import Say
 
 _ON = ("On", "ForceOn")
 _AT_ONCE = ("ForceRestart", "PowerCycle")
@@ -39,13 +39,6 @@ async def state(connection: Connection) -> str:
     return await connection.call("for its power state", power)
 
 
-async def turn_on(connection: Connection, patience: Patience, *, prepare: Callable[[], Awaitable[None]]) -> None:
-    """Returns once it is on. Where it has to be asked again it may have been on for a moment, which used up a one-time
-    boot: `prepare` is awaited before that."""
-    if not await _turn(connection, "On", _ON, patience.power, patience.again, prepare=prepare):
-        raise await _still(connection, "On", patience.power)
-
-
 async def turn_off(connection: Connection, patience: Patience, say: Say, *, graceful: bool) -> None:
     """Returns once it is off. An operating system that does not shut down within the grace is cut off."""
     if graceful and await state(connection) == "On" and await _offers(connection, "GracefulShutdown"):
@@ -57,24 +50,27 @@ async def turn_off(connection: Connection, patience: Patience, say: Say, *, grac
 
 
 async def start_over(
-    connection: Connection, patience: Patience, say: Say, *, prepare: Callable[[], Awaitable[None]]
+    connection: Connection, patience: Patience, say: Say, *, prepare: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Boots it, whether it is on or off; what runs is not asked. `prepare` is awaited before every reset.
+    """Boots it, whether it is on or off, and returns once it is on; what runs is not asked.
 
-    An answer that is lost leaves open whether there was a reset, and that would have used up a one-time boot: so both
-    are done again.
+    `prepare` asks for a one-time boot, and is awaited before every reset. An answer that is lost leaves open whether
+    there was a reset, and that would have used up the one-time boot: so both are done again. The same where it has to
+    be switched on again, for it may have been on for a moment.
     """
     backoff = Backoff(timeout=patience.power, longest=_LONGEST_PAUSE)
     while True:
-        await prepare()
+        if prepare:
+            await prepare()
         try:
             await _reset(connection, patience, say)
+            break
         except RemoteError as error:
             if not error.passing or backoff.over:
                 raise
-            await backoff.pause()
-        else:
-            return await turn_on(connection, patience, prepare=prepare)
+        await backoff.pause()
+    if not await _turn(connection, "On", _ON, patience.power, patience.again, prepare=prepare):
+        raise await _still(connection, "On", patience.power)
 
 
 async def _reset(connection: Connection, patience: Patience, say: Say) -> None:

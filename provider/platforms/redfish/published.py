@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from provider import boot_tree
-from provider.bmc_settings import LIVE_ISO, BmcSettings
-from provider.configuration import Settings
-from provider.errors import InvalidInputs, RemoteError
-from provider.live_iso import disc, place
-from provider.status import Say, silent
+from metal_ipi.provider import boot_tree
+from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InvalidInputs, RemoteError
+from metal_ipi.provider.live_iso import disc, place
+from metal_ipi.provider.platforms.redfish.ids import MachineId
+from metal_ipi.provider.status import Say, silent
 
 _ATTACHED = "virtual-media"
 BY_DISC = (_ATTACHED, LIVE_ISO)
@@ -40,6 +41,13 @@ async def is_published(settings: Settings, server: str, mac: str, digest: str) -
     if _by_disc(settings, server):
         return await place.digest_of(settings, mac) == digest
     return await boot_tree.is_published(settings, mac, digest)
+
+
+async def given_back(machine: MachineId, settings: Settings) -> bool:
+    """Whether a server was lent and is not any more: what it finds is not made of the script it was lent for."""
+    if machine.mac is None or machine.script is None or settings.artifacts is None:
+        return False
+    return not await is_published(settings, machine.server, machine.mac, machine.script)
 
 
 async def image(settings: Settings, bmc: BmcSettings, mac: str) -> str | None:

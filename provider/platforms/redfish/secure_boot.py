@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from provider.bmc_settings import LIVE_ISO, BmcSettings
-from provider.errors import RemoteError
+from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.platforms.redfish.connection import word
 
 _NOT_ENFORCING = frozenset({"SetupMode", "AuditMode"})
 _REMEDY = (
@@ -28,11 +29,11 @@ _REMEDY = (
 def state(system: Any) -> bool | None:
     """Whether it holds at the next boot; None where the BMC does not tell."""
     found = system.secure_boot
-    if _value(found.mode) in _NOT_ENFORCING:
+    if word(found.mode) in _NOT_ENFORCING:
         return False
     if isinstance(found.enabled, bool):
         return found.enabled
-    current = _value(found.current_boot)
+    current = word(found.current_boot)
     return None if current is None else current == "Enabled"
 
 
@@ -41,10 +42,6 @@ def refuse(where: str, enforced: bool | None, settings: BmcSettings) -> None:
     told = None if settings.ignores_secure_boot else refusal(where, enforced, settings)
     if told is not None:
         raise RemoteError(f"{told[0]}: {told[1]}")
-
-
-def _value(member: Any) -> str | None:
-    return None if member is None else str(member.value)
 
 
 def refusal(where: str, enforced: bool | None, settings: BmcSettings) -> tuple[str, str] | None:

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from provider.platforms.redfish import quirks
+from metal_ipi.provider.platforms.redfish import quirks
 
 _PASSING_STATUS = frozenset({429, 502, 503, 504})
 _PEEK_TIMEOUT = 10

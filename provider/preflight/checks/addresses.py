@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from itertools import combinations
 
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.preflight.findings import Finding, error, ok, warning
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "addresses"
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -29,7 +29,7 @@ async def check(subject: Subject) -> list[Finding]:
         problems += [*await _private(subject, ours), *await _vlans(subject)]
         problems += [*await _metros(subject), *await _blocks(subject)]
     free = ", and VLANs and blocks are free" if subject.account is not None else ""
-    return problems or [Finding(check=NAME, level="ok", what=f"no networks overlap{free}")]
+    return problems or [ok(f"no networks overlap{free}")]
 
 
 async def _private(subject: Subject, ours: dict[str, _Network]) -> list[Finding]:
@@ -51,11 +51,9 @@ async def _vlans(subject: Subject) -> list[Finding]:
         return []
     metro = await subject.metal.metro_of(subject.orders.metro, subject.orders.facilities)
     return [
-        Finding(
-            check=NAME,
-            level="error",
-            what=f"the project has a VLAN {vlan['vxlan']} in {metro} that is not this stack's",
-            remedy=f"set another number for platform.networks {wanted[vlan['vxlan']]}, or delete that VLAN",
+        error(
+            f"the project has a VLAN {vlan['vxlan']} in {metro} that is not this stack's",
+            f"set another number for platform.networks {wanted[vlan['vxlan']]}, or delete that VLAN",
         )
         for vlan in await subject.metal.networks()
         if vlan.get("vxlan") in wanted
@@ -77,11 +75,9 @@ async def _metros(subject: Subject) -> list[Finding]:
         return []
     places = ", ".join(f"{code} is in {metro}" for code, metro in metros.items())
     return [
-        Finding(
-            check=NAME,
-            level="error",
-            what=f"addresses are reserved in one metro, and machines in another could not announce them: {places}",
-            remedy="list platform.facilities of one metro, or set platform.metro",
+        error(
+            f"addresses are reserved in one metro, and machines in another could not announce them: {places}",
+            "list platform.facilities of one metro, or set platform.metro",
         )
     ]
 
@@ -93,20 +89,16 @@ async def _blocks(subject: Subject) -> list[Finding]:
     if not ordered or not waiting:
         return []
     return [
-        Finding(
-            check=NAME,
-            level="warning",
-            what=f"{len(waiting)} of the project's blocks wait for a review, so its quota is used up:"
+        warning(
+            f"{len(waiting)} of the project's blocks wait for a review, so its quota is used up:"
             f" {', '.join(ordered)} would wait as well",
-            remedy="ask Metal's support to raise the quota, or give back blocks that nothing uses",
+            "ask Metal's support to raise the quota, or give back blocks that nothing uses",
         )
     ]
 
 
 def _overlap(first: str, second: str) -> Finding:
-    return Finding(
-        check=NAME,
-        level="error",
-        what=f"{first} overlaps {second}",
-        remedy="choose another range for the one that is yours to choose, or another project or metro for the machines",
+    return error(
+        f"{first} overlaps {second}",
+        "choose another range for the one that is yours to choose, or another project or metro for the machines",
     )

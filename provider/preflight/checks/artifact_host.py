@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from provider.artifact_stores import open_store, persistently
-from provider.errors import RemoteError
-from provider.preflight import http
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.artifact_stores import open_store, persistently
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.preflight import http
+from metal_ipi.provider.preflight.findings import Finding, error, ok
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "artifact-host"
 _FILE = "probe"
@@ -36,25 +36,21 @@ async def check(subject: Subject) -> list[Finding]:
                 fetched = await http.content_of(client, url, subject)
         finally:
             await persistently(lambda: store.delete(directory, [_FILE]), timeout=_PATIENCE)
-    except RemoteError as error:
+    except RemoteError as failure:
         return [
-            _wrong(
-                str(error),
+            error(
+                str(failure),
                 "correct artifacts.*, or what the host allows; its web server must give files by name, and show a"
                 " certificate that is trusted everywhere or signed by artifacts.caBundle",
             )
         ]
     if found.get(_FILE) != f"sha512-{hashlib.sha512(content).hexdigest()}":
-        return [_wrong("what was uploaded is not what is there", "see who else writes there")]
+        return [error("what was uploaded is not what is there", "see who else writes there")]
     if fetched != content:
         return [
-            _wrong(f"{url} is not the file that was uploaded there", "correct artifacts.baseUrl or artifacts.directory")
+            error(f"{url} is not the file that was uploaded there", "correct artifacts.baseUrl or artifacts.directory")
         ]
     told = f"takes files, and gives them at {settings.base_url}"
     if not settings.boot_base_url.startswith("https:"):
         told += "; firmware fetches what it boots over http, where nothing proves it (docs/boot-server.md)"
-    return [Finding(check=NAME, level="ok", what=told)]
-
-
-def _wrong(what: str, remedy: str) -> Finding:
-    return Finding(check=NAME, level="error", what=what, remedy=remedy)
+    return [ok(told)]

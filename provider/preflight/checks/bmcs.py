@@ -5,8 +5,8 @@ A stack that has passed before goes on without one that does not answer at the m
 
 from __future__ import annotations
 
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.preflight.findings import Finding, ok
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "bmcs"
 
@@ -15,14 +15,13 @@ async def check(subject: Subject) -> list[Finding]:
     """A finding per BMC that does not tell of its server; one for all others together."""
     problems = [
         Finding(
-            check=NAME,
             level="warning" if subject.again else "error",
-            what=f"{server.name}: {error}",
+            what=f"{server.name}: {trouble}",
             remedy="correct that, or have the BMC answer",
         )
-        for server, error in await subject.rack.troubles()
+        for server, trouble in await subject.rack.troubles()
     ]
     answering = [server.name for server, _ in await subject.rack.inventories()]
     if not answering:
         return problems
-    return [*problems, Finding(check=NAME, level="ok", what=f"the BMCs of {', '.join(answering)} answer")]
+    return [*problems, ok(f"the BMCs of {', '.join(answering)} answer")]

@@ -13,11 +13,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from provider.errors import RemoteError
-from provider.preflight import http
-from provider.preflight.findings import Finding
-from provider.preflight.plan import LIVE_ISO, BootFile
-from provider.preflight.subject import Subject
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.preflight import http
+from metal_ipi.provider.preflight.findings import Finding, error, ok
+from metal_ipi.provider.preflight.plan import LIVE_ISO, BootFile
+from metal_ipi.provider.preflight.subject import Subject
 
 if TYPE_CHECKING:
     import httpx
@@ -34,31 +34,23 @@ async def check(subject: Subject) -> list[Finding]:
 async def _file(subject: Subject, file: BootFile) -> Finding:
     async with http.opened(subject) as client:
         if file.mirrored is not None and await _is_mirrored(client, file.mirrored, subject):
-            return Finding(check=NAME, level="ok", what=f"{file.name} is on the artifact host, under its hash")
+            return ok(f"{file.name} is on the artifact host, under its hash")
         try:
             size = await http.size_of(client, file.url, subject)
             is_small = size is not None and size <= subject.plan.hashed_mib * _MIB
             hashed = await http.sha256_of(client, file.url) if is_small else None
-        except RemoteError as error:
-            return Finding(
-                check=NAME,
-                level="error",
-                what=f"{file.name}: {error}",
-                remedy="correct boot.streamUrl (boot.streamFile), or have that server answer; " + _who(file),
+        except RemoteError as failure:
+            return error(
+                f"{file.name}: {failure}",
+                "correct boot.streamUrl (boot.streamFile), or have that server answer; " + _who(file),
             )
     if hashed not in (None, file.sha256):
-        return Finding(
-            check=NAME,
-            level="error",
-            what=f"{file.name}: {file.url} has the hash {hashed}, and the stream says {file.sha256}",
-            remedy="upload the file of that release again, or correct the stream",
+        return error(
+            f"{file.name}: {file.url} has the hash {hashed}, and the stream says {file.sha256}",
+            "upload the file of that release again, or correct the stream",
         )
     told = "of unknown size" if size is None else f"{size / _MIB:.0f} MiB"
-    return Finding(
-        check=NAME,
-        level="ok",
-        what=f"{file.name} is there, {told}, {'with the right hash' if hashed else 'not hashed'}",
-    )
+    return ok(f"{file.name} is there, {told}, {'with the right hash' if hashed else 'not hashed'}")
 
 
 async def _is_mirrored(client: httpx.AsyncClient, url: str, subject: Subject) -> bool:

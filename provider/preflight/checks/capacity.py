@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from provider.orders import ANY
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.orders import ANY
+from metal_ipi.provider.preflight.findings import Finding, error, ok, warning
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "capacity"
 
@@ -23,7 +23,7 @@ async def check(subject: Subject) -> list[Finding]:
         if not order.reservations and order.spot_max_price is None:
             wanted[order.plan] += len(names)
     if not wanted:
-        return [Finding(check=NAME, level="ok", what="no machine is to be ordered on demand")]
+        return [ok("no machine is to be ordered on demand")]
     if (metro := subject.orders.metro) is not None:
         has = await _asked(subject, "metros", "metro", {(plan, metro): count for plan, count in wanted.items()})
         return [_told(plan, count, metro, enough=has[plan, metro]) for plan, count in wanted.items()]
@@ -35,7 +35,7 @@ async def _in_facilities(subject: Subject, wanted: Mapping[str, int]) -> list[Fi
     named = [code for code in subject.orders.facilities if code != ANY]
     if not named:
         what = f"where {_all(wanted)} come from is left to Metal (any), and cannot be asked for"
-        return [Finding(check=NAME, level="ok", what=what)]
+        return [ok(what)]
     whole = {(plan, code): count for plan, count in wanted.items() for code in named}
     has = await _asked(subject, "", "facility", whole)
     one = await _asked(subject, "", "facility", dict.fromkeys(whole, 1))
@@ -47,11 +47,9 @@ async def _in_facilities(subject: Subject, wanted: Mapping[str, int]) -> list[Fi
             findings.append(_told(plan, count, first or ", ".join(named), enough=first is not None))
         elif ANY not in subject.orders.facilities:
             findings.append(
-                Finding(
-                    check=NAME,
-                    level="warning",
-                    what=f"no facility alone has {count} x {plan}; there are some in {', '.join(some)}",
-                    remedy="orders may be refused: name more facilities, set metro instead, or take another plan",
+                warning(
+                    f"no facility alone has {count} x {plan}; there are some in {', '.join(some)}",
+                    "orders may be refused: name more facilities, set metro instead, or take another plan",
                 )
             )
     return findings
@@ -70,12 +68,10 @@ async def _asked(
 
 def _told(plan: str, count: int, place: str, *, enough: bool) -> Finding:
     if enough:
-        return Finding(check=NAME, level="ok", what=f"{place} has {count} x {plan}")
-    return Finding(
-        check=NAME,
-        level="error",
-        what=f"{place} does not have {count} x {plan} at the moment",
-        remedy="take another plan, metro or facility (`metal capacity get` lists what there is), fewer machines, or"
+        return ok(f"{place} has {count} x {plan}")
+    return error(
+        f"{place} does not have {count} x {plan} at the moment",
+        "take another plan, metro or facility (`metal capacity get` lists what there is), fewer machines, or"
         " reserved servers (platform.reservations)",
     )
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.preflight.findings import Finding, ok, warning
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "clock"
 _SUSPICIOUS, _WRONG = timedelta(seconds=30), timedelta(seconds=300)
@@ -19,11 +19,9 @@ async def check(subject: Subject) -> list[Finding]:
     """One finding: most of those who were asked cannot all be wrong, so the least difference counts."""
     if not subject.clocks:
         return [
-            Finding(
-                check=NAME,
-                level="warning",
-                what="nobody who was asked said what time it is",
-                remedy="see that this system's time is synchronised: `timedatectl`",
+            warning(
+                "nobody who was asked said what time it is",
+                "see that this system's time is synchronised: `timedatectl`",
             )
         ]
     who, skew = min(
@@ -31,11 +29,10 @@ async def check(subject: Subject) -> list[Finding]:
     )
     seconds = f"{abs(skew).total_seconds():.0f} s"
     if abs(skew) <= _SUSPICIOUS:
-        return [Finding(check=NAME, level="ok", what=f"within {seconds} of {who}")]
+        return [ok(f"within {seconds} of {who}")]
     way = "behind" if skew > timedelta() else "ahead of"
     return [
         Finding(
-            check=NAME,
             level="error" if abs(skew) > _WRONG else "warning",
             what=f"this system's clock is {seconds} {way} that of {who}",
             remedy="synchronise this system's time: `timedatectl set-ntp true`",

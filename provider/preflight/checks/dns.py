@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 
-from provider.dns_services.opening import open_service
-from provider.errors import RemoteError
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.dns_services.opening import open_service
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.preflight.findings import Finding, error, ok
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "dns"
 
@@ -23,11 +23,9 @@ async def _zone(subject: Subject, zone: str) -> Finding:
     service = open_service(subject.settings.need_dns(), zone)
     try:
         await service.prove_writable(f"_metal-ipi-preflight-{secrets.token_hex(6)}.{below}")
-    except RemoteError as error:
-        return Finding(
-            check=NAME,
-            level="error",
-            what=f"zone {zone} cannot be written: {error}",
-            remedy="correct dns.* (server, zone, credentials), or what the service lets them do",
+    except RemoteError as failure:
+        return error(
+            f"zone {zone} cannot be written: {failure}",
+            "correct dns.* (server, zone, credentials), or what the service lets them do",
         )
-    return Finding(check=NAME, level="ok", what=f"{service.where} takes changes of zone {zone}")
+    return ok(f"{service.where} takes changes of zone {zone}")

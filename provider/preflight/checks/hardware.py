@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from provider import sizes
-from provider.errors import ProviderError
-from provider.orders import CONTROL_PLANE
-from provider.preflight.account import Document
-from provider.preflight.findings import Finding, Level
-from provider.preflight.subject import Subject
-from provider.sizes import GIB, Least
+from metal_ipi.provider import sizes
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.orders import CONTROL_PLANE
+from metal_ipi.provider.preflight.account import Document
+from metal_ipi.provider.preflight.findings import Finding, error, ok, warning
+from metal_ipi.provider.preflight.subject import Subject
+from metal_ipi.provider.sizes import GIB, Least
 
 NAME = "hardware"
 _DECIMAL = 2**30 / 10**9
@@ -36,8 +36,8 @@ class _Machine:
     least: Least
     remedy: str
     """What to do when it has too little."""
-    silent: str
-    """What to do when it is not told how much it has."""
+    ask: str
+    """What to look at when nobody tells how much it has."""
     runs: bool = False
     """Whether it was installed already."""
 
@@ -51,9 +51,7 @@ async def check(subject: Subject) -> list[Finding]:
         for machine in machines
         if machine.memory_mib is not None and machine.memory_mib >= machine.least.memory_mib
     ]
-    if not enough:
-        return problems
-    return [*problems, Finding(check=NAME, level="ok", what=f"enough memory: {', '.join(enough)}")]
+    return [*problems, ok(f"enough memory: {', '.join(enough)}")] if enough else problems
 
 
 def _least(subject: Subject, role: str, *, live: bool, alone: bool = False) -> Least:
@@ -69,7 +67,7 @@ def _virtual(subject: Subject) -> list[_Machine]:
             cpus=server.cpus,
             least=_least(subject, server.role, live=server.live),
             remedy=f"raise platform.bootstrap.memory (MiB), to {sizes.LOCAL_VM_MIB} for instance",
-            silent="",
+            ask="platform.bootstrap.memory",
         )
         for server in subject.plan.servers
         if server.bmc is None
@@ -87,23 +85,19 @@ async def _servers(subject: Subject) -> list[_Machine]:
             memory_mib=found.memory_mib,
             cpus=found.cpus,
             least=_least(subject, server.role, live=server.live, alone=alone),
-            remedy=_remedy(server.live, server.role),
-            silent="look at its memory yourself",
+            remedy=_LEND_ANOTHER if server.live and server.role != CONTROL_PLANE else _TAKE_ANOTHER,
+            ask="its memory",
             runs=subject.again and found.power == "On",
         )
         for server, found in await subject.rack.inventories()
     ]
 
 
-def _remedy(live: bool, role: str) -> str:
-    if live and role == CONTROL_PLANE:
-        return "take another server, or put in memory"
-    if live:
-        return (
-            "lend another server (platform.bootstrap.server), put in memory, or take a virtual machine "
-            "(platform.bootstrap.type local-vm)"
-        )
-    return "take another server, or put in memory"
+_TAKE_ANOTHER = "take another server, or put in memory"
+_LEND_ANOTHER = (
+    "lend another server (platform.bootstrap.server), put in memory, or take a virtual machine "
+    "(platform.bootstrap.type local-vm)"
+)
 
 
 async def _ordered(subject: Subject) -> list[_Machine]:
@@ -117,11 +111,11 @@ async def _ordered(subject: Subject) -> list[_Machine]:
     return [
         _Machine(
             name=f"{order.role} machines (plan {order.plan})",
-            memory_mib=_memory_of(plans.get(order.plan) or {}),
+            memory_mib=_memory_of(plans[order.plan]),
             cpus=None,  # plans tell of sockets
             least=_least(subject, order.role, live=order.role == "bootstrap"),
             remedy="take a larger plan",
-            silent="look at the plan's memory yourself",
+            ask="the plan's memory",
         )
         for order, _ in await subject.missing()
         if order.plan in plans  # else `plans` tells it
@@ -137,30 +131,23 @@ def _memory_of(plan: Document) -> float | None:
 
 def _memory(machine: _Machine) -> list[Finding]:
     least, has = machine.least.memory_mib, machine.memory_mib
+    needs = f"it needs {least / GIB:g} GiB, {machine.least.memory_source}"
     if has is None:
-        untold = f"{machine.name} does not tell how much memory it has: {_needs(machine)}"
-        return [_finding("warning", untold, machine.silent)]
+        untold = f"{machine.name} does not tell how much memory it has: {needs}"
+        return [warning(untold, f"look at {machine.ask} yourself")]
     if has >= least:
         return []
-    what = f"{machine.name} has {has / GIB:.1f} GiB of memory: {_needs(machine)}"
+    what = f"{machine.name} has {has / GIB:.1f} GiB of memory: {needs}"
     if has * _DECIMAL >= least:
         remedy = "compare with the memory that is built in: some BMCs report 7 % too little, and then it is enough"
-        return [_finding("warning", what, remedy)]
+        return [warning(what, remedy)]
     if machine.runs:
-        return [_finding("warning", f"{what}, and it runs already", machine.remedy)]
-    return [_finding("error", what, machine.remedy)]
-
-
-def _needs(machine: _Machine) -> str:
-    return f"it needs {machine.least.memory_mib / GIB:g} GiB, {machine.least.memory_source}"
+        return [warning(f"{what}, and it runs already", machine.remedy)]
+    return [error(what, machine.remedy)]
 
 
 def _processors(machine: _Machine) -> list[Finding]:
     if machine.cpus is None or machine.cpus >= machine.least.cpus:
         return []
     what = f"{machine.name} has {machine.cpus} CPUs, and OpenShift's documentation asks for {machine.least.cpus}"
-    return [_finding("warning", what, "expect it to be slow, or take another machine")]
-
-
-def _finding(level: Level, what: str, remedy: str) -> Finding:
-    return Finding(check=NAME, level=level, what=what, remedy=remedy)
+    return [warning(what, "expect it to be slow, or take another machine")]

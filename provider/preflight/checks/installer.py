@@ -11,8 +11,8 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.preflight.findings import Finding, error, ok, warning
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "installer"
 _TIMEOUT = 30
@@ -23,20 +23,20 @@ _FIPS_MODE = Path("/proc/sys/crypto/fips_enabled")
 
 async def check(subject: Subject) -> list[Finding]:
     """One finding."""
-    installer, version = subject.plan.installer, subject.plan.version
-    if installer is None:
+    if subject.plan.installer is None:
         return []
     if await subject.is_begun():
-        return [Finding(check=NAME, level="ok", what="it is not needed any more: there are machines of this cluster")]
-    findings = await _look(installer, version, fips=subject.plan.fips)
+        return [ok("it is not needed any more: there are machines of this cluster")]
+    findings = await _look(subject.plan.installer, subject.plan.version, fips=subject.plan.fips)
     if subject.account is None and subject.again:
-        return [_doubted(finding) if finding.level == "error" else finding for finding in findings]
+        return [_may_be_installed(finding) for finding in findings]
     return findings
 
 
-def _doubted(finding: Finding) -> Finding:
-    remedy = f"{finding.remedy}; unless the cluster is installed already"
-    return replace(finding, level="warning", remedy=remedy)
+def _may_be_installed(finding: Finding) -> Finding:
+    if finding.level != "error":
+        return finding
+    return replace(finding, level="warning", remedy=f"{finding.remedy}; unless the cluster is installed already")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +53,8 @@ class Answer:
 
 async def ask(program: str, *words: str) -> Answer:
     """Run a command of the installer that changes nothing."""
-    process = await asyncio.create_subprocess_exec(
-        program,
-        *words,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    none, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(program, *words, stdin=none, stdout=pipe, stderr=pipe)
     try:
         out, err = await asyncio.wait_for(process.communicate(), _TIMEOUT)
     except TimeoutError:
@@ -73,30 +68,25 @@ async def ask(program: str, *words: str) -> Answer:
 async def _look(installer: str, version: str | None, *, fips: bool) -> list[Finding]:
     program = shutil.which(installer)
     if program is None:
-        return [
-            _wrong(
-                f"there is no program {installer}", f"put openshift-install {version} on PATH, or set install.installer"
-            )
-        ]
+        remedy = f"put openshift-install {version} on PATH, or set install.installer"
+        return [error(f"there is no program {installer}", remedy)]
     answer = await ask(program, "version")
     words = answer.out.partition("\n")[0].split()
     if not answer.succeeded or len(words) < 2:
-        return [
-            _wrong(
-                f"{program} version does not say which release it is for: {answer.said}",
-                "see whether it is the installer",
-            )
-        ]
+        what = f"{program} version does not say which release it is for: {answer.said}"
+        return [error(what, "see whether it is the installer")]
     found = words[1].removeprefix("v")
     if found != version:
-        return [
-            _wrong(
-                f"{program} is for release {found}, not {version}",
-                "use the installer of that release, or set openshiftVersion",
-            )
-        ]
-    good = Finding(check=NAME, level="ok", what=f"{program} is for release {version}")
-    return [good, *(_host_is_not_in_fips_mode() if fips and not _is_in_fips_mode() else [])]
+        remedy = "use the installer of that release, or set openshiftVersion"
+        return [error(f"{program} is for release {found}, not {version}", remedy)]
+    good = ok(f"{program} is for release {version}")
+    if not fips or _is_in_fips_mode():
+        return [good]
+    what = "install.fips is set, and this system is not in FIPS mode: the installer refuses to work here"
+    return [
+        good,
+        warning(what, "run this on RHEL in FIPS mode, with the installer of the archive openshift-install-rhel9"),
+    ]
 
 
 def _is_in_fips_mode() -> bool:
@@ -105,18 +95,3 @@ def _is_in_fips_mode() -> bool:
         return _FIPS_MODE.read_text().strip() == "1"
     except OSError:
         return False
-
-
-def _host_is_not_in_fips_mode() -> list[Finding]:
-    return [
-        Finding(
-            check=NAME,
-            level="warning",
-            what="install.fips is set, and this system is not in FIPS mode: the installer refuses to work here",
-            remedy="run this on RHEL in FIPS mode, with the installer of the archive openshift-install-rhel9",
-        )
-    ]
-
-
-def _wrong(what: str, remedy: str) -> Finding:
-    return Finding(check=NAME, level="error", what=what, remedy=remedy)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.preflight.findings import Finding, error, ok
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "limits"
 
@@ -24,15 +24,13 @@ async def check(subject: Subject) -> list[Finding]:
         ordered[order.plan] += len(names)
     there = Counter(str((device.get("plan") or {}).get("slug")) for device in await subject.metal.devices())
     problems = [
-        Finding(
-            check=NAME,
-            level="error",
-            what=f"the project may have {limits[plan]} x {plan}: it has {there[plan]}, and {count} more are ordered",
-            remedy="ask Metal's support for more, or use another project or plan",
+        error(
+            f"the project may have {limits[plan]} x {plan}: it has {there[plan]}, and {count} more are ordered",
+            "ask Metal's support for more, or use another project or plan",
         )
         for plan, count in ordered.items()
         if isinstance(limits.get(plan), int) and there[plan] + count > limits[plan]
     ]
     named = ", ".join(sorted(set(ordered) & set(limits)))
     what = f"within what the project may have of {named}" if named else "the API names no limit of these plans"
-    return problems or [Finding(check=NAME, level="ok", what=what)]
+    return problems or [ok(what)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 
-from provider.platforms.equinix_metal.documents import id_of
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.platforms.equinix_metal.documents import id_of
+from metal_ipi.provider.preflight.findings import Finding, error, ok, warning
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "names"
 
@@ -14,18 +14,16 @@ NAME = "names"
 async def check(subject: Subject) -> list[Finding]:
     """A finding per collision."""
     problems = [*await _machines(subject), *await _project(subject), *await _address(subject)]
-    return problems or [Finding(check=NAME, level="ok", what="no machine, project or address is in the way")]
+    return problems or [ok("no machine, project or address is in the way")]
 
 
 async def _machines(subject: Subject) -> list[Finding]:
     """Somebody else's machines of the same name answer to it as well. Those of other runs are told by `runs`."""
     wanted = {name for order in subject.orders.machines for name in order.hostnames}
     return [
-        Finding(
-            check=NAME,
-            level="error",
-            what=f"the project has a machine {device['hostname']} ({device['id']}) that is not this stack's",
-            remedy="set clusterName to another one, delete that machine (`make sweep` finds what stacks of ours left),"
+        error(
+            f"the project has a machine {device['hostname']} ({device['id']}) that is not this stack's",
+            "set clusterName to another one, delete that machine (`make sweep` finds what stacks of ours left),"
             " or use another project",
         )
         for device in await subject.metal.devices()
@@ -36,11 +34,9 @@ async def _machines(subject: Subject) -> list[Finding]:
 async def _project(subject: Subject) -> list[Finding]:
     """Another project of the name that ours is to have; those of other runs are told by `runs`."""
     return [
-        Finding(
-            check=NAME,
-            level="error",
-            what=f"the organization has a project {subject.plan.project_name} ({account.project}) already",
-            remedy="set platform.projectId to its id to use it, or platform.projectName to another name",
+        error(
+            f"the organization has a project {subject.plan.project_name} ({account.project}) already",
+            "set platform.projectId to its id to use it, or platform.projectName to another name",
         )
         for account in await subject.projects_of_its_name()
         if not await subject.is_our_project(account)
@@ -64,21 +60,17 @@ async def _address(subject: Subject) -> list[Finding]:
             return [_in_use(address, "belongs to a machine's own subnet")]
         return []
     return [
-        Finding(
-            check=NAME,
-            level="warning",
-            what=f"apiAddress.address {address} is in no block of the project",
-            remedy="leave it out, to have one reserved; or make sure that it is routed to whoever announces it here",
+        warning(
+            f"apiAddress.address {address} is in no block of the project",
+            "leave it out, to have one reserved; or make sure that it is routed to whoever announces it here",
         )
     ]
 
 
 def _in_use(address: object, why: str) -> Finding:
-    return Finding(
-        check=NAME,
-        level="error",
-        what=f"apiAddress.address {address} is in use: it {why}",
-        remedy="set it to an address of a reserved block that nothing uses, or leave it out to have one reserved",
+    return error(
+        f"apiAddress.address {address} is in use: it {why}",
+        "set it to an address of a reserved block that nothing uses, or leave it out to have one reserved",
     )
 
 

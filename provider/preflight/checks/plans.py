@@ -5,11 +5,11 @@ Machines that are there stay what they were ordered as: only the plans of those 
 
 from __future__ import annotations
 
-from provider.orders import ANY, MachineOrder
-from provider.platforms.equinix_metal.documents import id_of
-from provider.preflight.account import Document
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.orders import ANY, MachineOrder
+from metal_ipi.provider.platforms.equinix_metal.documents import id_of
+from metal_ipi.provider.preflight.account import Document
+from metal_ipi.provider.preflight.findings import Finding, error, ok
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "plans"
 _ARM = "arm64"
@@ -36,7 +36,7 @@ async def check(subject: Subject) -> list[Finding]:
                 _wrong(order, "the spot market does not have it", "take another plan, or remove platform.spot")
             )
     what = ", ".join(sorted({order.plan for order in ordered})) or "no machine is to be ordered"
-    return problems or [Finding(check=NAME, level="ok", what=what)]
+    return problems or [ok(what)]
 
 
 async def _place(subject: Subject) -> list[Finding]:
@@ -47,12 +47,7 @@ async def _place(subject: Subject) -> list[Finding]:
     else:
         kind, known, unknown = "facility", await account.facilities(), [c for c in orders.facilities if c != ANY]
     return [
-        Finding(
-            check=NAME,
-            level="error",
-            what=f"Metal has no {kind} {code}",
-            remedy=f"take one of {', '.join(sorted(known))}",
-        )
+        error(f"Metal has no {kind} {code}", f"take one of {', '.join(sorted(known))}")
         for code in unknown
         if code not in known
     ]
@@ -103,4 +98,4 @@ async def _offered(subject: Subject, order: MachineOrder, plan: Document) -> lis
 
 def _wrong(order: MachineOrder, why: str, remedy: str) -> Finding:
     key = {"bootstrap": "bootstrapPlan", "control-plane": "controlPlanePlan"}.get(order.role, "workerPlan")
-    return Finding(check=NAME, level="error", what=f"platform.{key} {order.plan}: {why}", remedy=remedy)
+    return error(f"platform.{key} {order.plan}: {why}", remedy)

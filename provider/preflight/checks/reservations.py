@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from provider.orders import NEXT_AVAILABLE, MachineOrder
-from provider.platforms.contract import LEAVING
-from provider.platforms.equinix_metal.documents import id_of
-from provider.preflight.account import Document
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.orders import NEXT_AVAILABLE, MachineOrder
+from metal_ipi.provider.platforms.contract import LEAVING
+from metal_ipi.provider.platforms.equinix_metal.documents import id_of
+from metal_ipi.provider.preflight.account import Document
+from metal_ipi.provider.preflight.findings import Finding, error, ok, warning
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "reservations"
 _REMEDY = "see `metal hardware-reservation get`, and correct platform.reservations"
+_WAIT = "wait until it is provisionable (`metal hardware-reservation get`), some minutes, and run this again"
 
 
 async def check(subject: Subject) -> list[Finding]:
@@ -36,9 +37,11 @@ async def check(subject: Subject) -> list[Finding]:
             if hostname not in names:
                 continue
             if why := _unfit(id, there, order, metro):
-                problems.append(_wrong(f"{hostname}: {why}", _REMEDY))
+                problems.append(error(f"{hostname}: {why}", _REMEDY))
             elif id is not None and _is_being_cleared(there[id]):
-                problems.append(_not_yet(f"{hostname}: reservation {id} is still being cleared of another machine"))
+                problems.append(
+                    warning(f"{hostname}: reservation {id} is still being cleared of another machine", _WAIT)
+                )
     # What is named is not free for others.
     taken = {id for order, _ in orders for id in order.reservations}
     for plan, count in any_wanted.items():
@@ -46,12 +49,10 @@ async def check(subject: Subject) -> list[Finding]:
         free = [each for each in fit if not _is_being_cleared(each)]
         what = f"{count} x {plan} are wanted from reservations (next-available), and {len(free)} are free there"
         if len(free) < count <= len(fit):
-            problems.append(_not_yet(f"{what}; {len(fit) - len(free)} are still being cleared"))
+            problems.append(warning(f"{what}; {len(fit) - len(free)} are still being cleared", _WAIT))
         elif len(fit) < count:
-            problems.append(_wrong(what, "reserve more, free some, or order on demand: remove platform.reservations"))
-    return problems or [
-        Finding(check=NAME, level="ok", what=f"{sum(len(names) for _, names in orders)} reserved servers are free")
-    ]
+            problems.append(error(what, "reserve more, free some, or order on demand: remove platform.reservations"))
+    return problems or [ok(f"{sum(len(names) for _, names in orders)} reserved servers are free")]
 
 
 def _unfit(id: str | None, there: dict[str, Document], order: MachineOrder, metro: str | None) -> str:
@@ -80,12 +81,3 @@ def _is_being_cleared(reservation: Document) -> bool:
     """Its machine leaves, or has left and it cannot be provisioned yet; not of a spare, or one in service."""
     device = reservation.get("device")
     return device.get("state") in LEAVING if device else reservation.get("provisionable") is False
-
-
-def _not_yet(what: str) -> Finding:
-    remedy = "wait until it is provisionable (`metal hardware-reservation get`), some minutes, and run this again"
-    return Finding(check=NAME, level="warning", what=what, remedy=remedy)
-
-
-def _wrong(what: str, remedy: str) -> Finding:
-    return Finding(check=NAME, level="error", what=what, remedy=remedy)

@@ -5,10 +5,10 @@ It may be another checkout's, or of a state that was lost: the whole cluster wou
 
 from __future__ import annotations
 
-from provider.platforms.equinix_metal.documents import machine_of
-from provider.preflight.account import Account
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.platforms.equinix_metal.documents import machine_of
+from metal_ipi.provider.preflight.account import Account
+from metal_ipi.provider.preflight.findings import Finding, error, ok
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "runs"
 
@@ -23,14 +23,12 @@ async def check(subject: Subject) -> list[Finding]:
         if (things := await _of(account, subject))
     ]
     if not found:
-        return [Finding(check=NAME, level="ok", what="nothing carries this stack's marks and belongs to another run")]
+        return [ok("nothing carries this stack's marks and belongs to another run")]
     return [
-        Finding(
-            check=NAME,
-            level="error",
-            what=f"stack {plan.stack} with cluster {plan.domain} was ordered by another run, which this state does not "
+        error(
+            f"stack {plan.stack} with cluster {plan.domain} was ordered by another run, which this state does not "
             f"know: {'; '.join(found)}",
-            remedy="use the checkout (or the backend) that has its state; or, if that is lost and nobody needs what is "
+            "use the checkout (or the backend) that has its state; or, if that is lost and nobody needs what is "
             f"listed, `make sweep STACK={plan.stack} OF={plan.stack}`, which removes it (docs/sweep.md)",
         )
     ]

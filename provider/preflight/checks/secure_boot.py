@@ -5,9 +5,9 @@ Firmware with Secure Boot on refuses iPXE only after the server was switched on,
 
 from __future__ import annotations
 
-from provider.platforms.redfish import secure_boot
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.platforms.redfish import secure_boot
+from metal_ipi.provider.preflight.findings import Finding, ok
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "secure-boot"
 
@@ -22,10 +22,10 @@ async def check(subject: Subject) -> list[Finding]:
         if refusal is not None:
             # One that runs already boots its disk, which is signed.
             level = "warning" if subject.again and found.power == "On" else "error"
-            problems.append(Finding(check=NAME, level=level, what=refusal[0], remedy=refusal[1]))
+            problems.append(Finding(level=level, what=refusal[0], remedy=refusal[1]))
         else:
             told = {True: "on", False: "off", None: "not told"}[found.secure_boot]
             fine.append(f"{server.name} (Secure Boot {told}, {settings.boot_method})")
     if not fine:
         return problems
-    return [*problems, Finding(check=NAME, level="ok", what=f"can boot as they are to: {', '.join(fine)}")]
+    return [*problems, ok(f"can boot as they are to: {', '.join(fine)}")]

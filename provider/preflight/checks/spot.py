@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from provider.market import spot_price
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.market import spot_price
+from metal_ipi.provider.preflight.findings import Finding, ok, warning
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "spot"
 
@@ -18,24 +18,18 @@ async def check(subject: Subject) -> list[Finding]:
         price = await spot_price(subject.metal.client, subject.orders, order.plan)
         if price is None:
             findings.append(
-                Finding(
-                    check=NAME,
-                    level="warning",
-                    what=f"the spot market has no price for {order.plan} in {subject.orders.place} at the moment",
-                    remedy="be ready to wait: set platform.spot.maxPrice higher, take another plan, or order on demand",
+                warning(
+                    f"the spot market has no price for {order.plan} in {subject.orders.place} at the moment",
+                    "be ready to wait: set platform.spot.maxPrice higher, take another plan, or order on demand",
                 )
             )
         elif price > bid:
             findings.append(
-                Finding(
-                    check=NAME,
-                    level="warning",
-                    what=f"{order.plan} costs {price:g} USD per hour on the spot market, and {bid:g} are bid",
-                    remedy=f"set platform.spot.maxPrice to {price:g} or more, or wait: no machine comes before",
+                warning(
+                    f"{order.plan} costs {price:g} USD per hour on the spot market, and {bid:g} are bid",
+                    f"set platform.spot.maxPrice to {price:g} or more, or wait: no machine comes before",
                 )
             )
         else:
-            findings.append(
-                Finding(check=NAME, level="ok", what=f"{order.plan} costs {price:g} USD per hour, {bid:g} are bid")
-            )
+            findings.append(ok(f"{order.plan} costs {price:g} USD per hour, {bid:g} are bid"))
     return findings

@@ -12,9 +12,9 @@ import json
 import shutil
 from typing import Any
 
-from provider.preflight.checks.installer import ask
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.preflight.checks.installer import ask
+from metal_ipi.provider.preflight.findings import Finding, ok, warning
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "stream"
 
@@ -28,15 +28,15 @@ async def check(subject: Subject) -> list[Finding]:
     answer = await ask(program, "coreos", "print-stream-json")
     found = _own(answer.out, plan.architecture) if answer.succeeded else None
     if found is None:
-        return [_doubt(f"{program} coreos print-stream-json does not say which stream it is made for: {answer.said}")]
+        return [_differs(f"{program} coreos print-stream-json does not say which stream it is made for: {answer.said}")]
     stream, release = found
     ours = f"stream {plan.stream}{f' (release {plan.release})' if plan.release else ''}"
     theirs = f"stream {stream}{f' (release {release})' if release else ''}"
     if stream == plan.stream:
-        return [Finding(check=NAME, level="ok", what=f"{ours}, as {program} has it")]
+        return [ok(f"{ours}, as {program} has it")]
     if release is None:
-        return [_doubt(f"machines boot {ours}, and {program} is made for {theirs}, which has no {plan.architecture}")]
-    return [_doubt(f"machines boot {ours}, and {program} is made for {theirs}")]
+        return [_differs(f"machines boot {ours}, and {program} is made for {theirs}, which has no {plan.architecture}")]
+    return [_differs(f"machines boot {ours}, and {program} is made for {theirs}")]
 
 
 def _own(document: str, architecture: str) -> tuple[str, str | None] | None:
@@ -56,11 +56,9 @@ def _at(tree: Any, *path: str) -> str | None:
     return tree if isinstance(tree, str) else None
 
 
-def _doubt(what: str) -> Finding:
-    return Finding(
-        check=NAME,
-        level="warning",
-        what=what,
-        remedy="write the installer's own: `openshift-install coreos print-stream-json > stacks/<name>.json`,"
+def _differs(what: str) -> Finding:
+    return warning(
+        what,
+        "write the installer's own: `openshift-install coreos print-stream-json > stacks/<name>.json`,"
         " and name that file in boot.streamFile",
     )

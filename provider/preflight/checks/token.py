@@ -6,9 +6,9 @@ key, or a project, without a name. Who may write is told what is missing (422), 
 
 from __future__ import annotations
 
-from provider.metal_client import Refused
-from provider.preflight.findings import Finding
-from provider.preflight.subject import Subject
+from metal_ipi.provider.metal_client import Refused
+from metal_ipi.provider.preflight.findings import Finding, error, ok
+from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "token"
 _MAY = (400, 422)
@@ -25,34 +25,28 @@ async def check(subject: Subject) -> list[Finding]:
         what, setting = f"organization {plan.organization_id}", "organizationId"
     try:
         await client.repeat("GET", seen)
-    except Refused as error:
-        return [_refused(error, what, setting)]
+    except Refused as failure:
+        return [_refused(failure, what, setting)]
     try:
         await client.repeat("POST", written, json={})
-    except Refused as error:
-        if error.status not in _MAY:
+    except Refused as failure:
+        if failure.status not in _MAY:
             return [
-                Finding(
-                    check=NAME,
-                    level="error",
-                    what=f"the API token may read {what} and not write it: {error.words} (HTTP {error.status})",
-                    remedy="set platform.authToken to a token that is not read-only, of somebody who may write there",
+                error(
+                    f"the API token may read {what} and not write it: {failure.words} (HTTP {failure.status})",
+                    "set platform.authToken to a token that is not read-only, of somebody who may write there",
                 )
             ]
-    return [Finding(check=NAME, level="ok", what=f"the API token reads and writes {what}")]
+    return [ok(f"the API token reads and writes {what}")]
 
 
-def _refused(error: Refused, what: str, setting: str) -> Finding:
-    if error.status == 401:
-        return Finding(
-            check=NAME,
-            level="error",
-            what=f"the API token is not valid: {error.words} (HTTP 401)",
-            remedy="set platform.authToken anew: it was deleted, or copied incompletely",
+def _refused(failure: Refused, what: str, setting: str) -> Finding:
+    if failure.status == 401:
+        return error(
+            f"the API token is not valid: {failure.words} (HTTP 401)",
+            "set platform.authToken anew: it was deleted, or copied incompletely",
         )
-    return Finding(
-        check=NAME,
-        level="error",
-        what=f"the API token does not see {what}: {error.words} (HTTP {error.status})",
-        remedy=f"correct platform.{setting}, or set platform.authToken to a token of that project or organization",
+    return error(
+        f"the API token does not see {what}: {failure.words} (HTTP {failure.status})",
+        f"correct platform.{setting}, or set platform.authToken to a token of that project or organization",
     )

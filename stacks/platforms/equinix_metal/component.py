@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.machines.contract import Platform
-from components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs, VlanSpec
-from provider.types import ClusterKeys
-from stacks.model import Settings
-from stacks.platforms.equinix_metal import orders
-from stacks.platforms.equinix_metal import settings as sections
-from stacks.sections.base import revealed
+from metal_ipi.components.machines.contract import Platform
+from metal_ipi.components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs, VlanSpec
+from metal_ipi.provider.types import ClusterKeys
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.equinix_metal import orders
+from metal_ipi.stacks.platforms.equinix_metal import settings as sections
+from metal_ipi.stacks.sections.base import revealed
 
 
 def component(

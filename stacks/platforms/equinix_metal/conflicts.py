@@ -5,21 +5,21 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from provider.types import ANY, NEXT_AVAILABLE
-from stacks.platforms.equinix_metal.settings import (
+from metal_ipi.provider.types import ANY, NEXT_AVAILABLE
+from metal_ipi.stacks.platforms.equinix_metal.settings import (
     FIRST_CONTROL_PLANE,
     FIRST_WORKER,
     HYBRID_BONDED,
     EquinixMetal,
     Network,
 )
-from stacks.problems import Found
-from stacks.sections.api_address import KubeVip
-from stacks.sections.artifacts import SshArtifacts
-from stacks.sections.service_addresses import MetalLbBgp
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.api_address import KubeVip
+from metal_ipi.stacks.sections.artifacts import SshArtifacts
+from metal_ipi.stacks.sections.service_addresses import MetalLbBgp
 
 if TYPE_CHECKING:
-    from stacks.model import Settings
+    from metal_ipi.stacks.model import Settings
 
 _ARCHITECTURES = {"arm": "aarch64", "arm64": "aarch64", "x86": "x86_64"}
 """What plans end in → what they are, e.g. c3.large.arm64."""
@@ -39,8 +39,8 @@ def conflicts(settings: Settings, platform: EquinixMetal) -> Found:
 
 def _disk(settings: Settings) -> Found:
     """Nodes want a disk: machine-config-daemon-firstboot.service writes the release's operating system to it, and
-    restarts into that (openshift/machine-config-operator). Only the lab's stand-in for OpenShift does without."""
-    if settings.boot.install is None and settings.lab is None:
+    restarts into that (openshift/machine-config-operator)."""
+    if settings.boot.install is None and not settings.boot.diskless:
         yield (
             "boot.install",
             "(not set)",
@@ -80,7 +80,7 @@ def _plans(settings: Settings, platform: EquinixMetal) -> Found:
 
 
 def _reservations(settings: Settings, platform: EquinixMetal) -> Found:
-    paths = {"bootstrap": "bootstrap", "control-plane": "controlPlane", "worker": "workers"}
+    paths = {"bootstrap": "bootstrap", "control-plane": "controlPlane", "worker": "worker"}
     counts = {"bootstrap": 1, "control-plane": settings.control_plane.count, "worker": settings.workers.count}
     plans = platform.plans(settings.boot.architecture)
     named = {
@@ -140,8 +140,8 @@ def _spot(settings: Settings, platform: EquinixMetal) -> Found:
             "name facilities, or set platform.metro",
         ),
         (
-            "platform.reservations.workers",
-            platform.reservations.workers,
+            "platform.reservations.worker",
+            platform.reservations.worker,
             "workers come from the spot market (platform.spot), where nothing is reserved",
             "set one of them",
         ),

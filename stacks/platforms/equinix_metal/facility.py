@@ -7,18 +7,18 @@ from typing import Any
 
 import pulumi
 
-from components.boot.network import StaticNetwork
-from components.boot.stream import Artifact, PxeArtifacts
-from components.machines.contract import Platform
-from components.machines.node import Node
-from provider.types import ClusterKeys, Orders, Plan
-from stacks.model import Settings
-from stacks.platforms.equinix_metal import orders
-from stacks.platforms.equinix_metal.conflicts import conflicts
-from stacks.platforms.equinix_metal.settings import EquinixMetal
-from stacks.problems import Found
-from stacks.sections.api_address import KubeVip
-from stacks.sections.base import revealed
+from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
+from metal_ipi.components.machines.contract import Platform
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import ClusterKeys, Orders, Plan
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.equinix_metal import orders
+from metal_ipi.stacks.platforms.equinix_metal.conflicts import conflicts
+from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.api_address import KubeVip
+from metal_ipi.stacks.sections.base import revealed
 
 
 class EquinixMetalFacility:
@@ -68,6 +68,6 @@ class EquinixMetalFacility:
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
         # Its SDK takes seconds to load, and nobody needs it who only reads settings.
-        from stacks.platforms.equinix_metal.component import component
+        from metal_ipi.stacks.platforms.equinix_metal.component import component
 
         return component(self._settings, self._section, keys, after, opts)

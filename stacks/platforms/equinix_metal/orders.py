@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from provider.types import AddressOrder, MachineOrder, NetworkOrder
-from stacks.model import Settings
-from stacks.names import API_ADDRESS, Nodes, pool_name
-from stacks.platforms.equinix_metal.settings import EquinixMetal, Network
-from stacks.sections.api_address import KubeVip
-from stacks.sections.service_addresses import MetalLbBgp
+from metal_ipi.provider.types import CUSTOM_IPXE, AddressOrder, MachineOrder, NetworkOrder
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.names import API_ADDRESS, Nodes, pool_name
+from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal, Network
+from metal_ipi.stacks.sections.api_address import KubeVip
+from metal_ipi.stacks.sections.service_addresses import MetalLbBgp
 
 _REHEARSAL_ID = "00000000-0000-4000-8000-000000000000"
 
@@ -35,7 +35,7 @@ def machines(settings: Settings, metal: EquinixMetal) -> tuple[MachineOrder, ...
             role=role,
             hostnames=tuple(node.hostname for node in members),
             plan=plans[role],
-            operating_system="custom_ipxe",
+            operating_system=CUSTOM_IPXE,
             reservations=metal.reservations.of(role),
             spot_max_price=metal.spot.max_price if metal.spot and role == "worker" else None,
             subnet_length=metal.machine_subnets.of(role),

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
-from provider.types import ANY, NEXT_AVAILABLE
-from stacks.platforms.section import Needed, PlatformSection, at
-from stacks.sections.base import Section, wrong
-from stacks.sections.forms import Metro, Plan, Title
+from metal_ipi.provider.types import ANY, NEXT_AVAILABLE
+from metal_ipi.stacks.platforms.section import Needed, PlatformSection, at
+from metal_ipi.stacks.sections.base import Section, matching, wrong
+from metal_ipi.stacks.sections.forms import Metro, Plan, Title
 
 _OUR_TAG = "metal-ipi"
 """What all tags of ours begin with."""
@@ -23,21 +23,9 @@ _PLANS = {
     "aarch64": dict.fromkeys(("bootstrap", "control-plane", "worker"), "c3.large.arm64"),
 }
 """The smallest plan for the bootstrap machine, and one that gives a good experience for the others (PR 436)."""
-_FACILITY = re.compile(rf"[a-z]{{2,}}\d+|{ANY}")
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
-_INTERFACE = re.compile(r"[a-zA-Z0-9_*?-]{1,15}")
+_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NO_UUID = ("it is no UUID", "copy the id from the project's (organization's, reservation's) page")
 _LONGEST_TAG = 80
-
-
-def _uuid(value: str) -> str:
-    if not _UUID.fullmatch(value):
-        raise wrong("it is no UUID", "copy the id from the project's (organization's, reservation's) page")
-    return value
-
-
-def _reservation(value: str) -> str:
-    return value if value == NEXT_AVAILABLE else _uuid(value)
 
 
 def _reservations(value: Any) -> Any:
@@ -49,12 +37,9 @@ def _reservations(value: Any) -> Any:
 
 
 def _ids(value: tuple[str, ...]) -> tuple[str, ...]:
-    return value if value == (NEXT_AVAILABLE,) else tuple(map(_uuid, value))
-
-
-def _facility(value: str) -> str:
-    if not _FACILITY.fullmatch(value):
-        raise wrong("it is no facility's code", "write codes such as da11, or 'any', in order of preference")
+    for each in () if value == (NEXT_AVAILABLE,) else value:
+        if not re.fullmatch(_UUID, each):
+            raise wrong(*_NO_UUID)
     return value
 
 
@@ -63,12 +48,6 @@ def _tag(value: str) -> str:
         raise wrong(f"'{value[:20]}' is no tag", f"write up to {_LONGEST_TAG} printable characters")
     if value.startswith(_OUR_TAG):
         raise wrong(f"tags that begin with '{_OUR_TAG}' are our own: machines are found by them", "call it otherwise")
-    return value
-
-
-def _label(value: str) -> str:
-    if not _LABEL.fullmatch(value):
-        raise wrong("no network can be called so", "use up to 32 of a-z, 0-9 and '-', such as storage")
     return value
 
 
@@ -82,19 +61,38 @@ def _network(value: str) -> str:
     return value
 
 
-def _interface(value: str) -> str:
-    if not _INTERFACE.fullmatch(value):
-        raise wrong("it is neither an interface's name nor a pattern", "write enp65s0f0, or a pattern such as en*")
-    return value
-
-
 def _some(value: tuple[str, ...]) -> tuple[str, ...]:
     if not value:
         raise wrong("it is empty", "list one at least")
     return value
 
 
-Uuid = Annotated[str, AfterValidator(_uuid)]
+Uuid = Annotated[str, matching(_UUID, *_NO_UUID)]
+Reservation = Annotated[str, matching(f"{_UUID}|{NEXT_AVAILABLE}", *_NO_UUID)]
+Facility = Annotated[
+    str,
+    matching(
+        rf"[a-z]{{2,}}\d+|{ANY}",
+        "it is no facility's code",
+        "write codes such as da11, or 'any', in order of preference",
+    ),
+]
+NetworkName = Annotated[
+    str,
+    matching(
+        r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?",
+        "no network can be called so",
+        "use up to 32 of a-z, 0-9 and '-', such as storage",
+    ),
+]
+Interface = Annotated[
+    str,
+    matching(
+        r"[a-zA-Z0-9_*?-]{1,15}",
+        "it is neither an interface's name nor a pattern",
+        "write enp65s0f0, or a pattern such as en*",
+    ),
+]
 Reservations = Annotated[tuple[str, ...], BeforeValidator(_reservations), AfterValidator(_ids)]
 """Ids in the order of the machines' numbers, or `next-available` alone: any that are free."""
 SubnetLength = Literal[28, 29, 30, 31]
@@ -103,13 +101,13 @@ SubnetLength = Literal[28, 29, 30, 31]
 class HardwareReservations(Section):
     """Servers that are reserved, and paid for whether they are used or not; by role."""
 
-    bootstrap: Annotated[str, AfterValidator(_reservation)] | None = Field(
+    bootstrap: Reservation | None = Field(
         default=None, description="a reservation's id, or next-available; not set: the machine is ordered on demand"
     )
     control_plane: Reservations = Field(
         default=(), description="ids by the machines' numbers, or next-available; not set: on demand"
     )
-    workers: Reservations = Field(
+    worker: Reservations = Field(
         default=(), description="ids by the machines' numbers, or next-available; not set: on demand"
     )
 
@@ -117,7 +115,7 @@ class HardwareReservations(Section):
         """A role's: none, one per machine, or `next-available` alone."""
         if role == "bootstrap":
             return () if self.bootstrap is None else (self.bootstrap,)
-        return self.control_plane if role == "control-plane" else self.workers
+        return self.control_plane if role == "control-plane" else self.worker
 
 
 class Spot(Section):
@@ -135,7 +133,7 @@ class Gateway(Section):
 class Network(Section):
     """A VLAN of the project, and which machines are in it."""
 
-    name: Annotated[str, AfterValidator(_label)] = Field(description="its name within the stack, e.g. storage")
+    name: NetworkName = Field(description="its name within the stack, e.g. storage")
     vlan: int | None = Field(default=None, ge=2, le=3999, description="its number, 2 to 3999; not set: Metal chooses")
     description: str = Field(default="", max_length=100, description="what it is for; shown with the VLAN")
     roles: Annotated[tuple[Literal["control-plane", "worker"], ...], AfterValidator(_some)] = Field(
@@ -211,7 +209,7 @@ class EquinixMetal(PlatformSection):
     )
     organization_id: Uuid | None = Field(default=None, description="the id (UUID) of the organization of a new project")
     metro: Metro | None = Field(default=None, description="a metro code such as 'da'; else set facilities")
-    facilities: tuple[Annotated[str, AfterValidator(_facility)], ...] = Field(
+    facilities: tuple[Facility, ...] = Field(
         default=(),
         strict=False,
         description="facility codes such as 'da11' in order of preference, or 'any'; else set metro",
@@ -245,7 +243,7 @@ class EquinixMetal(PlatformSection):
     network_type: Literal["layer3", "hybrid-bonded", "hybrid", "layer2-bonded", "layer2-individual"] | None = Field(
         default=None, description="layer3, or hybrid-bonded; not set: hybrid-bonded for machines in a VLAN, else layer3"
     )
-    bond_interfaces: Annotated[tuple[Annotated[str, AfterValidator(_interface)], ...], AfterValidator(_some)] = Field(
+    bond_interfaces: Annotated[tuple[Interface, ...], AfterValidator(_some)] = Field(
         default=("en*", "eth*"),
         strict=False,
         description="the interfaces of the machines' bond, as patterns; exact names for plans with more than 2 ports",

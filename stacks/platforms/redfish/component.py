@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.machines.contract import Platform
-from components.machines.redfish import Redfish, RedfishArgs, RedfishServer, VirtualMachine
-from stacks.model import Settings
-from stacks.names import Nodes
-from stacks.platforms.redfish import settings as sections
+from metal_ipi.components.machines.contract import Platform
+from metal_ipi.components.machines.redfish import Redfish, RedfishArgs, RedfishServer, VirtualMachine
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.platforms.redfish import settings as sections
 
 
 def component(

@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
-from provider.types import LIVE_ISO_ARGUMENT
-from stacks.platforms.redfish.settings import Lend, LocalVm, Redfish
-from stacks.problems import Found
-from stacks.sections import kernel_arguments
-from stacks.sections.api_address import KubeVip
-from stacks.sections.service_addresses import CloudController, MetalLbBgp
+from metal_ipi.components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
+from metal_ipi.provider.types import LIVE_ISO_ARGUMENT
+from metal_ipi.stacks.platforms.redfish.settings import Lend, LocalVm, Redfish
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections import kernel_arguments
+from metal_ipi.stacks.sections.api_address import KubeVip
+from metal_ipi.stacks.sections.service_addresses import CloudController, MetalLbBgp
 
 if TYPE_CHECKING:
-    from stacks.model import Settings
+    from metal_ipi.stacks.model import Settings
 
 # Networks of two addresses (RFC 3021) have no network's and no broadcast address.
 _SMALLEST_WITH_ENDS = 31

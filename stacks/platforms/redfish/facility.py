@@ -7,18 +7,18 @@ from typing import Any
 
 import pulumi
 
-from components.boot.network import StaticNetwork
-from components.boot.stream import Artifact, PxeArtifacts
-from components.machines.contract import Platform
-from components.machines.node import Node
-from provider.types import LIVE_ISO_FILE, BootFile, ClusterKeys, Plan, Server
-from stacks.model import Settings
-from stacks.names import Nodes
-from stacks.platforms.redfish.component import component
-from stacks.platforms.redfish.conflicts import conflicts
-from stacks.platforms.redfish.settings import Redfish, ServerBmc
-from stacks.problems import Found
-from stacks.sections.base import REHEARSAL, revealed
+from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
+from metal_ipi.components.machines.contract import Platform
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, ClusterKeys, Plan, Server
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.platforms.redfish.component import component
+from metal_ipi.stacks.platforms.redfish.conflicts import conflicts
+from metal_ipi.stacks.platforms.redfish.settings import Redfish, ServerBmc
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.base import REHEARSAL, revealed
 
 
 class RedfishFacility:

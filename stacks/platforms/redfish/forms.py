@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
-from stacks.sections.base import IPv4, matching, wrong
+from metal_ipi.stacks.sections.base import IPv4, matching, wrong
 
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")

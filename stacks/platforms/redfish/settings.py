@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from provider.types import LOCAL_VM_MIB
-from stacks.platforms.redfish.forms import (
+from metal_ipi.provider.types import LOCAL_VM_MIB
+from metal_ipi.stacks.platforms.redfish.forms import (
     Account,
     BmcUrl,
     Connection,
@@ -23,10 +23,10 @@ from stacks.platforms.redfish.forms import (
     SystemId,
     Url,
 )
-from stacks.platforms.section import Needed, OfMachine, PlatformSection, Tree, at, items
-from stacks.sections.base import REHEARSAL, Pem, Section, wrong
-from stacks.sections.devices import DeviceRule
-from stacks.sections.kernel_arguments import KernelArguments
+from metal_ipi.stacks.platforms.section import Needed, OfMachine, PlatformSection, Tree, at, items
+from metal_ipi.stacks.sections.base import REHEARSAL, Pem, Section, wrong
+from metal_ipi.stacks.sections.devices import DeviceRule
+from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 
 BootMethod = Literal["pxe", "uefi-http", "virtual-media", "live-iso"]
 _BOOT_METHODS = (

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
+import time
 from collections.abc import Callable, Collection, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 import sushy
 import sushy.auth
 import sushy.exceptions
@@ -130,6 +133,17 @@ class World:
         """The root of a BMC's Redfish service."""
         return f"https://127.0.0.1:{self.ports[f'server-{number}']}/redfish/v1/"
 
+    def client(self) -> httpx.Client:
+        """A client of the first BMC that trusts the lab's CA and tries once."""
+        context = ssl.create_default_context(cafile=self.servers[0].bmc.ca_path)
+        return httpx.Client(base_url=self.url(), verify=context, timeout=10, trust_env=False)
+
+    def get(self, path: str = "Systems", **headers: str) -> httpx.Response:
+        """What the first BMC answers to name and password, or to these headers."""
+        bmc = self.servers[0].bmc
+        with self.client() as made:
+            return made.get(path, auth=None if headers else (bmc.username, bmc.password), headers=headers)
+
     def sushy(self, number: int = 0, *, password: str | None = None) -> Any:
         """A client of a BMC, logged in by a session."""
         bmc = self.servers[number].bmc
@@ -163,8 +177,6 @@ def world(directory: Path, count: int = 1) -> Generator[World, None, None]:
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     """Wait until something holds."""
-    import time
-
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never came to hold"

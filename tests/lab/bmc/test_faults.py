@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import ssl
 import time
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +14,7 @@ import sushy
 from lab.bmc.control import ask
 from lab.bmc.faults import Refused
 from lab.errors import LabError
-from tests.lab.bmc.harness import World, until, world
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Generator[World, None, None]:
-    with world(tmp_path) as made:
-        yield made
-
-
-def get(lab: World, path: str = "Systems", **headers: str) -> httpx.Response:
-    """A request by name and password, by a client that tries once."""
-    bmc = lab.servers[0].bmc
-    with client(lab) as made:
-        return made.get(path, auth=None if headers else (bmc.username, bmc.password), headers=headers)
-
-
-def client(lab: World) -> httpx.Client:
-    """A client that trusts the lab's CA."""
-    context = ssl.create_default_context(cafile=lab.servers[0].bmc.ca_path)
-    return httpx.Client(base_url=lab.url(), verify=context, timeout=10, trust_env=False)
+from tests.lab.bmc.harness import World, until
 
 
 def once(lab: World) -> Any:
@@ -67,37 +46,37 @@ def test_a_one_time_boot_is_dropped(lab: World) -> None:
 
 def test_it_is_busy_for_so_many_requests_or_so_long(lab: World) -> None:
     lab.fault("unavailable", count=2)
-    answers = [get(lab) for _ in range(3)]
+    answers = [lab.get() for _ in range(3)]
     assert [answer.status_code for answer in answers] == [503, 503, 200]
     assert answers[0].headers["Retry-After"] == "1"
     lab.fault("unavailable", seconds=0.3)
-    assert get(lab).status_code == 503
-    until(lambda: get(lab).status_code == 200)
+    assert lab.get().status_code == 503
+    until(lambda: lab.get().status_code == 200)
 
 
 def test_it_is_slow(lab: World) -> None:
     lab.fault("slow", seconds=0.4, count=1)
     before = time.monotonic()
-    assert get(lab).status_code == 200
+    assert lab.get().status_code == 200
     assert time.monotonic() - before >= 0.4
 
 
 def test_it_cuts_connections(lab: World) -> None:
     lab.fault("reset")
     with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-        get(lab)
-    assert get(lab).status_code == 200
+        lab.get()
+    assert lab.get().status_code == 200
 
 
 def test_it_forgets_sessions(lab: World) -> None:
     bmc = lab.servers[0].bmc
     login = {"UserName": bmc.username, "Password": bmc.password}
-    with client(lab) as made:
+    with lab.client() as made:
         token = {"X-Auth-Token": made.post("SessionService/Sessions", json=login).headers["X-Auth-Token"]}
-    assert get(lab, **token).status_code == 200
+    assert lab.get(**token).status_code == 200
     lab.fault("session_lost")
-    assert [get(lab, **token).status_code for _ in range(2)] == [401, 401]
-    assert get(lab).status_code == 200, "name and password still open it"
+    assert [lab.get(**token).status_code for _ in range(2)] == [401, 401]
+    assert lab.get().status_code == 200, "name and password still open it"
     system = lab.system()
     lab.fault("session_lost")
     system.refresh()
@@ -116,16 +95,16 @@ def test_it_forgets_sessions(lab: World) -> None:
 def test_its_certificate_is_wrong(lab: World, which: str, reason: str) -> None:
     lab.fault("certificate", which=which)
     with pytest.raises(httpx.ConnectError, match=reason):
-        get(lab)
+        lab.get()
     lab.do(do="clear", server="all")
-    assert get(lab).status_code == 200
+    assert lab.get().status_code == 200
 
 
 def test_its_clock_is_wrong(lab: World) -> None:
     path = f"Managers/{lab.servers[0].uuid}"
 
     def off_by() -> float:
-        told = datetime.datetime.fromisoformat(get(lab, path).json()["DateTime"])
+        told = datetime.datetime.fromisoformat(lab.get(path).json()["DateTime"])
         return (told - datetime.datetime.now(datetime.UTC)).total_seconds()
 
     assert abs(off_by()) < 5
@@ -160,15 +139,15 @@ def test_the_power_button_is_not_pressed(lab: World) -> None:
 
 def test_a_bmc_is_away_until_it_is_back(lab: World) -> None:
     path, account = "Systems", (lab.servers[0].bmc.username, lab.servers[0].bmc.password)
-    with client(lab) as connected:
+    with lab.client() as connected:
         assert connected.get(path, auth=account).status_code == 200
         lab.fault("away")
         with pytest.raises(httpx.TransportError):
             connected.get(path, auth=account)
     with pytest.raises(httpx.TransportError):
-        get(lab)
+        lab.get()
     lab.do(do="clear", server="all")
-    assert get(lab).status_code == 200
+    assert lab.get().status_code == 200
 
 
 def test_a_power_loss_takes_the_bmc_along_and_ends(lab: World) -> None:
@@ -176,7 +155,7 @@ def test_a_power_loss_takes_the_bmc_along_and_ends(lab: World) -> None:
     lab.do(do="power", server="server-0", to="loss", seconds=0.3)
     assert ("power_off", lab.servers[0].uuid) in lab.machines.calls
     with pytest.raises(httpx.TransportError):
-        get(lab)
+        lab.get()
     with pytest.raises(Refused, match="no mains"):
         lab.do(do="power", server="server-0", to="on")
     until(lambda: len(lab.machines.boots) == 2)
@@ -188,14 +167,14 @@ def test_a_bmc_restarts_and_its_server_does_not(lab: World) -> None:
     lab.do(do="power", server="server-0", to="on")
     lab.do(do="power", server="server-0", to="bmc-reboot")
     with pytest.raises(httpx.TransportError):
-        get(lab)
+        lab.get()
     until(lambda: _answers(lab))
     assert lab.machines.calls == [("power_on", "server-0")]
 
 
 def _answers(lab: World) -> bool:
     try:
-        return get(lab).status_code == 200
+        return lab.get().status_code == 200
     except httpx.TransportError:
         return False
 

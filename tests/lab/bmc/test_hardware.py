@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,10 @@ import sushy
 
 from lab.bmc.faults import Refused
 from lab.live_iso.coreos import Parts, live_iso
-from tests.lab.bmc.harness import World, world
+from tests.lab.bmc.harness import World
 
 CD_ONCE = {"target": sushy.BootSource.CD, "enabled": sushy.BootSourceOverrideEnabled.ONCE}
 UEFI = sushy.BootSourceOverrideMode.UEFI
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Generator[World, None, None]:
-    with world(tmp_path) as made:
-        yield made
 
 
 def _spec(lab: World) -> Any:

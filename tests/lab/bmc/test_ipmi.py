@@ -16,17 +16,11 @@ import pytest
 from lab import facts
 from lab.facts import Rack
 from lab.network import plan
-from tests.lab.bmc.harness import World, world
+from tests.lab.bmc.harness import World
 from tests.lab.openshift import kinds
 
 ROOT = Path(__file__).resolve().parents[3]
 Tool = Callable[..., str]
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Generator[World, None, None]:
-    with world(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

@@ -94,8 +94,8 @@ def test_bmcs_have_certificates_of_their_own(layout: Layout) -> None:
 
 def test_bmcs_come_in_the_place_of_the_api_and_its_router(layout: Layout) -> None:
     names = [service.name for service in services.select(layout, "simulated", control.RACK_SERVICES)]
-    assert names == ["dns", "boot", "bmc"]
-    assert "bmc" not in [service.name for service in services.select(layout, "simulated")]
+    assert names == ["dns", "boot", "kubernetes", "bmc"]
+    assert "bmc" not in [service.name for service in services.select(layout, "simulated", control.SERVICES)]
 
 
 def test_a_lab_with_another_rack_is_not_started(layout: Layout, tmp_path: Path) -> None:

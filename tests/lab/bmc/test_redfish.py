@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import ssl
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +10,9 @@ import sushy
 import sushy.exceptions
 
 from lab.bmc.rack import DISK_MIB
-from tests.lab.bmc.harness import World, until, world
+from tests.lab.bmc.harness import World, world
 
 NETWORK, DISK = ("network", "disk"), ("disk", "network")
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Generator[World, None, None]:
-    with world(tmp_path) as made:
-        yield made
 
 
 def test_a_bmc_shows_one_server(lab: World) -> None:
@@ -70,22 +58,9 @@ def test_power_is_switched(lab: World) -> None:
     system.refresh()
     assert system.power_state is sushy.PowerState.OFF
     system.reset_system(sushy.ResetType.ON)
-    system.reset_system(sushy.ResetType.GRACEFUL_RESTART)
-    until(lambda: len(lab.machines.boots) == 4)
     system.reset_system(sushy.ResetType.FORCE_OFF)
     system.refresh()
     assert system.power_state is sushy.PowerState.OFF
-
-
-def test_who_forces_a_server_off_ends_a_graceful_restart(lab: World) -> None:
-    lab.machines.listens = False
-    system = lab.system()
-    system.reset_system(sushy.ResetType.ON)
-    system.reset_system(sushy.ResetType.GRACEFUL_RESTART)
-    system.reset_system(sushy.ResetType.FORCE_OFF)
-    time.sleep(0.5)  # it looks every 0.2 s
-    system.refresh()
-    assert (system.power_state, len(lab.machines.boots)) == (sushy.PowerState.OFF, 1)
 
 
 def test_a_one_time_boot_is_used_up_by_one_reset(lab: World) -> None:
@@ -136,17 +111,6 @@ def test_uefi_boots_by_http(lab: World) -> None:
     assert lab.machines.boots == [NETWORK, DISK]
 
 
-def test_bios_attributes_wait_for_a_reset(lab: World) -> None:
-    bios = lab.system().bios
-    bios.set_attribute("BootOrder", "Network,HardDisk")
-    bios.refresh(force=True)
-    assert bios.attributes["BootOrder"] == "HardDisk,Network"
-    assert bios.pending_attributes["BootOrder"] == "Network,HardDisk"
-    lab.system().reset_system(sushy.ResetType.ON)
-    assert lab.machines.boots == [NETWORK]
-    assert lab.system().bios.attributes["BootOrder"] == "Network,HardDisk"
-
-
 def test_what_is_not_there_is_refused(lab: World) -> None:
     system = lab.system()
     for body, reason in (
@@ -156,34 +120,35 @@ def test_what_is_not_there_is_refused(lab: World) -> None:
     ):
         with pytest.raises(sushy.exceptions.BadRequestError, match=reason):
             _patch(lab, body, system)
-    with pytest.raises(sushy.exceptions.BadRequestError, match="Explode"):
-        system._conn.post(f"{system.path}/Actions/ComputerSystem.Reset", data={"ResetType": "Explode"})
+    with pytest.raises(sushy.exceptions.BadRequestError, match="Nmi"):
+        system._conn.post(f"{system.path}/Actions/ComputerSystem.Reset", data={"ResetType": "Nmi"})
 
 
 def test_a_writer_who_has_read_something_else_starts_again(lab: World) -> None:
     path = f"Systems/{lab.servers[0].uuid}"
-    document, headers = _get(lab, path)
-    assert headers["ETag"] == document["@odata.etag"]
+    read = lab.get(path)
+    document = read.json()
+    assert read.headers["ETag"] == document["@odata.etag"]
     assert document["BootProgress"] == {"LastState": "None"}
     lab.system().reset_system(sushy.ResetType.ON)
-    now, _ = _get(lab, path)
+    now = lab.get(path).json()
     assert now["@odata.etag"] == document["@odata.etag"], "power is nothing that a writer could overwrite"
     assert now["BootProgress"]["LastState"] == "PrimaryProcessorInitializationStarted"
     boot = {"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once"}}
     lab.system().set_system_boot_options(sushy.BootSource.HDD, enabled=sushy.BootSourceOverrideEnabled.CONTINUOUS)
-    with pytest.raises(urllib.error.HTTPError, match="412"):
-        _request(lab, path, "PATCH", boot, {"If-Match": document["@odata.etag"]})
-    now, _ = _get(lab, path)
-    assert _request(lab, path, "PATCH", boot, {"If-Match": now["@odata.etag"]}).status == 204
+    account = (lab.servers[0].bmc.username, lab.servers[0].bmc.password)
+    with lab.client() as client:
+        for etag, status in ((document["@odata.etag"], 412), (lab.get(path).headers["ETag"], 204)):
+            answer = client.patch(path, json=boot, auth=account, headers={"If-Match": etag})
+            assert answer.status_code == status
 
 
 def test_nobody_gets_in_without_a_session_or_a_password(lab: World) -> None:
-    with pytest.raises(urllib.error.HTTPError, match="401"):
-        _request(lab, "Systems", "GET", None, {"X-Auth-Token": "guessed"})
+    assert lab.get("Systems", **{"X-Auth-Token": "guessed"}).status_code == 401
     client = lab.sushy()
-    assert len(_get(lab, "SessionService/Sessions")[0]["Members"]) == 1
+    assert len(lab.get("SessionService/Sessions").json()["Members"]) == 1
     client._auth.close()
-    assert _get(lab, "SessionService/Sessions")[0]["Members"] == []
+    assert lab.get("SessionService/Sessions").json()["Members"] == []
 
 
 def test_everything_survives_a_restart_of_the_service(lab: World) -> None:
@@ -201,34 +166,6 @@ def test_everything_survives_a_restart_of_the_service(lab: World) -> None:
     lab.stop()
     lab.start()
     assert lab.machines.boots == []
-
-
-def _get(lab: World, path: str) -> tuple[dict[str, Any], Any]:
-    answer = _request(lab, path, "GET", None, {})
-    return json.loads(answer.body), answer.headers
-
-
-class _Answer:
-    def __init__(self, status: int, headers: Any, body: bytes) -> None:
-        self.status, self.headers, self.body = status, headers, body
-
-
-def _request(lab: World, path: str, method: str, body: Any, headers: dict[str, str]) -> _Answer:
-    bmc = lab.servers[0].bmc
-    data = None if body is None else json.dumps(body).encode()
-    all_headers = {"Content-Type": "application/json", **headers}
-    if "X-Auth-Token" not in headers:
-        import base64
-
-        all_headers["Authorization"] = "Basic " + base64.b64encode(f"{bmc.username}:{bmc.password}".encode()).decode()
-    request = urllib.request.Request(lab.url() + path, data, all_headers, method=method)
-    context = ssl.create_default_context(cafile=bmc.ca_path)
-    try:
-        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
-            return _Answer(answer.status, answer.headers, answer.read())
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise
 
 
 def _patch(lab: World, body: Any, system: Any) -> None:

@@ -33,7 +33,7 @@ def _pair(authority: trustme.CA) -> Pair:
     return Pair(certificate=authority.cert_pem.bytes().decode(), key=authority.private_key_pem.bytes().decode())
 
 
-class _World:
+class _Keys:
     def __init__(self) -> None:
         self.signers = {name: trustme.CA() for name in ("lb", "localhost", "service-network")}
         self.kubelets = trustme.CA()
@@ -70,31 +70,31 @@ class _World:
 
 
 @pytest.fixture(scope="module")
-def world() -> _World:
-    return _World()
+def keys() -> _Keys:
+    return _Keys()
 
 
-def test_a_node_is_of_the_cluster_that_signed_its_certificate(world: _World) -> None:
-    assert of_node(world.node(), world.operated)
-    assert not of_node(world.node(_pair(trustme.CA())), world.operated)
-    assert not of_node(world.node(days=-1), world.operated), "its certificate has ended"
-    assert not of_node(world.node(user="system:node:another"), world.operated)
-    assert not of_node(world.node(group="system:masters"), world.operated)
-    assert not of_node(replace(world.node(), certificate=b"none"), world.operated)
+def test_a_node_is_of_the_cluster_that_signed_its_certificate(keys: _Keys) -> None:
+    assert of_node(keys.node(), keys.operated)
+    assert not of_node(keys.node(_pair(trustme.CA())), keys.operated)
+    assert not of_node(keys.node(days=-1), keys.operated), "its certificate has ended"
+    assert not of_node(keys.node(user="system:node:another"), keys.operated)
+    assert not of_node(keys.node(group="system:masters"), keys.operated)
+    assert not of_node(replace(keys.node(), certificate=b"none"), keys.operated)
 
 
-def test_who_shows_a_certificate_has_to_have_its_key(world: _World) -> None:
-    node, challenge = world.node(), b"c" * 32
-    proves(node, challenge, world.key.sign(challenge, ec.ECDSA(hashes.SHA256())))
+def test_who_shows_a_certificate_has_to_have_its_key(keys: _Keys) -> None:
+    node, challenge = keys.node(), b"c" * 32
+    proves(node, challenge, keys.key.sign(challenge, ec.ECDSA(hashes.SHA256())))
     other = ec.generate_private_key(ec.SECP256R1()).sign(challenge, ec.ECDSA(hashes.SHA256()))
     with pytest.raises(LabError, match=f"somebody else says to be {_NODE}"):
         proves(node, challenge, other)
     with pytest.raises(LabError, match="somebody else"):
-        proves(node, b"d" * 32, world.key.sign(challenge, ec.ECDSA(hashes.SHA256())))
+        proves(node, b"d" * 32, keys.key.sign(challenge, ec.ECDSA(hashes.SHA256())))
 
 
-def test_each_name_of_the_api_has_a_certificate_of_its_signer(world: _World) -> None:
-    found = [x509.load_pem_x509_certificate(pair.certificate.encode()) for pair in certificates(world.operated)]
+def test_each_name_of_the_api_has_a_certificate_of_its_signer(keys: _Keys) -> None:
+    found = [x509.load_pem_x509_certificate(pair.certificate.encode()) for pair in certificates(keys.operated)]
     names = [
         certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(
             x509.DNSName
@@ -108,25 +108,25 @@ def test_each_name_of_the_api_has_a_certificate_of_its_signer(world: _World) -> 
         ["kubernetes", "kubernetes.default", "kubernetes.default.svc"],
     ]
     for certificate, signer in zip(found, ("lb", "lb", "localhost", "service-network"), strict=True):
-        ca = x509.load_pem_x509_certificate(world.operated.signers[signer].certificate.encode())
+        ca = x509.load_pem_x509_certificate(keys.operated.signers[signer].certificate.encode())
         certificate.verify_directly_issued_by(ca)
         assert certificate.not_valid_after_utc <= ca.not_valid_after_utc
 
 
-def test_a_machines_kubeconfig_trusts_what_its_own_server_shows(world: _World) -> None:
+def test_a_machines_kubeconfig_trusts_what_its_own_server_shows(keys: _Keys) -> None:
     hello = Hello(
         clients="",
         service_account="",
-        controller=Pair(certificate="who", key=_pem_of(world.key)),
+        controller=Pair(certificate="who", key=_pem_of(keys.key)),
         certificate=Pair(certificate="c", key="k"),
-        operated=world.operated,
+        operated=keys.operated,
     )
     told: dict[str, Any] = json.loads(local_kubeconfig(hello))
     (cluster,), (user,) = told["clusters"], told["users"]
     assert cluster["cluster"]["server"] == "https://localhost:6443"
     bundle = base64.b64decode(cluster["cluster"]["certificate-authority-data"])
     trusted = {each.subject for each in x509.load_pem_x509_certificates(bundle)}
-    shown = [x509.load_pem_x509_certificate(pair.certificate.encode()) for pair in certificates(world.operated)]
+    shown = [x509.load_pem_x509_certificate(pair.certificate.encode()) for pair in certificates(keys.operated)]
     assert {certificate.issuer for certificate in shown} == trusted
     assert base64.b64decode(user["user"]["client-certificate-data"]) == b"who"
     (context,) = told["contexts"]

@@ -25,6 +25,15 @@ def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def layout(complete: Path) -> Layout:
+    """A lab of that system, before its start."""
+    layout = Layout.of(complete / "lab")
+    layout.make()
+    layout.ca.write_text("a certificate")
+    return layout
+
+
 def test_all_of_it_is_found(complete: Path) -> None:
     assert programs.find() == programs.Programs(
         apiserver=complete / "kube-apiserver",
@@ -54,10 +63,7 @@ def test_set_up_goes_on_without_and_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-def test_the_installer_is_told_where_api_servers_run(complete: Path) -> None:
-    layout = Layout.of(complete / "lab")
-    layout.make()
-    layout.ca.write_text("a certificate")
+def test_the_installer_is_told_where_api_servers_run(layout: Layout) -> None:
     known = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     assert known.kubernetes is not None and facts.require(layout) == known
     assert f"kube-apiserver {build.pinned()} and etcd" in control.prepare_kubernetes(layout, known)
@@ -69,30 +75,25 @@ def test_the_installer_is_told_where_api_servers_run(complete: Path) -> None:
 
 
 def test_a_lab_that_loses_it_says_so_but_does_not_lose_clusters(
-    complete: Path, monkeypatch: pytest.MonkeyPatch
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout = Layout.of(complete / "lab")
-    layout.make()
-    layout.ca.write_text("a certificate")
     known = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     control.prepare_kubernetes(layout, known)
     monkeypatch.setattr(etcd, "cached", lambda: None)
     without = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     assert without == replace(known, kubernetes=None)
     assert "the real one cannot run: etcd is not there" in control.prepare_kubernetes(layout, without)
-    assert not layout.api_servers.exists()
-    layout.kubernetes.mkdir()
+    (layout.kubernetes / "one" / "etcd").mkdir(parents=True)
     with pytest.raises(LabError, match=r"the real one cannot run: etcd is not there: .*; run `make setup`"):
         control.prepare_kubernetes(layout, without)
 
 
-def test_a_lab_may_do_without_it(complete: Path) -> None:
-    layout = Layout.of(complete / "lab")
-    layout.make()
-    layout.ca.write_text("a certificate")
+def test_a_lab_may_do_without_it(layout: Layout) -> None:
     known = facts.ensure(layout, "simulated", kinds.of(Path("/none")), real_kubernetes=False)
     assert known.kubernetes is None
+    (layout.kubernetes / "small" / "objects").mkdir(parents=True)
     assert "says lab.kubernetes: small" in control.prepare_kubernetes(layout, known, asked_for=False)
-    layout.kubernetes.mkdir()
+    assert layout.api_servers.exists()
+    (layout.kubernetes / "one" / "etcd").mkdir(parents=True)
     with pytest.raises(LabError, match=r"have a real Kubernetes API, and the stack file says .* leave that out, or"):
         control.prepare_kubernetes(layout, known, asked_for=False)

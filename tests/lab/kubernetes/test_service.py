@@ -108,7 +108,7 @@ async def running(tmp_path: Path) -> AsyncGenerator[Connect]:
     assert known is not None
     name = crds.METALLB.name
     few = replace(known, definitions={name: known.definitions[name]})
-    served = service.Service(layout, ADDRESS, few, operators="/nonexistent")
+    served = service.Service(layout, ADDRESS, few, stand_in="/nonexistent")
     server = await asyncio.start_server(served.connected, ADDRESS, 0, limit=1 << 20)
     port = server.sockets[0].getsockname()[1]
     machines: list[Machine] = []

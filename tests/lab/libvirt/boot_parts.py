@@ -1,4 +1,4 @@
-"""What machines boot from in the least world: their descriptions, Ignition configs, metadata and boot scripts."""
+"""What machines boot from with the fewest services: their descriptions, Ignition configs, metadata and boot scripts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
+from urllib.parse import quote
 
 import asyncssh
 
 from lab.machines.base import Address, BackendError, MachineSpec
 from lab.network import plan
-from tests.lab.libvirt.boot_world import Answer
+from tests.lab.libvirt.boot_services import Answer
 
 BASE_URL = f"http://{plan.BOOT_NAME}"
 KARGS = "ignition.firstboot ignition.platform.id=packet console=ttyS1,115200n8"
@@ -45,7 +46,7 @@ def ignition(
         "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": [authorized_key]}]},
         "storage": {
             "files": [
-                {"path": path, "mode": mode, "overwrite": True, "contents": {"source": _data_url(text)}}
+                {"path": path, "mode": mode, "overwrite": True, "contents": {"source": f"data:,{quote(text)}"}}
                 for path, (text, mode) in files.items()
             ]
         },
@@ -76,7 +77,7 @@ def metadata(spec: MachineSpec) -> dict[str, object]:
 
 
 def pages(machines: Sequence[MachineSpec], stream: object, kargs: str, configs: Sequence[object]) -> dict[str, Answer]:
-    """What the world answers: iPXE scripts, userdata and metadata of each machine."""
+    """What the services answer: iPXE scripts, userdata and metadata of each machine."""
     pxe = cast(
         "dict[str, dict[str, str]]", _dig(stream, "architectures", "x86_64", "artifacts", "metal", "formats", "pxe")
     )
@@ -100,8 +101,8 @@ def files(boot_root: Path) -> dict[str, Answer]:
     return {f"{plan.BOOT}/{path.relative_to(boot_root).as_posix()}": Answer(path) for path in found}
 
 
-async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.SSHKey) -> None:
-    """Log in as soon as the machine allows it, and check that it is the right one."""
+async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.SSHKey, *commands: str) -> list[str]:
+    """Log in as soon as the machine allows it, check that it is the right one, and run commands; what each printed."""
     address = spec.addresses[0].address
     known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
     while True:
@@ -109,23 +110,18 @@ async def until_login(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.S
             # A short patience: a packet that nobody was there for is sent again only after 1, 2, 4, ... seconds.
             _, probe = await asyncio.wait_for(asyncio.open_connection(address, 22), 0.5)
             probe.close()
-            async with asyncssh.connect(
-                address, username="core", client_keys=[user], known_hosts=known, config=None, connect_timeout=15
-            ) as connection:
-                result = await connection.run("cat /etc/hostname", check=True)
+            options = {"username": "core", "client_keys": [user], "known_hosts": known, "connect_timeout": 15}
+            connection = await asyncssh.connect(address, config=None, **options)
+            seen = str((await connection.run("cat /etc/hostname", check=True)).stdout).strip()
+            break
         except (OSError, asyncssh.ConnectionLost):
             await asyncio.sleep(0.2)
-            continue
-        seen = str(result.stdout)
-        if seen.splitlines()[:1] != [spec.hostname]:
+    printed: list[str] = []
+    async with connection:
+        if seen != spec.hostname:
             raise BackendError(f"{address} says that it is {seen!r}, not {spec.hostname}")
-        return
-
-
-def _data_url(text: str) -> str:
-    from urllib.parse import quote
-
-    return f"data:,{quote(text)}"
+        printed += [str((await connection.run(command)).stdout).strip() for command in commands]
+    return printed
 
 
 def _dig(document: object, *names: str) -> object:

@@ -20,7 +20,7 @@ from lab.network import certificates, link, plan
 from lab.node_image import ensure
 from lab.openshift import base_config
 from tests.lab.libvirt import boot_parts
-from tests.lab.libvirt.boot_world import Answer, BootWorld
+from tests.lab.libvirt.boot_services import Answer, BootServices
 
 PATIENCE = 240.0
 OBSERVE = """
@@ -50,15 +50,6 @@ async def until_console(backend: LibvirtBackend, spec: MachineSpec, text: bytes)
         await asyncio.sleep(0.5)
 
 
-async def log_in(spec: MachineSpec, user: asyncssh.SSHKey, host: asyncssh.SSHKey) -> list[str]:
-    """What OBSERVE prints on the machine."""
-    await boot_parts.until_login(spec, user, host)
-    address = spec.addresses[0].address
-    known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
-    async with asyncssh.connect(address, username="core", client_keys=[user], known_hosts=known, config=None) as shell:
-        return str((await shell.run(OBSERVE)).stdout).splitlines()
-
-
 async def main(state: Path) -> dict[str, Any]:
     """Boot, observe, clean up."""
     layout = Layout.of(state)
@@ -84,17 +75,17 @@ async def main(state: Path) -> dict[str, Any]:
     assert isinstance(script, bytes)
     elsewhere = re.sub(rb"(coreos\.live\.rootfs_url=)\S+", rb"\1http://%b/damaged" % plan.BOOT.encode(), script)
     pages[f"{plan.METADATA}/ipxe/{damaged.id}"] = Answer(elsewhere)
-    rootfs = bytearray(image.rootfs.read_bytes())
+    rootfs = bytearray((image.directory / "rootfs").read_bytes())
     rootfs[len(rootfs) // 2] ^= 1
     pages[f"{plan.BOOT}/damaged"] = Answer(bytes(rootfs))
-    world, backend = BootWorld(layout, pages), LibvirtBackend(layout.state)
+    services, backend = BootServices(layout, pages), LibvirtBackend(layout.state)
     try:
-        await world.open()
+        await services.open()
         await backend.open()
         await asyncio.gather(*(backend.power_on(spec) for spec in machines))
         seen, mismatch, failure = await asyncio.wait_for(
             asyncio.gather(
-                log_in(good, user, host),
+                boot_parts.until_login(good, user, host, OBSERVE),
                 until_console(backend, damaged, b"rootfs hash mismatch"),
                 until_console(backend, wrong, b"Ignition failed: "),
             ),
@@ -111,10 +102,16 @@ async def main(state: Path) -> dict[str, Any]:
         raise
     finally:
         await backend.close()
-        await world.close()
+        await services.close()
     return {
-        **{"seen": seen, "release": image.release, "mismatch": mismatch, "failure": failure, "consoles": consoles},
-        **{"forgotten": forgotten, "posted": [(client, path) for client, path, _ in world.posted]},
+        **{
+            "seen": seen[0].splitlines(),
+            "release": image.release,
+            "mismatch": mismatch,
+            "failure": failure,
+            "consoles": consoles,
+        },
+        **{"forgotten": forgotten, "posted": [(client, path) for client, path, _ in services.posted]},
         **{
             "host_key": host.export_private_key().decode(),
             "left": sorted(path.name for path in backend.machines.iterdir()),

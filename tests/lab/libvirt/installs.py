@@ -26,7 +26,7 @@ from lab.node_image import ensure
 from lab.node_image.tree import Tree
 from lab.openshift import base_config
 from tests.lab.libvirt import boot_parts
-from tests.lab.libvirt.boot_world import Answer, BootWorld
+from tests.lab.libvirt.boot_services import Answer, BootServices
 
 PATIENCE = 420.0
 KINDS = ("bios", "uefi")
@@ -114,7 +114,7 @@ def machine(number: int, firmware: str) -> Machine:
 
 
 class Installs:
-    """The world in which the machines are installed."""
+    """The machines, and the services that install them."""
 
     def __init__(self, layout: Layout, stream: Any, kinds: list[str]) -> None:
         self.machines = [machine(number, kind) for number, kind in enumerate(kinds)]
@@ -122,7 +122,7 @@ class Installs:
         self.backend = LibvirtBackend(layout.state)
         self._formats = stream["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]
         self.pages = boot_parts.files(layout.boot)
-        self.world = BootWorld(layout, self.pages)
+        self.services = BootServices(layout, self.pages)
         for each in self.machines:
             self.publish(each, "first")
 
@@ -215,13 +215,7 @@ class Installs:
 
     async def run(self, machine: Machine, host: asyncssh.SSHKey, *commands: str) -> list[str]:
         """Log in as soon as the machine with that key lets us, and run commands; what each printed."""
-        await boot_parts.until_login(machine.spec, self.user, host)
-        address = machine.spec.addresses[0].address
-        known = asyncssh.import_known_hosts(f"{address} {host.export_public_key().decode()}")
-        async with asyncssh.connect(
-            address, username="core", client_keys=[self.user], known_hosts=known, config=None
-        ) as shell:
-            return [str((await shell.run(command)).stdout).strip() for command in commands]
+        return await boot_parts.until_login(machine.spec, self.user, host, *commands)
 
     async def observe(self, machine: Machine) -> dict[str, str]:
         """What the installed system is like."""
@@ -269,7 +263,7 @@ async def main(state: Path, kinds: list[str]) -> dict[str, Any]:
     stream = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_parts.BASE_URL, base_config.render(None))
     installs = Installs(layout, stream, kinds or list(KINDS))
     try:
-        await installs.world.open()
+        await installs.services.open()
         await installs.backend.open()
         walks = (installs.walk(machine) for machine in installs.machines)
         seen = await asyncio.wait_for(asyncio.gather(*walks), PATIENCE)
@@ -281,7 +275,7 @@ async def main(state: Path, kinds: list[str]) -> dict[str, Any]:
         raise
     finally:
         await installs.backend.close()
-        await installs.world.close()
+        await installs.services.close()
     return {"seen": seen, "again": again, "authority": layout.ca.read_text().strip()}
 
 

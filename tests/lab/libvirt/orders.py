@@ -18,7 +18,7 @@ from lab.machines.base import Address, BootDevice, Disk, MachineSpec
 from lab.machines.libvirt import LibvirtBackend
 from lab.machines.libvirt_domain import disk_file
 from lab.network import certificates, link, plan
-from tests.lab.libvirt.boot_world import Answer, BootWorld
+from tests.lab.libvirt.boot_services import Answer, BootServices
 
 PATIENCE = 60.0
 SCRIPT = b"#!ipxe\necho from network ${net0/ip} ${net0/gateway} ${uuid}\nsleep 1\nreboot\n"
@@ -48,7 +48,7 @@ async def main(state: Path) -> dict[str, Any]:
     layout.make()
     certificates.ensure(layout)
     link.set_up()
-    world = BootWorld(layout, {f"{plan.BOOT}/boot/boot.ipxe": Answer(SCRIPT)})
+    services = BootServices(layout, {f"{plan.BOOT}/boot/boot.ipxe": Answer(SCRIPT)})
     backend = LibvirtBackend(layout.state)
     asked: list[tuple[str, ...]] = []
     disk = backend.machines / SPEC.id / disk_file("LAB0")
@@ -68,7 +68,7 @@ async def main(state: Path) -> dict[str, Any]:
         raise TimeoutError
 
     try:
-        await world.open()
+        await services.open()
         await backend.open()
         before = await backend.power_state(SPEC.id)
         disk.parent.mkdir()
@@ -91,7 +91,7 @@ async def main(state: Path) -> dict[str, Any]:
         raise
     finally:
         await backend.close()
-        await world.close()
+        await services.close()
     return {
         **{
             "before": before,

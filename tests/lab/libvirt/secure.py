@@ -24,8 +24,8 @@ from lab.machines.libvirt import LibvirtBackend
 from lab.network import certificates, link
 from lab.node_image import ensure
 from lab.openshift import base_config
-from provider.live_iso import embed, minimal
-from provider.live_iso.iso9660 import Disc
+from metal_ipi.provider.live_iso import embed, minimal
+from metal_ipi.provider.live_iso.iso9660 import Disc
 from tests.lab.libvirt import boot_parts
 from tests.lab.libvirt.installs import CONFIG, GET, Installs, Machine
 
@@ -86,7 +86,7 @@ async def main(state: Path, ipxe: bytes) -> dict[str, Any]:
     (machine,) = installs.machines
     times = [time.monotonic()]
     try:
-        await installs.world.open()
+        await installs.services.open()
         await installs.backend.open()
         refused = await asyncio.wait_for(refusal(installs.backend, machine.spec, medium), PATIENCE)
         times.append(time.monotonic())
@@ -102,7 +102,7 @@ async def main(state: Path, ipxe: bytes) -> dict[str, Any]:
         raise
     finally:
         await installs.backend.close()
-        await installs.world.close()
+        await installs.services.close()
     seconds = [round(after - before, 1) for before, after in itertools.pairwise(times)]
     return {"refused": refused, "seen": seen, "console": console, "locked": locked, "again": again, "seconds": seconds}
 

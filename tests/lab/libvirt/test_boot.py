@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.node_image import ensure
-from tests.lab.libvirt.namespaces import observed, require
+from tests.lab.namespaces import observed, require_libvirt
 
 pytestmark = pytest.mark.libvirt
 
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.libvirt
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What became of the three machines of `boots`; they boot once."""
-    require(programs=["apt-get"])
+    require_libvirt(programs=["apt-get"])
     ensure()  # out here, where the package registries are
-    return observed("boots", tmp_path_factory.mktemp("boots"), seconds=600)
+    return observed("tests.lab.libvirt.boots", tmp_path_factory.mktemp("boots"), seconds=600, libvirt=True)
 
 
 def test_a_machine_becomes_what_its_ignition_says(seen: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lab.machines.libvirt_domain import OVMF
 from lab.node_image import ensure
-from tests.lab.libvirt.namespaces import observed, require
+from tests.lab.namespaces import observed, require_libvirt
 
 pytestmark = pytest.mark.libvirt
 BIOS, UEFI = 0, 1
@@ -18,10 +18,10 @@ BIOS, UEFI = 0, 1
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What became of the two machines of `installs`; they are installed once."""
-    require(programs=["apt-get"], files=OVMF)
+    require_libvirt(programs=["apt-get"], files=OVMF)
     if not ensure().installer:  # out here, where the package registries are
         pytest.skip("there is no cargo here to build coreos-installer with")
-    return observed("installs", tmp_path_factory.mktemp("installs"), seconds=900)
+    return observed("tests.lab.libvirt.installs", tmp_path_factory.mktemp("installs"), seconds=900, libvirt=True)
 
 
 @pytest.fixture(params=[BIOS, UEFI], ids=["bios", "uefi"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.libvirt.namespaces import observed, require
+from tests.lab.namespaces import observed, require_libvirt
 
 pytestmark = pytest.mark.libvirt
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.libvirt
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What `orders` saw."""
-    require()
-    return observed("orders", tmp_path_factory.mktemp("orders"), seconds=120)
+    require_libvirt()
+    return observed("tests.lab.libvirt.orders", tmp_path_factory.mktemp("orders"), seconds=120, libvirt=True)
 
 
 def test_every_reset_asks_what_to_boot(seen: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from lab.machines.libvirt_domain import SECURE_OVMF
 from lab.node_image import ensure
 from lab.node_image.packages import fetch, run
-from tests.lab.libvirt.namespaces import observed, require
+from tests.lab.namespaces import observed, require_libvirt
 
 pytestmark = [pytest.mark.libvirt, pytest.mark.nightly]
 _TOOLS = ("ipxe", "mtools")
@@ -20,11 +20,11 @@ _TOOLS = ("ipxe", "mtools")
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What became of the machine of `secure`."""
-    require(programs=["apt-get"], files=SECURE_OVMF)
+    require_libvirt(programs=["apt-get"], files=SECURE_OVMF)
     if not ensure().installer:  # out here, where the package registries are
         pytest.skip("there is no cargo here to build coreos-installer with")
     directory = tmp_path_factory.mktemp("secure")
-    return observed("secure", directory, str(_ipxe(directory)), seconds=3000)
+    return observed("tests.lab.libvirt.secure", directory, str(_ipxe(directory)), seconds=3000, libvirt=True)
 
 
 def _ipxe(directory: Path) -> Path:

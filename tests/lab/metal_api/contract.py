@@ -13,8 +13,7 @@ from typing import Any, TypeVar, cast
 import httpx
 
 from lab.metal_api import coverage, description
-from tests.lab.metal_api import contract_networks as networks
-from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, PUBLIC_KEY, World, world
+from tests.lab.metal_api.harness import API, IDENTITY, ORDER, PROJECT, PUBLIC_KEY, World, world
 
 DESCRIPTION = coverage.ROOT / coverage.DESCRIPTION
 ABSENT = f"the official description is not here: {coverage.DESCRIPTION}"
@@ -44,7 +43,7 @@ STATUSES: dict[str, tuple[tuple[str, str], ...]] = {
     "422": (
         ("DELETE", "/ips/{id}"),
         ("DELETE", "/projects/{id}"),
-        ("PATCH", "/ips/{id}"),
+        ("DELETE", "/spot-market-requests/{id}"),
     ),
 }
 """Status → operations that answer it although the description does not list it for them: nobody has said what else the
@@ -70,8 +69,8 @@ def described() -> dict[str, Any]:
             known = schemas[name]["properties"][each]
             assert not known.get("nullable"), f"{name}.{each} is described as nullable by now"
             schemas[name]["properties"][each] = {"allOf": [known], "nullable": True}
-    for status in STATUSES.keys() | networks.STATUSES.keys():
-        for method, path in (*STATUSES.get(status, ()), *networks.STATUSES.get(status, ())):
+    for status, operations in STATUSES.items():
+        for method, path in operations:
             answers = document["paths"][path][method.lower()]["responses"]
             assert status not in answers, f"{method} {path}: {status} is described by now"
             answers[status] = {"description": "", "content": {"application/json": {"schema": error}}}
@@ -109,50 +108,60 @@ async def _done(awaitable: Awaitable[T]) -> T:
 
 
 @contextmanager
-def staged(directory: Path, path: str = "") -> Generator[Stage, None, None]:
-    """A stage, furnished; with networks and the like if the path is about these."""
+def staged(directory: Path) -> Generator[Stage, None, None]:
+    """A stage, furnished."""
     loop = asyncio.new_event_loop()
     context = world(directory)
     try:
         lab = loop.run_until_complete(_done(context.__aenter__()))
         try:
-            yield Stage(loop, lab, loop.run_until_complete(_furnished(lab, path)))
+            yield Stage(loop, lab, loop.run_until_complete(_furnished(lab)))
         finally:
             loop.run_until_complete(_done(context.__aexit__(None, None, None)))
     finally:
         loop.close()
 
 
-async def _furnished(lab: World, about: str) -> dict[str, str]:
-    async def made(path: str, **body: Any) -> dict[str, Any]:
-        answer = await lab.client.post(path, json=body)
-        assert answer.is_success, answer.text
-        return answer.json() if answer.content else {}
-
-    key = await made(f"{PROJECT}/ssh-keys", label="k", key=PUBLIC_KEY)
-    await made(f"{PROJECT}/bgp-configs", deployment_type="local", asn=65000)
+async def _furnished(lab: World) -> dict[str, str]:
+    key = await lab.post(f"{PROJECT}/ssh-keys", {"label": "k", "key": PUBLIC_KEY})
+    await lab.post(f"{PROJECT}/bgp-configs", {"deployment_type": "local", "asn": 65000}, status=204)
     device = await lab.order(tags=["one"])
     await lab.booted(device["id"])
-    block = await made(f"{PROJECT}/ips", type="public_ipv4", quantity=4, metro="lb")
-    free = await made(f"{PROJECT}/ips", type="public_ipv4", quantity=2, metro="lb", facility=None)
-    path = f"/metal/v1/devices/{device['id']}"
-    assignment = await made(f"{path}/ips", address=block["network"])
-    session = await made(f"{path}/bgp/sessions", address_family="ipv4")
-    project = await made("/metal/v1/projects", name="another")
-    second = await lab.order(hostname="second")
+    block, free = [
+        await lab.post(f"{PROJECT}/ips", {"type": "public_ipv4", "quantity": 4, "metro": "lb"}) for _ in range(2)
+    ]
+    session = await lab.post(f"{device['href']}/bgp/sessions", {"address_family": "ipv4"})
+    project = await lab.post(f"{API}/projects", {"name": "another"})
+    vlans = [
+        await lab.post(f"{PROJECT}/virtual-networks", {"metro": "lb", "vxlan": number}) for number in (1000, 1500, 1999)
+    ]
+    bond, interface, _ = device["network_ports"]
+    batches = f"{bond['href']}/vlan-assignments/batches"
+    batch = await lab.post(batches, {"vlan_assignments": [{"vlan": "1000"}]})
+    lab.elapse(1)
+    wanted = {"virtual_network_id": vlans[0]["id"], "private_ipv4_subnet_size": 8}
+    gateway = await lab.post(f"{PROJECT}/metal-gateways", wanted)
+    reservation = await lab.post("/lab/hardware-reservations", {"plan": "c3.small.x86", "facility": "lab1"})
+    request = await lab.post(f"{PROJECT}/spot-market-requests", _BODIES["POST", "/projects/{id}/spot-market-requests"])
     return {
         "project": IDENTITY.project_id,
         "empty project": project["id"],
         "organization": IDENTITY.organization_id,
         "key": key["id"],
         "device": device["id"],
-        "second device": second["id"],
+        "second device": (await lab.order(hostname="second"))["id"],
         "block": block["id"],
         "free block": free["id"],
-        "assignment": assignment["id"],
         "session": session["id"],
-        "api key": (await made(f"{PROJECT}/api-keys", description="d"))["id"],
-        **(await networks.furnish(lab, made) if networks.concerns(about) else {}),
+        "api key": (await lab.post(f"{PROJECT}/api-keys", {"description": "d"}))["id"],
+        "vlan": vlans[0]["id"],
+        "free vlan": vlans[1]["id"],
+        "bond": bond["id"],
+        "interface": interface["id"],
+        "vlan batch": batch["id"],
+        "gateway": gateway["id"],
+        "reservation": reservation["id"],
+        "spot request": request["id"],
     }
 
 
@@ -164,7 +173,6 @@ class Example:
     """Path parameter → what of the stage it names."""
     body: Any = None
     """Its fields that must be as they are, in generated requests as well, for the request to succeed."""
-    query: dict[str, str] | None = None
 
 
 _BELOW: tuple[tuple[str, dict[str, str]], ...] = (
@@ -175,12 +183,20 @@ _BELOW: tuple[tuple[str, dict[str, str]], ...] = (
     ("/api-keys/{id}", {"id": "api key"}),
     ("/bgp/sessions/{id}", {"id": "session"}),
     ("/ips/{id}", {"id": "block"}),
+    ("/virtual-networks/{id}", {"id": "vlan"}),
+    ("/ports/{id}/vlan-assignments/batches/{batch_id}", {"id": "bond", "batch_id": "vlan batch"}),
+    ("/ports/{id}", {"id": "bond"}),
+    ("/metal-gateways/{id}", {"id": "gateway"}),
+    ("/hardware-reservations/{id}", {"id": "reservation"}),
+    ("/spot-market-requests/{id}", {"id": "spot request"}),
+    ("/projects/{project_id}/", {"project_id": "project"}),
 )
 """What the parameters of a path name; the first that it begins with."""
 
 _AT: dict[tuple[str, str], dict[str, str]] = {
     ("DELETE", "/projects/{id}"): {"id": "empty project"},
     ("DELETE", "/ips/{id}"): {"id": "free block"},
+    ("DELETE", "/virtual-networks/{id}"): {"id": "free vlan"},
     ("POST", "/devices/{id}/bgp/sessions"): {"id": "second device"},
 }
 """Where another has to be asked for."""
@@ -196,18 +212,33 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/projects/{id}/devices"): ORDER,
     ("PUT", "/devices/{id}"): {"hostname": "h", "billing_cycle": "hourly"},
     ("POST", "/devices/{id}/actions"): {"type": "reboot"},
-    ("POST", "/devices/{id}/ips"): {"address": "192.0.2.129/32"},
     ("POST", "/devices/{id}/bgp/sessions"): {"address_family": "ipv4"},
     ("POST", "/projects/{id}/bgp-configs"): {"deployment_type": "local", "asn": 65000},
     ("POST", "/projects/{id}/ips"): {"type": "public_ipv4", "quantity": 1, "metro": "lb", "facility": None},
-    ("PATCH", "/ips/{id}"): {"details": "d"},
     ("POST", "/capacity"): {"servers": [{"facility": "da11", "plan": "c3.small.x86", "quantity": "2"}]},
     ("POST", "/capacity/metros"): {"servers": [{"metro": "da", "plan": "c3.small.x86", "quantity": "2"}]},
+    ("POST", "/projects/{id}/virtual-networks"): {"metro": "lb", "facility": None, "vxlan": None},
+    ("POST", "/ports/{id}/unassign"): {"vnid": "1000"},
+    ("POST", "/ports/{id}/vlan-assignments/batches"): {"vlan_assignments": [{"vlan": "1999", "state": "assigned"}]},
+    ("POST", "/projects/{id}/spot-market-requests"): {
+        "devices_min": 1,
+        "devices_max": 2,
+        "max_bid_price": 0.5,
+        "metro": "lb",
+        "facilities": None,
+        "end_at": None,
+        "instance_parameters": {name: value for name, value in ORDER.items() if name != "metro"},
+    },
+    ("POST", "/projects/{project_id}/metal-gateways"): {
+        "virtual_network_id": "<free vlan>",
+        "private_ipv4_subnet_size": 8,
+        "ip_reservation_id": None,
+    },
 }
 
 
 def example(method: str, path: str) -> Example:
     """The request that must succeed."""
-    operation, below = (method, path), (*_BELOW, *networks.BELOW)
-    at = (_AT | networks.AT).get(operation) or next((names for start, names in below if path.startswith(start)), {})
-    return Example(at=at, body=(_BODIES | networks.BODIES).get(operation), query=networks.QUERIES.get(operation))
+    operation = (method, path)
+    at = _AT.get(operation) or next((names for start, names in _BELOW if path.startswith(start)), {})
+    return Example(at=at, body=_BODIES.get(operation))

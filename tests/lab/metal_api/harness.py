@@ -15,14 +15,13 @@ import httpx
 
 from lab.machines.base import BackendError, BootOrder, MachineSpec, network_only
 from lab.metal_api.application import api
-from lab.metal_api.devices.models import Device
-from lab.metal_api.devices.provisioning import Pace, Provisioner
+from lab.metal_api.devices import Device
 from lab.metal_api.metadata import metadata_app
-from lab.metal_api.middleware import RequestLog
+from lab.metal_api.provisioning import Pace, Provisioner
 from lab.metal_api.records import Table
+from lab.metal_api.request_log import RequestLog
 from lab.metal_api.routing import Routing
-from lab.metal_api.sources import Chance
-from lab.metal_api.state import Account, Identity
+from lab.metal_api.state import Account, Chance, Identity
 from lab.metal_api.store import Store
 from lab.network.bgp import RouterError, Routes, Seen
 
@@ -32,7 +31,8 @@ IDENTITY = Identity(
     project_id="11111111-1111-4111-8111-111111111111",
 )
 SAVED = "account.jsonl"
-PROJECT = f"/metal/v1/projects/{IDENTITY.project_id}"
+API = "/metal/v1"
+PROJECT = f"{API}/projects/{IDENTITY.project_id}"
 PUBLIC_KEY = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
 ORDER: dict[str, Any] = {
     "hostname": "lab-worker-0",
@@ -149,17 +149,39 @@ class World:
         transport = httpx.ASGITransport(metadata_app(self.account, self.provisioner), client=(address, 40000))
         return httpx.AsyncClient(transport=transport, base_url="https://metadata.packet.net")
 
+    async def get(self, path: str, *, status: int = 200, **query: Any) -> Any:
+        """What a GET answers, which must have the status."""
+        return await self.call("GET", path, status=status, params=query or None)
+
+    async def post(self, path: str, body: Any = None, *, status: int = 201) -> Any:
+        """What a POST answers, which must have the status."""
+        return await self.call("POST", path, status=status, json=body)
+
+    async def refused(self, path: str, body: Any = None, *, status: int = 422) -> list[str]:
+        """Why a POST is refused."""
+        return (await self.post(path, body, status=status))["errors"]
+
+    async def delete(self, path: str, *, status: int = 204) -> Any:
+        """What a DELETE answers, which must have the status."""
+        return await self.call("DELETE", path, status=status)
+
+    async def call(self, method: str, path: str, *, status: int, **options: Any) -> Any:
+        """What a request answers, which must have the status."""
+        answer = await self.client.request(method, path, **options)
+        assert answer.status_code == status, answer.text
+        return answer.json() if answer.content else None
+
     async def order(self, **changes: Any) -> dict[str, Any]:
         """A new device; fails the test when it is refused."""
-        answer = await self.client.post(f"{PROJECT}/devices", json={**ORDER, **changes})
-        assert answer.status_code == 201, answer.text
-        return answer.json()
+        return await self.post(f"{PROJECT}/devices", {**ORDER, **changes})
 
     async def device(self, identity: str) -> dict[str, Any]:
         """A device as the API shows it."""
-        answer = await self.client.get(f"/metal/v1/devices/{identity}")
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        return await self.get(f"{API}/devices/{identity}")
+
+    async def gone(self, device: dict[str, Any]) -> None:
+        """Wait until a device that is being released is gone."""
+        await self.until(lambda: device["id"] not in self.devices)
 
     def inside(self, work: Callable[[], None]) -> None:
         """Do something where the world lives, asked from another thread."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,8 +12,10 @@ import pytest
 
 from lab.metal_api import faults, wire
 from lab.metal_api.application import api
-from lab.metal_api.devices.models import Device
-from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, World, world
+from lab.metal_api.devices import Device
+from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, World
+
+pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
@@ -33,78 +33,56 @@ async def on_loopback(lab: World) -> AsyncGenerator[httpx.AsyncClient, None]:
         await task
 
 
-def test_a_status_strikes_as_often_as_it_was_told(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab:
-            fault = {"kind": "status", "status": 429, "count": 2, "match": {"method": "POST", "path": "/devices$"}}
-            assert (await lab.client.post("/lab/faults", json=fault)).status_code == 201
-            assert (await lab.client.get(f"{PROJECT}/devices")).status_code == 200
-            for _ in range(2):
-                refused = await lab.client.post(f"{PROJECT}/devices", json=ORDER)
-                assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
-            assert not lab.devices
-            await lab.order()
-
-    asyncio.run(run())
+async def test_a_status_strikes_as_often_as_it_was_told(lab: World) -> None:
+    fault = {"kind": "status", "status": 429, "count": 2, "match": {"method": "POST", "path": "/devices$"}}
+    await lab.post("/lab/faults", fault)
+    await lab.get(f"{PROJECT}/devices", status=200)
+    for _ in range(2):
+        refused = await lab.client.post(f"{PROJECT}/devices", json=ORDER)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert not lab.devices
+    await lab.order()
 
 
-def test_each_call_is_struck_once_and_its_repetition_is_not(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab:
-            fault = {"kind": "status", "status": 500, "each": True}
-            assert (await lab.client.post("/lab/faults", json=fault)).status_code == 201
-            orders = [{**ORDER, "hostname": name} for name in ("one", "two")]
-            statuses = [
-                (await lab.client.post(f"{PROJECT}/devices", json=order)).status_code for order in [*orders, *orders]
-            ]
-            assert statuses == [500, 500, 201, 201]
-            listings = [
-                (await lab.client.get(f"{PROJECT}/devices{query}")).status_code for query in ("", "?page=1", "")
-            ]
-            assert listings == [500, 500, 200]
-            told = (await lab.client.get("/lab/faults")).json()["faults"][0]
-            assert told["hits"] == len(set(told["calls"])) == 4
-            refused = await lab.client.post("/lab/faults", json={**fault, "count": 2})
-            assert refused.status_code == 422 and "each" in refused.text
-
-    asyncio.run(run())
+async def test_each_call_is_struck_once_and_its_repetition_is_not(lab: World) -> None:
+    fault = {"kind": "status", "status": 500, "each": True}
+    await lab.post("/lab/faults", fault)
+    orders = [{**ORDER, "hostname": name} for name in ("one", "two")]
+    statuses = [(await lab.client.post(f"{PROJECT}/devices", json=order)).status_code for order in [*orders, *orders]]
+    assert statuses == [500, 500, 201, 201]
+    listings = [(await lab.client.get(f"{PROJECT}/devices{query}")).status_code for query in ("", "?page=1", "")]
+    assert listings == [500, 500, 200]
+    told = (await lab.get("/lab/faults"))["faults"][0]
+    assert told["hits"] == len(set(told["calls"])) == 4
+    refused = await lab.client.post("/lab/faults", json={**fault, "count": 2})
+    assert refused.status_code == 422 and "each" in refused.text
 
 
-def test_a_call_can_hang_before_and_after_the_deed(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab, on_loopback(lab) as client:
-            for when, made in (("before", 0), ("after", 1)):
-                await client.delete("/lab/faults")
-                await client.post("/lab/faults", json={"kind": "hang", "seconds": 0.01, "when": when})
-                with pytest.raises(httpx.TransportError):
-                    await client.post(f"{PROJECT}/devices", json=ORDER)
-                assert len(lab.account.table(Device)) == made
-
-    asyncio.run(run())
+async def test_a_call_can_hang_before_and_after_the_deed(lab: World) -> None:
+    async with on_loopback(lab) as client:
+        for when, made in (("before", 0), ("after", 1)):
+            await client.delete("/lab/faults")
+            await client.post("/lab/faults", json={"kind": "hang", "seconds": 0.01, "when": when})
+            with pytest.raises(httpx.TransportError):
+                await client.post(f"{PROJECT}/devices", json=ORDER)
+            assert len(lab.account.table(Device)) == made
 
 
-def test_an_answer_can_be_lost_after_the_deed(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab:
-            await lab.client.post("/lab/faults", json={"kind": "status", "status": 502, "when": "after"})
-            assert (await lab.client.post(f"{PROJECT}/devices", json=ORDER)).status_code == 502
-            assert len(lab.devices) == 1
-
-    asyncio.run(run())
+async def test_an_answer_can_be_lost_after_the_deed(lab: World) -> None:
+    await lab.client.post("/lab/faults", json={"kind": "status", "status": 502, "when": "after"})
+    await lab.post(f"{PROJECT}/devices", ORDER, status=502)
+    assert len(lab.devices) == 1
 
 
-def test_connections_are_reset_and_bodies_halved(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab, on_loopback(lab) as client:
-            await client.post("/lab/faults", json={"kind": "reset"})
-            with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-                await client.get("/metal/v1/plans")
-            await client.post("/lab/faults", json={"kind": "half_body"})
-            with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-                await client.get("/metal/v1/plans")
-            assert (await client.get("/metal/v1/plans")).status_code == 200
-
-    asyncio.run(run())
+async def test_connections_are_reset_and_bodies_halved(lab: World) -> None:
+    async with on_loopback(lab) as client:
+        await client.post("/lab/faults", json={"kind": "reset"})
+        with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+            await client.get("/metal/v1/plans")
+        await client.post("/lab/faults", json={"kind": "half_body"})
+        with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+            await client.get("/metal/v1/plans")
+        assert (await client.get("/metal/v1/plans")).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -117,32 +95,24 @@ def test_connections_are_reset_and_bodies_halved(tmp_path: Path) -> None:
         {"kind": "status", "times": 3},
     ],
 )
-def test_a_fault_that_would_never_strike_is_refused(tmp_path: Path, body: dict[str, Any]) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab:
-            assert (await lab.client.post("/lab/faults", json=body)).status_code == 422
-
-    asyncio.run(run())
+async def test_a_fault_that_would_never_strike_is_refused(lab: World, body: dict[str, Any]) -> None:
+    await lab.post("/lab/faults", body, status=422)
 
 
-def test_machine_faults_are_in_what_machines_are_served(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as lab:
-            for kind in ("never_boots", "ignition_fails", "no_ssh"):
-                body = {"kind": kind, "match": {"hostname": "lab-worker-.*"}}
-                assert (await lab.client.post("/lab/faults", json=body)).status_code == 201
-            device = await lab.order(userdata='{"ignition": {"version": "3.3.0"}}')
-            other = await lab.order(hostname="lab-control-plane-0", userdata='{"ignition": {"version": "3.3.0"}}')
-            async with lab.machine("198.51.100.3") as client:
-                assert json.loads((await client.get("/userdata")).text) == {"ignition": {"version": "3.3.0"}}
-                assert (await client.get(f"/ipxe/{other['id']}")).status_code == 200
-            async with lab.machine("198.51.100.1") as client:
-                assert (await client.get(f"/ipxe/{device['id']}")).status_code == 404
-                userdata = json.loads((await client.get("/userdata")).text)
-                assert userdata["ignition"]["version"] == "9.9.9"
-                assert {"name": "sshd.service", "mask": True} in userdata["systemd"]["units"]
-
-    asyncio.run(run())
+async def test_machine_faults_are_in_what_machines_are_served(lab: World) -> None:
+    for kind in ("never_boots", "ignition_fails", "no_ssh"):
+        body = {"kind": kind, "match": {"hostname": "lab-worker-.*"}}
+        await lab.post("/lab/faults", body)
+    device = await lab.order(userdata='{"ignition": {"version": "3.3.0"}}')
+    other = await lab.order(hostname="lab-control-plane-0", userdata='{"ignition": {"version": "3.3.0"}}')
+    async with lab.machine("198.51.100.3") as client:
+        assert json.loads((await client.get("/userdata")).text) == {"ignition": {"version": "3.3.0"}}
+        assert (await client.get(f"/ipxe/{other['id']}")).status_code == 200
+    async with lab.machine("198.51.100.1") as client:
+        assert (await client.get(f"/ipxe/{device['id']}")).status_code == 404
+        userdata = json.loads((await client.get("/userdata")).text)
+        assert userdata["ignition"]["version"] == "9.9.9"
+        assert {"name": "sshd.service", "mask": True} in userdata["systemd"]["units"]
 
 
 def test_a_wrong_rootfs_is_another_file() -> None:

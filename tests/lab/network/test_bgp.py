@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lab import leftovers
-from lab.network import bird, routes
+from lab.network import bird, bird_control
 from tests.lab.network.conftest import ROOT, Lab, made
 
 pytestmark = [
@@ -94,13 +94,13 @@ class Facility:
 
     def held(self) -> dict[str, Any]:
         """What the router holds, by its own command."""
-        command = [sys.executable, "-m", "lab.network.routes", "--state", str(self.lab.layout.state)]
+        command = [sys.executable, "-m", "lab", "routes", "--state", str(self.lab.layout.state)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=10)
         return json.loads(done.stdout)
 
     def ways(self) -> dict[str, list[str]]:
         """Prefix → machines."""
-        found = routes.document(self.lab.layout)
+        found = bird_control.document(self.lab.layout)
         assert found is not None
         return {route["prefix"]: route["via"] for route in found["routes"]}
 
@@ -209,17 +209,6 @@ def test_too_many_prefixes_end_the_session(facility: Facility) -> None:
     facility.call("DELETE", block["href"])
 
 
-def test_an_assigned_address_needs_no_bgp(facility: Facility) -> None:
-    block = facility.call("POST", f"{facility.project}/ips", {"type": "public_ipv4", "quantity": 1, "metro": "lb"})
-    device, _ = facility.device("assigned")
-    entry = facility.call("POST", f"{device}/ips", {"address": block["network"]})
-    assert list(facility.ways()) == [f"{block['network']}/32"]
-    facility.call("DELETE", entry["href"])
-    assert facility.ways() == {}
-    facility.call("DELETE", device)
-    facility.call("DELETE", block["href"])
-
-
 def test_a_client_leaves_nothing(facility: Facility) -> None:
     client = (sys.executable, "-m", "lab.network.client", "--")
     seen = json.loads(facility.lab.run(*client, "ip", "-json", "address", "show", "dev", "eth0").stdout)
@@ -233,7 +222,7 @@ def test_a_client_leaves_nothing(facility: Facility) -> None:
 
 
 def test_the_routes_of_a_lab_that_does_not_run_are_an_error(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "lab.network.routes", "--state", str(tmp_path / "none")]
+    command = [sys.executable, "-m", "lab", "routes", "--state", str(tmp_path / "none")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=10)
     assert (done.returncode, done.stdout) == (1, "")
     assert "there is no lab in" in done.stderr

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import facts, services
+from lab import control, facts, services
 from lab.layout import Layout
-from lab.network import bird, bird_control, routes
-from lab.network.bgp import Peer, RouterError, Routes, Seen, Static
+from lab.network import bird, bird_control
+from lab.network.bgp import Peer, RouterError, Routes, Seen
 from lab.network.bird_control import Route
 from tests.lab.openshift import kinds
 
@@ -31,7 +31,7 @@ PEER = Peer(
     default_route=False,
 )
 QUIET = Peer(name=TWO, address="203.0.113.3", asn=65000, password=None, prefixes=(), default_route=True)
-WISHES = Routes(peers=(PEER, QUIET), static=(Static(prefix="192.0.2.137/32", via="198.51.100.1"),))
+WISHES = Routes(peers=(PEER, QUIET))
 SESSION = """\
 protocol bgp s0a000000000040008000000000000001_2 from machine {
   local 169.254.255.2;
@@ -79,7 +79,6 @@ def test_a_session_is_a_protocol_for_each_router() -> None:
     assert SESSION.replace("_2 from", "_1 from").replace("255.2", "255.1").replace("port 180", "port 179") in text
     assert text.count("protocol bgp ") == 4
     assert "hold time 3;\n  keepalive time 1;" in text
-    assert "route 192.0.2.137/32 recursive 198.51.100.1;" in text
 
 
 def test_nothing_reserved_is_nothing_accepted() -> None:
@@ -166,7 +165,7 @@ def test_half_an_answer_is_none(tmp_path: Path, answer: bytes) -> None:
 
 def test_no_router_is_an_error_that_names_its_place(tmp_path: Path) -> None:
     with pytest.raises(RouterError, match=str(tmp_path)):
-        routes.read(tmp_path)
+        bird_control.read(tmp_path)
 
 
 def test_a_system_without_bird_has_a_lab_without_a_router(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -179,8 +178,8 @@ def test_a_system_without_bird_has_a_lab_without_a_router(monkeypatch: pytest.Mo
     assert without.bgp is None
     assert facts.require(layout) == without
     assert without.api == with_router.api
-    assert routes.document(layout) is None
-    assert "bgp" not in {each.name for each in services.select(layout, "simulated")}
+    assert bird_control.document(layout) is None
+    assert "bgp" not in {each.name for each in services.select(layout, "simulated", control.SERVICES)}
 
 
 def test_the_router_comes_with_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -190,6 +189,7 @@ def test_the_router_comes_with_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert [each.name for each in services.select(layout, "simulated", ["dns", "metal-api"])] == [
         "dns",
         "bgp",
+        "kubernetes",
         "metal-api",
     ]
     assert [each.name for each in services.select(layout, "simulated", ["dns", "boot"])] == ["dns", "boot"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.errors import ImageError
 from lab.node_image import contents, elf, initramfs, rootfs
-from lab.node_image.errors import ImageError
 from lab.node_image.tree import Tree
 
 FILES = Path(rootfs.__file__).parent / "files"

@@ -11,15 +11,18 @@ from uuid import UUID
 
 import pytest
 
-from lab.node_image import ext4, gpt, grub
-from lab.node_image.errors import ImageError
+from lab import gpt
+from lab.errors import ImageError
+from lab.node_image import ext4, grub
+from lab.node_image.disk import assemble
 from lab.node_image.packages import Tools
 from lab.node_image.tree import Tree
 
 DISK = UUID("00000000-0000-4000-8000-000000000001")
+MIB = 1 << 20
 PARTITIONS = [
-    gpt.Partition(name="BIOS-BOOT", kind=gpt.BIOS_BOOT, id=UUID(int=2), data=b"core"),
-    gpt.Partition(name="root", kind=gpt.LINUX_ROOT_X86_64, id=UUID(int=3), data=b"\xff" * (gpt.ALIGNMENT + 1)),
+    ("BIOS-BOOT", gpt.BIOS_BOOT, b"core"),
+    ("root", gpt.LINUX_ROOT_X86_64, b"\xff" * (MIB + 1)),
 ]
 
 
@@ -35,7 +38,7 @@ def _header(disk: bytes, sector: int) -> tuple[int, ...]:
 
 
 def test_both_tables_are_sound_and_know_each_other() -> None:
-    disk = bytes(gpt.build(DISK, PARTITIONS)[0])
+    disk = bytes(assemble(DISK, PARTITIONS, "1")[0])
     last = len(disk) // gpt.SECTOR - 1
     assert len(disk) % gpt.SECTOR == 0
     assert _header(disk, 1) == (1, last, 34, last - 33, 2)
@@ -45,14 +48,19 @@ def test_both_tables_are_sound_and_know_each_other() -> None:
 
 
 def test_partitions_are_where_the_table_says() -> None:
-    disk, starts = gpt.build(DISK, PARTITIONS)
-    assert starts == {"BIOS-BOOT": 1 << 20, "root": 2 << 20}
-    for number, partition in enumerate(PARTITIONS):
-        kind, own, first, last, _, name = struct.unpack_from("<16s16sQQQ72s", disk, 1024 + 128 * number)
-        assert (UUID(bytes_le=kind), UUID(bytes_le=own)) == (partition.kind, partition.id)
-        assert name.decode("utf-16-le").rstrip("\0") == partition.name
-        assert disk[first * gpt.SECTOR :].startswith(partition.data)
-        assert (last + 1) * gpt.SECTOR - starts[partition.name] >= len(partition.data)
+    disk, starts = assemble(DISK, PARTITIONS, "1")
+    assert starts == {"BIOS-BOOT": MIB, "root": 2 * MIB}
+    found = gpt.partitions(bytes(disk[: gpt.HEAD_SIZE]))
+    assert [(each.name, each.kind, each.start) for each in found] == [
+        (name, kind, starts[name]) for name, kind, _ in PARTITIONS
+    ]
+    assert len({each.id for each in found}) == 2
+    for number, (each, (_, kind, data)) in enumerate(zip(found, PARTITIONS, strict=True)):
+        raw, _, first, last, _, name = struct.unpack_from("<16s16sQQQ72s", disk, 1024 + 128 * number)
+        assert (UUID(bytes_le=raw), name.decode("utf-16-le").rstrip("\0")) == (kind, each.name)
+        assert disk[first * gpt.SECTOR :].startswith(data)
+        assert (last + 1) * gpt.SECTOR - each.start >= len(data)
+    assert gpt.partitions(bytes(disk[: gpt.HEAD_SIZE]).replace(b"B\0I\0O", b"X\0I\0O")) == (), "a damaged table"
 
 
 @pytest.fixture
@@ -109,7 +117,7 @@ def test_what_debugfs_complains_about_is_an_error(tmp_path: Path) -> None:
             return "debugfs: cd /\nAllocated inode: 12\nwrite: No space left\n" if "debugfs" in program else ""
 
     with pytest.raises(ImageError, match="file system root: debugfs says write: No space left"):
-        ext4.build(Complaining(tmp_path), Tree(), tmp_path / "work", label="root", uuid=str(DISK), free_mib=1)
+        ext4.build(Complaining(tmp_path), Tree(), tmp_path / "work", "root", str(DISK), free_mib=1)
 
 
 @pytest.mark.parametrize("name", ["a b", 'a"b'])
@@ -122,4 +130,4 @@ def test_a_name_that_debugfs_would_misread_is_refused(tmp_path: Path, name: str)
     tree = Tree()
     tree.file(name, b"")
     with pytest.raises(ImageError, match="debugfs does not take names with blanks or quotes"):
-        ext4.build(Unused(tmp_path), tree, tmp_path / "work", label="root", uuid=str(DISK), free_mib=1)
+        ext4.build(Unused(tmp_path), tree, tmp_path / "work", "root", str(DISK), free_mib=1)

@@ -26,10 +26,10 @@ def program() -> Path:
 
 @pytest.fixture(params=["small", "real"])
 def any_site(request: pytest.FixtureRequest, site: Facility) -> Facility:
-    """A facility whose machines serve the API by themselves, and one whose API servers are real."""
+    """A facility whose API servers are the lab's small ones, and one whose API servers are real."""
     if request.param == "real":
         ready_to_run()
-        site.run_api_servers()
+    site.run_api_servers(real=request.param == "real")
     return site
 
 

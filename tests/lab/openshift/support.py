@@ -85,7 +85,7 @@ class Facility:
         default_factory=lambda: f"127.{64 + os.getpid() % 128}.{os.getpid() // 128 % 64 * 4 + next(_blocks) % 4}"
     )
     native: Path | None = None
-    """What tells the installer who runs the machines' API servers; None: they do it themselves."""
+    """What tells the installer who runs the machines' API servers; None: nobody does."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict[str, "subprocess.Popen[bytes]"])
 
     @property
@@ -128,12 +128,12 @@ class Facility:
                 stderr=log,
             )
 
-    def run_api_servers(self) -> None:
-        """Have machines' API servers run by the lab's own service, on an address of this facility."""
+    def run_api_servers(self, *, real: bool) -> None:
+        """Have machines' API servers, real or small ones, run by the lab's service, on an address of this facility."""
         layout, address = Layout.of(self.root / "lab"), self.address(200)
         layout.make()
         certificates.ensure(layout)
-        facts.ensure(layout, "simulated", kinds.of(self.program))
+        facts.ensure(layout, "simulated", kinds.of(self.program), real_kubernetes=real)
         self.native = self.root / "kubernetes.json"
         told = {
             "server": f"{address}:{plan.KUBERNETES_PORT}",

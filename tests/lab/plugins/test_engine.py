@@ -1,11 +1,8 @@
-"""Both plug-ins under the real engine, driven by the official SDKs."""
+"""`command` and `equinix-metal` under the real engine, driven by the official SDKs, on the emulated API."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import sys
+from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -14,216 +11,177 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from tests.lab.plugins.fake_metal import PROJECT, FakeMetal, serve
-from tests.lab.plugins.harness import PLUGINS, engine, needs_engine
+from tests.lab.metal_api.harness import IDENTITY
+from tests.lab.plugins.emulated import Emulation
+from tests.lab.plugins.harness import needs_engine
+from tests.lab.plugins.metal_types import ORGANIZATION, PROJECT, PUBLIC_KEY
+from tests.lab.plugins.stack import Stack, automation_cleaned_up
 
-pytestmark = [
-    needs_engine,
-    pytest.mark.engine,
-]
-SECRET_DATA = "hunter2-userdata"
+pytestmark = [needs_engine, pytest.mark.engine]
 
-
-class Lab:
-    """A stack in a directory of its own, and what was said about it."""
-
-    def __init__(self, directory: Path, url: str, *, token: str = "hunter2-token") -> None:
-        self._directory = directory
-        self.said: list[str] = []
-        self._environment = {
-            "PATH": f"{Path(str(engine)).parent}:{PLUGINS}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PULUMI_HOME": str(directory / "home"),
-            "PULUMI_CONFIG_PASSPHRASE": "passphrase",
-            "PULUMI_SKIP_UPDATE_CHECK": "1",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "1",
-            "METAL_API_URL": url,
-            "METAL_AUTH_TOKEN": token,
-        }
-
-    def stack(self, program: Callable[[], None]) -> automation.Stack:
-        backend = automation.ProjectBackend(f"file://{self._directory}")
-        settings = automation.ProjectSettings("plugins", "python", backend=backend)
-        options = automation.LocalWorkspaceOptions(
-            work_dir=str(self._directory), project_settings=settings, env_vars=self._environment
-        )
-        return automation.create_or_select_stack("lab", "plugins", program, opts=options)
-
-    def up(self, program: Callable[[], None]) -> dict[str, int]:
-        result = self.stack(program).up(on_output=self.said.append, on_error=self.said.append, color="never", diff=True)
-        return {str(name): count for name, count in (result.summary.resource_changes or {}).items()}
-
-    def state(self) -> dict[str, Any]:
-        document = json.loads((self._directory / ".pulumi/stacks/plugins/lab.json").read_text())
-        return {entry["urn"].rsplit("::", 1)[1]: entry for entry in document["checkpoint"]["latest"]["resources"]}
-
-    def everything_written(self) -> str:
-        files = [
-            path.read_text(errors="replace") for path in (self._directory / ".pulumi").rglob("*") if path.is_file()
-        ]
-        return "\n".join([*files, *self.said])
-
-
-def kept_loops(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.AbstractEventLoop]:
-    """The event loops that inline programs are run in: the Automation API never closes them."""
-    made: list[asyncio.AbstractEventLoop] = []
-    make = asyncio.new_event_loop
-
-    def remember() -> asyncio.AbstractEventLoop:
-        made.append(make())
-        return made[-1]
-
-    monkeypatch.setattr(asyncio, "new_event_loop", remember)
-    return made
-
-
-class FakeLab(Lab):
-    """One whose API only knows what it was told."""
-
-    def __init__(self, directory: Path, metal: FakeMetal, url: str) -> None:
-        super().__init__(directory, url)
-        self.metal = metal
+SCRIPT = "http://boot.facility.test/boot.ipxe"
+PASSWORD, USER_DATA = "Swordfish4bgp", "hunter2-userdata"
+TYPES = 9
+REQUESTS_PER_WORKER = 8
+DEVICES = f"/projects/{PROJECT}/devices"
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[FakeLab, None, None]:
-    metal = FakeMetal()
-    with serve(metal) as url:
-        made = FakeLab(tmp_path, metal, url)
-        # The Automation API looks for the engine on the PATH of this process.
-        monkeypatch.setenv("PATH", f"{Path(str(engine)).parent}:{os.environ['PATH']}")
-        loops = kept_loops(monkeypatch)
-        yield made
-        for loop in loops:
-            if not loop.is_running():
-                loop.close()
+def lab(tmp_path: Path, metal: Emulation, monkeypatch: pytest.MonkeyPatch) -> Generator[Stack, None, None]:
+    with automation_cleaned_up(monkeypatch):
+        yield Stack(tmp_path, METAL_API_URL=metal.url, METAL_AUTH_TOKEN=IDENTITY.token)
 
 
-def program(*, hostname: str = "lab-worker-0", stdin: str = "a", trigger: str = "1") -> Callable[[], None]:
+def device(name: str, **given: Any) -> Any:
+    import pulumi_equinix_metal as equinix
+
+    usual: dict[str, Any] = {
+        "hostname": name,
+        "plan": "c3.small.x86",
+        "operating_system": "custom_ipxe",
+        "project_id": PROJECT,
+        "ipxe_script_url": SCRIPT,
+    }
+    return equinix.Device(name, **{**usual, **given})
+
+
+def bond_of(machine: Any) -> pulumi.Output[str]:
+    return machine.ports.apply(lambda ports: next(port["id"] for port in ports if port["name"] == "bond0"))
+
+
+def platform(*, hostname: str = "first", stdin: str = "a", trigger: str = "1", quantity: int = 8) -> Callable[[], None]:
+    """Every resource type that the program uses."""
+
     def run() -> None:
         import pulumi_command as command
         import pulumi_equinix_metal as equinix
 
-        project = equinix.Project("project")
-        key = equinix.ProjectSshKey("key", project_id=project.id, public_key="ssh-ed25519 AAAA")
-        device = equinix.Device(
-            "device",
-            hostname=hostname,
-            plan="c3.small.x86",
-            operating_system="custom_ipxe",
+        password = pulumi.Output.secret(PASSWORD)
+        bgp = equinix.ProjectBgpConfigArgs(deployment_type="local", asn=65000, md5=password)
+        project = equinix.Project("project", organization_id=ORGANIZATION, bgp_config=bgp)
+        key = equinix.ProjectSshKey("key", project_id=project.id, public_key=PUBLIC_KEY)
+        first = device(
+            "first", hostname=hostname, metro="LB", tags=["b", "a"], user_data=pulumi.Output.secret(USER_DATA)
+        )
+        device(
+            "second",
+            facilities=["lab2", "lab1"],
+            always_pxe=True,
+            description="on the spot",
+            custom_data="{}",
+            termination_time="2099-09-03T16:32:00Z",
+            ip_addresses=[
+                equinix.DeviceIpAddressArgs(type="public_ipv4", cidr=29),
+                equinix.DeviceIpAddressArgs(type="private_ipv4"),
+            ],
+        )
+        device("reserved", metro="lb", hardware_reservation_id="next-available", wait_for_reservation_deprovision=True)
+        one = equinix.Vlan("one", project_id=PROJECT, metro="lb", vxlan=1001, description="one")
+        two = equinix.Vlan("two", project_id=PROJECT, metro="lb", vxlan=1002)
+        equinix.Port(
+            "bond", port_id=bond_of(first), bonded=True, layer2=False, vlan_ids=[one.id, two.id], reset_on_delete=True
+        )
+        equinix.ReservedIpBlock("block", project_id=PROJECT, quantity=quantity, metro="lb", tags=["b", "a", "c"])
+        equinix.BgpSession("session", device_id=first.id, address_family="ipv4")
+        equinix.Gateway("private", project_id=PROJECT, vlan_id=one.id, private_ipv4_subnet_size=16)
+        equinix.SpotMarketRequest(
+            "spot",
             project_id=PROJECT,
-            metro="lb",
-            user_data=pulumi.Output.secret(SECRET_DATA),
-            ipxe_script_url="http://boot/a",
-            tags=["a", "b"],
-            project_ssh_key_ids=[key.id],
-            opts=pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(create="1m")),
+            devices_min=1,
+            devices_max=1,
+            max_bid_price=0.7,
+            metro="LB",
+            wait_for_devices=False,
+            instance_parameters=equinix.SpotMarketRequestInstanceParametersArgs(
+                hostname="spot",
+                plan="c3.small.x86",
+                operating_system="custom_ipxe",
+                billing_cycle="hourly",
+                ipxe_script_url=SCRIPT,
+                userdata=pulumi.Output.secret(USER_DATA),
+            ),
         )
         check = command.local.Command(
-            "check", create=pulumi.Output.concat("echo ", device.access_public_ipv4, "; cat"), stdin=stdin
+            "check", create=pulumi.Output.concat("echo ", first.access_public_ipv4, "; cat"), stdin=stdin
         )
         command.local.Command("triggered", create="echo hi", delete="true", triggers=[trigger])
-        pulumi.export("address", device.access_public_ipv4)
         pulumi.export("checked", check.stdout)
+        pulumi.export("key", key.fingerprint)
 
     return run
 
 
-def test_a_stack_lives_its_life_without_telling_secrets(lab: FakeLab) -> None:
-    preview = lab.stack(program()).preview(
-        on_output=lab.said.append, on_error=lab.said.append, color="never", diff=True
-    )
-    assert {str(name): count for name, count in preview.change_summary.items()} == {"create": 6}
-    assert lab.metal.requests == []
-    assert lab.up(program()) == {"create": 6}
-    assert lab.state()["check"]["outputs"]["stdout"] == "198.51.100.1\na"
-    assert lab.up(program()) == {"same": 6}
-    lab.stack(program()).refresh(on_output=lab.said.append, on_error=lab.said.append, color="never")
-    assert lab.up(program()) == {"same": 6}
-    assert lab.up(program(hostname="other", stdin="b", trigger="2")) == {"same": 3, "update": 2, "replace": 1}
-    assert [device["hostname"] for device in lab.metal.devices.values()] == ["other"]
+def test_the_whole_platform_lives_its_life_without_telling_secrets(lab: Stack, metal: Emulation) -> None:
+    before, asked = metal.left(), metal.log.counts.total()
+    made = lab.preview(platform())["create"]
+    assert metal.log.counts.total() == asked
+    assert lab.up(platform()) == {"create": made}
+    state = lab.state()
+    assert len({entry["type"] for entry in state.values() if entry["type"].startswith("equinix")}) == TYPES
+    assert state["check"]["outputs"]["stdout"] == f"{state['first']['outputs']['accessPublicIpv4']}\na"
+    assert lab.up(platform()) == {"same": made}
+    lab.refresh(platform())
+    assert lab.up(platform()) == {"same": made}
+    other = platform(hostname="other", stdin="b", trigger="2", quantity=4)
+    assert lab.up(other) == {"same": made - 4, "update": 2, "replace": 2}
     written = lab.everything_written()
-    for secret in (SECRET_DATA, "hunter2-root", "hunter2-token"):
-        assert secret not in written
-    lab.stack(program()).destroy(on_output=lab.said.append, on_error=lab.said.append, color="never")
-    assert (lab.metal.devices, lab.metal.projects, lab.metal.keys) == ({}, {}, {})
+    assert [secret for secret in (IDENTITY.token, PASSWORD, USER_DATA) if secret in written] == []
+    lab.destroy(other)
+    assert metal.left() == before
+    assert [status for status in metal.log.statuses if status.endswith(" 501")] == []
 
 
-def test_addresses_and_sessions_live_their_life(lab: FakeLab) -> None:
-    def network(*, quantity: int) -> Callable[[], None]:
+def test_workers_take_few_requests_each(lab: Stack, metal: Emulation) -> None:
+    """Ordered, waited for, in two networks over their bonds: all that a worker is on this platform."""
+
+    def workers(count: int) -> Callable[[], None]:
         def run() -> None:
             import pulumi_equinix_metal as equinix
 
-            password = pulumi.Output.secret(SECRET_DATA)
-            bgp = equinix.ProjectBgpConfigArgs(deployment_type="local", asn=65000, md5=password)
-            project = equinix.Project("project", bgp_config=bgp)
-            device = equinix.Device(
-                "device",
-                hostname="lab-worker-0",
-                plan="c3.small.x86",
-                operating_system="custom_ipxe",
-                project_id=PROJECT,
-                metro="lb",
-                ipxe_script_url="http://boot/a",
-            )
-            block = equinix.ReservedIpBlock("block", project_id=project.id, quantity=quantity, metro="lb", tags=["api"])
-            equinix.BgpSession("session", device_id=device.id, address_family="ipv4")
-            pulumi.export("address", block.address)
+            vlans = [
+                equinix.Vlan(f"v{vxlan}", project_id=PROJECT, metro="lb", vxlan=vxlan).id for vxlan in (1001, 1002)
+            ]
+            for number in range(count):
+                worker = device(f"worker-{number}", metro="lb")
+                equinix.Port(f"bond-{number}", port_id=bond_of(worker), bonded=True, vlan_ids=vlans)
 
         return run
 
-    preview = lab.stack(network(quantity=1)).preview(on_output=lab.said.append, color="never", diff=True)
-    assert {str(name): count for name, count in preview.change_summary.items()} == {"create": 5}
-    assert lab.metal.requests == []
-    assert lab.up(network(quantity=1)) == {"create": 5}
-    lab.stack(network(quantity=1)).refresh(on_output=lab.said.append, on_error=lab.said.append, color="never")
-    assert lab.up(network(quantity=1)) == {"same": 5}
-    assert lab.state()["block"]["outputs"]["cidrNotation"] == "192.0.2.128/32"
-    assert lab.state()["session"]["outputs"]["status"] == "unknown,unknown"
-    assert lab.up(network(quantity=2))["replace"] == 1
-    assert SECRET_DATA not in lab.everything_written()
-    lab.stack(network(quantity=2)).destroy(on_output=lab.said.append, on_error=lab.said.append, color="never")
-    assert (lab.metal.devices, lab.metal.projects, lab.metal.ips, lab.metal.sessions) == ({}, {}, {}, {})
+    lab.up(workers(2))
+    before = Counter(metal.log.counts)
+    lab.up(workers(22))
+    asked = Counter(metal.log.counts)
+    asked.subtract(before)
+    assert asked.total() / 20 <= REQUESTS_PER_WORKER, +asked
+    lab.destroy(workers(0))
 
 
-def test_a_device_that_fails_stays_in_the_state_and_is_replaced(lab: FakeLab) -> None:
-    lab.metal.final_state = "failed"
-    lab.metal.events = ["no power"]
+def alone() -> None:
+    options = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(create="1s"))
+    device("device", metro="lb", opts=options)
+
+
+def test_a_device_that_fails_stays_in_the_state_and_is_replaced(lab: Stack, metal: Emulation) -> None:
+    metal.machines.refuse = "no power"
     with pytest.raises(automation.CommandError):
-        lab.up(program())
+        lab.up(alone)
     said = "".join(lab.said)
-    assert "device lab-worker-0" in said
-    assert "latest events: no power" in said
-    [failed] = lab.metal.devices
+    assert "device device" in said and "no power" in said
+    [failed] = metal.ids(DEVICES)
     assert lab.state()["device"]["id"] == failed
-    lab.metal.final_state = "active"
-    assert lab.up(program())["replace"] == 1
-    assert failed not in lab.metal.devices
-    assert [lab.state()["device"]["id"]] == list(lab.metal.devices)
+    metal.machines.refuse = None
+    assert lab.up(alone)["replace"] == 1
+    assert [lab.state()["device"]["id"]] == metal.ids(DEVICES) != [failed]
 
 
-def test_a_device_that_was_slow_is_waited_for_by_the_next_update(lab: FakeLab) -> None:
-    lab.metal.polls_until_active = 10**6
-
-    def impatient() -> None:
-        import pulumi_equinix_metal as equinix
-
-        equinix.Device(
-            "device",
-            hostname="lab-worker-0",
-            plan="c3.small.x86",
-            operating_system="custom_ipxe",
-            project_id=PROJECT,
-            metro="lb",
-            ipxe_script_url="http://boot/a",
-            opts=pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(create="1s")),
-        )
-
+def test_a_device_that_was_slow_is_waited_for_by_the_next_update(lab: Stack, metal: Emulation) -> None:
+    metal.fault("never_boots", count=None)
     with pytest.raises(automation.CommandError):
-        lab.up(impatient)
+        lab.up(alone)
     assert "still provisioning after" in "".join(lab.said)
-    [slow] = lab.metal.devices
-    lab.metal.polls_until_active = 0
-    assert lab.up(impatient) == {"same": 1, "update": 1}
-    assert list(lab.metal.devices) == [slow]
-    assert lab.up(impatient) == {"same": 2}
-    assert lab.metal.count("POST", "/devices") == 1
+    [slow] = metal.ids(DEVICES)
+    metal.ask("DELETE", "/lab/faults")
+    assert lab.up(alone) == {"same": 1, "update": 1}
+    assert lab.up(alone) == {"same": 2}
+    assert metal.ids(DEVICES) == [slow]
+    assert metal.count("POST", "/devices") == 1

@@ -15,19 +15,17 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf import empty_pb2, struct_pb2
-from pulumi.runtime.proto import (
-    engine_pb2_grpc,
-    provider_pb2,
-    provider_pb2_grpc,
-    status_pb2,
-)
+from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
 
-from tests.lab.plugins.fake_metal import FakeMetal, serve
+from tests.lab.metal_api.harness import IDENTITY
+from tests.lab.plugins.emulated import Emulation
 from tests.lab.plugins.harness import PLUGINS, urn
-from tests.lab.plugins.test_metal_resources import INPUTS
+from tests.lab.plugins.metal_types import DEVICE as INPUTS
+from tests.lab.plugins.metal_types import PROJECT
 
 LOCAL = urn("command:local:Command")
 DEVICE = urn("equinix-metal:index/device:Device")
+POOL = urn("metal-ipi:endpoints:MetalLb$kubernetes:metallb.io/v1beta1:IPAddressPool")
 SLOWEST_START_SECONDS = 10.0
 """Measured 0.3 s on an idle machine; a hundredfold slower start than a Go plug-in's must not slip in."""
 
@@ -67,7 +65,7 @@ def plugin(name: str, **values: str) -> Generator[tuple[Any, Engine, subprocess.
         with channel:
             stub: Any = provider_pb2_grpc.ResourceProviderStub(channel)
             arguments = struct_pb2.Struct()
-            arguments.update({"authToken": "token"} if name == "equinix-metal" else {})
+            arguments.update({"authToken": IDENTITY.token} if name == "equinix-metal" else {})
             stub.Configure(provider_pb2.ConfigureRequest(args=arguments, acceptSecrets=True), timeout=20)
             yield stub, engine, process
     finally:
@@ -118,36 +116,48 @@ def test_commands_run_and_are_heard() -> None:
         assert "does not implement the resource type command:remote:CopyFile" in error.details()
 
 
-def test_a_device_that_fails_reaches_the_engine_with_its_id() -> None:
-    metal = FakeMetal()
-    metal.final_state, metal.polls_until_active = "failed", 0
-    with serve(metal) as url, plugin("equinix-metal", METAL_API_URL=url) as (stub, _, _):
-        request = provider_pb2.CreateRequest(urn=DEVICE, properties=struct(INPUTS), timeout=60)
-        error: Any = refused(lambda: stub.Create(request, timeout=20))
-        kept = details(error)
-        assert [kept.id] == list(metal.devices)
-        assert kept.properties["state"] == "failed"
-        assert list(kept.reasons) == [error.details()]
-        assert "hunter2-root" not in error.details()
-
-
-def test_cancel_keeps_what_was_ordered() -> None:
-    metal = FakeMetal()
-    metal.polls_until_active = 10**6
-    with serve(metal) as url, plugin("equinix-metal", METAL_API_URL=url) as (stub, engine, _):
+@pytest.mark.parametrize("how", ["fails", "is cancelled"])
+def test_a_device_that_is_not_finished_reaches_the_engine_with_its_id(metal: Emulation, how: str) -> None:
+    if how == "fails":
+        metal.machines.refuse = "no power"
+    else:
+        metal.fault("never_boots", count=None)
+    with plugin("equinix-metal", METAL_API_URL=metal.url) as (stub, engine, _):
         request = provider_pb2.CreateRequest(urn=DEVICE, properties=struct(INPUTS), timeout=60)
         creating = stub.Create.future(request, timeout=20)
-        deadline = time.monotonic() + 15
-        while not engine.heard and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert engine.heard[0][2].startswith("lab-worker-0: provisioning 0 %, for ")
-        stub.Cancel(empty_pb2.Empty(), timeout=20)
+        if how == "is cancelled":
+            deadline = time.monotonic() + 15
+            while not engine.heard and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert engine.heard[0][2].startswith("lab-worker-0: ")
+            stub.Cancel(empty_pb2.Empty(), timeout=20)
         error: Any = refused(creating.result)
-        assert "cancelled while waiting for device lab-worker-0" in error.details()
-        assert [details(error).id] == list(metal.devices)
+        kept = details(error)
+        assert [kept.id] == metal.ids(f"/projects/{PROJECT}/devices")
+        assert kept.properties["state"] == ("failed" if how == "fails" else "provisioning")
+        assert list(kept.reasons) == [error.details()]
+        assert ("no power" if how == "fails" else "cancelled while waiting for device lab-worker-0") in error.details()
 
 
-@pytest.mark.parametrize("name", ["command", "equinix-metal"])
+def test_kubernetes_answers_soon_and_in_sentences() -> None:
+    started = time.monotonic()
+    with plugin("kubernetes") as (stub, engine, _):
+        assert time.monotonic() - started < SLOWEST_START_SECONDS
+        inputs = struct({"metadata": {"name": "a"}, "spec": {"addresses": ["192.0.2.0/30"]}})
+        checked = stub.Check(provider_pb2.CheckRequest(urn=POOL, news=inputs), timeout=20)
+        assert checked.inputs["apiVersion"] == "metallb.io/v1beta1"
+        previewed = provider_pb2.CreateRequest(urn=POOL, properties=checked.inputs, preview=True)
+        assert stub.Create(previewed, timeout=20).properties["spec"]["addresses"][0] == "192.0.2.0/30"
+        assert "the provider has no kubeconfig" in engine.heard[0][2]
+        creating = provider_pb2.CreateRequest(urn=POOL, properties=checked.inputs)
+        error: Any = refused(lambda: stub.Create(creating, timeout=20))
+        assert error.details() == "the provider has no kubeconfig: set it to that of the cluster"
+        unknown = provider_pb2.CheckRequest(urn=urn("kubernetes:apps/v1:Deployment"))
+        error = refused(lambda: stub.Check(unknown, timeout=20))
+        assert "does not implement the resource type kubernetes:apps/v1:Deployment" in error.details()
+
+
+@pytest.mark.parametrize("name", ["command", "equinix-metal", "kubernetes"])
 def test_a_plugin_ends_with_its_engine(name: str, tmp_path: Path) -> None:
     """The engine here is a process that starts the plug-in and is killed."""
     command = [str(PLUGINS / f"pulumi-resource-{name}"), "127.0.0.1:1"]

@@ -17,6 +17,7 @@ from lab.kubernetes.access import Access, send
 from lab.plugins.base import InitFailed, NotInTheLab, PluginError
 from lab.plugins.kubernetes import resource
 from lab.plugins.kubernetes.main import KubernetesPlugin
+from lab.plugins.kubernetes.readiness import look_of
 from lab.plugins.values import UNKNOWN, plain, plain_map, wrap, wrap_map
 from tests.lab.kubernetes.support import cluster
 from tests.lab.plugins.harness import Driver, Heard, Json, opened, run
@@ -25,7 +26,6 @@ POOL = "kubernetes:metallb.io/v1beta1:IPAddressPool"
 PEER = "kubernetes:metallb.io/v1beta2:BGPPeer"
 SECRET = "kubernetes:core/v1:Secret"
 NAMESPACE = "kubernetes:core/v1:Namespace"
-CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 POOLS = "/apis/metallb.io/v1beta1/namespaces/default/ipaddresspools"
 
 _numbers = itertools.count()
@@ -90,6 +90,12 @@ def force(client: httpx.Client, path: str, document: Json, manager: str = "kubec
         content=json.dumps(document),
         headers={"Content-Type": "application/apply-patch+yaml"},
     )
+
+
+def merge(client: httpx.Client, path: str, change: Json) -> None:
+    """Somebody changes an object without taking its fields over."""
+    headers = {"Content-Type": "application/merge-patch+json"}
+    send(client, "PATCH", path, content=json.dumps(change), headers=headers)
 
 
 def status(client: httpx.Client, path: str) -> int:
@@ -190,11 +196,7 @@ def test_a_field_that_somebody_took_over_is_a_conflict_until_it_is_forced(plugin
         driver = await plugin.driver(POOL)
         called = name()
         identifier, state, inputs = await made(driver, pool(called))
-        document = {
-            "apiVersion": "metallb.io/v1beta1",
-            "kind": "IPAddressPool",
-            **pool(called, "203.0.113.0/30"),
-        }
+        document = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called, "203.0.113.0/30")}
         force(other, f"{POOLS}/{called}", document)
         # A refresh asks for differences, so these are told; whoever wants to change something fails.
         assert await driver.diff(state, inputs) == {"spec.addresses[0]": "UPDATE"}
@@ -213,11 +215,6 @@ def test_a_field_that_somebody_took_over_is_a_conflict_until_it_is_forced(plugin
         state = await driver.update(identifier, state, forced)
         assert state["spec"]["addresses"] == ["192.0.2.0/30"]
         await driver.delete(identifier, state)
-        by_configuration = await plugin.driver(POOL, enablePatchForce="true")
-        identifier, state, inputs = await made(by_configuration, pool(called))
-        force(other, f"{POOLS}/{called}", document)
-        assert await by_configuration.diff(state, inputs) == {"spec.addresses[0]": "UPDATE"}
-        await by_configuration.delete(identifier, state)
 
     run(scenario())
 
@@ -227,9 +224,8 @@ def test_a_refresh_follows_what_somebody_changed_and_nothing_else(plugin: Plugin
         driver = await plugin.driver(POOL)
         called = name()
         identifier, state, inputs = await made(driver, pool(called))
-        merge = {"Content-Type": "application/merge-patch+json"}
         change = {"metadata": {"labels": {"theirs": "1"}}, "spec": {"addresses": ["203.0.113.0/30"]}}
-        send(other, "PATCH", f"{POOLS}/{called}", content=json.dumps(change), headers=merge)
+        merge(other, f"{POOLS}/{called}", change)
         _, now, followed = await driver.read(identifier, state, inputs)
         assert now["metadata"]["labels"] == {"theirs": "1"}
         assert followed == {**inputs, "spec": {"addresses": ["203.0.113.0/30"]}}
@@ -277,50 +273,31 @@ def test_what_is_there_already_is_not_taken_over_except_after_a_lost_answer(
             with failure() as caught:
                 await driver.create(inputs, preview=preview)
             assert "exists already, and this resource did not make it" in str(caught.value)
-        upserting = await plugin.driver(POOL, upsertExistingObjects=True)
-        _, properties = await upserting.create(inputs)
+        _, state, inputs = await made(driver, pool(name()))
         # As if the first answer had been lost: the same resource asks again.
         identifier, again = await driver.create(inputs)
-        assert plain(again["metadata"])["uid"] == plain(properties["metadata"])["uid"]
+        assert plain(again["metadata"])["uid"] == state["metadata"]["uid"]
         await driver.delete(identifier, plain_map(again))
 
     run(scenario())
 
 
-def test_names_namespaces_and_data_that_cannot_change_take_a_new_object(plugin: Plugin) -> None:
+def test_another_name_or_namespace_takes_a_new_object(plugin: Plugin) -> None:
     async def scenario() -> None:
-        driver = await plugin.driver(CONFIG_MAP)
+        driver = await plugin.driver(POOL)
         called = name()
-        first = {"metadata": {"name": called}, "data": {"a": "1"}}
-        identifier, state, inputs = await made(driver, first)
+        identifier, state, inputs = await made(driver, {**pool(called), "metadata": {"name": called}})
         assert identifier == f"default/{called}"
         assert await driver.diff(state, inputs) == {}
-        explicit = await driver.inputs({"metadata": {"name": called, "namespace": "default"}, "data": {"a": "1"}})
-        assert await driver.diff(state, explicit) == {}
-        elsewhere = await driver.inputs({"metadata": {"name": called, "namespace": "other"}, "data": {"a": "1"}})
+        assert await driver.diff(state, await driver.inputs(pool(called))) == {}
+        elsewhere = await driver.inputs({**pool(called), "metadata": {"name": called, "namespace": "other"}})
         assert await driver.diff(state, elsewhere) == {"metadata.namespace": "ADD_REPLACE"}
-        renamed = await driver.inputs({"metadata": {"name": f"{called}-b"}, "data": {"a": "1"}})
+        renamed = await driver.inputs({**pool(called), "metadata": {"name": f"{called}-b"}})
         assert await driver.diff(state, renamed) == {"metadata.name": "UPDATE_REPLACE"}
-        changed = await driver.inputs({"metadata": {"name": called}, "data": {"a": "2"}})
-        assert await driver.diff(state, changed) == {"data.a": "UPDATE_REPLACE"}
-        request = api.DiffRequest(driver.urn, identifier, wrap_map(state), wrap_map(changed), [])
-        assert (await driver.plugin.diff(request)).delete_before_replace is True
-        mutable = await plugin.driver(CONFIG_MAP, enableConfigMapMutable="true")
-        assert await mutable.diff(state, changed) == {"data.a": "UPDATE"}
+        for wanted, first in ((elsewhere, False), (renamed, False)):
+            request = api.DiffRequest(driver.urn, identifier, wrap_map(state), wrap_map(wanted), [])
+            assert (await driver.plugin.diff(request)).delete_before_replace is first
         await driver.delete(identifier, state)
-
-    run(scenario())
-
-
-def test_an_object_without_a_name_gets_one_and_keeps_it(plugin: Plugin) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(CONFIG_MAP)
-        checked, _ = await driver.check({"data": {"a": "1"}})
-        given = checked["metadata"]["name"]
-        assert given.startswith("it-")
-        assert checked["metadata"]["annotations"] == {"pulumi.com/autonamed": "true"}
-        again, _ = await driver.check({"data": {"a": "2"}}, checked)
-        assert again["metadata"]["name"] == given
 
     run(scenario())
 
@@ -355,6 +332,8 @@ def test_secrets_stay_secret(plugin: Plugin, other: httpx.Client) -> None:
         assert await driver.diff(plain_map(state), new) == {"data.password": "UPDATE"}
         strict = await plugin.driver(SECRET)
         assert await strict.diff(plain_map(state), new) == {"data.password": "UPDATE_REPLACE"}
+        replacing = api.DiffRequest(driver.urn, f"default/{called}", state, wrap_map(new), [])
+        assert (await strict.plugin.diff(replacing)).delete_before_replace is True
         await driver.delete(f"default/{called}", plain_map(state))
 
     run(scenario())
@@ -408,17 +387,15 @@ def test_a_namespace_is_waited_for_both_ways(plugin: Plugin, other: httpx.Client
 
 def test_an_object_that_is_held_is_told_and_kept(plugin: Plugin, other: httpx.Client) -> None:
     async def scenario() -> None:
-        driver = await plugin.driver(CONFIG_MAP)
+        driver = await plugin.driver(POOL)
         called = name()
-        held = {"metadata": {"name": called, "finalizers": ["facility.test/held"]}}
+        held = {**pool(called), "metadata": {"name": called, "finalizers": ["facility.test/held"]}}
         identifier, state, _ = await made(driver, held)
         with failure() as caught:
             await driver.delete(identifier, state, timeout=0.3)
         assert "is not gone" in str(caught.value)
         assert "it is held by facility.test/held" in str(caught.value)
-        merge = {"Content-Type": "application/merge-patch+json"}
-        path = f"/api/v1/namespaces/default/configmaps/{called}"
-        send(other, "PATCH", path, content='{"metadata": {"finalizers": null}}', headers=merge)
+        merge(other, f"{POOLS}/{called}", {"metadata": {"finalizers": None}})
         await driver.delete(identifier, state)
 
     run(scenario())
@@ -426,29 +403,49 @@ def test_an_object_that_is_held_is_told_and_kept(plugin: Plugin, other: httpx.Cl
 
 def test_waiting_as_the_annotation_says(plugin: Plugin, other: httpx.Client) -> None:
     async def scenario() -> None:
-        driver = await plugin.driver(CONFIG_MAP)
+        driver = await plugin.driver(POOL)
         called = name()
-        waiting = {
-            "metadata": {"name": called, "annotations": {"pulumi.com/waitFor": "jsonpath={.data.state}=done"}},
-            "data": {"a": "1"},
-        }
-        checked = await driver.inputs(waiting)
+        annotations = {"pulumi.com/waitFor": "jsonpath={.metadata.labels.state}=done"}
+        checked = await driver.inputs({**pool(called), "metadata": {"name": called, "annotations": annotations}})
         with failure(InitFailed) as caught:
             await driver.create(checked, timeout=0.3)
         kept = caught.value
         assert isinstance(kept, InitFailed)
-        assert str(kept).startswith(f"ConfigMap default/{called} is not ready after")
-        assert "it has no data.state" in str(kept)
+        assert str(kept).startswith(f"IPAddressPool default/{called} is not ready after")
+        assert "it has no metadata.labels.state" in str(kept)
         assert kept.resource_id == f"default/{called}"
         state = plain_map(kept.properties)
-        merge = {"Content-Type": "application/merge-patch+json"}
-        path = f"/api/v1/namespaces/default/configmaps/{called}"
-        send(other, "PATCH", path, content='{"data": {"state": "done"}}', headers=merge)
+        merge(other, f"{POOLS}/{called}", {"metadata": {"labels": {"state": "done"}}})
         state = await driver.update(kept.resource_id, state, checked, timeout=10)
-        assert state["data"] == {"a": "1", "state": "done"}
+        assert state["metadata"]["labels"] == {"state": "done"}
         await driver.delete(kept.resource_id, state)
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "missing"),
+    [
+        ("condition=Available", {}, "it has no condition Available"),
+        (
+            "condition=Available",
+            {"conditions": [{"type": "available", "status": "False", "reason": "Soon", "message": "wait"}]},
+            "its condition Available is False, not True (Soon: wait)",
+        ),
+        ("condition=Available", {"conditions": [{"type": "available", "status": "True"}]}, None),
+        ("condition=Available=False", {"conditions": [{"type": "available", "status": "False"}]}, None),
+        (
+            "jsonpath={.status.state}=AtLatestKnown",
+            {"state": "Pending"},
+            "its status.state is Pending, not AtLatestKnown",
+        ),
+        ("jsonpath={.status.state}=AtLatestKnown", {"state": "AtLatestKnown"}, None),
+        ("jsonpath={.status.state}", {}, "it has no status.state"),
+    ],
+)
+def test_what_is_still_missing(wanted: str, status: Json, missing: str | None) -> None:
+    document = {"kind": "A", "metadata": {"annotations": {"pulumi.com/waitFor": wanted}}, "status": status}
+    assert look_of(document)(document) == missing
 
 
 def test_a_kind_or_namespace_that_is_not_there_yet(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -467,8 +464,8 @@ def test_a_kind_or_namespace_that_is_not_there_yet(plugin: Plugin, monkeypatch: 
         assert "waiting" in plugin.heard.lines[0]
         assert await driver.read("default/metallb", {}, inputs) == ("", {}, {})
         await driver.delete("default/metallb", {})
-        driver = await plugin.driver(CONFIG_MAP)
-        homeless = await driver.inputs({"metadata": {"name": "a", "namespace": "nowhere"}})
+        driver = await plugin.driver(POOL)
+        homeless = await driver.inputs({**pool("a"), "metadata": {"name": "a", "namespace": "nowhere"}})
         assert (await driver.create(homeless, preview=True))[0] == ""
         with failure() as caught:
             await driver.create(homeless)
@@ -511,7 +508,7 @@ def test_refused_by_name(plugin: Plugin) -> None:
             "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
             "kubernetes:helm.sh/v3:Release",
             "kubernetes:metallb.io/v1beta1:IPAddressPoolPatch",
-            "kubernetes:core/v1:Pod",
+            "kubernetes:core/v1:ConfigMap",
         ):
             with failure(NotInTheLab) as caught:
                 await (await plugin.driver(token)).check({})
@@ -519,7 +516,7 @@ def test_refused_by_name(plugin: Plugin) -> None:
         driver = await plugin.driver(POOL)
         for annotation in ({"pulumi.com/replaceUnready": "true"}, {"pulumi.com/waitFor": "[a]"}):
             with failure(NotInTheLab) as caught:
-                await driver.check({"metadata": {"annotations": annotation}})
+                await driver.check({"metadata": {"name": "a", "annotations": annotation}})
             assert next(iter(annotation)) in str(caught.value)
 
     run(scenario())

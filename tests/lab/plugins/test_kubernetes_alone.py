@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import httpx
 import pytest
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.provider import CheckRequest
 
 from lab.kubernetes.process import free_port
 from lab.plugins.base import NotInTheLab, PluginError
-from lab.plugins.kubernetes.inputs import settings_of
+from lab.plugins.kubernetes import client
+from lab.plugins.kubernetes.inputs import Settings, settings_of
 from lab.plugins.kubernetes.main import KubernetesPlugin
-from lab.plugins.values import plain_map, wrap_map
+from lab.plugins.values import UNKNOWN, plain_map, wrap_map
 from tests.lab.plugins.harness import Driver, Heard, Json, opened, run
 
 POOL = "kubernetes:metallb.io/v1beta1:IPAddressPool"
@@ -64,16 +66,13 @@ def test_configuration() -> None:
         good = {"kubeconfig": "x", "enableSecretMutable": "true", "enableServerSideApply": True, "version": "4.34.2"}
         assert await configuration(good) == {}
         assert "did you mean kubeconfig?" in (await configuration({"kubeConfig": "x"}))["kubeConfig"]
-        assert (
-            "must be true or false, not yes" in (await configuration({"enablePatchForce": "yes"}))["enablePatchForce"]
-        )
-        for arguments in ({"enableServerSideApply": "false"}, {"renderYamlToDirectory": "x"}, {"cluster": "x"}):
+        for wrong in ({"enableServerSideApply": "false"}, {"cluster": "x"}, {"deleteUnreachable": "yes"}):
             with pytest.raises(NotInTheLab):
-                await configuration(arguments)
+                await configuration(wrong)
 
     run(scenario())
-    assert settings_of({"enableSecretMutable": "true", "deleteUnreachable": "false"}).secret_mutable is True
-    assert settings_of({"enableSecretMutable": "true", "deleteUnreachable": "false"}).delete_unreachable is False
+    settings = settings_of({"enableSecretMutable": "true", "deleteUnreachable": "false", "kubeconfig": UNKNOWN})
+    assert settings == Settings(secret_mutable=True)
 
 
 def test_inputs_are_checked_without_a_cluster() -> None:
@@ -85,10 +84,7 @@ def test_inputs_are_checked_without_a_cluster() -> None:
         secrets, _ = await driver("kubernetes:core/v1:Secret")
         _, failures = await secrets.check({"stringdata": {}})
         assert "did you mean stringData?" in failures["stringdata"]
-        _, failures = await secrets.check(
-            {"metadata": {"name": "a", "annotations": {"pulumi.com/timeoutSeconds": "x"}}}
-        )
-        assert any("must be a whole number" in reason for reason in failures.values())
+        assert failures["metadata"] == "metadata is required and missing"
 
     run(scenario())
 
@@ -106,6 +102,38 @@ def test_without_a_kubeconfig_a_preview_goes_on_and_an_update_does_not(configure
     run(scenario())
 
 
+def test_what_is_not_answered_or_refused_for_the_time_being_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "FIRST_WAIT_SECONDS", 0.01)
+    resources = {"resources": [{"kind": "IPAddressPool", "name": "ipaddresspools", "namespaced": True}]}
+    answers = [
+        httpx.Response(429, headers={"Retry-After": "0"}),
+        httpx.ReadError("cut"),
+        httpx.Response(200, json=resources),
+        httpx.Response(503),
+        httpx.Response(200, json=STATE),
+        *[httpx.Response(503)] * (client.RETRIES + 1),
+        httpx.Response(403, json={"message": "not allowed"}),
+    ]
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def scenario() -> None:
+        made = client.Client()
+        opened.append(made)
+        made._http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="https://a.test")  # pyright: ignore[reportPrivateUsage]
+        assert await made.get(STATE) == STATE
+        for why in ("Service Unavailable", "not allowed"):
+            with pytest.raises(client.ApiError, match=f"IPAddressPool default/a cannot be read: {why}"):
+                await made.get(STATE)
+
+    run(scenario())
+    assert answers == []
+
+
 def test_a_cluster_that_does_not_answer() -> None:
     async def scenario() -> None:
         pools, heard = await driver(kubeconfig=nobody())
@@ -120,7 +148,9 @@ def test_a_cluster_that_does_not_answer() -> None:
             pools.update("default/a", STATE, inputs),
             pools.read("default/a", STATE, inputs),
         ):
-            with pytest.raises(PluginError, match=r"the cluster at https://127.0.0.1:\d+ does not answer: .*refused"):
+            with pytest.raises(
+                PluginError, match=r"the cluster at https://127.0.0.1:\d+ does not answer: .*(refused|failed)"
+            ):
                 await attempt
         with pytest.raises(PluginError, match="If the cluster is no more, set deleteUnreachable"):
             await pools.delete("default/a", STATE)
@@ -134,11 +164,12 @@ def test_a_cluster_that_does_not_answer() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("/nowhere/kubeconfig", "no document and no file: No such file"),
+        ("/path/of/a/kubeconfig", "names no cluster"),
         ("a: [\nb", "no YAML document"),
         ("kind: Config\nclusters: []\n", "names no cluster"),
         (kubeconfig("https://a.test").replace('"current-context": "x"', '"current-context": "y"'), "cannot be used"),
-        (kubeconfig("https://a.test", **{"insecure-skip-tls-verify": True}), "whose certificate is not verified"),
+        (kubeconfig("https://a.test", **{"insecure-skip-tls-verify": True}), "with insecure-skip-tls-verify"),
+        (kubeconfig("https://a.test", **{"certificate-authority-data": "eA=="}), "cannot be used"),
     ],
 )
 def test_kubeconfigs_that_cannot_be_used(text: str, why: str) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-import os
-import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,12 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
-from components.machines.contract import BgpNeighbour
 from lab.kubernetes.access import Access, send
+from metal_ipi.components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
+from metal_ipi.components.machines.contract import BgpNeighbour
 from tests.lab.kubernetes.support import cluster
-from tests.lab.plugins.harness import PLUGINS, engine, needs_engine
+from tests.lab.plugins.harness import needs_engine
+from tests.lab.plugins.stack import Stack, automation_cleaned_up
 
 pytestmark = [needs_engine, pytest.mark.engine]
 
@@ -28,49 +26,12 @@ POOLS = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools"
 PEERS = "/apis/metallb.io/v1beta2/namespaces/metallb-system/bgppeers"
 
 
-class Lab:
-    """A stack in a directory of its own, and what was said about it."""
+class Lab(Stack):
+    """A stack, and the cluster that it is about."""
 
     def __init__(self, directory: Path, access: Access) -> None:
-        self._directory = directory
+        super().__init__(directory)
         self.access = access
-        self.said: list[str] = []
-        self._environment = {
-            "PATH": f"{Path(str(engine)).parent}:{PLUGINS}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PULUMI_HOME": str(directory / "home"),
-            "PULUMI_CONFIG_PASSPHRASE": "passphrase",
-            "PULUMI_SKIP_UPDATE_CHECK": "1",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "1",
-        }
-
-    def stack(self, program: Callable[[], None]) -> automation.Stack:
-        backend = automation.ProjectBackend(f"file://{self._directory}")
-        settings = automation.ProjectSettings("endpoints", "python", backend=backend)
-        options = automation.LocalWorkspaceOptions(
-            work_dir=str(self._directory), project_settings=settings, env_vars=self._environment
-        )
-        return automation.create_or_select_stack("lab", "endpoints", program, opts=options)
-
-    def _options(self) -> dict[str, Any]:
-        return {"on_output": self.said.append, "on_error": self.said.append, "color": "never"}
-
-    def preview(self, program: Callable[[], None]) -> dict[str, int]:
-        result = self.stack(program).preview(**self._options(), diff=True)
-        return {str(getattr(name, "value", name)): count for name, count in result.change_summary.items()}
-
-    def up(self, program: Callable[[], None]) -> dict[str, int]:
-        result = self.stack(program).up(**self._options(), diff=True)
-        return {str(name): count for name, count in (result.summary.resource_changes or {}).items()}
-
-    def refresh(self, program: Callable[[], None]) -> None:
-        self.stack(program).refresh(**self._options())
-
-    def destroy(self, program: Callable[[], None]) -> None:
-        self.stack(program).destroy(**self._options())
-
-    def everything_written(self) -> str:
-        files = [path for path in (self._directory / ".pulumi").rglob("*") if path.is_file()]
-        return "\n".join([*(path.read_text(errors="replace") for path in files), *self.said])
 
     def get(self, path: str) -> dict[str, Any]:
         with self.access.client() as client:
@@ -84,21 +45,8 @@ class Lab:
 
 @pytest.fixture
 def lab(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Generator[Lab]:
-    made: list[asyncio.AbstractEventLoop] = []
-    make = asyncio.new_event_loop
-
-    def remember() -> asyncio.AbstractEventLoop:
-        made.append(make())
-        return made[-1]
-
-    with cluster(tmp_path_factory.mktemp("cluster")) as access:
-        # The Automation API looks for the engine on the PATH of this process, and never closes its event loops.
-        monkeypatch.setenv("PATH", f"{Path(str(engine)).parent}:{os.environ['PATH']}")
-        monkeypatch.setattr(asyncio, "new_event_loop", remember)
+    with cluster(tmp_path_factory.mktemp("cluster")) as access, automation_cleaned_up(monkeypatch):
         yield Lab(tmp_path, access)
-        for loop in made:
-            if not loop.is_running():
-                loop.close()
 
 
 def neighbour(ip: str) -> BgpNeighbour:
@@ -141,11 +89,7 @@ def test_the_component_lives_its_life(lab: Lab) -> None:
     assert peers["lab-worker-1-peer-0"]["sourceAddress"] == "192.0.2.2"
     lab.refresh(program(lab.access))
     assert lab.up(program(lab.access)) == {"same": 10}
-    assert lab.up(program(lab.access, addresses="203.0.113.224/28", workers=1)) == {
-        "same": 7,
-        "update": 1,
-        "delete": 2,
-    }
+    assert lab.up(program(lab.access, addresses="203.0.113.224/28", workers=1)) == {"same": 7, "update": 1, "delete": 2}
     assert lab.get(f"{POOLS}/public")["spec"]["addresses"] == ["203.0.113.224/28"]
     assert len(lab.get(PEERS)["items"]) == 2
     written = lab.everything_written()
@@ -163,13 +107,13 @@ def test_objects_go_with_their_cluster_and_nobody_is_asked(lab: Lab) -> None:
         kubeconfig = pulumi.Output.secret(lab.access.kubeconfig())
         provider = kubernetes.Provider("provider", kubeconfig=kubeconfig)
         options = pulumi.ResourceOptions(provider=provider)
-        cluster = kubernetes.core.v1.ConfigMap("cluster", metadata={"name": "cluster"}, opts=options)
+        cluster = kubernetes.core.v1.Namespace("cluster", metadata={"name": "cluster"}, opts=options)
         pools = (PoolArgs(name="public", addresses=["203.0.113.240/28"]),)
         MetalLb("lb", MetalLbArgs(kubeconfig=kubeconfig, pools=pools, announce=L2Args(), cluster=cluster))
 
     lab.up(with_cluster)
     lab.destroy(with_cluster)
-    assert "cluster" not in {item["metadata"]["name"] for item in lab.get("/api/v1/configmaps")["items"]}
+    assert "cluster" not in {item["metadata"]["name"] for item in lab.get("/api/v1/namespaces")["items"]}
     assert [item["metadata"]["name"] for item in lab.get(POOLS)["items"]] == ["public"]
 
 

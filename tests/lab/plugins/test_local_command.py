@@ -39,37 +39,31 @@ def test_failure_tells_status_command_and_output() -> None:
         run(driver().create({"create": "kill -9 $$"}))
 
 
-def test_secret_commands_are_not_told() -> None:
-    request = api.CreateRequest(urn(TOKEN), {"create": PropertyValue("false hunter2", is_secret=True)}, 0, False)
-    with pytest.raises(PluginError) as failure:
-        run(CommandPlugin(Heard()).create(request))
+def test_secrets_of_inputs_stay_and_are_not_told() -> None:
+    async def made(command: str) -> dict[str, PropertyValue]:
+        properties = {"create": PropertyValue(command, is_secret=True), "environment": wrap({"A": "b"})}
+        request = api.CreateRequest(urn(TOKEN), properties, 0, False)
+        return (await CommandPlugin(Heard()).create(request)).properties
+
+    state = run(made("echo $A"))
+    assert state["create"].is_secret
+    assert state["stdout"] == PropertyValue("b")
+    with pytest.raises(PluginError, match="running a secret command") as failure:
+        run(made("false hunter2"))
     assert "hunter2" not in str(failure.value)
 
 
-def test_secrets_of_inputs_stay_and_output_is_none() -> None:
-    properties = {"create": PropertyValue("echo $A", is_secret=True), "environment": wrap({"A": "b"})}
-    response = run(CommandPlugin(Heard()).create(api.CreateRequest(urn(TOKEN), properties, 0, False)))
-    assert response.properties["create"].is_secret
-    assert response.properties["stdout"] == PropertyValue("b")
-
-
-def test_stdin_environment_directory_and_interpreter(tmp_path: Path) -> None:
-    _, state = run(
-        driver().create(
-            {
-                "create": "import os, sys; print(os.environ['A'], sys.stdin.read(), os.getcwd())",
-                "interpreter": ["python3", "-c"],
-                "stdin": "in",
-                "environment": {"A": "b"},
-                "dir": str(tmp_path),
-            }
-        )
-    )
-    assert plain_map(state)["stdout"] == f"b in {tmp_path}"
+def test_stdin_environment_and_directory(tmp_path: Path) -> None:
+    inputs = {"create": "echo $A $(cat) $PWD", "stdin": "in", "environment": {"A": "b"}, "dir": str(tmp_path)}
+    assert plain_map(run(driver().create(inputs))[1])["stdout"] == f"b in {tmp_path}"
     with pytest.raises(PluginError, match="/nonexistent"):
         run(driver().create({"create": "pwd", "dir": "/nonexistent"}))
+
+
+def test_a_shell_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.plugins.command.local.SHELL", ("/nonexistent",))
     with pytest.raises(PluginError, match="cannot start /nonexistent"):
-        run(driver().create({"create": "pwd", "interpreter": ["/nonexistent"]}))
+        run(driver().create({"create": "pwd"}))
 
 
 @pytest.mark.parametrize(
@@ -144,26 +138,22 @@ def test_differences_are_those_of_the_official_plugin(
 
 
 def test_ignored_changes_are_no_differences() -> None:
-    assert run(driver().diff({"create": "a", "stdout": "x"}, {"create": "b", "update": "u"}, ("create",))) == {
-        "update": "ADD"
-    }
+    state, wanted = {"create": "a", "stdout": "x"}, {"create": "b", "update": "u"}
+    assert run(driver().diff(state, wanted, ("create",))) == {"update": "ADD"}
 
 
 def test_inputs_are_checked_all_at_once() -> None:
-    wrong = {"crate": "x", "environment": {"A": 1}, "interpreter": "x", "logging": "loud", "triggers": {}}
+    wrong = {"crate": "x", "environment": {"A": 1}, "stdin": [], "logging": "loud", "triggers": {}}
     _, failures = run(driver().check(wrong))
-    assert failures.keys() == {"crate", "environment.A", "interpreter", "logging", "triggers"}
+    assert failures.keys() == {"crate", "environment.A", "stdin", "logging", "triggers"}
     assert failures["crate"] == "crate is not an input of this resource; did you mean create?"
     _, failures = run(driver().check({"create": UNKNOWN, "environment": UNKNOWN, "version": "1.2.1"}))
     assert failures == {}
 
 
-@pytest.mark.parametrize("name", ["assetPaths", "archivePaths"])
-def test_what_is_missing_is_refused_by_name(name: str) -> None:
-    with pytest.raises(NotInTheLab, match=f"stand-in for command does not implement the input {name}; install"):
-        run(driver().check({"create": "x", name: ["*"]}))
-    with pytest.raises(NotInTheLab, match="command:remote:CopyFile"):
-        run(Driver(CommandPlugin(Heard()), "command:remote:CopyFile").check({}))
+def test_what_is_missing_is_refused_by_name() -> None:
+    with pytest.raises(NotInTheLab, match="stand-in for command does not implement the input assetPaths; install"):
+        run(driver().check({"create": "x", "assetPaths": ["*"]}))
     with pytest.raises(NotInTheLab, match="command:local:run"):
         run(CommandPlugin(Heard()).invoke(api.InvokeRequest("command:local:run", {})))
 

@@ -20,16 +20,15 @@ from typing import Any
 
 import asyncssh
 
-from components.boot.host_keys import host_key
-from components.boot.ignition import config
-from components.boot.installer import InstallPlan, live_config, live_name, marker_file
-from components.boot.site import chain_script
-from components.boot.stream import Artifact
 from lab.layout import Layout
 from lab.machines.base import Address, BootDevice, Disk, MachineSpec
 from lab.machines.simulated import SimulatedBackend, Surroundings
 from lab.network import certificates
-from tests.lab.simulated.world_driver import Quiet
+from metal_ipi.components.boot.host_keys import host_key
+from metal_ipi.components.boot.ignition import config
+from metal_ipi.components.boot.installer import InstallPlan, live_config, live_name, marker_file
+from metal_ipi.components.boot.site import chain_script
+from metal_ipi.components.boot.stream import Artifact
 
 SERVER, MACHINE, MAC = "192.0.2.12", "192.0.2.97", "52:54:00:00:00:61"
 BOOT = f"http://{SERVER}"
@@ -51,6 +50,15 @@ SPEC = MachineSpec(
     disks=(Disk(serial="first", size_mib=4096), Disk(serial="second", size_mib=64, rotational=True)),
     boot_url=f"{BOOT}/boot/boot.ipxe",
 )
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files, says nothing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
 
 
 class Rack:
@@ -182,7 +190,7 @@ class Rack:
         self.put("initramfs", json.dumps(initramfs).encode())
         self.put("boot/boot.ipxe", chain_script().encode())
         self.offer(script=True)
-        handler = functools.partial(Quiet, directory=str(self.layout.boot))
+        handler = functools.partial(_Quiet, directory=str(self.layout.boot))
         server = http.server.ThreadingHTTPServer((SERVER, 80), handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
 

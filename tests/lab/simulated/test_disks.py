@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.lab.namespaces import observed
 from tests.lab.simulated.disk_driver import GENERATION, LOST, NEXT_GENERATION, SPEC
-from tests.lab.simulated.namespaces import observed
 
 pytestmark = [
     pytest.mark.lab,
@@ -20,7 +20,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the driver observed; it runs once."""
-    return observed("disk_driver", tmp_path_factory.mktemp("disks"))
+    return observed("tests.lab.simulated.disk_driver", tmp_path_factory.mktemp("disks"), seconds=240)
 
 
 def _done(status: dict[str, Any]) -> tuple[str, str, str]:

@@ -19,8 +19,8 @@ from lab.machines.simulated.fetch import Downloads
 from lab.machines.simulated.firmware import Firmware
 from lab.machines.simulated.kernel import BootError, Kernel
 from lab.machines.simulated.surroundings import Surroundings
-from provider.live_iso import embed, initrd
-from provider.live_iso.iso9660 import Disc
+from metal_ipi.provider.live_iso import embed, initrd
+from metal_ipi.provider.live_iso.iso9660 import Disc
 
 SPEC = base.MachineSpec(
     id="6ac2a3d0-0000-4000-8000-000000000001",

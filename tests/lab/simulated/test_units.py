@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from lab.machines.simulated import afterburn, unitfile
-from lab.machines.simulated.programs import Answer, Call, power
+from lab.machines.simulated.disk import Disks
+from lab.machines.simulated.programs import Answer, Call, Host, Refused, block, installer, power
 
 
 def unit(text: str, name: str = "worker@7.service") -> unitfile.UnitFile:
@@ -64,6 +68,40 @@ def test_systemctl_tells_which_unit_is_activating() -> None:
 
     assert (asked("first.service").status, asked("first.service").stdout) == (3, "activating\n")
     assert asked("second.service").then == "systemctl is-active second.service"
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "told"),
+    [
+        (power.kexec, "--exec", "Nothing has been loaded"),
+        (power.kexec, "--load", "know --load with a kernel"),
+        (power.kexec, "--load kernel", "cannot open kernel"),
+        (power.kexec, "--unload", "unrecognized arguments: --unload"),
+        (power.reboot_or_poweroff, "--halt", "unrecognized arguments: --halt"),
+        (block.lsblk, "--json --output NAME", "know --json --bytes"),
+        (block.lsblk, "--json --bytes --output WWN", "know --json --bytes"),
+        (block.lsblk, "--json --bytes --output NAME /dev/vdz", "not a block device"),
+        (block.wipefs, "--all /dev/vdz", "not a block device"),
+        (block.mount, "/dev/vdz /mnt", "not a block device"),
+        (block.udevadm, "trigger", "invalid choice"),
+        (installer.coreos_installer, "download", "know coreos-installer install"),
+        (installer.coreos_installer, "install --append-kargs x", "unrecognized arguments"),
+        (installer.coreos_installer, "install", "destination device must be specified"),
+        (installer.coreos_installer, "install -c none.yaml /dev/vda", "parsing config file none.yaml"),
+        (installer.coreos_installer, "install -c odd.yaml /dev/vda", "do not know the option secure='yes'"),
+        (installer.coreos_installer, "install -c list.yaml /dev/vda", "not a mapping"),
+        (installer.coreos_installer, "install /dev/vdz", "it is none"),
+    ],
+)
+def test_what_programs_do_not_know_they_refuse(tmp_path: Path, program: Any, line: str, told: str) -> None:
+    (tmp_path / "odd.yaml").write_text("secure: 'yes'\n")
+    (tmp_path / "list.yaml").write_text("- install\n")
+    host = Host(
+        spec=cast("Any", None), around=cast("Any", None), root=tmp_path, disks=Disks((), tmp_path),
+        power=cast("Any", None), line=print, activating=tuple[str, ...],
+    )  # fmt: skip
+    with pytest.raises(Refused, match=re.escape(told)):
+        asyncio.run(program(Call(name="x", directory="/", arguments=tuple(line.split())), host))
 
 
 def test_afterburn_counts_each_kind_of_address() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pulumi.provider.experimental import provider as sdk
 
-from provider import orders
-from provider.configuration import MetalSettings
-from provider.cost import estimate, prices
-from provider.metal_client import MetalClient
-from provider.values import to_python_map, to_wire_map
+from metal_ipi.provider import orders
+from metal_ipi.provider.configuration import MetalSettings
+from metal_ipi.provider.cost import estimate, prices
+from metal_ipi.provider.metal_client import MetalClient
+from metal_ipi.provider.values import to_python_map, to_wire_map
 from tests.provider.harness import Harness
 from tests.provider.metal_answers import PLANS, TOKEN, Api, plan
 from tests.provider.preflight.asking import ORDERS, machines

@@ -8,13 +8,15 @@ from collections.abc import Iterable
 import httpx
 import pytest
 
-from provider.configuration import MetalSettings
-from provider.leftovers import inventory, removal
-from provider.leftovers.inventory import KINDS, PROJECT, Resource
-from provider.leftovers.removal import Target
-from provider.metal_client import MetalClient
-from provider.platforms.equinix_metal.documents import marks
+from metal_ipi.provider.configuration import MetalSettings
+from metal_ipi.provider.leftovers import inventory, removal
+from metal_ipi.provider.leftovers.inventory import KINDS, PROJECT, Resource
+from metal_ipi.provider.leftovers.removal import Target
+from metal_ipi.provider.metal_client import MetalClient
+from metal_ipi.provider.platforms.equinix_metal.documents import marks
 from tests.provider.metal_answers import Json
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 TAGS = ["metal-ipi", "metal-ipi:stack=t", "metal-ipi:cluster=c.test"]
 LABEL = "metal-ipi:t:c.test"

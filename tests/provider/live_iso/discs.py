@@ -9,8 +9,8 @@ from pathlib import Path
 
 from binaries.cache import cache_directory
 from lab.live_iso.coreos import Parts, live_iso
-from provider.live_iso import minimal
-from provider.live_iso.iso9660 import Disc
+from metal_ipi.provider.live_iso import initrd, minimal
+from metal_ipi.provider.live_iso.iso9660 import Disc
 
 RELEASE = "12.0.1-0"
 DEFAULT = "ignition.firstboot ignition.platform.id=metal"
@@ -38,6 +38,14 @@ def line(disc: Disc) -> str:
     assert place is not None
     text = disc.read(place).decode()
     return text.split("vmlinuz ", 1)[1].split("\n", 1)[0]
+
+
+def initramfs(disc: Disc) -> dict[str, bytes]:
+    """The files that the kernel finds beside those of the release."""
+    place = disc.find("images/ignition.img")
+    assert place is not None and place.length == 256 * 1024
+    packed = disc.read(place).rstrip(b"\0")
+    return initrd.unpack(packed + b"\0" * (-len(packed) % 4))
 
 
 def room() -> int:

@@ -11,21 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from provider.live_iso import LiveIsoError, embed, initrd, minimal
-from provider.live_iso.iso9660 import Disc, Extent
-from tests.provider.live_iso.discs import DEFAULT, RELEASE, coreos_installer, line, room, small, whole
+from metal_ipi.provider.live_iso import LiveIsoError, embed, initrd, minimal
+from metal_ipi.provider.live_iso.iso9660 import Disc, Extent
+from tests.provider.live_iso.discs import DEFAULT, RELEASE, coreos_installer, initramfs, line, room, small, whole
 
 ROOTFS = "coreos.live.rootfs_url=http://boot.facility.test/images/rootfs.img"
 CONFIG = b'{"ignition":{"version":"3.2.0"}}'
 
 
-def customized(arguments: list[str], files: dict[str, bytes] | None = None) -> Disc:
+def written(arguments: list[str], files: dict[str, bytes]) -> io.BytesIO:
     """A disc with these kernel arguments and files."""
     out = small()
-    for patch in embed.patches(Disc(out), arguments, files or {}):
+    for patch in embed.patches(Disc(out), arguments, files):
         out.seek(patch.offset)
         out.write(patch.data)
-    return Disc(out)
+    return out
+
+
+def customized(arguments: list[str], files: dict[str, bytes] | None = None) -> Disc:
+    return Disc(written(arguments, files or {}))
 
 
 # --- reading
@@ -125,13 +129,7 @@ def test_what_a_boot_loader_would_read_itself_is_refused(argument: str) -> None:
 
 def test_files_are_in_an_initramfs_that_the_kernel_takes() -> None:
     files = {"config.ign": CONFIG, "etc/a/b": b"", "etc/c": b"12345"}
-    disc = customized([ROOTFS], files)
-    place = disc.find("images/ignition.img")
-    assert place is not None and place.length == 256 * 1024
-    data = disc.read(place)
-    packed = data.rstrip(b"\0")
-    packed += b"\0" * (-len(packed) % 4)
-    assert packed[7] == lzma.CHECK_CRC32 and initrd.unpack(packed) == files
+    assert initramfs(customized([ROOTFS], files)) == files and initrd.pack(files)[7] == lzma.CHECK_CRC32
 
 
 def test_too_much_is_refused() -> None:
@@ -164,12 +162,8 @@ def run(*command: str, data: bytes = b"") -> str:
 
 
 def test_coreos_installer_reads_what_we_wrote(installer: str, tmp_path: Path) -> None:
-    out = small()
-    for patch in embed.patches(Disc(out), [ROOTFS, "console=ttyS0"], {"config.ign": CONFIG}):
-        out.seek(patch.offset)
-        out.write(patch.data)
     disc = tmp_path / "disc.iso"
-    disc.write_bytes(out.getvalue())
+    disc.write_bytes(written([ROOTFS, "console=ttyS0"], {"config.ign": CONFIG}).getvalue())
     assert run(installer, "iso", "kargs", "show", str(disc)) == f"{DEFAULT} {ROOTFS} console=ttyS0\n"
     assert json.loads(run(installer, "iso", "ignition", "show", str(disc))) == json.loads(CONFIG)
 

@@ -4,83 +4,75 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import http.server
-import json
+import io
 import os
-import threading
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
-from provider import boot_tree, configuration, download
-from provider.bmc_settings import LiveIso
-from provider.configuration import S3ArtifactSettings, Settings
-from provider.errors import ProviderError, RemoteError
-from provider.live_iso import LiveIsoError, base, disc, initrd, minimal, place
-from provider.live_iso.iso9660 import Disc
-from provider.platforms.registry import is_gone
-from tests.provider import fake_bmc
-from tests.provider import ssh_servers as ssh
+from metal_ipi.provider import boot_tree, configuration, download
+from metal_ipi.provider.bmc_settings import LiveIso
+from metal_ipi.provider.configuration import S3ArtifactSettings, Settings
+from metal_ipi.provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.live_iso import LiveIsoError, base, disc, initrd, minimal, place
+from metal_ipi.provider.live_iso.iso9660 import Disc
+from metal_ipi.provider.platforms.registry import is_gone
+from metal_ipi.provider.status import silent
 from tests.provider.fake_bmc import MAC, FakeBmc, once
 from tests.provider.harness import Resource
-from tests.provider.live_iso.discs import line, whole
-from tests.provider.preflight.test_surroundings import serving
-from tests.provider.test_redfish_machine import CLIENT, HOST, LOAN, harness
+from tests.provider.live_iso.discs import initramfs, line, whole
+from tests.provider.preflight.test_surroundings import Quiet, serving
+from tests.provider.test_redfish_machine import LOAN, harness, settings
 from tests.provider.test_secure_boot import ON, secure
 
-SCRIPT = (
-    "#!ipxe\n# release\nkernel http://boot.test/kernel initrd=main coreos.live.rootfs_url=http://boot.test/rootfs "
-    "ignition.config.url=https://boot.test/x.ign console=ttyS0\ninitrd --name main http://boot.test/initramfs\nboot\n"
-)
-_SHA256 = hashlib.sha256(whole()).hexdigest()
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
 ARGUMENTS = (
     "coreos.live.rootfs_url=http://boot.test/rootfs",
     "ignition.config.url=https://boot.test/x.ign",
     "console=ttyS0",
 )
+SCRIPT = (
+    f"#!ipxe\n# release\nkernel http://boot.test/kernel initrd=main {' '.join(ARGUMENTS)}\n"
+    "initrd --name main http://boot.test/initramfs\nboot\n"
+)
+_SHA256 = hashlib.sha256(whole()).hexdigest()
+_S3: dict[str, Any] = {
+    "bucket": "b", "prefix": "", "region": "r", "endpoint": None, "access_key_id": "a", "secret_access_key": "s" * 40,
+    "base_url": "https://x.test", "boot_base_url": "http://x.test",
+}  # fmt: skip
 
 
 @dataclass
 class Web:
     """A web server with one file, CoreOS's ISO."""
 
-    url: str = ""
-    content: bytes = b""
-    status: int = 200
-    asked: list[str] = field(default_factory=list[str])
+    url: str
+    file: Path
+    asked: list[str]
 
     @property
     def iso(self) -> LiveIso:
-        return LiveIso(url=self.url, sha256=hashlib.sha256(whole()).hexdigest())
+        return LiveIso(url=self.url, sha256=_SHA256)
 
 
 @pytest.fixture
-def web() -> Generator[Web, None, None]:
-    served = Web(content=whole())
+def web(tmp_path_factory: pytest.TempPathFactory) -> Generator[Web]:
+    asked: list[str] = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Noting(Quiet):
         def do_GET(self) -> None:
-            served.asked.append(self.path)
-            self.send_response(served.status)
-            self.send_header("Content-Length", str(len(served.content)))
-            self.end_headers()
-            self.wfile.write(served.content)
+            asked.append(self.path)
+            super().do_GET()
 
-        def log_message(self, format: str, *args: Any) -> None:
-            return
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    served.url = f"http://127.0.0.1:{server.server_port}/live.iso"
-    yield served
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    file = tmp_path_factory.mktemp("web") / "live.iso"
+    file.write_bytes(whole())
+    with serving(file.parent, Noting) as url:
+        yield Web(f"{url}/live.iso", file, asked)
 
 
 @pytest.fixture(autouse=True)
@@ -90,30 +82,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "metal-ipi" / "live-iso"
 
 
-@pytest.fixture
-def bmc() -> Iterator[FakeBmc]:
-    with fake_bmc.running() as found:
-        secure(found, **ON)
-        yield found
-
-
-async def nobody(text: str) -> None:
-    assert text
-
-
-def settings(artifacts: dict[str, Any], bmcs: dict[str, Any] | None = None) -> Settings:
-    found, problems = configuration.parse({"artifacts": artifacts, "bmcs": bmcs or {}})
-    assert problems == []
-    return found
-
-
 def discs(folder: Path) -> list[Path]:
     return sorted((folder / "artifacts").rglob("*.iso"))
 
 
-def live(web: Web) -> dict[str, Any]:
-    """Settings of a BMC that attaches the live ISO."""
-    return {"bootMethod": "live-iso", "liveIso": {"url": web.url, "sha256": web.iso.sha256}}
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+def opened(path: Path) -> Disc:
+    return Disc(io.BytesIO(path.read_bytes()))
 
 
 # --- the script
@@ -134,60 +112,43 @@ def test_a_script_that_does_something_else_is_refused(script: str) -> None:
 # --- CoreOS's ISO
 
 
-def test_the_iso_is_fetched_once_and_kept_without_its_root_file_system(web: Web, cache: Path) -> None:
-    async def both() -> list[Path]:
-        return list(await asyncio.gather(*(base.minimal_iso(Settings(), web.iso, nobody) for _ in range(3))))
+async def fetched(iso: LiveIso, **more: Any) -> Path:
+    return await base.minimal_iso(Settings(**more), iso, silent)
 
-    (path,) = set(asyncio.run(both()))
-    assert asyncio.run(base.minimal_iso(Settings(), web.iso, nobody)) == path
+
+async def test_the_iso_is_fetched_once_and_kept_without_its_root_file_system(web: Web, cache: Path) -> None:
+    (path,) = set(await asyncio.gather(*(fetched(web.iso) for _ in range(3))))
+    assert await fetched(web.iso) == path
     assert web.asked == ["/live.iso"] and path.stat().st_size < len(whole()) - 300000
-    assert sorted(each.name for each in cache.iterdir()) == [f"{web.iso.sha256}.iso", f"{web.iso.sha256}.sha256"]
-
-
-def test_what_was_damaged_is_fetched_again(web: Web) -> None:
-    path = asyncio.run(base.minimal_iso(Settings(), web.iso, nobody))
+    assert names(cache) == [f"{_SHA256}.iso", f"{_SHA256}.sha256"]
+    # What was damaged is fetched again.
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    asyncio.run(base.minimal_iso(Settings(), web.iso, nobody))
+    await fetched(web.iso)
     assert len(web.asked) == 2 and path.read_bytes()[-1:] != b"?"
 
 
-def test_another_iso_than_the_stream_s_is_refused(web: Web, cache: Path) -> None:
-    wrong = LiveIso(url=web.url, sha256="0" * 64)
-    with pytest.raises(LiveIsoError, match=rf"has the SHA-256 {web.iso.sha256}, and the stream says 000000"):
-        asyncio.run(base.minimal_iso(Settings(), wrong, nobody))
-    assert list(cache.iterdir()) == []
-
-
-def test_an_iso_that_cannot_be_had_is_told(web: Web) -> None:
-    web.status = 404
+async def test_another_iso_than_the_streams_or_none_is_told(web: Web, cache: Path) -> None:
+    with pytest.raises(LiveIsoError, match=rf"has the SHA-256 {_SHA256}, and the stream says 000000"):
+        await fetched(LiveIso(url=web.url, sha256="0" * 64))
+    web.file.unlink()
     with pytest.raises(RemoteError, match=r"CoreOS's live ISO cannot be fetched: .* is answered with HTTP 404"):
-        asyncio.run(base.minimal_iso(Settings(), web.iso, nobody))
+        await fetched(web.iso)
+    assert names(cache) == []
 
 
-def test_the_iso_may_be_on_a_server_of_the_site_s_own_authority(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_iso_may_be_on_a_server_of_the_site_s_own_authority(web: Web, monkeypatch: Any) -> None:
     monkeypatch.setattr(download, "_PATIENCE", 0.2)
-    (tmp_path / "live.iso").write_bytes(whole())
     authority = trustme.CA()
-
-    def fetched(**more: str) -> Path:
-        known = Settings(
-            artifacts=S3ArtifactSettings(
-                bucket="b", prefix="", region="r", endpoint=None, access_key_id="a", secret_access_key="s",
-                base_url="https://x.test", boot_base_url="http://x.test", **more,
-            )
-        )  # fmt: skip
-        return asyncio.run(base.minimal_iso(known, LiveIso(url=f"{url}/live.iso", sha256=_SHA256), nobody))
-
-    with serving(tmp_path, authority=authority) as url:
+    with serving(web.file.parent, authority=authority) as url:
+        iso = LiveIso(url=f"{url}/live.iso", sha256=_SHA256)
         with pytest.raises(RemoteError, match=r"CoreOS's live ISO cannot be fetched: .*certificate verify failed"):
-            fetched()
-        assert fetched(ca_bundle=authority.cert_pem.bytes().decode()).exists()
+            await fetched(iso)
+        known = S3ArtifactSettings(**_S3, ca_bundle=authority.cert_pem.bytes().decode())
+        assert (await fetched(iso, artifacts=known)).name == f"{_SHA256}.iso"
 
 
-def test_two_stacks_that_make_the_same_file_do_not_share_what_is_half_written(
-    web: Web, cache: Path, monkeypatch: pytest.MonkeyPatch
+async def test_two_stacks_that_make_the_same_file_do_not_share_what_is_half_written(
+    web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts: list[str] = []
     unpack = minimal.unpack
@@ -199,133 +160,102 @@ def test_two_stacks_that_make_the_same_file_do_not_share_what_is_half_written(
     monkeypatch.setattr(minimal, "unpack", watched)
     for number in (1, 2):
         monkeypatch.setattr(os, "getpid", lambda number=number: number)
-        asyncio.run(base.minimal_iso(Settings(), web.iso, nobody)).unlink()
+        (await fetched(web.iso)).unlink()
     assert len(set(parts)) == 2
 
 
 # --- the disc
 
 
-def test_a_disc_is_made_uploaded_and_made_again_only_when_it_changes(web: Web, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as artifacts:
-            known = settings(artifacts)
-            await disc.publish(known, web.iso, MAC, SCRIPT, nobody)
-            (made,) = discs(tmp_path)
-            digest = boot_tree.digest(SCRIPT)
-            assert made.name == f"{digest}.iso" and await place.digest_of(known, MAC) == digest
-            assert place.url(known, MAC, digest) == f"{artifacts['bootBaseUrl']}/{made.parent.name}/{made.name}"
-            assert place.is_url(known, place.url(known, MAC, digest)) and not place.is_url(known, "http://x/y.iso")
-            with made.open("rb") as file:
-                assert line(Disc(file)).endswith(" ".join(ARGUMENTS))
-            # Others can neither list where it is, nor compute it.
-            assert made.parent.stat().st_mode & 0o777 == 0o711 and len(made.parent.name) == 43
-            before = made.stat().st_ino
-            await disc.publish(known, web.iso, MAC, SCRIPT, nobody)
-            assert made.stat().st_ino == before
-            await disc.publish(known, web.iso, MAC, SCRIPT.replace("ttyS0", "ttyS1"), nobody)
-            (again,) = discs(tmp_path)
-            assert again.name != made.name and again.parent == made.parent
-            (made.parent / ".boot.iso.part").write_text("of an upload that was killed")
-            await place.remove(known, MAC)
-            assert not made.parent.exists() and await place.digest_of(known, MAC) == ""
-            await place.remove(known, MAC)
-
-    asyncio.run(run())
-
-
-def test_each_machine_and_each_artifact_host_has_its_own_place(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as artifacts:
-            one = settings(artifacts).need_artifacts()
-        other = S3ArtifactSettings(
-            bucket="b", prefix="", region="r", endpoint=None, access_key_id="a", secret_access_key="s" * 40,
-            base_url="https://x.test", boot_base_url="http://x.test",
-        )  # fmt: skip
-        places = {place.directory(each, mac) for each in (one, other) for mac in (MAC, "52:54:00:00:00:01")}
-        assert len(places) == 4 and place.directory(one, MAC.upper()) in places
-
-    asyncio.run(run())
+async def test_a_disc_is_made_uploaded_and_made_again_only_when_it_changes(
+    web: Web, artifact_host: dict[str, Any], tmp_path: Path
+) -> None:
+    known, _ = configuration.parse({"artifacts": artifact_host})
+    await disc.publish(known, web.iso, MAC, SCRIPT, silent)
+    (made,) = discs(tmp_path)
+    digest = boot_tree.digest(SCRIPT)
+    assert made.name == f"{digest}.iso" and await place.digest_of(known, MAC) == digest
+    assert place.url(known, MAC, digest) == f"{artifact_host['bootBaseUrl']}/{made.parent.name}/{made.name}"
+    assert place.is_url(known, place.url(known, MAC, digest)) and not place.is_url(known, "http://x/y.iso")
+    assert line(opened(made)).endswith(" ".join(ARGUMENTS))
+    # Others can neither list where it is, nor compute it: each machine and each artifact host has a place of its own.
+    assert made.parent.stat().st_mode & 0o777 == 0o711 and len(made.parent.name) == 43
+    hosts = (known.need_artifacts(), S3ArtifactSettings(**_S3))
+    places = {place.directory(host, mac) for host in hosts for mac in (MAC, "52:54:00:00:00:01")}
+    assert len(places) == 4 and place.directory(hosts[0], MAC.upper()) == made.parent.name
+    before = made.stat().st_ino
+    await disc.publish(known, web.iso, MAC, SCRIPT, silent)
+    assert made.stat().st_ino == before
+    await disc.publish(known, web.iso, MAC, SCRIPT.replace("ttyS0", "ttyS1"), silent)
+    (again,) = discs(tmp_path)
+    assert again.name != made.name and again.parent == made.parent
+    (made.parent / ".boot.iso.part").write_text("of an upload that was killed")
+    await place.remove(known, MAC)
+    assert not made.parent.exists() and await place.digest_of(known, MAC) == ""
+    await place.remove(known, MAC)
 
 
-def test_a_further_initramfs_of_ours_is_on_the_disc(web: Web, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as artifacts:
-            known = settings(artifacts)
-            folder = tmp_path / "artifacts" / ("d" * 43)
-            folder.mkdir(parents=True)
-            (folder / "c.img").write_bytes(initrd.pack({"config.ign": b"{}"}))
-            url = f"{artifacts['baseUrl']}/{'d' * 43}/c.img"
-            script = SCRIPT.removesuffix("boot\n") + f"initrd --name config {url}\nboot\n"
-            await disc.publish(known, web.iso, MAC, script, nobody)
-            (made,) = discs(tmp_path)
-            with made.open("rb") as file:
-                it = Disc(file)
-                area = it.find("images/ignition.img")
-                assert area is not None
-                packed = it.read(area).rstrip(b"\0")
-            assert initrd.unpack(packed + b"\0" * (-len(packed) % 4)) == {"config.ign": b"{}"}
-            elsewhere = script.replace(url, "https://elsewhere.test/d/c.img")
-            with pytest.raises(LiveIsoError, match="that is not on the artifact host: https://elsewhere"):
-                await disc.publish(known, web.iso, MAC, elsewhere, nobody)
-
-    asyncio.run(run())
+async def test_a_further_initramfs_of_ours_is_on_the_disc(
+    web: Web, artifact_host: dict[str, Any], tmp_path: Path
+) -> None:
+    known, _ = configuration.parse({"artifacts": artifact_host})
+    folder = tmp_path / "artifacts" / ("d" * 43)
+    folder.mkdir(parents=True)
+    (folder / "c.img").write_bytes(initrd.pack({"config.ign": b"{}"}))
+    url = f"{artifact_host['baseUrl']}/{'d' * 43}/c.img"
+    script = SCRIPT.removesuffix("boot\n") + f"initrd --name config {url}\nboot\n"
+    await disc.publish(known, web.iso, MAC, script, silent)
+    assert initramfs(opened(discs(tmp_path)[0])) == {"config.ign": b"{}"}
+    with pytest.raises(LiveIsoError, match="that is not on the artifact host: https://elsewhere"):
+        await disc.publish(known, web.iso, MAC, script.replace(url, "https://elsewhere.test/d/c.img"), silent)
 
 
 # --- a server with Secure Boot that is lent
 
 
-def test_a_server_is_lent_by_its_disc_and_given_back(bmc: FakeBmc, web: Web, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as artifacts:
-            made = await harness(bmc, artifacts, **live(web))
-            known, _ = configuration.parse({key: json.dumps(value) for key, value in made.config.items()})
-            it = Resource(made, "EphemeralMachine")
-            state = await it.up({**LOAN, "script": SCRIPT})
-            (uploaded,) = discs(tmp_path)
-            assert bmc.machine.boots == ["Cd"] and bmc.machine.image is not None
-            assert bmc.machine.image == f"{artifacts['bootBaseUrl']}/{uploaded.parent.name}/{uploaded.name}"
-            assert not (tmp_path / "artifacts/boot").exists(), "nothing is published where anybody can guess it"
-            assert not await is_gone(state["machineId"], known)
-            # A later up, and one that a kill broke off, know it again.
-            await it.refresh()
-            assert await it.changes({**LOAN, "script": SCRIPT}) == []
-            again = Resource(made, "EphemeralMachine")
-            await again.up({**LOAN, "script": SCRIPT})
-            assert again.state["machineId"] == state["machineId"] and bmc.machine.boots == ["Cd", "Cd"]
-            bmc.machine.power = "On"
-            removal = Resource(made, "Removal")
-            await removal.up({"machineId": state["machineId"], "platform": "redfish", "timeoutSeconds": 20})
-            assert bmc.machine.image is None and bmc.machine.state() == "Off" and discs(tmp_path) == []
-            assert await is_gone(state["machineId"], known)
-            await it.delete()
-
-    asyncio.run(run())
+@pytest.fixture
+async def loan(bmc: FakeBmc, web: Web, artifact_host: dict[str, Any]) -> Resource:
+    secure(bmc, **ON)
+    live = {"bootMethod": "live-iso", "liveIso": {"url": web.url, "sha256": _SHA256}}
+    return Resource(await harness(bmc, artifact_host, **live), "EphemeralMachine")
 
 
-def test_a_disc_of_somebody_else_stays_in_its_drive(bmc: FakeBmc, web: Web, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as artifacts:
-            made = await harness(bmc, artifacts, **live(web))
-            it = Resource(made, "EphemeralMachine")
-            await it.up({**LOAN, "script": SCRIPT})
-            bmc.machine.image = "http://elsewhere.test/rescue.iso"
-            await it.delete()
-            assert bmc.machine.image == "http://elsewhere.test/rescue.iso"
-
-    asyncio.run(run())
+LIVE_LOAN = {**LOAN, "script": SCRIPT}
 
 
-def test_a_drive_that_refuses_the_disc_is_told(bmc: FakeBmc, web: Web, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as artifacts:
-            made = await harness(bmc, artifacts, **live(web))
-            bmc.faults = [once("POST", "VirtualMedia.InsertMedia", 400)] * 9
-            with pytest.raises(ProviderError, match=r"no virtual drive that takes http.*\.iso .*: check that URL"):
-                await Resource(made, "EphemeralMachine").up({**LOAN, "script": SCRIPT})
-            assert bmc.machine.boots == []
+async def test_a_server_is_lent_by_its_disc_and_given_back(loan: Resource, bmc: FakeBmc, tmp_path: Path) -> None:
+    known, base_url = settings(loan.harness), loan.harness.config["artifacts"]["bootBaseUrl"]
+    machine = (await loan.up(LIVE_LOAN))["machineId"]
+    (uploaded,) = discs(tmp_path)
+    assert bmc.machine.boots == ["Cd"]
+    assert bmc.machine.image == f"{base_url}/{uploaded.parent.name}/{uploaded.name}"
+    assert not (tmp_path / "artifacts/boot").exists(), "nothing is published where anybody can guess it"
+    assert not await is_gone(machine, known)
+    # A later up, and one that a kill broke off, know it again.
+    await loan.refresh()
+    assert await loan.changes(LIVE_LOAN) == []
+    again = Resource(loan.harness, "EphemeralMachine")
+    await again.up(LIVE_LOAN)
+    assert again.state["machineId"] == machine and bmc.machine.boots == ["Cd", "Cd"]
+    bmc.machine.power = "On"
+    await Resource(loan.harness, "Removal").up({"machineId": machine, "platform": "redfish", "timeoutSeconds": 20})
+    assert bmc.machine.image is None and bmc.machine.state() == "Off" and discs(tmp_path) == []
+    assert await is_gone(machine, known)
+    await loan.delete()
 
-    asyncio.run(run())
+
+async def test_a_disc_of_somebody_else_stays_in_its_drive(loan: Resource, bmc: FakeBmc) -> None:
+    await loan.up(LIVE_LOAN)
+    bmc.machine.image = "http://elsewhere.test/rescue.iso"
+    await loan.delete()
+    assert bmc.machine.image == "http://elsewhere.test/rescue.iso"
+
+
+async def test_a_drive_that_refuses_the_disc_is_told(loan: Resource, bmc: FakeBmc) -> None:
+    bmc.faults = [once("POST", "VirtualMedia.InsertMedia", 400)] * 9
+    with pytest.raises(ProviderError, match=r"no virtual drive that takes http.*\.iso .*: check that URL"):
+        await loan.up(LIVE_LOAN)
+    assert bmc.machine.boots == []
 
 
 def test_the_provider_wants_the_iso_with_the_method(bmc: FakeBmc) -> None:

@@ -1,4 +1,4 @@
-"""Runs the checks of a stack against an account that a test describes."""
+"""Runs the checks of a stack: against an account that a test describes, a BMC, or nobody."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from provider import configuration
-from provider.preflight import running
-from provider.preflight.findings import Finding, Report
-from provider.preflight.plan import Plan
+import httpx
+
+from metal_ipi.provider import configuration
+from metal_ipi.provider.preflight import running
+from metal_ipi.provider.preflight.findings import Finding, Report
+from metal_ipi.provider.preflight.plan import Plan
+from tests.provider.fake_bmc import FakeBmc
 from tests.provider.metal_answers import PROJECT, TOKEN, Api
 
 TAGS = ["metal-ipi", "metal-ipi:stack=t", "metal-ipi:cluster=c.facility.test"]
@@ -24,14 +27,8 @@ ORDERS: dict[str, Any] = {
     "metro": "da",
     "machines": [machines("bootstrap", 1, "c3.small.x86"), machines("control-plane", 3), machines("worker", 2)],
 }
-INPUTS: dict[str, Any] = {
-    "stack": "t",
-    "run": "r1",
-    "domain": "c.facility.test",
-    "architecture": "x86_64",
-    "projectId": PROJECT,
-    "orders": ORDERS,
-}
+NOTHING_ORDERED: dict[str, Any] = {"stack": "t", "domain": "c.facility.test", "architecture": "x86_64"}
+INPUTS: dict[str, Any] = {**NOTHING_ORDERED, "run": "r1", "projectId": PROJECT, "orders": ORDERS}
 
 
 def inputs(orders: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -44,12 +41,40 @@ def inputs(orders: Mapping[str, Any] | None = None, **more: Any) -> dict[str, An
     return cleared
 
 
-def report(api: Api, config: Mapping[str, Any] | None = None, *, again: bool = False, **values: Any) -> Report:
-    """The report about a stack; `config` is the provider's beside the section `metal`."""
-    settings, problems = configuration.parse({"metal": {"authToken": TOKEN}, **(config or {})})
-    plan = Plan.read(inputs(**values))
+async def ask(
+    config: Mapping[str, Any],
+    values: Mapping[str, Any],
+    *,
+    again: bool = False,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> Report:
+    """The report about a stack with these inputs; `config` is the provider's."""
+    settings, problems = configuration.parse(config)
     assert problems == []
-    return asyncio.run(running.run(plan, settings, again=again, transport=api.transport))
+    return await running.run(Plan.read(values), settings, again=again, transport=transport)
+
+
+def report(api: Api, *, again: bool = False, **values: Any) -> Report:
+    """The report about a stack that orders machines."""
+    config = {"metal": {"authToken": TOKEN}}
+    return asyncio.run(ask(config, inputs(**values), again=again, transport=api.transport))
+
+
+def server(name: str = "worker-0", **more: Any) -> dict[str, Any]:
+    return {"name": name, "role": name.rpartition("-")[0], "bmc": name, **more}
+
+
+def rack(bmc: FakeBmc, *servers: dict[str, Any], again: bool = False, **more: Any) -> Report:
+    """The report about a rack, whose servers all are behind one BMC; `settings` of a server are its BMC's."""
+    bmcs = {str(each["bmc"]): bmc.settings(**each.get("settings", {})) for each in servers if "bmc" in each}
+    plain = [{key: value for key, value in each.items() if key != "settings"} for each in servers]
+    values = {**NOTHING_ORDERED, "version": "4.19.0", "servers": plain, **more}
+    return asyncio.run(ask({"bmcs": bmcs}, values, again=again))
+
+
+def tells(bmc: FakeBmc, gib: Any, **processors: Any) -> None:
+    """A BMC tells so much memory."""
+    bmc.machine.extra = {"MemorySummary": {"TotalSystemMemoryGiB": gib}, "ProcessorSummary": processors}
 
 
 def of(found: Report, check: str) -> list[Finding]:

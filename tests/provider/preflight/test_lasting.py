@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provider.errors import InvalidInputs
+from metal_ipi.provider.errors import InvalidInputs
 from tests.provider.harness import Harness, Resource
 from tests.provider.metal_answers import ORGANIZATION, PROJECT
 from tests.provider.preflight.asking import inputs

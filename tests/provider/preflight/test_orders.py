@@ -8,14 +8,38 @@ from typing import Any
 
 import pytest
 
-from tests.provider.metal_answers import ORGANIZATION, PLANS, PROJECT, TOKEN, Api, Json, enough, plan
+from tests.provider.metal_answers import ORGANIZATION, PLANS, PROJECT, TOKEN, Answer, Api, Json, enough, plan
 from tests.provider.preflight.asking import TAGS, machines, of, report, the
 
-RESERVED = "aaaaaaaa-0000-4000-8000-00000000000{}"
+RESERVED = [f"aaaaaaaa-0000-4000-8000-00000000000{number}" for number in range(4)]
+_PLACES = {"ip_addresses": "ips"}
 
 
-def device(hostname: str, *tags: str, slug: str = "c3.medium.x86") -> Json:
-    return {"id": f"device-{hostname}", "hostname": hostname, "tags": list(tags), "plan": {"slug": slug}}
+def device(hostname: str, *tags: str, **more: Any) -> Json:
+    return {
+        "id": f"device-{hostname}",
+        "hostname": hostname,
+        "tags": list(tags),
+        "plan": {"slug": "c3.medium.x86"},
+        **more,
+    }
+
+
+def having(project: str = PROJECT, **lists: list[Any]) -> dict[str, Answer]:
+    """What a project answers that has these things."""
+    return {
+        f"GET /projects/{project}/{_PLACES.get(kind, kind.replace('_', '-'))}": {kind: items}
+        for kind, items in lists.items()
+    }
+
+
+def ordering(*orders: Json, **more: Any) -> dict[str, Any]:
+    """Inputs of a stack with these orders."""
+    return {"orders": {**({"machines": list(orders)} if orders else {}), **more}}
+
+
+THERE = [device(f"c-control-plane-{number}", *TAGS) for number in range(3)] + [device("c-worker-0", *TAGS)]
+ALL_THERE = [*THERE, device("c-worker-1", *TAGS)]
 
 
 def test_a_good_stack_has_nothing_but_good_news_and_orders_nothing() -> None:
@@ -26,22 +50,173 @@ def test_a_good_stack_has_nothing_but_good_news_and_orders_nothing() -> None:
         "token", "plans", "capacity", "limits", "runs", "names", "hardware", "addresses", "clock",
     }  # fmt: skip
     assert str(found).endswith("9 checks, all is well")
-    written = [(asked, body) for asked, body in api.asked if not asked.startswith("GET ")]
-    assert written == [
+    quantities = [{"metro": "da", "plan": "c3.small.x86", "quantity": "1"},
+                  {"metro": "da", "plan": "c3.medium.x86", "quantity": "5"}]  # fmt: skip
+    assert [(asked, body) for asked, body in api.asked if not asked.startswith("GET ")] == [
         (f"POST /projects/{PROJECT}/ssh-keys", {}),
-        (
-            "POST /capacity/metros",
-            {
-                "servers": [
-                    {"metro": "da", "plan": "c3.small.x86", "quantity": "1"},
-                    {"metro": "da", "plan": "c3.medium.x86", "quantity": "5"},
-                ]
-            },
-        ),
+        ("POST /capacity/metros", {"servers": quantities}),
     ]
 
 
-# --- token
+# --- what one check says ------------------------------------------------------------------------------------------
+
+
+def of_run(run: str) -> list[str]:
+    return [*TAGS, f"metal-ipi:run={run}"]
+
+
+def left_by(run: str) -> dict[str, Answer]:
+    """A project that holds something of each kind of a run."""
+    spot = {"id": "s-1", "instance_parameters": {"hostname": "c-worker-1", "tags": of_run(run)}}
+    return having(
+        devices=[device("c-worker-0", *of_run(run), state="active")],
+        spot_market_requests=[spot],
+        ip_addresses=[block("198.51.100.8", 29, tags=of_run(run))],
+        virtual_networks=[{"id": "v-1", "vxlan": 9, "description": f"metal-ipi:t:c.facility.test:a run={run} x"}],
+        ssh_keys=[{"id": "k-1", "label": f"metal-ipi:t:c.facility.test run={run}"}],
+    )
+
+
+def block(network: str, cidr: int, **more: Any) -> Json:
+    block = {"id": network, "network": network, "cidr": cidr, "address_family": 4, "public": True}
+    return {**block, "type": "public_ipv4", **more}
+
+
+def reserved(number: int, **more: Any) -> Json:
+    place = {"facility": {"code": "da11", "metro": {"code": "da"}}, "plan": {"slug": "c3.medium.x86"}}
+    return {"id": RESERVED[number], "provisionable": True, "device": None, **place, **more}
+
+
+def reservations(*numbers: int, **more: Any) -> dict[str, Answer]:
+    """So many reserved servers; the last is as told."""
+    return having(hardware_reservations=[reserved(n, **(more if n == numbers[-1] else {})) for n in numbers])
+
+
+_WAITS = {"id": "waits", "type": "public_ipv4", "state": "pending"}
+_ASSIGNED = {"assignments": [{"network": "198.51.100.9", "cidr": 32, "assigned_to": {"href": "/d/x"}}]}
+_ADDRESS = {"apiAddress": "198.51.100.9"}
+_INSTALLER = {"installer": "no-such-installer", "version": "4.21.3"}
+_BOTH = ordering(machines("worker", 2, reservations=RESERVED[1:3]))
+_NEXT = ordering(machines("worker", 2, reservations=["next-available"]))
+_MORE = ordering(machines("worker", 3, reservations=["next-available"]))
+_MIXED = ordering(
+    machines("control-plane", 1, reservations=[RESERVED[1]]), machines("worker", 2, reservations=["next-available"])
+)
+_CLEARED = {"provisionable": False, "device": {"id": "d-1", "state": "deprovisioning"}}
+_SPOT = ordering(machines("worker", 1, spotMaxPrice=1))
+_FACILITIES: dict[str, Any] = ordering(machines("worker", 3), metro=None, facilities=["da11", "da6"])
+_ANYWHERE = ordering(machines("worker", 3), metro=None, facilities=["any"])
+_OF_METROS = {"da11": "da", "sl1": "da", "ny5": "ny"}
+_LISTED: dict[str, Answer] = {
+    "GET /facilities": {
+        "facilities": [{"code": code, "id": code, "metro": {"code": metro}} for code, metro in _OF_METROS.items()]
+    }
+}
+
+
+def _addresses(*facilities: str, count: int = 1) -> dict[str, Any]:
+    return ordering(metro=None, facilities=list(facilities), addresses=[{"name": "a", "quantity": 1}][:count])
+
+
+def _limit(limit: object) -> dict[str, Answer]:
+    return {f"GET /projects/{PROJECT}": {"id": PROJECT, "max_devices": limit}, **having(devices=[device("other")])}
+
+
+# Answers of the API, inputs of the stack; the only finding of a check: its level, and words of it or of its remedy.
+_CASES: list[tuple[dict[str, Answer], dict[str, Any], str, str, list[str]]] = [
+    (having(devices=ALL_THERE), {}, "plans", "ok", ["no machine is to be ordered\n"]),
+    (having(devices=THERE), ordering(machines("bootstrap", 1, "c9.small.x86"), machines("control-plane", 3, "c9.x86"),
+     machines("worker", 2, "c9.small.x86")), "plans", "error", ["workerPlan c9.small.x86: Metal has no such plan"]),
+    ({}, ordering(machines("control-plane", 1, "c3.large.arm64")) | {"architecture": "aarch64"}, "plans", "ok", []),
+    ({"GET /plans": {"plans": [plan("c3.medium.x86", 1.5, deployment_types=["on_demand"])]}}, _SPOT, "plans", "error",
+     ["the spot market does not have it", "or remove platform.spot"]),
+    # Capacity: the spot market and reserved servers are no matter of it, nor what is there already.
+    ({"POST /capacity/metros": enough({"da": 3})},
+     ordering(machines("control-plane", 3), machines("worker", 2, spotMaxPrice=1)),
+     "capacity", "ok", ["da has 3 x c3.medium.x86\n"]),
+    ({"POST /capacity/metros": 500}, _SPOT, "capacity", "ok", ["no machine is to be ordered on demand"]),
+    ({"POST /capacity/metros": 500, **reservations(1, 2)}, _BOTH, "capacity", "ok", ["no machine is to be ordered"]),
+    ({"POST /capacity/metros": enough({"da": 1}), **having(devices=THERE)}, {}, "capacity", "ok",
+     ["da has 1 x c3.medium.x86\n"]),
+    ({"POST /capacity/metros": 500, **having(devices=ALL_THERE)}, {}, "capacity", "ok",
+     ["no machine is to be ordered"]),
+    # Facilities are taken in order, and together.
+    ({}, _FACILITIES, "capacity", "ok", ["da11 has 3 x c3.medium.x86"]),
+    ({"POST /capacity": enough({"da11": 1})}, _FACILITIES, "capacity", "ok", ["da6 has 3 x c3.medium.x86"]),
+    ({"POST /capacity": enough({"da11": 2, "da6": 2})}, _FACILITIES, "capacity", "warning",
+     ["there are some in da11, da6", "name more facilities"]),
+    ({"POST /capacity": enough({"da11": 0, "da6": 0})}, _FACILITIES, "capacity", "error",
+     ["da11, da6 does not have 3 x c3.medium.x86 at the moment"]),
+    ({}, _ANYWHERE, "capacity", "ok", ["left to Metal"]),
+    # Reserved servers.
+    (reservations(1, 2), _BOTH, "reservations", "ok", ["2 reserved servers are free\n"]),
+    (reservations(1), _BOTH, "reservations", "error", [f"the project has no reservation {RESERVED[2]}"]),
+    (reservations(1), ordering(machines("worker", 2, reservations=[RESERVED[1]])), "reservations", "error",
+     ["c-worker-1: there is no reservation of its number"]),
+    *((reservations(1, 2, **more), _BOTH, "reservations", "error", [f"c-worker-1: reservation {RESERVED[2]} {why}"])
+      for more, why in (
+        ({"device": {"href": "/metal/v1/devices/d-1"}}, "is in use by device d-1"),
+        ({"device": {"id": "d-1", "state": "active"}}, "is in use by device d-1"),
+        ({"provisionable": False, "spare": True}, "cannot be provisioned: it is a spare"),
+        ({"provisionable": False, "need_of_service": True}, "cannot be provisioned"),
+        ({"plan": {"slug": "c3.small.x86"}}, "is a c3.small.x86, and c3.medium.x86 is ordered"),
+        ({"facility": {"metro": {"code": "ny"}}}, "is in ny, not in da"))),
+    (reservations(1, 2, 3), _MIXED, "reservations", "ok", ["3 reserved servers are free\n"]),
+    (reservations(1, 2), _MIXED, "reservations", "error", ["2 x c3.medium.x86 are wanted", "1 are free"]),
+    *((reservations(1, 2, **cleared), stack, "reservations", level, told) for cleared in (_CLEARED, {
+        "provisionable": False}) for stack, level, told in (
+        (_BOTH, "warning", [f"c-worker-1: reservation {RESERVED[2]} is still being cleared", "wait until"]),
+        (_NEXT, "warning", ["and 1 are free there; 1 are still being cleared", "wait until"]),
+        (_MORE, "error", ["3 x c3.medium.x86 are wanted"]))),
+    # The installer is not needed any more once there are machines.
+    ({}, _INSTALLER, "installer", "error", ["there is no program"]),
+    ({}, {**_INSTALLER, "again": True}, "installer", "error", ["there is no program"]),
+    (having(devices=THERE), _INSTALLER, "installer", "ok", ["it is not needed any more"]),
+    (having(devices=[device("web", "web")]), _INSTALLER, "installer", "error", ["there is no program"]),
+    # Bids are held against the market.
+    ({}, ordering(machines("worker", 1, spotMaxPrice=0.5)), "spot", "ok", ["costs 0.4 USD per hour, 0.5 are bid"]),
+    ({}, ordering(machines("worker", 1, spotMaxPrice=0.3)), "spot", "warning", ["costs 0.4 USD per hour on the spot"]),
+    ({"GET /market/spot/prices/metros": {"spot_market_prices": {"da": {}}}}, _SPOT, "spot", "warning",
+     ["has no price for c3.medium.x86 in da"]),
+    # Limits.
+    (_limit(None), {}, "limits", "ok", ["the API names no limit of these plans"]),
+    (_limit({"c3.medium.x86": 6}), {}, "limits", "ok", ["within what the project may have of c3.medium.x86"]),
+    (_limit({"c3.medium.x86": 5}), {}, "limits", "error",
+     ["the project may have 5 x c3.medium.x86: it has 1, and 5 more are ordered"]),
+    # Names.
+    (having(devices=[device("c-worker-0"), device("c-worker-1", *TAGS), device("web", "metal-ipi:stack=other")]), {},
+     "names", "error", ["a machine c-worker-0 (device-c-worker-0) that is not this stack's"]),
+    (having(ip_addresses=[block("198.51.100.8", 29)]), _ADDRESS, "names", "ok", ["no machine, project or address"]),
+    (having(), _ADDRESS, "names", "warning", ["is in no block of the project"]),
+    (having(ip_addresses=[_WAITS]), _ADDRESS, "names", "warning", ["is in no block of the project"]),
+    (having(ip_addresses=[block("198.51.100.8", 30, management=True)]), _ADDRESS, "names", "error",
+     ["belongs to a machine's own subnet"]),
+    (having(ip_addresses=[block("198.51.100.8", 29, **_ASSIGNED)]), _ADDRESS, "names", "error",
+     ["is assigned to device x"]),
+    # What is our own, or unmarked (it was ordered before there were runs), or on its way out, is in nobody's way.
+    (left_by("r1"), {}, "runs", "ok", []),
+    (having(devices=[device("c-worker-0", *TAGS)]), {}, "runs", "ok", []),
+    (having(devices=[device("c-worker-0", *of_run("r2"), state="deprovisioning")]), {}, "runs", "ok", []),
+    (left_by("r2"), {}, "names", "ok", []),
+    # Nothing was ever ordered from here: whatever there is, is another run's.
+    (left_by("r2"), {"run": None}, "runs", "error", ["(k-1)", "`make sweep STACK=t OF=t`"]),
+    # Addresses are reserved in one metro, whatever its facilities are called.
+    ({}, {"networks": {"pods": "10.128.0.0/14", "services": "172.30.0.0/16"}}, "addresses", "ok",
+     ["no networks overlap"]),
+    (_LISTED, _addresses("da11", "sl1"), "addresses", "ok", []),
+    (_LISTED, _addresses("da11", "ny5"), "addresses", "error", ["da11 is in da, ny5 is in ny"]),
+    (_LISTED, _addresses("da11", "ny5", count=0), "addresses", "ok", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(_CASES)))
+def test_what_a_check_says(number: int) -> None:
+    answers, values, check, level, told = _CASES[number]
+    text = the(report(Api(answers), **values), check, level)
+    assert [words for words in told if words not in text] == []
+
+
+# --- token --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -66,302 +241,87 @@ def test_a_token_that_does_not_do_is_told_once(path: str, status: int, told: str
 def test_a_project_to_be_created_is_looked_for_in_its_organization() -> None:
     new: dict[str, Any] = {"projectId": None, "projectName": "new", "organizationId": ORGANIZATION}
     organization = f"/organizations/{ORGANIZATION}"
-    answers: dict[str, Any] = {
+    answers: dict[str, Answer] = {
         f"GET {organization}": {"id": ORGANIZATION},
         f"POST {organization}/projects": 422,
         f"GET {organization}/projects": {"projects": [{"id": "p-1", "name": "old"}]},
     }
     assert report(Api(answers), **new).errors == []
+    read_only = report(Api({**answers, f"POST {organization}/projects": 403}), **new)
+    assert "may read organization" in the(read_only, "token", "error")
 
-    taken = {"projects": [{"id": "p-2", "name": "new"}]}
-    empty = {
-        path.replace(PROJECT, "p-2"): answer for path, answer in Api().answers.items() if path.startswith("GET /pr")
+    empty = {key.replace(PROJECT, "p-2"): answer for key, answer in Api().answers.items() if key.startswith("GET /pr")}
+    taken: dict[str, Answer] = {
+        **empty,
+        **answers,
+        f"GET {organization}/projects": {"projects": [{"id": "p-2", "name": "new"}]},
     }
-    api = Api({**empty, **answers, f"GET {organization}/projects": taken})
-    text = the(report(api, **new), "names", "error")
+    text = the(report(Api(taken), **new), "names", "error")
     assert "has a project new (p-2) already" in text and "platform.projectId" in text
 
-    ours = {"ssh_keys": [{"label": "metal-ipi:t:c.facility.test"}]}
-    made = {
-        "GET /projects/p-2": {"id": "p-2", "max_devices": {"c3.medium.x86": 5}},
-        "GET /projects/p-2/ssh-keys": ours,
-        "GET /projects/p-2/devices": {"devices": [device("c-control-plane-0", *TAGS), device("c-worker-0", "web")]},
-        "GET /projects/p-2/ips": {"ip_addresses": []},
-    }
     # What an earlier run made is looked into, like any project that exists.
-    found = report(Api({**api.answers, **made}), **new)
+    ours = having("p-2", ssh_keys=[{"label": "metal-ipi:t:c.facility.test"}], devices=[THERE[0], device("c-worker-0")])
+    limit: dict[str, Answer] = {"GET /projects/p-2": {"id": "p-2", "max_devices": {"c3.medium.x86": 5}}}
+    found = report(Api({**taken, **ours, **limit}), **new)
     assert [str(each.what) for each in found.errors] == [
         "the project may have 5 x c3.medium.x86: it has 2, and 4 more are ordered",
         "the project has a machine c-worker-0 (device-c-worker-0) that is not this stack's",
     ]
     assert [each.what for each in of(found, "capacity")] == ["da has 1 x c3.small.x86", "da has 4 x c3.medium.x86"]
 
-    another = {"ssh_keys": [{"id": "k", "label": "metal-ipi:t:c.facility.test run=r2"}]}
-    found = report(Api({**api.answers, "GET /projects/p-2/ssh-keys": another}), **new)
-    assert "project p-2 has SSH key metal-ipi:t:c.facility.test run=r2 (k)" in the(found, "runs", "error") and the(
-        found, "names", "ok"
-    )
-
-    read_only = report(Api({**answers, f"POST {organization}/projects": 403}), **new)
-    assert "may read organization" in the(read_only, "token", "error")
+    another = having("p-2", ssh_keys=[{"id": "k", "label": "metal-ipi:t:c.facility.test run=r2"}])
+    found = report(Api({**taken, **another}), **new)
+    assert "project p-2 has SSH key metal-ipi:t:c.facility.test run=r2 (k)" in the(found, "runs", "error")
+    assert the(found, "names", "ok")
 
 
-# --- plans
+# --- several findings ---------------------------------------------------------------------------------------------
+
+
+def told(check: str, api: Api, **values: Any) -> list[tuple[str, str]]:
+    """Level and words of each finding of a check."""
+    return [(finding.level, finding.what) for finding in of(report(api, **values), check)]
 
 
 def test_plans_that_do_not_exist_or_do_not_fit_are_all_told() -> None:
-    orders = {
-        "machines": [
-            machines("bootstrap", 1, "c9.small.x86"),
-            machines("control-plane", 3, "c3.large.arm64"),
-            machines("worker", 2, operatingSystem="windows"),
-        ]
-    }
-    told = [f"{finding.what} {finding.remedy}" for finding in of(report(Api(), orders=orders), "plans")]
-    assert len(told) == 3
-    assert "platform.bootstrapPlan c9.small.x86: Metal has no such plan" in told[0]
-    assert "platform.controlPlanePlan c3.large.arm64: its processors are aarch64, and x86_64 is to be booted" in told[1]
-    assert "platform.workerPlan c3.medium.x86: windows cannot be provisioned on it" in told[2]
-
-
-def test_plans_of_machines_that_are_there_do_not_matter() -> None:
-    orders = {
-        "machines": [
-            machines("bootstrap", 1, "c9.small.x86"),
-            machines("control-plane", 3, "c3.large.arm64"),
-            machines("worker", 2, "c9.small.x86"),
-        ]
-    }
-    there = [device(f"c-control-plane-{n}", *TAGS) for n in range(3)] + [device("c-worker-0", *TAGS)]
-    api = Api({f"GET /projects/{PROJECT}/devices": {"devices": there}})
-    assert "platform.workerPlan c9.small.x86: Metal has no such plan" in the(
-        report(api, orders=orders), "plans", "error"
+    wrong = ordering(
+        machines("bootstrap", 1, "c9.small.x86"),
+        machines("control-plane", 3, "c3.large.arm64"),
+        machines("worker", 2, operatingSystem="windows"),
     )
-    api = Api({f"GET /projects/{PROJECT}/devices": {"devices": [*there, device("c-worker-1", *TAGS)]}})
-    assert the(report(api, orders=orders), "plans", "ok") == "no machine is to be ordered\n"
+    assert told("plans", Api(), **wrong) == [
+        ("error", "platform.bootstrapPlan c9.small.x86: Metal has no such plan"),
+        ("error", "platform.controlPlanePlan c3.large.arm64: its processors are aarch64, and x86_64 is to be booted"),
+        ("error", "platform.workerPlan c3.medium.x86: windows cannot be provisioned on it"),
+    ]
+    arm = told("plans", Api(), architecture="aarch64")
+    assert ["its processors are x86_64, and aarch64 is to be booted" in what for _, what in arm] == [True] * 3
 
 
-def test_an_arm_plan_is_right_with_arm() -> None:
-    orders = {"machines": [machines("control-plane", 1, "c3.large.arm64")]}
-    assert report(Api(), orders=orders, architecture="aarch64").errors == []
-    told = of(report(Api(), architecture="aarch64"), "plans")
-    assert ["its processors are x86_64, and aarch64 is to be booted" in each.what for each in told] == [True] * 3
-
-
-def test_a_place_that_does_not_offer_a_plan() -> None:
+def test_places_that_do_not_offer_a_plan_or_do_not_exist() -> None:
     elsewhere = plan("c3.medium.x86", 1.5, available_in_metros=[{"href": "/metal/v1/locations/metros/metro-lb"}])
-    api = Api({"GET /plans": {"plans": [PLANS[0], elsewhere]}})
-    told = [finding.what for finding in of(report(api), "plans")]
-    assert told == ["platform.controlPlanePlan c3.medium.x86: da does not offer it",
-                    "platform.workerPlan c3.medium.x86: da does not offer it"]  # fmt: skip
-    assert "one of lb" in of(report(api), "plans")[0].remedy
-
-
-def test_places_that_do_not_exist() -> None:
-    wrong = of(report(Api({"POST /capacity/metros": enough({})}), orders={"metro": "xx"}), "plans")
+    found = of(report(Api({"GET /plans": {"plans": [PLANS[0], elsewhere]}})), "plans")
+    whats = [finding.what.removesuffix(" c3.medium.x86: da does not offer it") for finding in found]
+    assert whats == ["platform.controlPlanePlan", "platform.workerPlan"]
+    assert "one of lb" in found[0].remedy
+    wrong = of(report(Api(), **ordering(metro="xx")), "plans")
     assert wrong[0].what == "Metal has no metro xx" and "da, lb" in wrong[0].remedy
-    wrong = of(report(Api(), orders={"metro": None, "facilities": ["da11", "zz1"]}), "plans")
-    assert [finding.what for finding in wrong] == ["Metal has no facility zz1"]
-
-
-# --- capacity
-
-
-def test_no_capacity_is_an_error_for_the_plan() -> None:
-    found = report(Api({"POST /capacity/metros": enough({"da": 4})}))
-    assert [(each.level, each.what) for each in of(found, "capacity")] == [
-        ("ok", "da has 1 x c3.small.x86"),
-        ("error", "da does not have 5 x c3.medium.x86 at the moment"),
+    assert told("plans", Api(), **ordering(metro=None, facilities=["da11", "zz1"])) == [
+        ("error", "Metal has no facility zz1")
     ]
 
 
-def test_the_spot_market_is_no_matter_of_capacity() -> None:
-    orders = {"machines": [machines("control-plane", 3), machines("worker", 2, spotMaxPrice=1)]}
-    api = Api({"POST /capacity/metros": enough({"da": 3})})
-    assert the(report(api, orders=orders), "capacity", "ok") == "da has 3 x c3.medium.x86\n"
-    workers = {"machines": [machines("worker", 2, spotMaxPrice=1)]}
-    api = Api({"POST /capacity/metros": 500})
-    assert the(report(api, orders=workers), "capacity", "ok").startswith("no machine is to be ordered on demand")
-
-
-def test_what_is_there_already_is_not_asked_for_again() -> None:
-    there = [device(f"c-control-plane-{n}", *TAGS) for n in range(3)] + [device("c-worker-0", *TAGS)]
-    api = Api({f"GET /projects/{PROJECT}/devices": {"devices": there}, "POST /capacity/metros": enough({"da": 1})})
-    assert the(report(api), "capacity", "ok") == "da has 1 x c3.medium.x86\n"
-
-    everything = [*there, device("c-worker-1", *TAGS)]
-    api = Api({f"GET /projects/{PROJECT}/devices": {"devices": everything}, "POST /capacity/metros": 500})
-    assert the(report(api), "capacity", "ok").startswith("no machine is to be ordered")
-
-
-def test_facilities_are_taken_in_order_and_together() -> None:
-    orders: dict[str, Any] = {"metro": None, "facilities": ["da11", "da6"], "machines": [machines("worker", 3)]}
-
-    def told(**there: int) -> tuple[str, str]:
-        (finding,) = of(report(Api({"POST /capacity": enough(there)}), orders=orders), "capacity")
-        return finding.level, finding.what
-
-    assert told() == ("ok", "da11 has 3 x c3.medium.x86")
-    assert told(da11=1) == ("ok", "da6 has 3 x c3.medium.x86")
-    level, what = told(da11=2, da6=2)
-    assert level == "warning" and "there are some in da11, da6" in what
-    assert told(da11=0, da6=0) == ("error", "da11, da6 does not have 3 x c3.medium.x86 at the moment")
-    anywhere = report(Api(), orders={**orders, "facilities": ["any"]})
-    assert "left to Metal" in the(anywhere, "capacity", "ok")
-
-
-# --- reservations
-
-
-def reserved(number: int, **more: Any) -> Json:
-    place = {"facility": {"code": "da11", "metro": {"code": "da"}}, "plan": {"slug": "c3.medium.x86"}}
-    return {"id": RESERVED.format(number), "provisionable": True, "device": None, **place, **more}
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"device": {"href": "/metal/v1/devices/d-1"}}, "is in use by device d-1"),
-        ({"device": {"id": "d-1", "state": "active"}}, "is in use by device d-1"),
-        ({"provisionable": False, "spare": True}, "cannot be provisioned: it is a spare"),
-        ({"provisionable": False, "need_of_service": True}, "cannot be provisioned"),
-        ({"plan": {"slug": "c3.small.x86"}}, "is a c3.small.x86, and c3.medium.x86 is ordered"),
-        ({"facility": {"metro": {"code": "ny"}}}, "is in ny, not in da"),
-    ],
-)
-def test_reserved_servers_that_cannot_be_used(more: Json, why: str) -> None:
-    path = f"GET /projects/{PROJECT}/hardware-reservations"
-    orders = {"machines": [machines("worker", 2, reservations=[RESERVED.format(1), RESERVED.format(2)])]}
-    good = Api({path: {"hardware_reservations": [reserved(1), reserved(2)]}})
-    assert the(report(good, orders=orders), "reservations", "ok") == "2 reserved servers are free\n"
-    # Reserved servers are no matter of capacity.
-    assert not [asked for asked, _ in good.asked if "capacity" in asked]
-    bad = Api({path: {"hardware_reservations": [reserved(1), reserved(2, **more)]}})
-    assert f"c-worker-1: reservation {RESERVED.format(2)} {why}" in the(
-        report(bad, orders=orders), "reservations", "error"
-    )
-    gone = Api({path: {"hardware_reservations": [reserved(1)]}})
-    assert "the project has no reservation" in the(report(gone, orders=orders), "reservations", "error")
-
-
-def test_the_next_available_ones_must_be_enough() -> None:
-    path = f"GET /projects/{PROJECT}/hardware-reservations"
-    orders = {
-        "machines": [
-            machines("control-plane", 1, reservations=[RESERVED.format(1)]),
-            machines("worker", 2, reservations=["next-available"]),
-        ]
-    }
-    enough_of_them = Api({path: {"hardware_reservations": [reserved(1), reserved(2), reserved(3)]}})
-    assert report(enough_of_them, orders=orders).errors == []
-    text = the(
-        report(Api({path: {"hardware_reservations": [reserved(1), reserved(2)]}}), orders=orders),
-        "reservations",
-        "error",
-    )
-    assert "2 x c3.medium.x86 are wanted" in text and "1 are free" in text
-
-
-@pytest.mark.parametrize("device", [None, {"id": "d-1", "state": "deprovisioning"}])
-def test_reserved_servers_that_are_being_cleared_are_worth_waiting_for(device: Json | None) -> None:
-    path = f"GET /projects/{PROJECT}/hardware-reservations"
-    cleared = reserved(2, provisionable=False, device=device)
-    api = Api({path: {"hardware_reservations": [reserved(1), cleared]}})
-    named = {"machines": [machines("worker", 2, reservations=[RESERVED.format(1), RESERVED.format(2)])]}
-    text = the(report(api, orders=named), "reservations", "warning")
-    assert f"c-worker-1: reservation {RESERVED.format(2)} is still being cleared" in text and "wait until" in text
-    any_of_them = {"machines": [machines("worker", 2, reservations=["next-available"])]}
-    text = the(report(api, orders=any_of_them), "reservations", "warning")
-    assert "and 1 are free there; 1 are still being cleared" in text and "wait until" in text
-    more = {"machines": [machines("worker", 3, reservations=["next-available"])]}
-    assert "3 x c3.medium.x86 are wanted" in the(report(api, orders=more), "reservations", "error")
-
-
-# --- installer
-
-
-def test_the_installer_is_not_needed_any_more_once_there_are_machines() -> None:
-    installer: dict[str, Any] = {"installer": "no-such-installer", "version": "4.21.3"}
-    assert "there is no program" in the(report(Api(), **installer), "installer", "error")
-    assert "there is no program" in the(report(Api(), again=True, **installer), "installer", "error")
-    api = Api({f"GET /projects/{PROJECT}/devices": {"devices": [device("c-control-plane-0", *TAGS)]}})
-    assert the(report(api, **installer), "installer", "ok").startswith("it is not needed any more")
-    foreign = Api({f"GET /projects/{PROJECT}/devices": {"devices": [device("web", "web")]}})
-    assert "there is no program" in the(report(foreign, **installer), "installer", "error")
-
-
-# --- spot market
-
-
-@pytest.mark.parametrize(
-    ("bid", "level", "told"),
-    [(0.5, "ok", "costs 0.4 USD per hour, 0.5 are bid"), (0.3, "warning", "costs 0.4 USD per hour on the spot market")],
-)
-def test_bids_are_held_against_the_market(bid: float, level: str, told: str) -> None:
-    orders = {"machines": [machines("worker", 1, spotMaxPrice=bid)]}
-    assert told in the(report(Api(), orders=orders), "spot", level)
-
-
-def test_a_plan_that_the_spot_market_does_not_have() -> None:
-    on_demand = plan("c3.medium.x86", 1.5, deployment_types=["on_demand"])
-    nothing = {"spot_market_prices": {"da": {}}}
-    api = Api({"GET /plans": {"plans": [on_demand]}, "GET /market/spot/prices/metros": nothing})
-    found = report(api, orders={"machines": [machines("worker", 1, spotMaxPrice=1)]})
-    assert "the spot market does not have it" in the(found, "plans", "error")
-    assert "has no price for c3.medium.x86 in da" in the(found, "spot", "warning")
-
-
-# --- limits
-
-
-def test_what_the_project_may_have() -> None:
-    def told(limit: object) -> tuple[str, str]:
-        there = {"devices": [device("other", slug="c3.medium.x86")]}
-        limits = {"id": PROJECT, "max_devices": limit}
-        api = Api({f"GET /projects/{PROJECT}": limits, f"GET /projects/{PROJECT}/devices": there})
-        (finding,) = of(report(api), "limits")
-        return finding.level, finding.what
-
-    assert told(None) == ("ok", "the API names no limit of these plans")
-    assert told({"c3.medium.x86": 6}) == ("ok", "within what the project may have of c3.medium.x86")
-    assert told({"c3.medium.x86": 5}) == (
-        "error",
-        "the project may have 5 x c3.medium.x86: it has 1, and 5 more are ordered",
-    )
-
-
-# --- names
-
-
-def test_machines_of_others_with_our_names_are_in_the_way() -> None:
-    there = [device("c-worker-0"), device("c-worker-1", *TAGS), device("web", "metal-ipi:stack=other")]
-    api = Api({f"GET /projects/{PROJECT}/devices": {"devices": there}})
-    text = the(report(api), "names", "error")
-    assert "a machine c-worker-0 (device-c-worker-0) that is not this stack's" in text
-
-
-def of_run(run: str) -> list[str]:
-    return [*TAGS, f"metal-ipi:run={run}"]
-
-
-def _left_by(run: str) -> dict[str, Any]:
-    """A project that holds something of each kind of a run."""
-    spot = {"id": "s-1", "instance_parameters": {"hostname": "c-worker-1", "tags": of_run(run)}}
-    return {
-        f"GET /projects/{PROJECT}/devices": {"devices": [{**device("c-worker-0", *of_run(run)), "state": "active"}]},
-        f"GET /projects/{PROJECT}/spot-market-requests": {"spot_market_requests": [spot]},
-        f"GET /projects/{PROJECT}/ips": {"ip_addresses": [block("198.51.100.8", 29, tags=of_run(run))]},
-        f"GET /projects/{PROJECT}/virtual-networks": {
-            "virtual_networks": [{"id": "v-1", "vxlan": 9, "description": f"metal-ipi:t:c.facility.test:a run={run} x"}]
-        },
-        f"GET /projects/{PROJECT}/ssh-keys": {
-            "ssh_keys": [{"id": "k-1", "label": f"metal-ipi:t:c.facility.test run={run}"}]
-        },
-    }
+def test_no_capacity_is_an_error_for_the_plan_unless_it_is_excused() -> None:
+    api = Api({"POST /capacity/metros": enough({"da": 4})})
+    too_few = "da does not have 5 x c3.medium.x86 at the moment"
+    assert told("capacity", api) == [("ok", "da has 1 x c3.small.x86"), ("error", too_few)]
+    found = report(api, excused=["capacity"])
+    assert found.errors == [] and [each.what for each in found.warnings] == [f"{too_few} (excused)"]
 
 
 def test_what_another_run_ordered_is_listed_and_nothing_is_ordered_beside_it() -> None:
-    text = the(report(Api(_left_by("r2"))), "runs", "error")
+    found = report(Api(left_by("r2")))
+    text = the(found, "runs", "error")
     listed = (
         "machine c-worker-0 (device-c-worker-0)", "spot market request c-worker-1 (s-1)",
         "reserved address 198.51.100.8 (198.51.100.8)", "VLAN 9 (v-1)",
@@ -369,91 +329,20 @@ def test_what_another_run_ordered_is_listed_and_nothing_is_ordered_beside_it() -
     )  # fmt: skip
     assert f"project {PROJECT} has {', '.join(listed)}\n" in text
     assert "the checkout (or the backend) that has its state" in text and "`make sweep STACK=t OF=t`" in text
-    # A machine of the same name is told once; and none of it is taken for what is there already.
-    found = report(Api(_left_by("r2")))
-    assert the(found, "names", "ok") and "da has 5 x c3.medium.x86" in str(found)
-    # Nothing was ever ordered from here: whatever there is, is another run's.
-    assert "(k-1)" in the(report(Api(_left_by("r2")), run=None), "runs", "error")
-
-
-def test_what_is_our_own_or_unmarked_or_on_its_way_out_is_in_nobodys_way() -> None:
-    assert the(report(Api(_left_by("r1"))), "runs", "ok")
-    unmarked: dict[str, Any] = {f"GET /projects/{PROJECT}/devices": {"devices": [device("c-worker-0", *TAGS)]}}
-    assert the(report(Api(unmarked)), "runs", "ok"), "it was ordered before there were runs"
-    leaving = {"devices": [{**device("c-worker-0", *of_run("r2")), "state": "deprovisioning"}]}
-    assert the(report(Api({f"GET /projects/{PROJECT}/devices": leaving})), "runs", "ok")
-
-
-def block(network: str, cidr: int, **more: Any) -> Json:
-    return {
-        "id": network,
-        "network": network,
-        "cidr": cidr,
-        "address_family": 4,
-        "public": True,
-        "type": "public_ipv4",
-        **more,
-    }
-
-
-@pytest.mark.parametrize(
-    ("blocks", "level", "told"),
-    [
-        ([block("198.51.100.8", 29)], "ok", "no machine, project or address"),
-        ([], "warning", "is in no block of the project"),
-        ([{"id": "waits", "type": "public_ipv4", "state": "pending"}], "warning", "is in no block of the project"),
-        ([block("198.51.100.8", 30, management=True)], "error", "belongs to a machine's own subnet"),
-        (
-            [
-                block(
-                    "198.51.100.8",
-                    29,
-                    assignments=[{"network": "198.51.100.9", "cidr": 32, "assigned_to": {"href": "/d/x"}}],
-                )
-            ],
-            "error",
-            "is assigned to device x",
-        ),
-    ],
-)
-def test_the_apis_address(blocks: list[Json], level: str, told: str) -> None:
-    api = Api({f"GET /projects/{PROJECT}/ips": {"ip_addresses": blocks}})
-    assert told in the(report(api, apiAddress="198.51.100.9"), "names", level)
-
-
-# --- addresses
+    assert "da has 5 x c3.medium.x86" in str(found), "none of it is taken for what is there already"
 
 
 def test_networks_that_overlap() -> None:
-    inside = {"pods": "10.128.0.0/14", "services": "172.30.0.0/16"}
-    assert the(report(Api(), networks=inside), "addresses", "ok").startswith("no networks overlap")
     private = block("10.130.4.0", 25, public=False, type="private_ipv4")
-    api = Api({f"GET /projects/{PROJECT}/ips": {"ip_addresses": [private]}})
-    orders = {"networks": [{"name": "storage", "subnet": "172.30.8.0/24"}]}
-    told = [finding.what for finding in of(report(api, networks=inside, orders=orders), "addresses")]
-    assert told == [
-        "services (172.30.0.0/16) overlaps VLAN storage (172.30.8.0/24)",
-        "pods (10.128.0.0/14) overlaps the project's private addresses (10.130.4.0/25)",
+    assert told(
+        "addresses",
+        Api(having(ip_addresses=[private])),
+        networks={"pods": "10.128.0.0/14", "services": "172.30.0.0/16"},
+        **ordering(networks=[{"name": "storage", "subnet": "172.30.8.0/24"}]),
+    ) == [
+        ("error", "services (172.30.0.0/16) overlaps VLAN storage (172.30.8.0/24)"),
+        ("error", "pods (10.128.0.0/14) overlaps the project's private addresses (10.130.4.0/25)"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("facilities", "reserved", "level", "told"),
-    [
-        (["da11", "sl1"], True, "ok", ""),
-        (["da11", "ny5"], True, "error", "da11 is in da, ny5 is in ny"),
-        (["da11", "ny5"], False, "ok", ""),
-    ],
-    ids=["of one metro, whatever it is called", "of two metros", "nothing is reserved"],
-)
-def test_addresses_are_reserved_where_all_machines_are(
-    facilities: list[str], reserved: bool, level: str, told: str
-) -> None:
-    metros = {"da11": "da", "sl1": "da", "ny5": "ny"}
-    listed = [{"code": code, "id": f"facility-{code}", "metro": {"code": metro}} for code, metro in metros.items()]
-    orders = {"metro": None, "facilities": facilities, "addresses": [{"name": "a", "quantity": 1}] if reserved else []}
-    found = report(Api({"GET /facilities": {"facilities": listed}}), orders=orders)
-    assert told in the(found, "addresses", level)
 
 
 def test_vlans_of_others_and_a_quota_that_is_used_up() -> None:
@@ -462,35 +351,12 @@ def test_vlans_of_others_and_a_quota_that_is_used_up() -> None:
         {"vxlan": 1001, "metro_code": "da", "description": "metal-ipi:t:c.facility.test:storage"},
         {"vxlan": 1002, "metro_code": "ny", "description": "somebody's"},
     ]
-    blocks = [block("198.51.100.8", 29), {"id": "waits", "type": "public_ipv4", "state": "pending"}]
-    answers: dict[str, Any] = {
-        f"GET /projects/{PROJECT}/virtual-networks": {"virtual_networks": vlans},
-        f"GET /projects/{PROJECT}/ips": {"ip_addresses": blocks},
-    }
-    api = Api(answers)
+    api = Api(having(virtual_networks=vlans, ip_addresses=[block("198.51.100.8", 29), _WAITS]))
     networks = [{"name": f"n{number}", "vlan": number} for number in (1000, 1001, 1002)]
-    orders = {"networks": networks, "addresses": [{"name": "api", "quantity": 1}]}
-    told = [(each.level, each.what) for each in of(report(api, orders=orders), "addresses")]
-    assert told == [
+    assert told("addresses", api, **ordering(networks=networks, addresses=[{"name": "api", "quantity": 1}])) == [
         ("error", "the project has a VLAN 1000 in da that is not this stack's"),
         ("warning", "1 of the project's blocks wait for a review, so its quota is used up: api would wait as well"),
     ]
-
-
-# --- clock, and what goes wrong with asking
-
-
-@pytest.mark.parametrize(
-    ("seconds", "level", "told"),
-    [
-        (3, "ok", "within"),
-        (-90, "warning", "is 90 s ahead of"),
-        (600, "error", "is 600 s behind that of the Metal API"),
-    ],
-)
-def test_clocks(seconds: int, level: str, told: str) -> None:
-    text = the(report(Api(skew=timedelta(seconds=seconds))), "clock", level)
-    assert told in text.replace("89 s", "90 s").replace("599 s", "600 s").replace("91 s", "90 s")
 
 
 def test_a_part_of_the_api_that_refuses_fails_its_check_alone() -> None:
@@ -499,7 +365,13 @@ def test_a_part_of_the_api_that_refuses_fails_its_check_alone() -> None:
     assert [finding.check for finding in found.errors] == ["plans"]
 
 
-def test_an_error_that_is_excused_is_a_warning() -> None:
-    found = report(Api({"POST /capacity/metros": enough({"da": 0})}), excused=["capacity"])
-    assert found.errors == [] and [each.check for each in found.warnings] == ["capacity", "capacity"]
-    assert found.warnings[0].what.endswith("(excused)")
+@pytest.mark.parametrize(
+    ("seconds", "level", "words"),
+    [
+        (3, "ok", r"within \d s"),
+        (-90, "warning", r"is (89|90|91) s ahead of"),
+        (600, "error", r"is (599|600) s behind that of the Metal API"),
+    ],
+)
+def test_clocks(seconds: int, level: str, words: str) -> None:
+    assert re.search(words, the(report(Api(skew=timedelta(seconds=seconds))), "clock", level))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -11,17 +10,16 @@ from typing import Any
 
 import pytest
 
-from provider.preflight.findings import Finding, Report
-from provider.preflight.resource import PreflightFailed
+from metal_ipi.provider.preflight.findings import Finding, Report, error, ok, warning
+from metal_ipi.provider.preflight.resource import PreflightFailed
 from tests.provider.harness import Harness, Resource
-from tests.provider.preflight.asking import INPUTS, inputs
+from tests.provider.preflight.asking import NOTHING_ORDERED, inputs
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def rack(installer: str, **more: Any) -> dict[str, Any]:
-    values = {**INPUTS, "installer": installer, "version": "4.21.3", **more}
-    return {key: value for key, value in values.items() if key not in ("orders", "projectId")}
+    return {**NOTHING_ORDERED, "installer": installer, "version": "4.21.3", **more}
 
 
 @pytest.fixture
@@ -32,93 +30,85 @@ def installer(tmp_path: Path) -> str:
     return str(program)
 
 
-def test_inputs_that_cannot_be() -> None:
-    async def run() -> None:
-        it = Resource(Harness(), "Preflight")
-        assert await it.check(inputs()) == []
-        wrong = inputs(
-            architecture="sparc", networks={"pods": "10.128.0.0"}, projectName="also", orders={"facilities": ["da11"]}
-        )
-        assert await it.check(wrong) == [
-            "architecture must be one of x86_64, aarch64",
-            "orders.metro or `facilities` must be given, and not both",
-            "networks.pods must be a CIDR such as 10.128.0.0/14",
-            "projectId or `projectName` must be given, and not both",
-            "organizationId is required with `projectName`",
-        ]
-        assert "boots is not known; did you mean `boot`?" in await it.check({**inputs(), "boots": []})
-
-    asyncio.run(run())
+async def test_inputs_that_cannot_be() -> None:
+    it = Resource(Harness(), "Preflight")
+    assert await it.check(inputs()) == []
+    wrong = inputs(
+        architecture="sparc", networks={"pods": "10.128.0.0"}, projectName="also", orders={"facilities": ["da11"]}
+    )
+    assert await it.check(wrong) == [
+        "architecture must be one of x86_64, aarch64",
+        "orders.metro or `facilities` must be given, and not both",
+        "networks.pods must be a CIDR such as 10.128.0.0/14",
+        "projectId or `projectName` must be given, and not both",
+        "organizationId is required with `projectName`",
+    ]
+    assert "boots is not known; did you mean `boot`?" in await it.check({**inputs(), "boots": []})
 
 
-def test_it_asks_when_it_is_made_and_when_something_changes_and_never_in_a_preview(installer: str) -> None:
+async def test_it_asks_when_it_is_made_and_when_something_changes_and_never_in_a_preview(installer: str) -> None:
     def calls() -> int:
         log = Path(f"{installer}.calls")
         return log.read_text().count("x") if log.exists() else 0
 
-    async def run() -> None:
-        harness = Harness()
-        it = Resource(harness, "Preflight")
-        await it.preview(rack(installer))
-        assert calls() == 0
-        state = await it.up(rack(installer))
-        assert calls() == 1 and set(state) == set(rack(installer))
-        assert harness.log.messages[-1] == "3 checks, 1 warning"
-        assert harness.log.warnings[0].startswith("warning  clock: nobody who was asked")
-        assert await it.changes(rack(installer)) == []
-        assert await it.changes(rack(installer, zones=["facility.test"])) == ["zones"]
-        await it.preview(rack(installer, version="4.22.0"))
-        assert calls() == 1
-        wrong = rack(installer, networks={"a": "10.0.0.0/8", "b": "10.1.0.0/16"})
-        with pytest.raises(PreflightFailed, match=r"(?s)nothing was ordered.*overlaps.*remedy: choose another range"):
-            await it.up(wrong)
-        # It failed, so the state is what it was, and the next run asks again.
-        assert "networks" not in it.state
-        # It passed once, so the installer may have done its work.
-        await it.up(rack(installer, version="4.22.0"))
-        assert any("not 4.22.0" in told for told in harness.log.warnings)
-        await it.delete()
-
-    asyncio.run(run())
+    harness = Harness()
+    it = Resource(harness, "Preflight")
+    await it.preview(rack(installer))
+    assert calls() == 0
+    state = await it.up(rack(installer))
+    assert calls() == 1 and set(state) == set(rack(installer))
+    assert harness.log.messages[-1] == "3 checks, 1 warning"
+    assert harness.log.warnings[0].startswith("warning  clock: nobody who was asked")
+    assert await it.changes(rack(installer)) == []
+    assert await it.changes(rack(installer, zones=["facility.test"])) == ["zones"]
+    await it.preview(rack(installer, version="4.22.0"))
+    assert calls() == 1
+    wrong = rack(installer, networks={"a": "10.0.0.0/8", "b": "10.1.0.0/16"})
+    with pytest.raises(PreflightFailed, match=r"(?s)nothing was ordered.*overlaps.*remedy: choose another range"):
+        await it.up(wrong)
+    # It failed, so the state is what it was, and the next run asks again.
+    assert "networks" not in it.state
+    # It passed once, so the installer may have done its work.
+    await it.up(rack(installer, version="4.22.0"))
+    assert any("not 4.22.0" in told for told in harness.log.warnings)
+    await it.delete()
 
 
-def test_the_command_prints_the_same_report(installer: str) -> None:
-    def run(**more: Any) -> subprocess.CompletedProcess[str]:
-        request = {"config": {}, "inputs": {**rack(installer), **more}}
-        command = [sys.executable, "-m", "provider.preflight"]
-        return subprocess.run(
-            command, input=json.dumps(request), capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
-        )
-
-    good, bad, odd = run(), run(version="4.22.0"), run(stack="")
-    assert (good.returncode, good.stdout.splitlines()[-1]) == (0, "3 checks, 1 warning")
-    assert bad.returncode == 1 and bad.stdout.startswith("error    installer: ")
-    assert odd.returncode == 2 and "stack must be a non-empty string" in odd.stderr
+@pytest.mark.parametrize(
+    ("changes", "status", "stream", "told"),
+    [
+        ({}, 0, "stdout", "\n3 checks, 1 warning\n"),
+        ({"version": "4.22.0"}, 1, "stdout", "error    installer: "),
+        ({"stack": ""}, 2, "stderr", "stack must be a non-empty string"),
+    ],
+)
+def test_the_command_prints_the_same_report(
+    installer: str, changes: dict[str, str], status: int, stream: str, told: str
+) -> None:
+    request = json.dumps({"config": {}, "inputs": rack(installer, **changes)})
+    command = [sys.executable, "-m", "metal_ipi.provider.preflight"]
+    found = subprocess.run(
+        command, input=request, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+    )  # fmt: skip
+    assert found.returncode == status and told in getattr(found, stream)
 
 
 def test_a_finding_names_its_remedy_and_good_news_have_none() -> None:
     with pytest.raises(ValueError, match="names its remedy"):
-        Finding(check="x", level="error", what="bad")
+        error("bad", "")
     with pytest.raises(ValueError, match="names its remedy"):
-        Finding(check="x", level="ok", what="good", remedy="none")
+        Finding(level="ok", what="good", remedy="none")
 
 
 def test_errors_come_first() -> None:
-    report = Report(
-        findings=[
-            Finding(check="a", level="ok", what="fine"),
-            Finding(check="b", level="warning", what="hm", remedy="look"),
-            Finding(check="c", level="error", what="bad", remedy="mend"),
-            Finding(check="c", level="error", what="worse", remedy="mend"),
-        ]
-    )
-    assert str(report).splitlines() == [
-        "error    c: bad",
+    findings = [ok("fine"), warning("hm", "look"), error("bad", "mend"), error("worse", "mend")]
+    assert str(Report(findings=findings)).splitlines() == [
+        "error    : bad",
         "         remedy: mend",
-        "error    c: worse",
+        "error    : worse",
         "         remedy: mend",
-        "warning  b: hm",
+        "warning  : hm",
         "         remedy: look",
-        "ok       a: fine",
-        "3 checks, 2 errors and 1 warning",
+        "ok       : fine",
+        "1 checks, 2 errors and 1 warning",
     ]

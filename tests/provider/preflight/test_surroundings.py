@@ -20,32 +20,21 @@ import dns.query
 import pytest
 import trustme
 
-from provider import configuration
-from provider.preflight import running
-from provider.preflight.checks import installer
-from provider.preflight.findings import Report
-from provider.preflight.plan import Plan
+from metal_ipi.provider.preflight.checks import installer
+from metal_ipi.provider.preflight.findings import Report
 from tests.provider import knot
 from tests.provider import ssh_servers as ssh
-from tests.provider.preflight.asking import of, the
+from tests.provider.preflight.asking import NOTHING_ORDERED, ask, of, the
 
-HOST, CLIENT = ssh.key(), ssh.key()
-
-
-def rack(**more: Any) -> dict[str, Any]:
-    """Inputs of a stack that orders nothing."""
-    return {"stack": "rack7", "domain": "c.facility.test", "architecture": "x86_64", **more}
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
-async def asked(config: dict[str, Any] | None = None, *, again: bool = False, **more: Any) -> Report:
-    settings, problems = configuration.parse(config or {})
-    plan = Plan.read(rack(**more))
-    assert problems == []
-    return await running.run(plan, settings, again=again)
+async def asked(config: dict[str, Any], **more: Any) -> Report:
+    return await ask(config, {**NOTHING_ORDERED, **more})
 
 
 def report(config: dict[str, Any] | None = None, *, again: bool = False, **more: Any) -> Report:
-    return asyncio.run(asked(config, again=again, **more))
+    return asyncio.run(ask(config or {}, {**NOTHING_ORDERED, **more}, again=again))
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -177,41 +166,43 @@ def test_the_clock_of_whoever_serves_the_files_is_known_where_nothing_is_ordered
 # --- artifact host
 
 
-def test_an_artifact_host_that_takes_files_and_gives_them(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
-            with serving(tmp_path) as url:
-                served = {**settings, "baseUrl": f"{url}/artifacts"}
-                assert "takes files, and gives them" in the(await asked({"artifacts": served}), "artifact-host", "ok")
-                elsewhere = {**settings, "baseUrl": f"{url}/nowhere"}
-                assert "HTTP 404" in the(await asked({"artifacts": elsewhere}), "artifact-host", "error")
-            stranger = {**settings, "privateKey": ssh.private(ssh.key())}
-            text = the(await asked({"artifacts": stranger}), "artifact-host", "error")
-            assert "refuses the login of upload" in text and "PRIVATE KEY" not in text
-            other = {**settings, "hostKey": ssh.public(ssh.key())}
-            assert "another SSH host key" in the(await asked({"artifacts": other}), "artifact-host", "error")
-
-    asyncio.run(run())
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+async def test_an_artifact_host_that_takes_files_and_gives_them(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
+    with serving(tmp_path) as url:
+        served = {**artifact_host, "baseUrl": f"{url}/artifacts"}
+        assert "takes files, and gives them" in the(await asked({"artifacts": served}), "artifact-host", "ok")
+        elsewhere = {**artifact_host, "baseUrl": f"{url}/nowhere"}
+        assert "HTTP 404" in the(await asked({"artifacts": elsewhere}), "artifact-host", "error")
+    stranger = {**artifact_host, "privateKey": ssh.private(ssh.key())}
+    text = the(await asked({"artifacts": stranger}), "artifact-host", "error")
+    assert "refuses the login of upload" in text and "PRIVATE KEY" not in text
+    other = {**artifact_host, "hostKey": ssh.public(ssh.key())}
+    assert "another SSH host key" in the(await asked({"artifacts": other}), "artifact-host", "error")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []  # noqa: ASYNC240 - of this test alone
 
 
-def test_an_artifact_host_with_a_certificate_of_its_own_authority(tmp_path: Path) -> None:
+async def test_an_artifact_host_with_a_certificate_of_its_own_authority(
+    tmp_path: Path, artifact_host: dict[str, Any]
+) -> None:
     authority = trustme.CA()
-    bundle = authority.cert_pem.bytes().decode()
-
-    async def run() -> None:
-        async with ssh.artifact_host(tmp_path, HOST, CLIENT) as settings:
-            with serving(tmp_path, authority=authority) as url:
-                served = {**settings, "baseUrl": f"{url}/artifacts"}
-                known = {"artifacts": {**served, "caBundle": bundle}}
-                assert "takes files, and gives them" in the(await asked(known), "artifact-host", "ok")
-                text = the(await asked({"artifacts": served}), "artifact-host", "error")
-                assert "certificate verify failed" in text and "artifacts.caBundle" in text
-
-    asyncio.run(run())
+    with serving(tmp_path, authority=authority) as url:
+        served = {**artifact_host, "baseUrl": f"{url}/artifacts"}
+        known = {"artifacts": {**served, "caBundle": authority.cert_pem.bytes().decode()}}
+        assert "takes files, and gives them" in the(await asked(known), "artifact-host", "ok")
+        text = the(await asked({"artifacts": served}), "artifact-host", "error")
+        assert "certificate verify failed" in text and "artifacts.caBundle" in text
 
 
 # --- installer
+
+
+def installer_that_says(directory: Path, *, version: str = "exit 1", stream: str = "exit 1") -> str:
+    """An installer of two commands, each a line of shell."""
+    program = directory / "openshift-install"
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in\nversion) {version};;\n"coreos print-stream-json") {stream};;\n*) exit 9;;\nesac\n'
+    )
+    program.chmod(0o755)
+    return str(program)
 
 
 @pytest.mark.parametrize(
@@ -219,14 +210,22 @@ def test_an_artifact_host_with_a_certificate_of_its_own_authority(tmp_path: Path
     [
         ("echo openshift-install 4.21.3", "ok", "is for release 4.21.3"),
         ("echo openshift-install v4.20.1", "error", "is for release 4.20.1, not 4.21.3"),
-        ("echo no; exit 3", "error", "does not say which release it is for"),
+        ("echo no; exit 3", "error", "does not say which release it is for: nothing"),
+        ("sleep 9", "error", "does not say which release it is for: it does not end within 0.1 s"),
     ],
 )
-def test_installers(tmp_path: Path, script: str, level: str, told: str) -> None:
-    program = tmp_path / "openshift-install"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    assert told in the(report(installer=str(program), version="4.21.3"), "installer", level)
+def test_installers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, level: str, told: str) -> None:
+    monkeypatch.setattr(installer, "_TIMEOUT", 0.1 if "sleep" in script else 30)
+    program = installer_that_says(tmp_path, version=script.replace("sleep", "exec sleep"))
+    assert told in the(report(installer=program, version="4.21.3"), "installer", level)
+
+
+def test_an_installer_that_is_not_there() -> None:
+    text = the(report(installer="no-such-installer", version="4.21.3"), "installer", "error")
+    assert "there is no program no-such-installer" in text and "openshift-install 4.21.3 on PATH" in text
+    # Whether servers of one's own are installed, nobody tells.
+    text = the(report(installer="no-such-installer", version="4.21.3", again=True), "installer", "warning")
+    assert text.endswith("; unless the cluster is installed already")
 
 
 @pytest.mark.parametrize(
@@ -246,16 +245,6 @@ def test_a_cluster_in_fips_mode_is_installed_from_a_system_in_fips_mode(
 
 
 # --- the stream
-
-
-def installer_that_says(directory: Path, *, version: str = "exit 1", stream: str = "exit 1") -> str:
-    """An installer of two commands, each a line of shell."""
-    program = directory / "openshift-install"
-    program.write_text(
-        f'#!/bin/sh\ncase "$*" in\nversion) {version};;\n"coreos print-stream-json") {stream};;\n*) exit 9;;\nesac\n'
-    )
-    program.chmod(0o755)
-    return str(program)
 
 
 def document(stream: str, release: str) -> str:
@@ -296,18 +285,10 @@ def test_machines_boot_the_stream_that_the_installer_is_made_for(
 
 def test_a_stream_of_another_architecture_only_is_told(tmp_path: Path) -> None:
     program = installer_that_says(tmp_path, stream=document("rhcos-4.21", "9.8.20260428-0"))
-    found = report(installer=program, version="4.19.0", **_STREAM, architecture="aarch64")
+    found = report(installer=program, version="4.19.0", architecture="aarch64", **_STREAM)
     assert "stream rhcos-4.21, which has no aarch64" in the(found, "stream", "warning")
 
 
 @pytest.mark.parametrize("values", [{"installer": "no-such-installer", **_STREAM}, _STREAM, {"release": "r"}])
 def test_without_an_installer_or_a_name_streams_are_not_compared(values: dict[str, Any]) -> None:
     assert of(report(version="4.19.0", **values), "stream") == []
-
-
-def test_an_installer_that_is_not_there() -> None:
-    text = the(report(installer="no-such-installer", version="4.21.3"), "installer", "error")
-    assert "there is no program no-such-installer" in text and "openshift-install 4.21.3 on PATH" in text
-    # Whether servers of one's own are installed, nobody tells.
-    text = the(report(installer="no-such-installer", version="4.21.3", again=True), "installer", "warning")
-    assert text.endswith("; unless the cluster is installed already")

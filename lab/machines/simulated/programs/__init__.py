@@ -5,11 +5,12 @@ An option that none of our scripts needs is refused, not ignored: a wrong answer
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from lab.machines.base import MachineSpec
 from lab.machines.simulated.disk import Disks
@@ -19,6 +20,19 @@ from lab.machines.simulated.surroundings import Surroundings
 
 class Refused(Exception):
     """A program fails; the text is what it says."""
+
+
+class Arguments(argparse.ArgumentParser):
+    """What a program takes; everything else is refused."""
+
+    def __init__(self, *flags: str) -> None:
+        super().__init__(add_help=False, allow_abbrev=False)
+        for flag in flags:
+            self.add_argument(*flag.split("/"), action="store_true")
+
+    def error(self, message: str) -> NoReturn:
+        """What argparse complains about."""
+        raise Refused(f"simulated machines do not know this: {message}")
 
 
 class Power(Protocol):

@@ -18,6 +18,7 @@ const usage = `usage: lab-openshift openshift-install COMMAND ...
        lab-openshift bootstrap|bootstrap-in-place|control-plane|worker    services of the stand-in's machines
        lab-openshift bootkube|kubelet|firstboot|br-ex    programs in the place of OpenShift's, below their real units
        lab-openshift operators DIRECTORY    what keeps such a cluster true, from outside of its machines
+       lab-openshift small-apiserver FLAGS    a small API server, where there is no kube-apiserver
        lab-openshift pull IMAGE
 
 See lab/openshift/README.md.
@@ -41,6 +42,8 @@ func main() {
 		os.Exit(program())
 	}
 	switch os.Args[1] {
+	case "small-apiserver":
+		os.Exit(node.Small(os.Args[2:]))
 	case "openshift-install":
 		os.Exit(installer.Main(os.Args[1], os.Args[2:]))
 	case "operators":

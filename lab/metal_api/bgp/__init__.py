@@ -1,1 +1,0 @@
-"""BGP of projects and devices."""

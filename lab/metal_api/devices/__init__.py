@@ -1,1 +1,0 @@
-"""Devices: ordering, their lives, what they look like."""

@@ -1,1 +1,0 @@
-"""Metal gateways: layer 3 for a VLAN."""

@@ -1,1 +1,0 @@
-"""Hardware reservations: servers that a project has for itself."""

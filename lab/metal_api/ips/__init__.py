@@ -1,1 +1,0 @@
-"""Addresses: those of devices, and elastic ones."""

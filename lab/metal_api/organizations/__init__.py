@@ -1,1 +1,0 @@
-"""Organizations, and API keys of projects."""

@@ -1,1 +1,0 @@
-"""Ports of devices: bonds, layers, and the VLANs on them."""

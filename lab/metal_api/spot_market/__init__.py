@@ -1,1 +1,0 @@
-"""The spot market: prices, and requests for machines as long as they are cheap enough."""

@@ -1,1 +1,0 @@
-"""SSH keys of projects."""

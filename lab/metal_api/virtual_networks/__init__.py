@@ -1,1 +1,0 @@
-"""Virtual networks: the VLANs of a project."""

@@ -1,0 +1,163 @@
+"""The gates that ask a cluster's API; they wait for what openshift-install waits for (create.go, waitfor.go).
+
+api-answers           an HTTPS URL answers 2xx with a certificate of the cluster's CA
+bootstrap-complete    ConfigMap kube-system/bootstrap says `status: complete`
+nodes-ready           every named node is Ready
+install-complete      ClusterVersion is Available, not Failing and not Progressing
+
+While bootstrap or nodes are waited for, the certificate requests of the named nodes are approved, and no others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from metal_ipi.provider.gates import Check, Observation, Opener, Spec
+from metal_ipi.provider.gates.approvals import Approvals, Approver
+from metal_ipi.provider.gates.https import Answer, Api
+from metal_ipi.provider.resource import Context
+
+_BOOTSTRAP = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
+_NODES = "/api/v1/nodes"
+_VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
+
+
+def _once(make: Callable[[Spec], Check]) -> Opener:
+    """What came true stays so: another cluster is waited for only. Other nodes or log directories are no reason."""
+
+    def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
+        return None if _same_cluster(spec, old) else make(spec)
+
+    return open_check
+
+
+def _same_cluster(spec: Spec, old: Spec | None) -> bool:
+    return old is not None and old.get("url") == spec.get("url") and old.get("caPem") == spec.get("caPem")
+
+
+class OneObject:
+    """Looks at one object of the API; see `Check`."""
+
+    def __init__(self, spec: Spec, path: str, evaluate: Callable[[Answer], Observation]) -> None:
+        self._api, self._path, self._evaluate = Api(spec), path, evaluate
+
+    async def look(self, elapsed: float) -> Observation:
+        return self._evaluate(await self._api.get(self._path))
+
+
+def _api_answers(spec: Spec) -> Check:
+    def evaluate(answer: Answer) -> Observation:
+        text = f"{spec['url']}: {answer.problem or f'HTTP {answer.status}'}"
+        return Observation(passed=not answer.problem, text=text)
+
+    return OneObject(spec, "", evaluate)
+
+
+def _version(answer: Answer) -> Observation:
+    """The three conditions; an absent Failing means it does not fail."""
+    if answer.status == 404:
+        return Observation(passed=False, text="the API answers; there is no ClusterVersion yet")
+    if answer.problem:
+        return Observation(passed=False, text=answer.problem)
+    conditions: list[dict[str, Any]] = (answer.body.get("status") or {}).get("conditions") or []
+    by_type = {str(item.get("type")): item for item in conditions}
+    status = {
+        kind: str(by_type.get(kind, {}).get("status", "Unknown")) for kind in ("Available", "Failing", "Progressing")
+    }
+    passed = status["Available"] == "True" and status["Failing"] != "True" and status["Progressing"] == "False"
+    shown = ", ".join(f"{kind}={value}" for kind, value in status.items())
+    wrong = "Failing" if status["Failing"] == "True" else "Progressing"
+    message = "" if passed else str(by_type.get(wrong, {}).get("message") or "")
+    return Observation(passed=passed, text=f"ClusterVersion {shown}{': ' + message if message else ''}")
+
+
+class BootstrapComplete:
+    """See `Check`."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._api = Api(spec)
+        self._approver = Approver(self._api, spec)
+
+    async def look(self, elapsed: float) -> Observation:
+        answer, approvals = await asyncio.gather(self._api.get(_BOOTSTRAP), self._approver.look())
+        seen = _bootstrap(answer)
+        if answer.status == 0:
+            return seen  # nobody answers; that is said once
+        return replace(seen, text="; ".join([seen.text, *approvals.notes]))
+
+
+def _bootstrap(answer: Answer) -> Observation:
+    """The ConfigMap appears when the control plane has taken over."""
+    if answer.status == 404:
+        return Observation(passed=False, text="the API answers; kube-system/bootstrap is not there yet")
+    if answer.problem:
+        return Observation(passed=False, text=answer.problem)
+    status = (answer.body.get("data") or {}).get("status", "")
+    return Observation(passed=status == "complete", text=f"kube-system/bootstrap says {status or 'nothing'}")
+
+
+def _nodes_ready(context: Context, spec: Spec, old: Spec | None) -> Check | None:
+    """Only names which are new, or are another machine's now, are waited for."""
+    passed = dict[str, str]()
+    if old is not None and _same_cluster(spec, old):
+        machines = _machines(old)
+        passed = {name: machines.get(name, "") for name in old.get("names") or ()}
+    machines = _machines(spec)
+    pending = [name for name in spec["names"] if passed.get(name) != machines.get(name, "")]
+    return NodesReady(spec, pending) if pending else None
+
+
+def _machines(spec: Spec) -> dict[str, str]:
+    """Name of a node → the platform's id of its machine, where the specification tells it."""
+    return {str(node["name"]): str(node.get("machineId") or "") for node in spec.get("nodes") or ()}
+
+
+class NodesReady:
+    """See `Check`."""
+
+    def __init__(self, spec: Spec, pending: Sequence[str]) -> None:
+        self._api = Api(spec)
+        self._pending = tuple(pending)
+        self._addresses: Mapping[str, Sequence[str]] = spec.get("addresses") or {}
+        self._approver = Approver(self._api, spec)
+
+    async def look(self, elapsed: float) -> Observation:
+        answer, approvals = await asyncio.gather(self._api.get(_NODES), self._approver.look())
+        return self._evaluate(answer, approvals)
+
+    def _evaluate(self, answer: Answer, approvals: Approvals) -> Observation:
+        """Which of the names are not Ready, and why."""
+        names = self._pending
+        if answer.problem:
+            return Observation(passed=False, text=answer.problem, waiting=names)
+        nodes = {str(item["metadata"]["name"]): item for item in answer.body.get("items") or []}
+        seen = {name: _not_ready(nodes.get(name), self._addresses.get(name, ())) for name in names}
+        missing = {name: why for name, why in seen.items() if why}
+        told = ", ".join(f"{name} ({why})" for name, why in missing.items()) or f"Ready: {', '.join(names)}"
+        return Observation(passed=not missing, text="; ".join([told, *approvals.notes]), waiting=tuple(missing))
+
+
+def _not_ready(node: Mapping[str, Any] | None, addresses: Sequence[str]) -> str | None:
+    if node is None:
+        return "has not joined"
+    status: Mapping[str, Any] = node.get("status") or {}
+    # A machine that took another's name finds that one's object, which says Ready until somebody misses its kubelet.
+    internal = {str(item["address"]) for item in status.get("addresses") or [] if item.get("type") == "InternalIP"}
+    if addresses and internal and not internal & set(addresses):
+        return f"the node of this name is another machine's still, at {', '.join(sorted(internal))}"
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "Ready":
+            ready = str(condition.get("status"))
+            return None if ready == "True" else f"Ready={ready} {condition.get('message') or ''}".strip()
+    return "has no Ready condition"
+
+
+OPENERS: Mapping[str, Opener] = {
+    "api-answers": _once(_api_answers),
+    "bootstrap-complete": _once(BootstrapComplete),
+    "nodes-ready": _nodes_ready,
+    "install-complete": _once(lambda spec: OneObject(spec, _VERSION, _version)),
+}

@@ -1,0 +1,135 @@
+"""The files that the machines of a stack boot, and what configures them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pulumi
+
+from metal_ipi.components.boot import ignition, installer
+from metal_ipi.components.boot.ipxe import installer_arguments, installer_script, script
+from metal_ipi.components.install import bootstrap
+from metal_ipi.components.machines.contract import Boot
+from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.provider.types import Artifacts, ArtifactsArgs
+from metal_ipi.stacks.base import Base
+from metal_ipi.stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared, archive_of
+from metal_ipi.stacks.service_addresses import announcing_role
+from metal_ipi.stacks.user_data import UserData, of_one, sources
+
+_LIVE = "node.ipxe"
+_BOOTSTRAP_ARCHIVE = "bootstrap.img"
+_CONFIGS: Mapping[Role, str] = {"control-plane": "master", "worker": "worker"}
+"""What the machine config server calls a role."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolBoot:
+    """What the machines of a pool boot."""
+
+    machines: Mapping[Node, Boot]
+    """What each boots."""
+    prepared: Mapping[Node, Prepared] = field(default_factory=dict[Node, "Prepared"])
+    """What installs them, where they are installed to disk."""
+
+
+class BootFiles:
+    """Uploads what is booted. A platform either hands userdata and a script's URL to its machines, or leaves both to
+    files of the boot server."""
+
+    def __init__(self, base: Base) -> None:
+        self._base, self._user_data = base, UserData(base)
+        self._hands_over = base.platform.delivers_user_data
+        self._live = self._script_urls("boot-scripts", {_LIVE: script(base.boot)}) if self._hands_over else None
+        self.bootstrap_ignition = self._artifacts("bootstrap-ignition", BOOTSTRAP_IGNITION, self._bootstrap(), True)
+        """The bootstrap machine's Ignition, which is to be deleted with it; a single node's own with its installer."""
+        alone = self.bootstrap_ignition if base.site.in_place else None
+        self.installers = Installers(base, alone) if base.boot.installs else None
+        """What installs machines to disk; None where they run from memory."""
+
+    def bootstrap(self) -> Boot:
+        """What the bootstrap machine boots: it runs from memory, wherever it is."""
+        uploaded, boot, node = self.bootstrap_ignition, self._base.boot, self._base.nodes.bootstrap
+        if self._live is not None:
+            source = of_one(sources(uploaded), BOOTSTRAP_IGNITION)
+            user_data = self._user_data.of(node, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)
+            return Boot(ipxe_script_url=self._live[_LIVE], user_data=user_data, always_pxe=True)
+        # It stays when the bootstrap machine goes: it names a file that is gone then.
+        archive = archive_of(of_one(sources(uploaded), BOOTSTRAP_IGNITION), self._base.settings.artifacts.authorities)
+        served = self._artifacts("bootstrap-initrd", _BOOTSTRAP_ARCHIVE, archive)
+
+        def render(found: list[Any]) -> str:
+            urls, text = found
+            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            # So another archive is another script, for a machine is known by the script it boots. The archive has
+            # the Ignition's hash, and the authorities that it is fetched by.
+            network = installer_arguments(boot, network=self._base.site.network(node))
+            return installer_script(boot, (*network, f"metal-ipi.ignition={digest}"), urls[_BOOTSTRAP_ARCHIVE])
+
+        return Boot(script=pulumi.Output.all(served.boot_urls, archive).apply(render), always_pxe=True)
+
+    def pool(self, role: Role, name: str, nodes: tuple[Node, ...]) -> PoolBoot:
+        """What the machines of a pool boot; `name` is the pool's."""
+        if not nodes:
+            return PoolBoot(machines={})
+        settings = self._base.settings
+        # A machine that bootstraps itself has no machine config server; its live system adds the same configuration.
+        url = f"https://api-int.{settings.domain}:22623/config/{_CONFIGS[role]}"
+        source = None if self._base.site.in_place else ignition.Source(url=url)
+        pointers = {
+            node: self._user_data.of(
+                node,
+                source,
+                serves=role == "control-plane",
+                routes=role == announcing_role(settings),
+                network=self._base.platform.network_files(node),
+            )
+            for node in nodes
+        }
+        if self.installers is None:
+            assert self._live is not None, "settings have servers installed to disk"
+            live = Boot(ipxe_script_url=self._live[_LIVE], always_pxe=True)
+            return PoolBoot(machines={node: replace(live, user_data=pointer) for node, pointer in pointers.items()})
+        prepared = self.installers.prepare(name, pointers)
+        if not self._hands_over:
+            return PoolBoot(machines=dict.fromkeys(nodes, Boot(always_pxe=False)), prepared=prepared)
+        urls = self._script_urls(
+            f"{name}-boot-scripts", {_script(node): each.script for node, each in prepared.items()}
+        )
+        prepared = {node: replace(each, script_url=urls[_script(node)]) for node, each in prepared.items()}
+        machines = {
+            node: Boot(ipxe_script_url=each.script_url, user_data=each.system.pointer, always_pxe=False)
+            for node, each in prepared.items()
+        }
+        return PoolBoot(machines=machines, prepared=prepared)
+
+    def _artifacts(self, name: str, file: str, text: pulumi.Input[str], ephemeral: bool = False) -> Artifacts:
+        args = ArtifactsArgs(files={file: text}, path_seed=self._base.keys.host_key_seed, ephemeral=ephemeral)
+        return Artifacts(name, args, self._base.ours)
+
+    def _script_urls(self, name: str, files: Mapping[str, pulumi.Input[str]]) -> dict[str, pulumi.Output[str]]:
+        seed = self._base.keys.host_key_seed
+        uploaded = Artifacts(name, ArtifactsArgs(files=files, path_seed=seed), self._base.ours)
+
+        def url(file: str) -> pulumi.Output[str]:
+            # Whoever has the URL can read the script; it names what is elsewhere, and previews may show it.
+            return pulumi.Output.unsecret(uploaded.boot_urls.apply(lambda urls: urls[file]))
+
+        return {file: url(file) for file in files}
+
+    def _bootstrap(self) -> pulumi.Output[str]:
+        """What bootstraps the cluster; all in one file for a machine that is given no userdata."""
+        assets, node = self._base.assets, self._base.nodes.bootstrap
+        if self._base.site.in_place:
+            return assets.bootstrap.apply(installer.checked_in_place)
+        if self._hands_over:
+            return assets.bootstrap
+        source = assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
+        return self._user_data.of(node, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)
+
+
+def _script(node: Node) -> str:
+    return f"{node.hostname}.ipxe"

@@ -1,0 +1,46 @@
+"""Settings as earlier versions took them: still read, with a warning that names what to write instead."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from metal_ipi.stacks.platforms.section import Tree, at
+from metal_ipi.stacks.problems import NAMESPACE
+
+_RENAMED = {"platform.reservations.workers": "platform.reservations.worker"}
+"""The path of a setting → what its last part is now."""
+
+
+def current(tree: dict[str, Any]) -> tuple[dict[str, Any], Sequence[str]]:
+    """A tree that is not validated, as this version wants it, and a warning for each setting that was written for an
+    earlier one."""
+    tree, warnings = copy.deepcopy(tree), list[str]()
+    for old, new in _RENAMED.items():
+        section, name = old.rpartition(".")[0], new.rpartition(".")[2]
+        where = at(tree, section)
+        if isinstance(where, dict) and old.rpartition(".")[2] in where and name not in where:
+            where[name] = where.pop(old.rpartition(".")[2])
+            warnings.append(f"{NAMESPACE}:{old} is called {NAMESPACE}:{new} now; rename it in the stack file")
+    for path, value in _said_by_lab(tree):
+        section, _, name = path.rpartition(".")
+        (tree.setdefault(section, {}) if section else tree)[name] = value
+        warnings.append(
+            f"{NAMESPACE}:{path} no longer follows from {NAMESPACE}:lab; add `{path}: {str(value).lower()}` to the"
+            " stack file"
+        )
+    return tree, warnings
+
+
+def _said_by_lab(tree: Tree) -> list[tuple[str, bool]]:
+    """What the section `lab` once said by being there."""
+    if not isinstance(tree.get("lab"), dict):
+        return []
+    boot = tree.get("boot", {})
+    missing = isinstance(boot, dict) and boot.get("install") is None and "diskless" not in boot
+    orders = at(tree, "platform.type") == "equinix-metal"
+    return [
+        *([("protect", False)] if tree.get("protect") is None else []),
+        *([("boot.diskless", True)] if missing and orders else []),
+    ]
