@@ -56,7 +56,15 @@ type agent struct {
 	unready func(ctx context.Context, client *kube.Client) string
 	// joined is called once the node is registered, with a client that is the node.
 	joined func(ctx context.Context, client *kube.Client)
+
+	// registered is whether this process has registered its node. The kubelet does so once (kubernetes,
+	// pkg/kubelet/kubelet_node_status.go, registrationCompleted): whose Node object is deleted stays out until it starts
+	// again.
+	registered bool
 }
+
+// errDeleted is what the kubelet meets whose Node object was deleted while it ran.
+var errDeleted = errors.New("its Node object was deleted, and is made again only when the kubelet starts again")
 
 // access is how a machine reaches the API, and as whom it asks for its first certificate.
 type access struct {
@@ -80,7 +88,7 @@ func (a *agent) member(ctx context.Context) error {
 	}
 	client := a.access.client(&certificate, a.network)
 	defer client.Close()
-	registered := false
+	reported := false
 	for ctx.Err() == nil {
 		if a.now().After(renewal(certificate.Leaf)) {
 			a.log.Print("renewing the node's certificate")
@@ -90,14 +98,14 @@ func (a *agent) member(ctx context.Context) error {
 		switch {
 		case kube.Code(err) == http.StatusUnauthorized:
 			return errors.Join(err, os.Remove(a.path()))
-		case err != nil && (!registered || kube.Code(err) != 0):
+		case err != nil && !errors.Is(err, errDeleted) && (!reported || kube.Code(err) != 0):
 			return err
 		case err != nil:
 			a.log.Printf("no heartbeat: %v", err)
 			sleep(ctx, retryEvery)
 			continue
-		case !registered:
-			registered = true
+		case !reported:
+			reported = true
 			a.log.Printf("node %s is registered", a.name)
 			if a.joined != nil {
 				a.joined(ctx, client)
@@ -224,7 +232,7 @@ func gone(err error) bool {
 	return kube.Code(err) == http.StatusNotFound || kube.Code(err) == http.StatusUnauthorized
 }
 
-// report writes the node's status, and registers the node if the API does not know it. What others write about the
+// report writes the node's status, and registers the node if the API has never known it. What others write about the
 // node stays. It tells whether the node calls itself ready.
 func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 	node, err := a.node()
@@ -237,7 +245,10 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 			ready.Status, ready.Reason, ready.Message = "False", "KubeletNotReady", why
 		}
 	}
-	return node.Status.Conditions[0].Status == "True", client.Update(ctx, kube.Nodes+"/"+a.name, "status", func(current kube.Object) (kube.Object, error) {
+	err = client.Update(ctx, kube.Nodes+"/"+a.name, "status", func(current kube.Object) (kube.Object, error) {
+		if current == nil && a.registered {
+			return nil, errDeleted
+		}
 		if current == nil {
 			return toObject(node)
 		}
@@ -252,6 +263,8 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 		status, err := toObject(node.Status)
 		return with(current, "status", status), err
 	})
+	a.registered = a.registered || err == nil
+	return node.Status.Conditions[0].Status == "True", err
 }
 
 // node is what this machine says of itself. Its role it may not say.

@@ -186,6 +186,33 @@ func TestANodeJoins(t *testing.T) {
 	}
 }
 
+// As the kubelet: it registers its node once, and again only when it starts again.
+func TestANodeThatIsDeletedStaysOutUntilTheKubeletStartsAgain(t *testing.T) {
+	node, api, _, heard := joining(t)
+	node.attached = true
+	ctx, cancel := context.WithCancel(context.Background())
+	certificate := must(node.agent.certificate(ctx))
+	client := node.agent.access.client(&certificate, node.host.network)
+	defer client.Close()
+	must(node.agent.report(ctx, client))
+	check(t, client.Do(ctx, http.MethodDelete, kube.Nodes+"/node0", nil, nil))
+
+	ended := make(chan struct{})
+	go func() { defer close(ended); node.agent.Run(ctx) }()
+	heard.await(t, "no heartbeat: its Node object was deleted")
+	cancel()
+	<-ended
+	if api.get(kube.Nodes+"/node0") != nil {
+		t.Error("it is registered again")
+	}
+	again := *node.agent
+	again.registered = false
+	must(again.report(context.Background(), client))
+	if api.get(kube.Nodes+"/node0") == nil {
+		t.Error("it is not registered")
+	}
+}
+
 // OVN-Kubernetes' admission refuses another chassis under the name of one that is there.
 func TestANodeWhoseChassisIsRefusedIsNotReady(t *testing.T) {
 	node, api, _, _ := joining(t)
