@@ -25,7 +25,8 @@ from metal_ipi.provider.resources.gate_kinds import GateLogs
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("passedAt", "observed", "waitedSeconds")
-_INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts", "givesUpWith")
+# Not `givesUpWith`: to a gate that has passed it is nothing.
+_INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts")
 _LONGEST_PAUSE = 1.0
 
 

@@ -84,18 +84,18 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
         workers_installed = steps.installation(base, files, "worker-installation", workers, dns, after=lent)
         worker_checks = steps.pool_checks(base, "worker-checks", workers, workers_installed, bootstrap)
 
-    ready = steps.nodes_ready(
-        base, machines, dns, formed=formed, workers_installed=workers_installed, worker_checks=worker_checks
-    )
+    # A worker may be installed only when the bootstrap machine has given its server back.
+    joining = [formed, *(workers_installed.installed if workers_installed else ())]
+    ready = steps.nodes_ready(base, machines, dns, worker_checks, after=joining)
     alone = [removal.resource] if removal else stands
+    complete = steps.install_complete(base, machines, dns, worker_checks, after=[*joining, *alone, dns.ingress_records])
     passed = worker_checks.passed if worker_checks else []
-    complete = steps.install_complete(base, machines, dns, after=[ready, *alone, *passed, dns.ingress_records])
     services = service_addresses(
         settings,
         platform=base.platform,
         announcing=workers.machines or control_plane.machines,
         kubeconfig=base.assets.kubeconfig,
-        after=[complete],
+        after=[complete, ready, *passed],
         cluster=base.keys,
         opts=base.components,
     )

@@ -232,15 +232,13 @@ def nodes_ready(
     base: Base,
     machines: Mapping[Node, Machine],
     dns: ClusterDns,
-    *,
-    formed: pulumi.Resource,
-    workers_installed: PoolInstallation | None,
     worker_checks: PoolChecks | None,
+    *,
+    after: Sequence[pulumi.Resource],
 ) -> Gate:
     """Declare the gate behind which all nodes are ready."""
-    # From here on the API is the control plane's: nodes join while others are checked and the bootstrap machine goes.
-    # But a worker may be installed only when the bootstrap machine has given its server back.
-    after = [formed, *(workers_installed.installed if workers_installed else ())]
+    # From bootstrap's end the API is the control plane's: nodes join while others are checked and the bootstrap machine
+    # goes.
     return Gate(
         "nodes-ready",
         GateArgs(
@@ -253,12 +251,17 @@ def nodes_ready(
             timeout_seconds=base.settings.timeouts.nodes_ready,
             gives_up_with=[worker_checks.reachable_gate] if worker_checks else [],
         ),
-        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=after)),
+        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=list(after))),
     )
 
 
 def install_complete(
-    base: Base, machines: Mapping[Node, Machine], dns: ClusterDns, *, after: Sequence[pulumi.Resource]
+    base: Base,
+    machines: Mapping[Node, Machine],
+    dns: ClusterDns,
+    worker_checks: PoolChecks | None,
+    *,
+    after: Sequence[pulumi.Resource],
 ) -> Gate:
     """Declare the gate behind which the cluster version is available."""
     timeouts = base.settings.timeouts
@@ -268,6 +271,7 @@ def install_complete(
             spec=InstallComplete(credentials=cluster_credentials(dns, base.assets), logs=base.access.logs(machines)),
             timeout_seconds=timeouts.install_complete,
             stability_seconds=timeouts.stable,
+            gives_up_with=["nodes-ready", *([worker_checks.reachable_gate] if worker_checks else [])],
         ),
         pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=list(after))),
     )

@@ -207,6 +207,14 @@ async def test_what_cannot_pass_any_more_gives_up(
     assert "because gate failing failed" in str(second) and "a (has not joined)" in str(second)
 
 
+async def test_when_to_give_up_is_nothing_to_a_gate_that_has_passed(cluster: FakeCluster) -> None:
+    cluster.answers[VERSION] = conditions("True", "False", "False")
+    inputs = gate("install-complete", cluster.spec())
+    it = await up(inputs)
+    assert await it.changes({**inputs, "givesUpWith": ["nodes-ready"]}) == []
+    assert await it.changes({**inputs, "triggers": ["another"]}) == ["triggers"]
+
+
 async def test_gates_that_have_nothing_to_do_with_each_other_wait_on(cluster: FakeCluster) -> None:
     cluster.answers[REQUESTS] = (404, {})
     cluster.answers[NODES] = (200, {"items": []})
