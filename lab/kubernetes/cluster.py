@@ -104,7 +104,7 @@ class Cluster:
         self._ready: list[Member] = []
         self._etcd: Etcd | None = None
         self._changing = asyncio.Lock()
-        self._furnishing = asyncio.Lock()
+        self._starting = asyncio.Lock()
         self._furnished = False
         self._tending: asyncio.Task[None] | None = None
 
@@ -204,18 +204,17 @@ class Cluster:
             await asyncio.to_thread(etcd.process.stop)
 
     async def _start(self, member: Member) -> None:
-        """Start an API server. The first one alone: several that fill an empty etcd get in each other's way."""
-        async with self._furnishing:
-            first = self._programs is not None and not self._furnished
-            if self._programs is not None and first:
-                await self._until_ready(member)
+        """Start an API server, one at a time: OpenShift's operator goes from node to node, too (library-go,
+        pkg/operator/staticpod/controller/installer, nodeToStartRevisionWith)."""
+        async with self._starting:
+            member.server.process.start()
+            await asyncio.to_thread(member.server.wait_ready)
+            if self._programs is not None and not self._furnished:
                 await asyncio.to_thread(
                     _furnish, member.access, self._programs.definitions, self._installed is not None
                 )
                 self._furnished = True
                 self._tending = asyncio.create_task(self._tend())
-        if not first:
-            await self._until_ready(member)
 
     def _tell_operators(self) -> None:
         """Where the API is, for the stand-in for OpenShift's operators; it is started with the first server."""
@@ -227,10 +226,6 @@ class Cluster:
             command = [self._stand_in, "operators", str(self._directory)]
             self._operators = Process("operators", command, self._directory / "operators.log")
             self._operators.start()
-
-    async def _until_ready(self, member: Member) -> None:
-        member.server.process.start()
-        await asyncio.to_thread(member.server.wait_ready)
 
     async def _tend(self) -> None:
         """End namespaces that are being deleted, by any API server that runs."""
