@@ -57,6 +57,7 @@ def _publish_containers(directory: Path, release: Release | None) -> None:
     """
     from lab import kube_vip
 
+    directory.mkdir(parents=True, exist_ok=True)
     program = kube_vip.KUBE_VIP.cached()
     if program is not None:
         target = directory / kube_vip.image()

@@ -7,6 +7,7 @@ written down: so a run that follows a killed one goes on where that one was.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shlex
 from collections.abc import Mapping
@@ -78,19 +79,23 @@ Seen = Installing | Installed | Silent
 async def look(job: Job) -> Seen:
     """Which system answers, and what it says. Never raises for what a machine does."""
     try:
-        status, boot_id, failed = await _read(job, job.installing, _STATUS, _FAILED)
-        seen = _installing(status, boot_id)
-        return await _speechless(job, seen) if failed == "yes" and seen.state not in _ENDS else seen
+        # The live system again at the end: a machine may have gone over into it between the first two questions.
+        for ask in (_ask_live, _ask_disk, _ask_live):
+            with contextlib.suppress(WrongHostKey):
+                return await ask(job)
     except NotYet as error:
         return Silent(why=str(error))
-    except WrongHostKey:
-        pass
-    try:
-        return _installed(job, await _read(job, job.installed, _MARKER, _MEMBERSHIP))
-    except NotYet as error:
-        return Silent(why=str(error))
-    except WrongHostKey:
-        return Silent(why="SSH answers with a host key that is none of the machine's", stranger=True)
+    return Silent(why="SSH answers with a host key that is none of the machine's", stranger=True)
+
+
+async def _ask_live(job: Job) -> Seen:
+    status, boot_id, failed = await _read(job, job.installing, _STATUS, _FAILED)
+    seen = _installing(status, boot_id)
+    return await _speechless(job, seen) if failed == "yes" and seen.state not in _ENDS else seen
+
+
+async def _ask_disk(job: Job) -> Seen:
+    return _installed(job, await _read(job, job.installed, _MARKER, _MEMBERSHIP))
 
 
 async def _read(job: Job, node: GateNode, document: str, question: str) -> tuple[Mapping[str, Any], str, str]:

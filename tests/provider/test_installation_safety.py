@@ -13,8 +13,9 @@ import pytest
 
 from metal_ipi.provider import backoff
 from metal_ipi.provider.errors import InitFailed, ProviderError, RemoteError
+from metal_ipi.provider.gates.ssh import WrongHostKey, run
 from metal_ipi.provider.installation.inputs import Job
-from metal_ipi.provider.installation.machine import Installed, look
+from metal_ipi.provider.installation.machine import Installed, Installing, look
 from tests.provider.fake_etcd import FakeEtcd
 from tests.provider.fake_machine import STRANGER, FakeMachine, node_of
 from tests.provider.harness import until
@@ -264,6 +265,23 @@ async def test_a_machine_that_answers_as_somebody_else_is_not_reset(site: Site) 
     assert site.log == [] and machine.running == "stranger"
     del site.states["worker-0"], site.nodes.nodes[node_of("worker-0")]
     assert (await site.up(machine, accept="wipe"))["via"] == "network boot"
+
+
+async def test_a_machine_that_goes_from_disk_into_the_live_system_between_two_questions_is_no_stranger(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+
+    async def goes_over(*question: Any, **options: Any) -> str:
+        try:
+            return await run(*question, **options)
+        except WrongHostKey:
+            if machine.running == "disk":
+                await machine.start("live")
+            raise
+
+    monkeypatch.setattr("metal_ipi.provider.installation.machine.run", goes_over)
+    assert isinstance(await look(Job.read(site.inputs(machine))), Installing)
 
 
 async def test_files_that_are_uploaded_once_more_are_withdrawn_once_more(site: Site) -> None:
