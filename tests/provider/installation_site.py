@@ -26,7 +26,7 @@ OLD, NEW = "0" * 16, "1" * 16
 RECORDED = "/dev/disk/by-id/virtio-1"
 DIRECTORY = "an-unguessable-directory"
 PACE = Pace(
-    look=2.0, gather=1.0, patience=20.0, entry=40.0, leave=20.0, vanished=10.0, power=4.0, answer=0.2, cluster=10.0
+    look=2.0, gather=15.0, patience=20.0, entry=40.0, leave=20.0, vanished=10.0, power=4.0, answer=0.2, cluster=10.0
 )
 UPLOAD_HOST = ssh.key()
 

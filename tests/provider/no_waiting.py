@@ -10,6 +10,8 @@ from metal_ipi.provider import backoff
 
 _IDLE = 0.005
 """Seconds without input from a socket after which everybody waits: servers on loopback, in threads too, are faster."""
+_LOOKS = 4
+"""Times that the sockets were looked at meanwhile: where the whole machine stood still, seconds alone say nothing."""
 
 
 class _Selector(selectors.DefaultSelector):
@@ -18,13 +20,15 @@ class _Selector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.idle_since: float | None = None
+        self.looks = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if self.idle_since is None:
             self.idle_since = time.monotonic()
         found = super().select(timeout)
+        self.looks += 1
         if found:
-            self.idle_since = None
+            self.idle_since, self.looks = None, 0
         return found
 
 
@@ -37,7 +41,7 @@ class WatchedLoop(asyncio.SelectorEventLoop):
 
     def is_idle(self) -> bool:
         since = self._watched.idle_since
-        return since is not None and time.monotonic() - since >= _IDLE
+        return since is not None and self._watched.looks >= _LOOKS and time.monotonic() - since >= _IDLE
 
 
 class NoWaiting(backoff.Clock):
