@@ -446,7 +446,7 @@ func (b *bootkube) awaitControlPlane(ctx context.Context) error {
 	defer client.Close()
 	settings := &tls.Config{RootCAs: way.roots, ServerName: "api-int." + b.facts.Domain, MinVersion: tls.VersionTLS12}
 	wanted := min(b.facts.ControlPlane, 2)
-	return until(ctx, retryEvery, b.host.log, "waiting for the control plane", func() (bool, error) {
+	return until(ctx, pollEvery, b.host.log, "waiting for the control plane", func() (bool, error) {
 		seen, err := client.List(ctx, kube.Nodes)
 		if err != nil {
 			return false, err

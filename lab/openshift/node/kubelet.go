@@ -26,7 +26,7 @@ import (
 
 const (
 	kubeletUnit = "/etc/systemd/system/kubelet.service"
-	assignEvery = 2 * time.Second
+	assignEvery = 500 * time.Millisecond // a kubelet watches
 	serverFile  = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 )
 
