@@ -6,6 +6,7 @@ memory. A killed update forgets it, which does no harm: machines that are away a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -51,6 +52,12 @@ class Roll:
         self._waiting: dict[str, tuple[bool, str]] = {}
         """Who waits, and its place."""
         self._failed: str | None = None
+        self._changed = asyncio.Event()
+        """Set when who is away or who waits has changed; the next change has an event of its own."""
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     @asynccontextmanager
     async def turn(self, turn: Turn) -> AsyncGenerator[None, None]:
@@ -61,6 +68,7 @@ class Roll:
             self._away.add(turn.node)
         finally:
             del self._waiting[turn.node]
+            self._change()
         try:
             yield
         except Exception:
@@ -68,20 +76,21 @@ class Roll:
             raise
         finally:
             self._away.discard(turn.node)
+            self._change()
 
     async def _wait(self, turn: Turn) -> None:
         node, at_once, up = turn.node, turn.at_once, turn.up
         hindered_since: float | None = None
-        pause = self._gather
+        await backoff.clock.sleep(self._gather)
         while True:
-            await backoff.clock.sleep(pause)
             if self._failed is not None:
                 raise ProviderError(
                     f"{node} is not begun with, because {self._failed} failed: see there; the same command goes on"
                 )
-            pause = self._gather
             if len(self._away) >= at_once or min(self._waiting.values()) != turn.place:
+                changed = self._changed
                 await turn.tell(f"waiting for its turn after {', '.join(sorted(self._away) or sorted(self._waiting))}")
+                await changed.wait()
                 hindered_since = None
                 continue
             # What is in the cluster is only asked for by the one whose turn it is; while it looks, nobody overtakes it.
@@ -97,4 +106,4 @@ class Roll:
                     f"at once. {turn.remedy}"
                 )
             await turn.tell(f"waiting with {node}: away already: {text}")
-            pause = self._look
+            await backoff.clock.sleep(self._look)

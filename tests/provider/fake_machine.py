@@ -106,6 +106,9 @@ class FakeMachine:
 
     async def _start(self, what: str) -> None:
         if self._server is not None:
+            for listening in self._server.sockets:
+                asyncio.get_running_loop().remove_reader(listening)
+            await asyncio.sleep(0)  # whom it has accepted becomes a connection: Python 3.11 would forget it, open
             self._server.close()
             await self._server.wait_closed()
             self._server = None
