@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 import time
+from typing import Any
 
 from metal_ipi.provider import backoff
 
@@ -37,10 +38,23 @@ class WatchedLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._watched = _Selector()
+        self._in_threads = 0
         super().__init__(self._watched)
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
+        """As always; what goes on in a thread (names are looked up, files are read) is no pause."""
+        job = super().run_in_executor(executor, func, *args)
+        self._in_threads += 1
+        job.add_done_callback(self._ended)
+        return job
+
+    def _ended(self, job: asyncio.Future[Any]) -> None:
+        self._in_threads -= 1
 
     def is_idle(self) -> bool:
         since = self._watched.idle_since
+        if self._in_threads:
+            return False
         return since is not None and self._watched.looks >= _LOOKS and time.monotonic() - since >= _IDLE
 
 
