@@ -88,6 +88,8 @@ async def _connect(host: str, port: int, user: str, private_key: str, *, known_h
     try:
         sock = await _tcp(host, port)
         return await asyncssh.connect(
+            host,  # else asyncssh asks the socket, which knows no peer once that has reset the connection
+            port,
             sock=sock,
             username=user,
             client_keys=[asyncssh.import_private_key(private_key)],

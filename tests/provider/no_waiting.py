@@ -12,7 +12,7 @@ from metal_ipi.provider import backoff
 _IDLE = 0.005
 """Seconds without input from a socket after which everybody waits: servers on loopback, in threads too, are faster."""
 _LOOKS = 4
-"""Times that the sockets were looked at meanwhile: where the whole machine stood still, seconds alone say nothing."""
+"""Waits for sockets meanwhile: while the loop computes, or the whole machine stands still, seconds say nothing."""
 
 
 class _Selector(selectors.DefaultSelector):
@@ -27,9 +27,10 @@ class _Selector(selectors.DefaultSelector):
         if self.idle_since is None:
             self.idle_since = time.monotonic()
         found = super().select(timeout)
-        self.looks += 1
         if found:
             self.idle_since, self.looks = None, 0
+        elif timeout != 0:  # with 0 callbacks are ready, and what they do may take long
+            self.looks += 1
         return found
 
 

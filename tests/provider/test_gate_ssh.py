@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import stat
 import subprocess
 from pathlib import Path
@@ -144,6 +145,22 @@ async def test_another_host_key_fails_at_once() -> None:
         with pytest.raises(GateFailed, match="failed after 0 s") as caught:
             await (await resource()).up(gate([node("impostor", port)], timeout=60))
     assert "impostor (its SSH host key is not the pinned one)" in str(caught.value)
+
+
+async def test_a_node_that_resets_a_connection_at_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, it = gates_ssh._tcp, await resource()  # pyright: ignore[reportPrivateUsage]
+
+    async def reset(host: str, port: int) -> socket.socket:
+        """As of a machine whose SSH server ends before it has accepted."""
+        monkeypatch.setattr(gates_ssh, "_tcp", connect)
+        with socket.create_server((host, 0)) as server:
+            return await connect(host, server.getsockname()[1])
+
+    monkeypatch.setattr(gates_ssh, "_tcp", reset)
+    async with ssh.node(HOST, CLIENT) as port:
+        state = await it.up(gate([node("worker", port)]))
+    assert state["observed"].startswith("worker after")
+    assert "waiting for worker (connection reset by peer), 0 s" in it.harness.log.messages
 
 
 async def test_failed_ignition_ends_the_wait_with_the_console_gathered(
