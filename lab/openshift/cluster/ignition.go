@@ -4,7 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 )
 
 // Ignition, spec 3.2.0: the part of it that OpenShift's configs use.
@@ -141,7 +142,7 @@ func (b Bundle) Pointer(pool string) Ignition {
 		Config:   &Merge{Merge: []Resource{{Source: fmt.Sprintf("https://%s:22623/config/%s", b.Facts.Internal(), pool)}}},
 		Security: &Security{},
 	}}
-	pointer.Ignition.Security.TLS.CertificateAuthorities = []Resource{{Source: dataURL(b.Files["root-ca.crt"])}}
+	pointer.Ignition.Security.TLS.CertificateAuthorities = []Resource{Data(b.Files["root-ca.crt"])}
 	return pointer
 }
 
@@ -162,12 +163,7 @@ func (b Bundle) PoolConfig(pool string) (Ignition, error) {
 
 // BootstrapConfig is bootstrap.ign; payload is the manifests and other files that the real one carries, by path.
 func (b Bundle) BootstrapConfig(payload []File) (Ignition, error) {
-	names := make([]string, 0, len(b.Files))
-	for name := range b.Files {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return b.config("bootstrap", names, payload)
+	return b.config("bootstrap", slices.Sorted(maps.Keys(b.Files)), payload)
 }
 
 // InPlaceConfig is the config of the live system in which a single node bootstraps itself; the disk is where
@@ -186,7 +182,7 @@ func (b Bundle) InPlaceConfig(payload []File, disk string) (Ignition, error) {
 
 // NewFile is a file for an Ignition config.
 func NewFile(path string, mode int, data []byte) File {
-	return File{Path: path, Overwrite: true, Mode: mode, Contents: Resource{Source: dataURL(data)}}
+	return File{Path: path, Overwrite: true, Mode: mode, Contents: Data(data)}
 }
 
 func (b Bundle) config(service string, certificates []string, payload []File) (Ignition, error) {
@@ -216,8 +212,6 @@ func (b Bundle) config(service string, certificates []string, payload []File) (I
 }
 
 // Data is a resource that is carried along.
-func Data(data []byte) Resource { return Resource{Source: dataURL(data)} }
-
-func dataURL(data []byte) string {
-	return "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString(data)
+func Data(data []byte) Resource {
+	return Resource{Source: "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString(data)}
 }

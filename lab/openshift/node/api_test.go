@@ -35,7 +35,7 @@ func newSmall(t *testing.T) *small {
 	bundle := must(cluster.NewBundle(testFacts, time.Now(), time.Hour))
 	clients := must(bundle.Pool("client-ca-bundle.crt"))
 	silent := log.New(io.Discard, "", 0)
-	loops := must(newController(ControlPlane, bundle, kube.Network{}, t.TempDir(), silent))
+	loops := must(newController(ControlPlane, bundle, machine{root: t.TempDir(), log: silent}))
 	w := &small{t, bundle, &server{store: store{t.TempDir()}, clients: clients, now: time.Now, log: silent}, loops}
 	// The loops ask as an administrator.
 	api := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {

@@ -46,14 +46,11 @@ func finish(root, stage string) error {
 // assetsHello is what the machine with the real installer's files tells the lab's service: those of them that an API
 // server needs, and those that OpenShift's operators make further certificates with. Nothing of it is made here.
 type assetsHello struct {
-	Clients     string             `json:"clients"`
-	Tokens      string             `json:"serviceAccount"`
-	Controller  keyPair            `json:"controller"`
-	Certificate keyPair            `json:"certificate"`
-	Named       []keyPair          `json:"named"`   // further certificates, chosen by the name that is asked for
-	Signers     map[string]keyPair `json:"signers"` // who signs the control plane's own ones, by what they are for
-	Kubelets    keyPair            `json:"kubelets"`
-	Facts       *releaseFacts      `json:"facts,omitempty"` // nil where they were told before
+	standInHello
+	Named    []keyPair          `json:"named"`   // further certificates, chosen by the name that is asked for
+	Signers  map[string]keyPair `json:"signers"` // who signs the control plane's own ones, by what they are for
+	Kubelets keyPair            `json:"kubelets"`
+	Facts    *releaseFacts      `json:"facts,omitempty"` // nil where they were told before
 }
 
 // releaseFacts is what the stand-in for OpenShift's operators has to know of a cluster.

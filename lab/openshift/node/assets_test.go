@@ -15,8 +15,7 @@ import (
 // authority is one for tests.
 func authority(t *testing.T, name string) cluster.Pair {
 	t.Helper()
-	pair := must(cluster.NewAuthority(name, time.Now(), time.Hour))
-	return pair
+	return must(cluster.NewAuthority(name, time.Now(), time.Hour))
 }
 
 // kubeconfigText is a kubeconfig for a server, with these fields of its user.

@@ -104,10 +104,7 @@ func haveRelease(t *testing.T) {
 	for _, path := range []string{configImage + "/bin/render", mcoImage + "/bin/machine-config-operator"} {
 		mux.HandleFunc("/"+path, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, self) })
 	}
-	server := httptest.NewServer(mux)
-	before := registry
-	registry = server.URL + "/"
-	t.Cleanup(func() { server.Close(); registry = before })
+	serveRegistry(t, mux)
 }
 
 // site is a bootstrap machine, and an API server that the lab's service runs for it.

@@ -61,12 +61,7 @@ func (c *controller) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	problems := []error{
-		c.certifier.step(ctx, requests),
-		c.label(ctx, seen),
-		c.markSilent(ctx, seen),
-		c.untaint(ctx, seen),
-	}
+	problems := []error{c.certifier.step(ctx, requests), c.keepNodes(ctx, seen)}
 	nodes := controlPlaneNodes(seen, c.now())
 	if c.bootstrap != nil {
 		problems = append(problems, c.bootstrap.step(ctx, nodes))

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,13 +22,10 @@ import (
 func registryOf(t *testing.T, serve func(path string, w http.ResponseWriter)) *atomic.Int32 {
 	t.Helper()
 	var count atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	serveRegistry(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count.Add(1)
 		serve(strings.TrimPrefix(r.URL.Path, "/"), w)
 	}))
-	before := registry
-	registry = server.URL + "/"
-	t.Cleanup(func() { server.Close(); registry = before })
 	return &count
 }
 
@@ -169,8 +165,7 @@ func TestAContainerThatCannotStartLeavesNothing(t *testing.T) {
 
 func readLink(t *testing.T, path string) string {
 	t.Helper()
-	target := must(os.Readlink(path))
-	return target
+	return must(os.Readlink(path))
 }
 
 func TestLinesKeepsConfigurationsOutOfTheLog(t *testing.T) {

@@ -25,78 +25,51 @@ const (
 	nodeLabels = "lab-openshift/node-labels"
 )
 
-// label gives nodes the labels that they say they have.
-func (c *controller) label(ctx context.Context, nodes []kube.Object) error {
+// keepNodes keeps true what the API says of nodes: it gives them the labels that they say they have, writes down of those
+// that stopped reporting that nothing is known of them, and takes from those that are ready the taint that every API
+// server gives to new ones.
+func (c *controller) keepNodes(ctx context.Context, nodes []kube.Object) error {
+	return errors.Join(
+		c.changeNodes(ctx, nodes, "", withLabels),
+		c.changeNodes(ctx, nodes, "status", func(node kube.Object) (kube.Object, bool) { return observeNode(node, c.now()) }),
+		c.changeNodes(ctx, nodes, "", withoutTaint),
+	)
+}
+
+// changeNodes replaces nodes by what `change` makes of them, where it finds something to change; `part` is as for
+// kube.Client.Update.
+func (c *controller) changeNodes(ctx context.Context, nodes []kube.Object, part string, change func(kube.Object) (kube.Object, bool)) error {
 	var problems []error
 	for _, object := range nodes {
-		if len(missingLabels(object)) == 0 {
+		if _, changes := change(object); !changes {
 			continue
 		}
 		key := kube.Nodes + "/" + fmt.Sprint(metadata(object)["name"])
-		problems = append(problems, c.objects.Update(ctx, key, "", func(current kube.Object) (kube.Object, error) {
-			missing := missingLabels(current)
-			if len(missing) == 0 {
-				return nil, kube.ErrUnchanged
-			}
-			present, _ := metadata(current)["labels"].(kube.Object)
-			maps.Copy(missing, present)
-			return with(current, "metadata", with(metadata(current), "labels", missing)), nil
-		}))
-	}
-	return errors.Join(problems...)
-}
-
-// missingLabels is the labels that a node says it has, and has not.
-func missingLabels(node kube.Object) kube.Object {
-	annotations, _ := metadata(node)["annotations"].(kube.Object)
-	told, _ := annotations[nodeLabels].(string)
-	present, _ := metadata(node)["labels"].(kube.Object)
-	missing := kube.Object{}
-	for _, item := range strings.FieldsFunc(told, func(r rune) bool { return r == ',' }) {
-		name, value, _ := strings.Cut(item, "=")
-		if _, found := present[name]; !found && !strings.Contains(item, "$") && name != "" {
-			missing[name] = value
-		}
-	}
-	return missing
-}
-
-// markSilent writes down of nodes that stopped reporting that nothing is known of them.
-func (c *controller) markSilent(ctx context.Context, nodes []kube.Object) error {
-	var problems []error
-	for _, object := range nodes {
-		if _, silent := observeNode(object, c.now()); !silent {
-			continue
-		}
-		key := kube.Nodes + "/" + fmt.Sprint(metadata(object)["name"])
-		problems = append(problems, c.objects.Update(ctx, key, "status", func(current kube.Object) (kube.Object, error) {
-			observed, silent := observeNode(current, c.now())
-			if !silent {
-				return nil, kube.ErrUnchanged
-			}
-			return observed, nil
-		}))
-	}
-	return errors.Join(problems...)
-}
-
-// untaint takes from nodes that are ready the taint that every API server gives to new ones.
-func (c *controller) untaint(ctx context.Context, nodes []kube.Object) error {
-	var problems []error
-	for _, object := range nodes {
-		key := kube.Nodes + "/" + fmt.Sprint(metadata(object)["name"])
-		if _, tainted := withoutTaint(object); !tainted {
-			continue
-		}
-		problems = append(problems, c.objects.Update(ctx, key, "", func(current kube.Object) (kube.Object, error) {
-			changed, tainted := withoutTaint(current)
-			if !tainted {
+		problems = append(problems, c.objects.Update(ctx, key, part, func(current kube.Object) (kube.Object, error) {
+			changed, changes := change(current)
+			if !changes {
 				return nil, kube.ErrUnchanged
 			}
 			return changed, nil
 		}))
 	}
 	return errors.Join(problems...)
+}
+
+// withLabels is a node with the labels that it says it has; false if it has them all.
+func withLabels(node kube.Object) (kube.Object, bool) {
+	annotations, _ := metadata(node)["annotations"].(kube.Object)
+	told, _ := annotations[nodeLabels].(string)
+	present, _ := metadata(node)["labels"].(kube.Object)
+	labels := kube.Object{}
+	maps.Copy(labels, present)
+	for _, item := range strings.FieldsFunc(told, func(r rune) bool { return r == ',' }) {
+		name, value, _ := strings.Cut(item, "=")
+		if _, found := present[name]; !found && !strings.Contains(item, "$") && name != "" {
+			labels[name] = value
+		}
+	}
+	return with(node, "metadata", with(metadata(node), "labels", labels)), len(labels) > len(present)
 }
 
 // withoutTaint is a node that is ready without the taint of one that is not; false if there is nothing to take away.

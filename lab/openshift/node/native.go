@@ -60,7 +60,7 @@ type standInHello struct {
 }
 
 // newNative is the API server of a machine of the stand-in, with the loops of its cluster beside it.
-func newNative(role Role, bundle cluster.Bundle, network kube.Network, root string, logger *log.Logger) (*native, error) {
+func newNative(role Role, bundle cluster.Bundle, host machine) (*native, error) {
 	if bundle.Facts.Kubernetes == nil {
 		return nil, errors.New("cluster.json names no service that runs API servers: it was made outside of the lab, or by an older one; take the cluster down")
 	}
@@ -90,15 +90,15 @@ func newNative(role Role, bundle cluster.Bundle, network kube.Network, root stri
 		return nil, err
 	}
 	client.Certificates = []tls.Certificate{certificate}
-	loops, err := newController(role, bundle, network, root, logger)
+	loops, err := newController(role, bundle, host)
 	if err != nil {
 		return nil, err
 	}
 	return &native{
-		place: *bundle.Facts.Kubernetes, network: network, log: logger,
+		place: *bundle.Facts.Kubernetes, network: host.network, log: host.log,
 		hello: func() (any, error) { return told, nil },
 		during: func(ctx context.Context, address string) {
-			client := kube.NewClient("https://"+address, client, network, requestLimit)
+			client := kube.NewClient("https://"+address, client, host.network, requestLimit)
 			defer client.Close()
 			loops.use(client)
 			loops.Run(ctx)

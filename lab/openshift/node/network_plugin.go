@@ -95,7 +95,6 @@ type link struct {
 		Family string `json:"family"`
 		Local  string `json:"local"`
 		Prefix int    `json:"prefixlen"`
-		Scope  string `json:"scope"`
 	} `json:"addr_info"`
 }
 
@@ -104,7 +103,6 @@ type route struct {
 	Gateway     string `json:"gateway"`
 	Device      string `json:"dev"`
 	Source      string `json:"prefsrc"`
-	Scope       string `json:"scope"`
 	Protocol    string `json:"protocol"`
 }
 

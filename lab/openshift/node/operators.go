@@ -117,8 +117,7 @@ func (o operators) step(ctx context.Context) error {
 		facts: cluster.Facts{Release: o.config.Facts.Release, ID: o.config.Facts.ClusterID, ControlPlane: o.config.Facts.ControlPlane},
 	}
 	return errors.Join(
-		signer.step(ctx, requests), loops.label(ctx, nodes), loops.markSilent(ctx, nodes), loops.untaint(ctx, nodes),
-		o.fillTokens(ctx), o.spread(ctx, nodes), o.reconcileVersion(ctx, loops, nodes),
+		signer.step(ctx, requests), loops.keepNodes(ctx, nodes), o.fillTokens(ctx), o.spread(ctx, nodes), o.reconcileVersion(ctx, loops, nodes),
 	)
 }
 

@@ -39,8 +39,7 @@ func operating(t *testing.T, api *fakeAPI, manifest string) operators {
 
 func (o operators) nodes(t *testing.T) []kube.Object {
 	t.Helper()
-	nodes := must(o.client.List(context.Background(), kube.Nodes))
-	return nodes
+	return must(o.client.List(context.Background(), kube.Nodes))
 }
 
 func TestNodesGetTheLabelsOfTheirKubelets(t *testing.T) {
@@ -62,7 +61,7 @@ kind: Node
 metadata: {name: bare}
 `)
 	for range 2 {
-		check(t, (&controller{objects: it.client}).label(context.Background(), it.nodes(t)))
+		check(t, (&controller{objects: it.client}).changeNodes(context.Background(), it.nodes(t), "", withLabels))
 	}
 	labels := metadata(api.get(kube.Nodes + "/new"))["labels"]
 	if wanted := (kube.Object{"kubernetes.io/hostname": "new", master: "", "zone": "a"}); !reflect.DeepEqual(labels, wanted) {
@@ -176,8 +175,7 @@ func TestDaemonSetsHaveTheirPodsOnTheNodesTheyAreFor(t *testing.T) {
 
 func encode(t *testing.T, object any) string {
 	t.Helper()
-	data := must(json.Marshal(object))
-	return string(data)
+	return string(must(json.Marshal(object)))
 }
 
 func TestOneProblemKeepsNothingElseFromBeingDone(t *testing.T) {

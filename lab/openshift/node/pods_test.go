@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -53,10 +52,7 @@ func haveRegistry(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/"+shoutImage+"/bin/shout", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, self) })
 	mux.HandleFunc("/"+shoutImage+"/entrypoint", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "/bin/shout") })
-	server := httptest.NewServer(mux)
-	before := registry
-	registry = server.URL + "/"
-	t.Cleanup(func() { server.Close(); registry = before })
+	serveRegistry(t, mux)
 }
 
 // runPods keeps the pods of a new machine's directory until the test ends, or until it is asked to end.

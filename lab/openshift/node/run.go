@@ -76,18 +76,17 @@ func supervised(name string, run func(ctx context.Context, host machine) error) 
 }
 
 func run(ctx context.Context, role Role, host machine) error {
-	name, root, network, logger := host.name, host.root, host.network, host.log
-	bundle, err := cluster.LoadBundle(filepath.Join(root, cluster.Directory))
+	bundle, err := cluster.LoadBundle(filepath.Join(host.root, cluster.Directory))
 	if err != nil {
 		return err
 	}
-	logger.Printf("%s %s of cluster %s, release %s (lab stand-in)", role, name, bundle.Facts.Domain(), bundle.Facts.Release)
+	host.log.Printf("%s %s of cluster %s, release %s (lab stand-in)", role, host.name, bundle.Facts.Domain(), bundle.Facts.Release)
 	way, err := standInAccess(role, bundle)
 	if err != nil {
 		return err
 	}
 	labels := []string{controlPlane, master}
-	member := &agent{name: name, access: way, network: network, root: root, now: time.Now, log: logger}
+	member := &agent{name: host.name, access: way, network: host.network, root: host.root, now: time.Now, log: host.log}
 	switch {
 	case role == Worker:
 		labels = []string{worker}
@@ -102,14 +101,9 @@ func run(ctx context.Context, role Role, host machine) error {
 		member.Run(ctx)
 		return nil
 	case BootstrapInPlace:
-		return bootstrapInPlace(ctx, bundle, network, member, logger)
+		return bootstrapInPlace(ctx, bundle, host, member)
 	}
-	api, err := newNative(role, bundle, network, root, logger)
-	if err != nil {
-		return err
-	}
-	all := &services{role: role, bundle: bundle, network: network, api: api, log: logger}
-	return all.run(ctx, member)
+	return serveCluster(ctx, role, bundle, host, member)
 }
 
 // standInAccess is how the machines of the stand-in for openshift-install reach the API.
@@ -128,7 +122,7 @@ func standInAccess(role Role, bundle cluster.Bundle) (access, error) {
 }
 
 // newController makes the loops of a machine's API server; where its objects are is still to be said.
-func newController(role Role, bundle cluster.Bundle, network kube.Network, root string, logger *log.Logger) (*controller, error) {
+func newController(role Role, bundle cluster.Bundle, host machine) (*controller, error) {
 	signer := "kube-csr-signer"
 	if role == Bootstrap {
 		signer = "kubelet-signer" // it ends after a day, which is why an old bootstrap.ign makes no cluster
@@ -140,8 +134,8 @@ func newController(role Role, bundle cluster.Bundle, network kube.Network, root 
 	// Where there is no bootstrap machine, the only node itself admits itself and says that bootstrapping is complete.
 	bootstraps := role == Bootstrap || bundle.Facts.InPlace
 	result := &controller{
-		facts: bundle.Facts, now: time.Now, log: logger, every: controlEvery,
-		certifier: certifier{signer: nodes, bootstrap: bootstraps, now: time.Now, log: logger},
+		facts: bundle.Facts, now: time.Now, log: host.log, every: controlEvery,
+		certifier: certifier{signer: nodes, bootstrap: bootstraps, now: time.Now, log: host.log},
 	}
 	if bootstraps {
 		config, err := clientConfig(bundle)
@@ -149,7 +143,7 @@ func newController(role Role, bundle cluster.Bundle, network kube.Network, root 
 			return nil, err
 		}
 		result.every = bootstrapEvery
-		result.bootstrap = &bootstrapper{facts: bundle.Facts, network: network, root: root, log: logger, config: config}
+		result.bootstrap = &bootstrapper{facts: bundle.Facts, network: host.network, root: host.root, log: host.log, config: config}
 	}
 	return result, nil
 }
@@ -160,36 +154,32 @@ func clientConfig(bundle cluster.Bundle) (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, ServerName: bundle.Facts.Internal(), MinVersion: tls.VersionTLS12}, err
 }
 
-// services is what runs on a machine with an API server.
-type services struct {
-	role    Role
-	bundle  cluster.Bundle
-	network kube.Network
-	api     *native
-	log     *log.Logger
-}
-
-func (s *services) run(ctx context.Context, member *agent) error {
+// serveCluster runs what a machine with an API server serves, until the context ends or something of it fails.
+func serveCluster(ctx context.Context, role Role, bundle cluster.Bundle, host machine, member *agent) error {
+	api, err := newNative(role, bundle, host)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	certificate, err := s.bundle.TLS("machine-config-server")
+	certificate, err := bundle.TLS("machine-config-server")
 	if err != nil {
 		return err
 	}
-	configs, err := machineConfigServer(s.bundle, s.log)
+	configs, err := machineConfigServer(bundle, host.log)
 	if err != nil {
 		return err
 	}
-	machine := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	static := &pods{root: member.root, address: s.network.Source, log: s.log}
+	settings := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	static := &pods{root: host.root, address: host.network.Source, log: host.log}
 	tasks := []func(context.Context) error{
-		s.api.Run,
+		api.Run,
 		func(ctx context.Context) error {
-			return serve(ctx, net.JoinHostPort(s.network.Source, machinePort), configs, machine, s.log)
+			return serve(ctx, net.JoinHostPort(host.network.Source, machinePort), configs, settings, host.log)
 		},
 		func(ctx context.Context) error { static.Run(ctx); return nil },
 	}
-	if s.role == ControlPlane {
+	if role == ControlPlane {
 		tasks = append(tasks, func(ctx context.Context) error { member.Run(ctx); return nil })
 	}
 	failed := make(chan error, len(tasks))

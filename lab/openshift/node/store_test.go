@@ -13,14 +13,12 @@ import (
 
 func set(t *testing.T, all store, key string, object kube.Object) kube.Object {
 	t.Helper()
-	kept := must(all.Update(key, func(kube.Object) (kube.Object, error) { return object, nil }))
-	return kept
+	return must(all.Update(key, func(kube.Object) (kube.Object, error) { return object, nil }))
 }
 
 func get(t *testing.T, all store, key string) kube.Object {
 	t.Helper()
-	object := must(all.Get(key))
-	return object
+	return must(all.Get(key))
 }
 
 func named(name string) kube.Object { return kube.Object{"metadata": kube.Object{"name": name}} }
