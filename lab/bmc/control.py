@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lab.bmc import faults
+from lab.bmc.faults import Refused
 from lab.bmc.names import LOSS_SECONDS, POWERS
 from lab.errors import LabError
-from lab.layout import Layout
+from lab.layout import Layout, short_path
+from lab.machines.base import BackendError
 
 if TYPE_CHECKING:
     from lab.bmc.rack import Bmc, Rack
@@ -33,20 +33,10 @@ _NAME = "control"
 _SECONDS = 60.0
 
 
-@contextmanager
-def _place(directory: Path) -> Generator[str, None, None]:
-    """The socket's path, short whatever the directory's: the kernel takes 107 bytes."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{descriptor}/{_NAME}"
-    finally:
-        os.close(descriptor)
-
-
 def ask(layout: Layout, request: dict[str, Any]) -> Any:
     """Ask a running rack; raises LabError with its refusal, or because it does not answer."""
     try:
-        with _place(layout.rack) as path, socket.socket(socket.AF_UNIX) as connection:
+        with short_path(layout.rack, _NAME) as path, socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_SECONDS)
             connection.connect(path)
             connection.sendall(json.dumps(request).encode() + b"\n")
@@ -72,7 +62,7 @@ class Control:
         """Listen."""
         (self._directory / _NAME).unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX)
-        with _place(self._directory) as path:
+        with short_path(self._directory, _NAME) as path:
             listening.bind(path)
         self._server = await asyncio.start_unix_server(self._serve, sock=listening)
 
@@ -83,9 +73,6 @@ class Control:
             (self._directory / _NAME).unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from lab.bmc.faults import Refused
-        from lab.machines.base import BackendError
-
         try:
             answer: dict[str, Any] = {"answer": await self.do(json.loads(await reader.readline()))}
         except (Refused, BackendError, ValueError, TypeError) as error:
@@ -95,7 +82,6 @@ class Control:
 
     async def do(self, request: dict[str, Any]) -> Any:
         """One request; raises Refused and BackendError."""
-        from lab.bmc import faults
         from lab.bmc.server import Override
 
         kind = request.get("do")
@@ -119,12 +105,10 @@ class Control:
             seconds = float(request.get("seconds") or LOSS_SECONDS)
             await asyncio.gather(*(_power(bmc, str(request.get("to")), seconds) for bmc in chosen))
         else:
-            raise faults.Refused(f"do: {kind!r} is not one of servers, power, boot, hardware, fault, clear")
+            raise Refused(f"do: {kind!r} is not one of servers, power, boot, hardware, fault, clear")
         return {bmc.identity.name: await _shown(bmc) for bmc in chosen}
 
     def _chosen(self, name: str) -> list[Bmc]:
-        from lab.bmc.faults import Refused
-
         bmcs = self._rack.bmcs
         if name != "all" and name not in bmcs:
             raise Refused(f"there is no {name}; there are {', '.join(bmcs)}, or all")
@@ -145,8 +129,6 @@ def _set_hardware(bmc: Bmc, request: dict[str, Any]) -> None:
 
 
 async def _power(bmc: Bmc, to: str, seconds: float) -> None:
-    from lab.bmc.faults import Refused
-
     resets = {"off": "ForceOff", "on": "On", "cycle": "ForceRestart", "shutdown": "GracefulShutdown"}
     if to in resets:
         await bmc.server.reset(resets[to])
@@ -160,8 +142,6 @@ async def _power(bmc: Bmc, to: str, seconds: float) -> None:
 
 
 async def _shown(bmc: Bmc) -> dict[str, Any]:
-    from lab.bmc.faults import show
-
     settings = bmc.server.settings
     return {
         "power": await bmc.server.power(),
@@ -173,5 +153,5 @@ async def _shown(bmc: Bmc) -> dict[str, Any]:
         "cpus": settings.cpus,
         "secure_boot": settings.secure_boot,
         "boots": settings.boots,
-        "faults": [show(fault) for fault in bmc.server.faults.active],
+        "faults": [faults.show(fault) for fault in bmc.server.faults.active],
     }

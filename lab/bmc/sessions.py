@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hmac
 import secrets
 
@@ -34,14 +33,8 @@ class Sessions:
         token = request.headers.get("X-Auth-Token")
         if token is not None:
             return any(hmac.compare_digest(token, known) for known in self.tokens.values())
-        kind, _, text = request.headers.get("Authorization", "").partition(" ")
-        if kind.lower() != "basic":
-            return False
-        try:
-            username, _, password = base64.b64decode(text, validate=True).decode().partition(":")
-        except ValueError:
-            return False
-        return self._right(username, password)
+        login = request.authorization
+        return login is not None and login.type == "basic" and self._right(login.username or "", login.password or "")
 
     def _right(self, username: str, password: str) -> bool:
         name = hmac.compare_digest(username.encode(), self._username.encode())

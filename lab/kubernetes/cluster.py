@@ -16,13 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import yaml
 
 from lab.errors import LabError
 from lab.kubernetes import crds, namespaces
 from lab.kubernetes.access import Access, apply, define
 from lab.kubernetes.etcd import Etcd
 from lab.kubernetes.hello import Hello, NodeHello, Operated, Pair
-from lab.kubernetes.operated import CHASSIS_POLICY, certificates, is_master, local_kubeconfig, of_node, tell
+from lab.kubernetes.operated import certificates, is_master, local_kubeconfig, of_node, tell
 from lab.kubernetes.process import Process, free_port
 from lab.kubernetes.programs import Programs
 from lab.kubernetes.server import ApiServer, Place
@@ -33,6 +34,7 @@ _LOG = logging.getLogger(__name__)
 _TEND_EVERY_SECONDS = 1.0
 _INSTALLED = "installed.json"
 _CONTROL_PLANE = "control-plane.json"
+_CHASSIS_POLICY = Path(__file__).with_name("chassis_policy.yaml")
 _BOOTSTRAPPER = "system-bootstrap-node-bootstrapper"
 _BOOTSTRAPPERS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -241,7 +243,7 @@ def _furnish(access: Access, definitions: Mapping[str, Path], installed: bool) -
     with access.client() as client:
         namespaces.make(client, namespaces.METALLB)
         if installed:
-            for document in CHASSIS_POLICY:
+            for document in yaml.safe_load_all(_CHASSIS_POLICY.read_text()):
                 plural = "validatingadmissionpolic" + ("ies" if document["kind"].endswith("Policy") else "ybindings")
                 path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{document['metadata']['name']}"
                 apply(client, path, document)

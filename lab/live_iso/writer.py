@@ -28,6 +28,10 @@ class DiscError(ValueError):
 @dataclass(kw_only=True)
 class _Folder:
     name: str
+    path: str = ""
+    """What stands before the names of its files."""
+    parent: _Folder | None = None
+    """None for the root, which is its own."""
     folders: dict[str, _Folder] = field(default_factory=dict[str, "_Folder"])
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     sector: int = 0
@@ -60,7 +64,8 @@ def disc(files: Mapping[str, bytes], *, label: str, efi: str | None = None) -> D
         *folders, name = short(path).split("/")
         here = root
         for folder in folders:
-            here = here.folders.setdefault(folder, _Folder(name=folder))
+            inner = _Folder(name=folder, path=f"{here.path}{folder}/", parent=here)
+            here = here.folders.setdefault(folder, inner)
         here.files[name] = content
     tree = _numbered(root)
     # descriptors, boot catalogue, two path tables, directories, files
@@ -84,10 +89,7 @@ def disc(files: Mapping[str, bytes], *, label: str, efi: str | None = None) -> D
     if efi:
         parts.append(_sector(_catalogue(places[efi], len(files[efi]))))
     parts += [_padded(_path_table(tree, little=True)), _padded(_path_table(tree, little=False))]
-    parents = {id(child): folder for folder in tree for child in folder.folders.values()}
-    paths = _paths(root)
-    for folder in tree:
-        parts.append(_padded(_directory(folder, parents.get(id(folder), root), paths[id(folder)], by_name)))
+    parts += [_padded(_directory(folder, by_name)) for folder in tree]
     parts += [_padded(content) for content in files.values()]
     return Disc(data=b"".join(parts), sectors=places)
 
@@ -103,36 +105,27 @@ def _numbered(root: _Folder) -> list[_Folder]:
     return tree
 
 
-def _paths(root: _Folder) -> dict[int, str]:
-    """What stands before the names of a folder's files."""
-    found = {id(root): ""}
-    waiting = [root]
-    while waiting:
-        folder = waiting.pop()
-        for child in folder.folders.values():
-            found[id(child)] = f"{found[id(folder)]}{child.name}/"
-            waiting.append(child)
-    return found
-
-
 def _path_table(tree: list[_Folder], *, little: bool) -> bytes:
-    parents = {id(child): folder.number for folder in tree for child in folder.folders.values()}
     order = "<" if little else ">"
     table = b""
     for folder in tree:
-        name = folder.name.encode()
-        table += struct.pack(f"{order}BBIH", len(name), 0, folder.sector, parents.get(id(folder), 1)) + name
+        name, parent = folder.name.encode(), folder.parent or folder
+        table += struct.pack(f"{order}BBIH", len(name), 0, folder.sector, parent.number) + name
         table += b"\0" * (len(name) % 2)
     return table
 
 
-def _directory(folder: _Folder, parent: _Folder, path: str, places: Mapping[str, int]) -> bytes:
-    records = [_record("\0", folder.sector, _size(folder), _DIRECTORY), _record("\1", parent.sector, _size(parent), 2)]
+def _directory(folder: _Folder, places: Mapping[str, int]) -> bytes:
+    parent = folder.parent or folder
+    records = [
+        _record("\0", folder.sector, _size(folder), _DIRECTORY),
+        _record("\1", parent.sector, _size(parent), _DIRECTORY),
+    ]
     entries: dict[str, bytes] = {
         name: _record(name, child.sector, _size(child), _DIRECTORY) for name, child in folder.folders.items()
     }
     for name, content in folder.files.items():
-        entries[name] = _record(f"{name};1", places[f"{path}{name}"], len(content), 0)
+        entries[name] = _record(f"{name};1", places[f"{folder.path}{name}"], len(content), 0)
     return _within_sectors([*records, *(entries[name] for name in sorted(entries))])
 
 

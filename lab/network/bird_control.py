@@ -7,7 +7,6 @@ begins with a space has the code of the line above.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import socket
 import time
@@ -15,11 +14,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from lab import facts
 from lab.errors import NotRunning
-from lab.layout import Layout, write_private
+from lab.layout import Layout, short_path, write_private
 from lab.network import bird, plan
 from lab.network.bgp import RouterError, Routes, Seen
 from lab.supervision import holder
@@ -141,7 +140,7 @@ def ask(directory: Path, commands: Sequence[str], *, patience: float = 0.0) -> l
     deadline = time.monotonic() + patience
     while True:
         try:
-            with _connected(directory) as sock, sock.makefile("rw") as stream:
+            with _connected(directory) as stream:
                 _answer(stream.readline, "its greeting")
                 answers: list[list[str]] = []
                 for command in commands:
@@ -156,15 +155,12 @@ def ask(directory: Path, commands: Sequence[str], *, patience: float = 0.0) -> l
 
 
 @contextmanager
-def _connected(directory: Path) -> Generator[socket.socket, None, None]:
-    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(_SECONDS)
-            sock.connect(f"/proc/self/fd/{descriptor}/{bird.CONTROL}")
-            yield sock
-    finally:
-        os.close(descriptor)
+def _connected(directory: Path) -> Generator[TextIO, None, None]:
+    with short_path(directory, bird.CONTROL) as path, socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(_SECONDS)
+        sock.connect(path)
+        with sock.makefile("rw") as stream:
+            yield stream
 
 
 def _answer(readline: Callable[[], str], command: str) -> list[str]:

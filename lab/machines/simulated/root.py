@@ -9,11 +9,12 @@ A machine with disks has a /dev of its own: its disks are there, as files, besid
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,14 +79,23 @@ class System:
     boot: Path | None = None
     """What is mounted at /boot; None for a live system."""
 
-    def command(self, argv: list[str], *, directory: str = "/") -> list[str]:
-        """The command line that runs `argv` on the machine. It stays one process: signals reach the program."""
-        return ["unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c", _ENTER, "sh", str(self.root),
-                self.hostname, directory, str(self.filesystems or ""), str(self.boot or ""), *argv]  # fmt: skip
+    async def start(
+        self, argv: Sequence[str], variables: Mapping[str, str], *, directory: str, stdin: int, stderr: int
+    ) -> asyncio.subprocess.Process:
+        """Run a program on the machine, in a session of its own; what it says goes into a pipe, and it ends with us.
 
-    def environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a process of the machine: nothing of ours."""
-        return {"PATH": _PATH, "LANG": "C.UTF-8", **self.variables, **more}
+        It stays one process: signals reach the program. Its environment has nothing of ours.
+        """
+        return await asyncio.create_subprocess_exec(
+            *("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--uts", "--propagation", "private"),
+            *("sh", "-c", _ENTER, "sh", self.root, self.hostname, directory),
+            *(self.filesystems or "", self.boot or "", *argv),
+            stdin=stdin,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+            env={"PATH": _PATH, "LANG": "C.UTF-8", **self.variables, **variables},
+            start_new_session=True,
+        )
 
 
 def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:

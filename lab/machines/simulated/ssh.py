@@ -107,16 +107,12 @@ class Listener:
         home = "/root" if user == "root" else f"/home/{user}"
         argv = ["/bin/sh", "-c", process.command] if process.command else ["/bin/sh"]
         variables = {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/sh"}
-        await _execute(process, self._system.command(argv, directory=home), self._system.environment(variables))
+        pipe = asyncio.subprocess.PIPE
+        await _execute(process, await self._system.start(argv, variables, directory=home, stdin=pipe, stderr=pipe))
 
 
-async def _execute(process: asyncssh.SSHServerProcess[bytes], argv: list[str], variables: dict[str, str]) -> None:
-    """Run a program with the session's streams; ends with the program, or the program with the session."""
-    child = await asyncio.create_subprocess_exec(
-        "setpriv", "--pdeathsig", "KILL", *argv,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env=variables, start_new_session=True,
-    )  # fmt: skip
+async def _execute(process: asyncssh.SSHServerProcess[bytes], child: asyncio.subprocess.Process) -> None:
+    """Join a program with the session's streams; it ends with the program, or the program with the session."""
     assert child.stdin is not None
     assert child.stdout is not None
     assert child.stderr is not None

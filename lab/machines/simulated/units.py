@@ -122,15 +122,9 @@ class Units:
 
     async def _execute(self, unit: UnitFile, argv: list[str], variables: dict[str, str], *, settle: bool) -> int:
         directory = unit.last("Service", "WorkingDirectory", "/").lstrip("-").replace("~", "/root")
-        line = self._system.command(argv, directory=directory)
-        process = await asyncio.create_subprocess_exec(
-            "setpriv", "--pdeathsig", "KILL", *line,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=self._system.environment(variables),
-            start_new_session=True,
-        )  # fmt: skip
+        process = await self._system.start(
+            argv, variables, directory=directory, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.STDOUT
+        )
         self._processes.add(process)
         if settle:
             self._settled[unit.name].set()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-import time
-from collections.abc import Callable, Collection, Coroutine, Generator
+from collections.abc import Collection, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -173,11 +172,3 @@ def world(directory: Path, count: int = 1) -> Generator[World, None, None]:
         yield made
     finally:
         made.close()
-
-
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.02)

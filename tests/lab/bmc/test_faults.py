@@ -14,7 +14,8 @@ import sushy
 from lab.bmc.control import ask
 from lab.bmc.faults import Refused
 from lab.errors import LabError
-from tests.lab.bmc.harness import World, until
+from tests.lab.bmc.harness import World
+from tests.lab.waiting import until
 
 
 def once(lab: World) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from lab import control, facts, services
+from lab import control, facts
 from lab.bmc import identity
 from lab.bmc.rack import guest_spec
 from lab.errors import LabError
@@ -90,12 +90,6 @@ def test_bmcs_have_certificates_of_their_own(layout: Layout) -> None:
     authority = x509.load_pem_x509_certificate(layout.ca.read_bytes())
     for each in made:
         each.verify_directly_issued_by(authority)
-
-
-def test_bmcs_come_in_the_place_of_the_api_and_its_router(layout: Layout) -> None:
-    names = [service.name for service in services.select(layout, "simulated", control.RACK_SERVICES)]
-    assert names == ["dns", "boot", "kubernetes", "bmc"]
-    assert "bmc" not in [service.name for service in services.select(layout, "simulated", control.SERVICES)]
 
 
 def test_a_lab_with_another_rack_is_not_started(layout: Layout, tmp_path: Path) -> None:

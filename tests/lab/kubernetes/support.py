@@ -86,30 +86,24 @@ class Servers:
         self.etcd.process.stop()
 
 
-class Janitor:
-    """`finish`, again and again, in a thread, until told to stop."""
+@contextlib.contextmanager
+def ending_namespaces(access: Access) -> Generator[None]:
+    """What the lab's service does: `finish`, again and again, in a thread, until the block ends."""
+    done = threading.Event()
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True, name="lab-namespaces")
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End; returns when it has."""
-        self._done.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        with self._access.client() as client:
-            while not self._done.wait(0.3):
-                try:
+    def work() -> None:
+        with access.client() as client:
+            while not done.wait(0.3):
+                with contextlib.suppress(LabError):  # somebody changed what was just read: look again
                     finish(client)
-                except LabError:
-                    continue  # somebody changed what was just read: look again
+
+    thread = threading.Thread(target=work, daemon=True, name="lab-namespaces")
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 @contextlib.contextmanager
@@ -121,9 +115,5 @@ def cluster(directory: Path, identities: Identities | None = None) -> Generator[
         define(access, crds.read(crds.METALLB.ensure()))
         with access.client() as client:
             namespaces.make(client, namespaces.METALLB)
-        janitor = Janitor(access)
-        janitor.start()
-        try:
+        with ending_namespaces(access):
             yield access
-        finally:
-            janitor.stop()

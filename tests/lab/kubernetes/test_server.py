@@ -8,7 +8,6 @@ import ssl
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from lab.errors import LabError, ServiceFailed
 from lab.kubernetes import build, crds
 from lab.kubernetes.access import Access, define, send
 from tests.lab.kubernetes.support import Identities, Servers, cluster, ready_to_run
+from tests.lab.waiting import processes, until
 
 pytestmark = pytest.mark.programs
 
@@ -33,25 +33,6 @@ def identities(tmp_path_factory: pytest.TempPathFactory) -> Identities:
 def api(tmp_path_factory: pytest.TempPathFactory, identities: Identities) -> Generator[Access]:
     with cluster(tmp_path_factory.mktemp("cluster"), identities) as access:
         yield access
-
-
-def processes_of(directory: Path) -> list[int]:
-    """Every process that names the directory in its arguments."""
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and str(directory).encode() in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-        except OSError:  # it has ended since
-            continue
-    return [pid for pid in found if pid != os.getpid()]
-
-
-def eventually_none(directory: Path) -> None:
-    deadline = time.monotonic() + 10
-    while processes_of(directory) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert processes_of(directory) == []
 
 
 def test_it_is_the_version_that_is_pinned(api: Access) -> None:
@@ -112,10 +93,7 @@ def test_a_namespace_goes_with_all_that_is_in_it(api: Access) -> None:
         send(client, "POST", pools.format("going"), json=pool)
         send(client, "POST", pools.format("default"), json=pool)
         send(client, "DELETE", "/api/v1/namespaces/going")
-        deadline = time.monotonic() + 15
-        while client.get("/api/v1/namespaces/going").status_code != 404:
-            assert time.monotonic() < deadline, "the namespace is still there"
-            time.sleep(0.1)
+        until(lambda: client.get("/api/v1/namespaces/going").status_code == 404, 15)
         assert send(client, "GET", pools.format("going"))["items"] == []
         assert len(send(client, "GET", pools.format("default"))["items"]) == 1
 
@@ -135,11 +113,11 @@ def test_it_listens_on_its_address_only_and_keeps_its_secrets(tmp_path: Path) ->
         with httpx.Client(verify=False, trust_env=False) as anybody, pytest.raises(httpx.TransportError):
             anybody.get(f"{servers.etcd.url}/v2/keys")
         assert stat.S_IMODE(servers.etcd.directory.stat().st_mode) == 0o700
-    assert processes_of(tmp_path) == []
+    assert processes(tmp_path) == []
     again = Servers(tmp_path, identities)
     with again as server, server.access(*identities.issue("admin", "system:masters")).client() as client:
         assert send(client, "GET", "/api/v1/namespaces/default/configmaps/kept")["metadata"]["name"] == "kept"
-    assert processes_of(tmp_path) == []
+    assert processes(tmp_path) == []
 
 
 def test_clients_see_the_certificate_that_the_cluster_gave_it(api: Access, tmp_path: Path) -> None:
@@ -168,7 +146,7 @@ def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) 
     with pytest.raises(ServiceFailed, match="kube-apiserver ended with status 1") as caught, wrong:
         pass
     assert "tls" in str(caught.value)
-    assert processes_of(tmp_path) == []
+    assert processes(tmp_path) == []
 
 
 def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
@@ -184,6 +162,6 @@ def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"ready\n"
-        assert len(processes_of(tmp_path)) == 3
+        assert len(processes(tmp_path)) == 3
         os.kill(parent.pid, signal.SIGKILL)
-    eventually_none(tmp_path)
+    until(lambda: not processes(tmp_path))

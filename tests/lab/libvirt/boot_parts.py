@@ -4,22 +4,67 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from urllib.parse import quote
 
 import asyncssh
 
+from lab.layout import Layout
 from lab.machines.base import Address, BackendError, MachineSpec
-from lab.network import plan
-from tests.lab.libvirt.boot_services import Answer
+from lab.machines.libvirt import LibvirtBackend
+from lab.network import certificates, link, plan
+from lab.node_image.image import NodeImage
+from lab.openshift import base_config
+from tests.lab.libvirt.boot_services import Answer, BootServices
 
 BASE_URL = f"http://{plan.BOOT_NAME}"
 KARGS = "ignition.firstboot ignition.platform.id=packet console=ttyS1,115200n8"
 LEAN_KARGS = "quiet mitigations=off cryptomgr.notests"
 """What a lab's stack adds (`boot.kargs`): emulated processors gain nothing from mitigations, and a lot of time is spent
 printing."""
+
+
+def facility(state: Path) -> Layout:
+    """The facility's certificates, and its network in the namespace of this process."""
+    layout = Layout.of(state)
+    layout.make()
+    certificates.ensure(layout)
+    link.set_up()
+    return layout
+
+
+def published(image: NodeImage, layout: Layout) -> dict[str, Any]:
+    """The stream document of an image that the boot server has."""
+    return image.publish(layout.boot, layout.ca.read_bytes(), BASE_URL, base_config.render(None))
+
+
+@asynccontextmanager
+async def running(services: BootServices, backend: LibvirtBackend, *machines: MachineSpec) -> AsyncGenerator[None]:
+    """Services and machines, until the block ends; the consoles of `machines` tell why it waited in vain."""
+    try:
+        await services.open()
+        await backend.open()
+        yield
+    except TimeoutError:
+        for spec in machines:
+            print(f"--- {spec.hostname}\n{backend.console(spec.id).decode(errors='replace')}", file=sys.stderr)
+        raise
+    finally:
+        await backend.close()
+        await services.close()
+
+
+async def until_console(backend: LibvirtBackend, spec: MachineSpec, text: bytes) -> str:
+    """Wait until the console says `text`; the line that says it."""
+    while True:
+        for line in backend.console(spec.id).splitlines():
+            if text in line:
+                return line.decode(errors="replace").strip()
+        await asyncio.sleep(0.5)
 
 
 def machine(number: int, memory_mib: int) -> MachineSpec:

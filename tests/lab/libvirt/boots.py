@@ -13,12 +13,9 @@ from typing import Any
 
 import asyncssh
 
-from lab.layout import Layout
-from lab.machines.base import MachineSpec
 from lab.machines.libvirt import LibvirtBackend
-from lab.network import certificates, link, plan
+from lab.network import plan
 from lab.node_image import ensure
-from lab.openshift import base_config
 from tests.lab.libvirt import boot_parts
 from tests.lab.libvirt.boot_services import Answer, BootServices
 
@@ -41,23 +38,10 @@ WantedBy=multi-user.target
 """
 
 
-async def until_console(backend: LibvirtBackend, spec: MachineSpec, text: bytes) -> str:
-    """Wait until the console says `text`; the line that says it."""
-    while True:
-        for line in backend.console(spec.id).splitlines():
-            if text in line:
-                return line.decode(errors="replace").strip()
-        await asyncio.sleep(0.5)
-
-
 async def main(state: Path) -> dict[str, Any]:
     """Boot, observe, clean up."""
-    layout = Layout.of(state)
-    layout.make()
-    certificates.ensure(layout)
-    link.set_up()
-    image = ensure()
-    stream = image.publish(layout.boot, layout.ca.read_bytes(), boot_parts.BASE_URL, base_config.render(None))
+    layout, image = boot_parts.facility(state), ensure()
+    stream = boot_parts.published(image, layout)
     user, host = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     machines = [boot_parts.machine(number, 768) for number in range(3)]
     good, damaged, wrong = machines
@@ -79,15 +63,13 @@ async def main(state: Path) -> dict[str, Any]:
     rootfs[len(rootfs) // 2] ^= 1
     pages[f"{plan.BOOT}/damaged"] = Answer(bytes(rootfs))
     services, backend = BootServices(layout, pages), LibvirtBackend(layout.state)
-    try:
-        await services.open()
-        await backend.open()
+    async with boot_parts.running(services, backend, *machines):
         await asyncio.gather(*(backend.power_on(spec) for spec in machines))
         seen, mismatch, failure = await asyncio.wait_for(
             asyncio.gather(
                 boot_parts.until_login(good, user, host, OBSERVE),
-                until_console(backend, damaged, b"rootfs hash mismatch"),
-                until_console(backend, wrong, b"Ignition failed: "),
+                boot_parts.until_console(backend, damaged, b"rootfs hash mismatch"),
+                boot_parts.until_console(backend, wrong, b"Ignition failed: "),
             ),
             PATIENCE,
         )
@@ -96,26 +78,16 @@ async def main(state: Path) -> dict[str, Any]:
             await backend.delete(spec.id)
             await backend.delete(spec.id)
         forgotten = [backend.console(spec.id).decode() for spec in machines]
-    except TimeoutError:
-        for spec in machines:
-            print(f"--- {spec.hostname}\n{backend.console(spec.id).decode(errors='replace')}", file=sys.stderr)
-        raise
-    finally:
-        await backend.close()
-        await services.close()
     return {
-        **{
-            "seen": seen[0].splitlines(),
-            "release": image.release,
-            "mismatch": mismatch,
-            "failure": failure,
-            "consoles": consoles,
-        },
-        **{"forgotten": forgotten, "posted": [(client, path) for client, path, _ in services.posted]},
-        **{
-            "host_key": host.export_private_key().decode(),
-            "left": sorted(path.name for path in backend.machines.iterdir()),
-        },
+        "seen": seen[0].splitlines(),
+        "release": image.release,
+        "mismatch": mismatch,
+        "failure": failure,
+        "consoles": consoles,
+        "forgotten": forgotten,
+        "posted": [(client, path) for client, path, _ in services.posted],
+        "host_key": host.export_private_key().decode(),
+        "left": sorted(path.name for path in backend.machines.iterdir()),
     }
 
 

@@ -21,10 +21,9 @@ import asyncssh
 from lab.layout import Layout
 from lab.machines.base import BootDevice, Disk, MachineSpec
 from lab.machines.libvirt import LibvirtBackend
-from lab.network import certificates, link, plan
+from lab.network import plan
 from lab.node_image import ensure
 from lab.node_image.tree import Tree
-from lab.openshift import base_config
 from tests.lab.libvirt import boot_parts
 from tests.lab.libvirt.boot_services import Answer, BootServices
 
@@ -256,26 +255,12 @@ class Installs:
 
 async def main(state: Path, kinds: list[str]) -> dict[str, Any]:
     """Install, observe, clean up."""
-    layout = Layout.of(state)
-    layout.make()
-    certificates.ensure(layout)
-    link.set_up()
-    stream = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_parts.BASE_URL, base_config.render(None))
-    installs = Installs(layout, stream, kinds or list(KINDS))
-    try:
-        await installs.services.open()
-        await installs.backend.open()
+    layout = boot_parts.facility(state)
+    installs = Installs(layout, boot_parts.published(ensure(), layout), kinds or list(KINDS))
+    async with boot_parts.running(installs.services, installs.backend, *(each.spec for each in installs.machines)):
         walks = (installs.walk(machine) for machine in installs.machines)
         seen = await asyncio.wait_for(asyncio.gather(*walks), PATIENCE)
         again = None if kinds else await asyncio.wait_for(installs.again(installs.machines[0]), PATIENCE)
-    except TimeoutError:
-        for each in installs.machines:
-            console = installs.backend.console(each.spec.id).decode(errors="replace")
-            print(f"--- {each.spec.hostname}\n{console}", file=sys.stderr)
-        raise
-    finally:
-        await installs.backend.close()
-        await installs.services.close()
     return {"seen": seen, "again": again, "authority": layout.ca.read_text().strip()}
 
 

@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lab.layout import Layout
 from lab.machines.base import Address, BootDevice, Disk, MachineSpec
 from lab.machines.libvirt import LibvirtBackend
 from lab.machines.libvirt_domain import disk_file
-from lab.network import certificates, link, plan
+from lab.network import plan
+from tests.lab.libvirt import boot_parts
 from tests.lab.libvirt.boot_services import Answer, BootServices
 
 PATIENCE = 60.0
@@ -44,10 +44,7 @@ def boot_sector(text: str, then: bytes) -> bytes:
 
 async def main(state: Path) -> dict[str, Any]:
     """Power on, and see what becomes of it."""
-    layout = Layout.of(state)
-    layout.make()
-    certificates.ensure(layout)
-    link.set_up()
+    layout = boot_parts.facility(state)
     services = BootServices(layout, {f"{plan.BOOT}/boot/boot.ipxe": Answer(SCRIPT)})
     backend = LibvirtBackend(layout.state)
     asked: list[tuple[str, ...]] = []
@@ -61,21 +58,18 @@ async def main(state: Path) -> dict[str, Any]:
         return answer
 
     async def off() -> None:
-        for _ in range(round(PATIENCE / 0.05)):
+        while True:
             if await backend.power_state(SPEC.id) == "off":
                 return
             await asyncio.sleep(0.05)
-        raise TimeoutError
 
-    try:
-        await services.open()
-        await backend.open()
+    async with boot_parts.running(services, backend, SPEC):
         before = await backend.power_state(SPEC.id)
         disk.parent.mkdir()
         disk.write_bytes(boot_sector("from disk\n", RESET).ljust(16 << 20, b"\0"))
         await backend.power_on(SPEC, order)
         during = await backend.power_state(SPEC.id)
-        await off()
+        await asyncio.wait_for(off(), PATIENCE)
         files = sorted(path.name for path in disk.parent.iterdir())
         console = backend.console(SPEC.id).decode(errors="replace")
         kept = [path.stat().st_size for path in sorted(disk.parent.glob("disk-*"))]
@@ -86,23 +80,16 @@ async def main(state: Path) -> dict[str, Any]:
             *("ip", "-o", "-4", "address", "show", "to", plan.GATEWAY), stdout=asyncio.subprocess.PIPE
         )
         addresses, _ = await gateway.communicate()
-    except TimeoutError:
-        print(backend.console(SPEC.id).decode(errors="replace"), file=sys.stderr)
-        raise
-    finally:
-        await backend.close()
-        await services.close()
     return {
-        **{
-            "before": before,
-            "during": during,
-            "asked": asked,
-            "console": console,
-            "files": files,
-            "kept": kept,
-            "after": after,
-        },
-        **{"left": sorted(path.name for path in backend.machines.iterdir()), "gateway": addresses.decode()},
+        "before": before,
+        "during": during,
+        "asked": asked,
+        "console": console,
+        "files": files,
+        "kept": kept,
+        "after": after,
+        "left": sorted(path.name for path in backend.machines.iterdir()),
+        "gateway": addresses.decode(),
     }
 
 

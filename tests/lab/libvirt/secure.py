@@ -17,13 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lab.layout import Layout
 from lab.live_iso.writer import disc
 from lab.machines.base import MachineSpec
 from lab.machines.libvirt import LibvirtBackend
-from lab.network import certificates, link
 from lab.node_image import ensure
-from lab.openshift import base_config
 from metal_ipi.provider.live_iso import embed, minimal
 from metal_ipi.provider.live_iso.iso9660 import Disc
 from tests.lab.libvirt import boot_parts
@@ -64,30 +61,22 @@ class SecureInstalls(Installs):
 async def refusal(backend: LibvirtBackend, spec: MachineSpec, medium: Path) -> str:
     """What the firmware says of an iPXE on a disc."""
     await backend.power_on(replace(spec, secure_boot=True, medium=str(medium)), lambda _: ("cd",))
-    while True:
-        for line in backend.console(spec.id).splitlines():
-            if REFUSED in line:
-                await backend.power_off(spec.id)
-                return line.decode(errors="replace")
-        await asyncio.sleep(0.5)
+    line = await boot_parts.until_console(backend, spec, REFUSED)
+    await backend.power_off(spec.id)
+    return line
 
 
 async def main(state: Path, ipxe: bytes) -> dict[str, Any]:
     """Refuse, install, observe, clean up."""
-    layout = Layout.of(state)
-    layout.make()
-    certificates.ensure(layout)
-    link.set_up()
-    stream: Any = ensure().publish(layout.boot, layout.ca.read_bytes(), boot_parts.BASE_URL, base_config.render(None))
+    layout = boot_parts.facility(state)
+    stream = boot_parts.published(ensure(), layout)
     (whole,) = layout.boot.rglob("*live-iso*.iso")
     medium = layout.state / "ipxe.iso"
     medium.write_bytes(disc({"images/efiboot.img": ipxe}, label="ipxe", efi="images/efiboot.img").data)
     installs = SecureInstalls(layout, stream, [KIND])
     (machine,) = installs.machines
     times = [time.monotonic()]
-    try:
-        await installs.services.open()
-        await installs.backend.open()
+    async with boot_parts.running(installs.services, installs.backend, machine.spec):
         refused = await asyncio.wait_for(refusal(installs.backend, machine.spec, medium), PATIENCE)
         times.append(time.monotonic())
         installs.start_with(machine, whole.read_bytes())
@@ -97,12 +86,6 @@ async def main(state: Path, ipxe: bytes) -> dict[str, Any]:
         console = installs.backend.console(machine.spec.id).decode(errors="replace")
         again = await asyncio.wait_for(installs.again(machine, KEXEC), PATIENCE)
         times.append(time.monotonic())
-    except TimeoutError:
-        print(installs.backend.console(machine.spec.id).decode(errors="replace"), file=sys.stderr)
-        raise
-    finally:
-        await installs.backend.close()
-        await installs.services.close()
     seconds = [round(after - before, 1) for before, after in itertools.pairwise(times)]
     return {"refused": refused, "seen": seen, "console": console, "locked": locked, "again": again, "seconds": seconds}
 

@@ -116,25 +116,27 @@ def test_both_serial_ports_add_to_one_console(domain: ET.Element) -> None:
         assert source is not None and source.attrib == {"path": "/mnt/x/console.log", "append": "on"}
 
 
-def test_dhcp_gives_the_public_address_alone_and_the_way_to_the_script() -> None:
-    assert libvirt_dhcp.hosts([SPEC]) == "52:54:00:aa:bb:cc,set:m525400aabbcc,198.51.100.3,infinite\n"
-    assert libvirt_dhcp.options([SPEC]).splitlines() == [
-        "tag:m525400aabbcc,option:netmask,255.255.255.254",
-        "tag:m525400aabbcc,option:router,198.51.100.2",
-        f"tag:m525400aabbcc,option:bootfile-name,http://192.0.2.11/ipxe/{SPEC.id}",
-    ]
+RACK = replace(
+    SPEC,
+    addresses=(Address(address="192.0.2.97", prefix=24, gateway="192.0.2.1", public=True),),
+    boot_url="http://boot.facility.test/boot/boot.ipxe",
+)
+"""Of one network, and one script."""
 
 
-def test_dhcp_of_a_rack_is_one_network_and_one_script() -> None:
-    rack = replace(
-        SPEC,
-        addresses=(Address(address="192.0.2.97", prefix=24, gateway="192.0.2.1", public=True),),
-        boot_url="http://boot.facility.test/boot/boot.ipxe",
-    )
-    assert libvirt_dhcp.options([rack]).splitlines() == [
-        "tag:m525400aabbcc,option:netmask,255.255.255.0",
-        "tag:m525400aabbcc,option:router,192.0.2.1",
-        "tag:m525400aabbcc,option:bootfile-name,http://boot.facility.test/boot/boot.ipxe",
+@pytest.mark.parametrize(
+    ("spec", "netmask", "script"),
+    [(SPEC, "255.255.255.254", f"http://192.0.2.11/ipxe/{SPEC.id}"), (RACK, "255.255.255.0", RACK.boot_url)],
+)
+def test_dhcp_gives_the_first_address_alone_and_the_way_to_the_script(
+    spec: MachineSpec, netmask: str, script: str
+) -> None:
+    first = spec.addresses[0]
+    assert libvirt_dhcp.hosts([spec]) == f"52:54:00:aa:bb:cc,set:m525400aabbcc,{first.address},infinite\n"
+    assert libvirt_dhcp.options([spec]).splitlines() == [
+        f"tag:m525400aabbcc,option:netmask,{netmask}",
+        f"tag:m525400aabbcc,option:router,{first.gateway}",
+        f"tag:m525400aabbcc,option:bootfile-name,{script}",
     ]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from lab import leftovers
 from lab.network import bird, bird_control
 from tests.lab.network.conftest import ROOT, Lab, made
+from tests.lab.waiting import until
 
 pytestmark = [
     pytest.mark.lab,
@@ -129,23 +129,14 @@ def facility(tmp_path_factory: pytest.TempPathFactory) -> Generator[Facility, No
         yield it
 
 
-def within(seconds: float, condition: Callable[[], object]) -> float:
-    """Wait until something holds; returns how long it took."""
-    started = time.monotonic()
-    while not condition():
-        assert time.monotonic() - started < seconds, f"it did not come to hold within {seconds} s"
-        time.sleep(0.1)
-    return time.monotonic() - started
-
-
 def test_from_reservation_to_client_and_back(facility: Facility) -> None:
     block = facility.call("POST", f"{facility.project}/ips", {"type": "public_ipv4", "quantity": 2, "metro": "lb"})
     device, session = facility.device("one")
     address, other = block["network"], "192.0.2.190"
     assert "No route to host" in facility.fetch(address)
     with facility.machine(device, [f"{address}/32", f"{other}/32"]):
-        within(8, lambda: facility.call("GET", session["href"])["status"] == "up,up")
-        within(2, lambda: f"{address}/32" in facility.ways())
+        until(lambda: facility.call("GET", session["href"])["status"] == "up,up", 8)
+        until(lambda: f"{address}/32" in facility.ways(), 2)
         assert facility.fetch(address) == device
         assert "No route to host" in facility.fetch(other)
         (private,) = facility.ways()[f"{address}/32"]
@@ -156,7 +147,7 @@ def test_from_reservation_to_client_and_back(facility: Facility) -> None:
         assert facility.call("GET", session["href"])["learned_routes"] == [f"{address}/32"]
         assert f"route {address}/32 via {private}" in leftovers.held(facility.lab.layout)
         facility.call("DELETE", session["href"])
-        within(1, lambda: facility.held() == {"sessions": {}, "routes": []})
+        until(lambda: facility.held() == {"sessions": {}, "routes": []}, 1)
         assert "No route to host" in facility.fetch(address)
     facility.call("DELETE", block["href"])
     facility.call("DELETE", device)
@@ -167,16 +158,16 @@ def test_machines_share_an_address_and_a_lost_one_is_noticed(facility: Facility)
     address, prefix = block["network"], f"{block['network']}/32"
     (one, _), (two, _) = facility.device("two"), facility.device("three")
     with facility.machine(one, [prefix]) as first, facility.machine(two, [prefix]):
-        within(8, lambda: len(facility.ways().get(prefix, [])) == 2)
+        until(lambda: len(facility.ways().get(prefix, [])) == 2, 8)
         kernel = json.loads(facility.lab.run("ip", "-json", "route", "show", prefix).stdout)
         assert sorted(way["gateway"] for way in kernel[0]["nexthops"]) == facility.ways()[prefix]
         assert facility.fetch(address) in (one, two)
         first.kill()
-        assert within(5, lambda: len(facility.ways()[prefix]) == 1) < 5
+        assert until(lambda: len(facility.ways()[prefix]) == 1, 5) < 5
         assert facility.fetch(address) == two
         device = facility.call("DELETE", two)
         assert device is None
-        within(5, lambda: facility.ways() == {})
+        until(lambda: facility.ways() == {}, 5)
     facility.call("DELETE", one)
     facility.call("DELETE", block["href"])
 
@@ -186,7 +177,7 @@ def test_who_is_not_the_machine_gets_no_session(facility: Facility, change: dict
     device, session = facility.device("wrong")
     before = facility.refusals()
     with facility.machine(device, ["192.0.2.150/32"], **change):
-        within(15, lambda: facility.refusals() >= before + 3)
+        until(lambda: facility.refusals() >= before + 3, 15)
         assert facility.call("GET", session["href"])["status"] == "down,down"
         assert facility.ways() == {}
     facility.call("DELETE", device)
@@ -198,13 +189,13 @@ def test_too_many_prefixes_end_the_session(facility: Facility) -> None:
     first = int(block["network"].rsplit(".", 1)[1])
     prefixes = [f"192.0.2.{number}/32" for number in range(first, first + 11)]
     with facility.machine(device, prefixes[:10]):
-        within(8, lambda: len(facility.ways()) == 10)
-        within(5, lambda: facility.call("GET", session["href"])["status"] == "up,up")
-    within(5, lambda: facility.ways() == {})
+        until(lambda: len(facility.ways()) == 10, 8)
+        until(lambda: facility.call("GET", session["href"])["status"] == "up,up", 5)
+    until(lambda: facility.ways() == {}, 5)
     with facility.machine(device, prefixes):
         log = facility.lab.layout.log("bgp")
-        within(8, lambda: "limit" in log.read_text())
-        within(2, lambda: facility.ways() == {})
+        until(lambda: "limit" in log.read_text(), 8)
+        until(lambda: facility.ways() == {}, 2)
     facility.call("DELETE", device)
     facility.call("DELETE", block["href"])
 
@@ -213,7 +204,7 @@ def test_a_client_leaves_nothing(facility: Facility) -> None:
     client = (sys.executable, "-m", "lab.network.client", "--")
     seen = json.loads(facility.lab.run(*client, "ip", "-json", "address", "show", "dev", "eth0").stdout)
     assert [entry["local"] for entry in seen[0]["addr_info"] if entry["family"] == "inet"] == ["192.0.2.193"]
-    within(5, lambda: "client" not in facility.lab.run("ip", "-brief", "link").stdout)
+    until(lambda: "client" not in facility.lab.run("ip", "-brief", "link").stdout, 5)
     assert facility.lab.run(*client, "sh", "-c", "exit 7").returncode == 7
     for command, reason in (("/nonexistent", "/nonexistent: No such file"), ("", "no command")):
         done = facility.lab.run(*client, *([command] if command else []))

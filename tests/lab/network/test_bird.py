@@ -182,17 +182,27 @@ def test_a_system_without_bird_has_a_lab_without_a_router(monkeypatch: pytest.Mo
     assert "bgp" not in {each.name for each in services.select(layout, "simulated", control.SERVICES)}
 
 
-def test_the_router_comes_with_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("asked", "started"),
+    [
+        (control.SERVICES, ["dns", "boot", "bgp", "kubernetes", "metal-api"]),
+        (control.RACK_SERVICES, ["dns", "boot", "kubernetes", "bmc"]),
+        (("dns", "boot"), ["dns", "boot"]),
+    ],
+)
+def test_the_router_comes_with_the_api(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: tuple[str, ...], started: list[str]
+) -> None:
     monkeypatch.setattr(bird, "program", lambda: "/usr/sbin/bird")
     layout = Layout.of(tmp_path / "lab")
     layout.make()
-    assert [each.name for each in services.select(layout, "simulated", ["dns", "metal-api"])] == [
-        "dns",
-        "bgp",
-        "kubernetes",
-        "metal-api",
-    ]
-    assert [each.name for each in services.select(layout, "simulated", ["dns", "boot"])] == ["dns", "boot"]
+    assert [each.name for each in services.select(layout, "simulated", asked)] == started
+
+
+def test_facts_say_what_the_router_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(bird, "program", lambda: "/usr/sbin/bird")
+    layout = Layout.of(tmp_path / "lab")
+    layout.make()
     known = facts.ensure(layout, "simulated", kinds.of(Path("/none"))).bgp
     assert known is not None
     assert (known.asn, known.peers, known.elastic) == (65530, ["169.254.255.1", "169.254.255.2"], "192.0.2.128/26")

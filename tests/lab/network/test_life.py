@@ -20,6 +20,7 @@ from lab.kubernetes import programs
 from lab.layout import Layout
 from tests.lab.network.conftest import ROOT, Lab
 from tests.lab.network.test_services import look_up, update
+from tests.lab.waiting import processes, until
 
 pytestmark = pytest.mark.lab
 
@@ -142,24 +143,13 @@ def test_a_process_started_for_the_lab_is_found(tmp_path: Path) -> None:
 
 def test_a_dead_service_is_seen_and_the_next_up_mends_it(lab: Lab) -> None:
     lab.up()
-    os.kill(_service(lab, "lab.network.boot"), signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while control.status(lab.layout)["state"] != "failed":
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    (service,) = processes("lab.network.boot", lab.layout.state)
+    os.kill(service, signal.SIGKILL)
+    until(lambda: control.status(lab.layout)["state"] == "failed")
     assert "boot: dead it ended with status -9" in main("status", state=lab.layout.state).stdout
     said = lab.up()
     assert said[0].startswith("boot dead: it ended with status -9")
     assert control.status(lab.layout)["state"] == "ready"
-
-
-def _service(lab: Lab, module: str) -> int:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            if module.encode() in words and str(lab.layout.state).encode() in words:
-                return int(entry.name)
-    raise AssertionError(f"{module} does not run")
 
 
 def test_a_service_that_cannot_start_is_named_with_its_log(lab: Lab) -> None:

@@ -8,37 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.lab.network.conftest import ROOT, Lab
+from tests.lab.waiting import processes, until
 
 pytestmark = pytest.mark.lab
-
-
-def alive(marker: str) -> list[str]:
-    """Processes of the whole system with `marker` in their command line."""
-    found: list[str] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if marker.encode() in command:
-                found.append(entry.name)
-    return found
-
-
-def until(condition: object, seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    assert callable(condition)
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def test_streams_directory_environment_and_status_pass_through(running: Lab, tmp_path: Path) -> None:
@@ -86,7 +64,7 @@ def test_signals_reach_the_command_once(running: Lab) -> None:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"
-        time.sleep(0.3)  # for a second one, that must not come
+        # It takes the same way as the first one: whatever that became has arrived before it.
         process.send_signal(signal.SIGTERM)
         assert process.stdout.readline() == "1\n"
         assert process.wait(5) == 3
@@ -94,9 +72,16 @@ def test_signals_reach_the_command_once(running: Lab) -> None:
 
 def test_control_c_at_a_terminal_reaches_the_command_once(running: Lab) -> None:
     script = (
-        "import signal, sys, time\nhits = []\nsignal.signal(signal.SIGINT, lambda *_: hits.append(1))\n"
-        "print('ready', sys.stdin.isatty(), flush=True)\nwhile not hits: time.sleep(0.01)\n"
-        "time.sleep(0.3)\nprint('hits', len(hits), flush=True)\n"
+        "import signal, sys\n"
+        "hits = 0\n"
+        "def hit(number, frame):\n"
+        "    global hits\n"
+        "    hits += 1\n"
+        "    print('hit', flush=True)\n"
+        "signal.signal(signal.SIGINT, hit)\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: sys.exit(hits))\n"
+        "print('ready', sys.stdin.isatty(), flush=True)\n"
+        "while True: signal.pause()\n"
     )
     pid, terminal = pty.fork()
     if pid == 0:
@@ -106,30 +91,30 @@ def test_control_c_at_a_terminal_reaches_the_command_once(running: Lab) -> None:
     with os.fdopen(terminal, "rb+", buffering=0) as stream:
         while b"\n" not in output:  # an interrupt discards what the terminal was not yet asked for
             output += stream.read(1024)
+        assert b"True" in output
         stream.write(b"\x03")
-        try:
-            while chunk := stream.read(1024):
-                output += chunk
-        except OSError:  # how Linux says that the other side of a terminal is gone
-            pass
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert b"True" in output
-    assert b"hits 1" in output
+        while b"hit" not in output:
+            output += stream.read(1024)
+        os.kill(pid, signal.SIGUSR1)  # it takes the way on which a second one would come
+        with suppress(OSError):  # how Linux says that the other side of a terminal is gone
+            while stream.read(1024):
+                pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1, "as many as came"
 
 
 def test_killing_it_kills_all_below(running: Lab) -> None:
     marker = f"3600.{os.getpid()}1"
     nested = f"(setsid sleep {marker} &) ; sleep {marker}"
     with subprocess.Popen(running.command("sh", "-c", nested), cwd=ROOT) as process:
-        assert until(lambda: len(alive(marker)) >= 3)
+        until(lambda: len(processes(marker)) >= 3)
         process.kill()
-    assert until(lambda: not alive(marker)), alive(marker)
+    until(lambda: not processes(marker))
 
 
 def test_what_the_command_leaves_behind_ends_with_it(running: Lab) -> None:
     marker = f"3600.{os.getpid()}2"
     assert running.run("sh", "-c", f"setsid sleep {marker} >/dev/null 2>&1 &").returncode == 0
-    assert until(lambda: not alive(marker)), alive(marker)
+    until(lambda: not processes(marker))
 
 
 def test_it_dies_with_its_parent(running: Lab) -> None:
@@ -138,9 +123,9 @@ def test_it_dies_with_its_parent(running: Lab) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", parent, *running.command("sleep", marker)], cwd=ROOT, stdin=subprocess.DEVNULL
     ) as process:
-        assert until(lambda: any(Path(f"/proc/{pid}/comm").read_text() == "sleep\n" for pid in alive(marker)))
+        until(lambda: any(Path(f"/proc/{pid}/comm").read_text() == "sleep\n" for pid in processes(marker)))
         process.kill()
-    assert until(lambda: not alive(marker)), alive(marker)
+    until(lambda: not processes(marker))
 
 
 def test_without_a_lab_it_says_how_to_start_one(tmp_path: Path) -> None:

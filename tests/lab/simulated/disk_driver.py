@@ -291,7 +291,6 @@ async def _power_off(rack: Rack, seen: dict[str, Any]) -> None:
         else:
             await rack.leave(end)
         await rack.printed("Powering off", before)
-        await asyncio.sleep(0.2)
         states.append(await rack.backend.power_state(SPEC.id))
         await rack.on(("disk",))
         await rack.ssh(BOOT_ID)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
+from lab.layout import Layout
 from lab.live_iso.coreos import Parts, live_iso
 from lab.machines import base
 from lab.machines.simulated.console import Console
@@ -19,6 +20,7 @@ from lab.machines.simulated.fetch import Downloads
 from lab.machines.simulated.firmware import Firmware
 from lab.machines.simulated.kernel import BootError, Kernel
 from lab.machines.simulated.surroundings import Surroundings
+from lab.network import stream
 from metal_ipi.provider.live_iso import embed, initrd
 from metal_ipi.provider.live_iso.iso9660 import Disc
 
@@ -47,7 +49,17 @@ def _disc(path: Path, *, efi: bytes = SIGNED, kernel: bytes = b"kernel") -> str:
     return str(path)
 
 
-def _boot(spec: base.MachineSpec, order: Sequence[base.BootDevice], directory: Path) -> tuple[Kernel | None, str]:
+def _nothing(_: httpx.Request) -> httpx.Response:
+    """Whatever is asked of the network is not there."""
+    return httpx.Response(404)
+
+
+def _boot(
+    spec: base.MachineSpec,
+    order: Sequence[base.BootDevice],
+    directory: Path,
+    network: Callable[[httpx.Request], httpx.Response] = _nothing,
+) -> tuple[Kernel | None, str]:
     """What was started, and the console."""
     console = Console(directory / "console.log")
     around = Surroundings(ca=directory / "ca.pem", boot_server="http://192.0.2.12", sleep=_no_more)
@@ -55,9 +67,7 @@ def _boot(spec: base.MachineSpec, order: Sequence[base.BootDevice], directory: P
     firmware = Firmware(spec, around, Downloads(), disks, console)
 
     async def run() -> Kernel | None:
-        # Whatever is asked of the network is not there.
-        transport = httpx.MockTransport(lambda _: httpx.Response(404))
-        async with httpx.AsyncClient(transport=transport) as http:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(network)) as http:
             try:
                 return await firmware.boot(http, order)
             except _Enough:
@@ -111,6 +121,29 @@ def test_a_disc_for_another_architecture_starts_nothing(tmp_path: Path) -> None:
     kernel = json.dumps({"architecture": "aarch64"}).encode()
     booted, console = _boot(replace(SPEC, medium=_disc(tmp_path / "live.iso", kernel=kernel)), ("cd",), tmp_path)
     assert booted is None and "error: the kernel is not x86_64" in console
+
+
+@pytest.mark.parametrize("architecture", stream.ARCHITECTURES)
+def test_firmware_starts_kernels_of_its_own_architecture_alone(tmp_path: Path, architecture: str) -> None:
+    layout = Layout.of(tmp_path)
+    layout.make()
+    stream.publish(layout, "simulated")
+    document = json.loads((layout.boot / "streams/lab.json").read_text())
+    pxe = document["architectures"]["aarch64"]["artifacts"]["metal"]["formats"]["pxe"]
+    location = {name: pxe[name]["location"] for name in ("kernel", "initramfs")}
+    script = "#!ipxe\nkernel {kernel} initrd=main ${{buildarch}}\ninitrd --name main {initramfs}\nboot\n"
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.startswith("/ipxe/"):
+            return httpx.Response(200, text=script.format_map(location))
+        content = (layout.boot / request.url.path.lstrip("/")).read_bytes()
+        return httpx.Response(200, stream=httpx.ByteStream(content), headers={"Content-Length": str(len(content))})
+
+    kernel, console = _boot(replace(SPEC, architecture=architecture), ("network",), tmp_path, answer)
+    if architecture == "aarch64":
+        assert kernel is not None and kernel.arguments[-1] == "arm64", "what iPXE calls it"
+    else:
+        assert kernel is None and "Exec format error" in console
 
 
 def test_a_drive_without_a_disc_starts_nothing(tmp_path: Path) -> None:
