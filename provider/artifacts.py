@@ -12,13 +12,12 @@ nobody has been told a URL. Killed while deleting: the next delete finds less to
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import hmac
 from collections.abc import Mapping
 from typing import Any
 
 from metal_ipi.provider.artifact_stores import open_store, persistently
+from metal_ipi.provider.artifact_stores.names import sha512, unguessable
 from metal_ipi.provider.errors import InitFailed, ProviderError
 from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values
 from metal_ipi.provider.resources.artifacts import ArtifactsArgs
@@ -53,13 +52,13 @@ class Artifacts(ResourceType):
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         files, seed = new.get("files"), new.get("pathSeed")
-        directory = _directory(seed, context.urn) if isinstance(seed, str) else UNKNOWN
+        directory = unguessable(seed, context.urn) if isinstance(seed, str) else UNKNOWN
         if not isinstance(files, Mapping):
             return _marked({"directory": directory, "hashes": UNKNOWN, "urls": UNKNOWN, "bootUrls": UNKNOWN})
         return _marked(_outputs(context, directory, files))
 
     async def create(self, context: Context, inputs: Values) -> Made:
-        directory = _directory(inputs["pathSeed"], context.urn)
+        directory = unguessable(inputs["pathSeed"], context.urn)
         await _put(context, directory, inputs["files"])
         return Made(
             id=hashlib.sha256(directory.encode()).hexdigest()[:16],
@@ -94,7 +93,7 @@ class Artifacts(ResourceType):
         urls: Mapping[str, str] = old.get("urls") or {}
         # A driver that clears up after a killed run knows the inputs only.
         names = sorted({*hashes, *urls} or {*(old.get("files") or {})})
-        directory = old.get("directory") or _directory(old["pathSeed"], context.urn)
+        directory = old.get("directory") or unguessable(old["pathSeed"], context.urn)
         await open_store(context.settings.need_artifacts()).delete(directory, names)
 
 
@@ -105,14 +104,8 @@ async def _put(context: Context, directory: str, files: Mapping[str, str]) -> No
         await persistently(lambda: store.put(directory, contents), context.status.live)
 
 
-def _directory(seed: str, urn: str) -> str:
-    """43 characters, 256 bits: as good as `secrets.token_urlsafe(32)`, but found again from the same inputs."""
-    digest = hmac.new(seed.encode(), urn.encode(), hashlib.sha256).digest()
-    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
-
-
 def _outputs(context: Context, directory: str | Unknown, files: Mapping[str, Any]) -> dict[str, Any]:
-    hashes = {name: _hash(text) if isinstance(text, str) else UNKNOWN for name, text in files.items()}
+    hashes = {name: sha512(text.encode()) if isinstance(text, str) else UNKNOWN for name, text in files.items()}
     return {"directory": directory, "hashes": hashes, **_urls(context, directory, files)}
 
 
@@ -132,10 +125,6 @@ def _urls(context: Context, directory: str | Unknown, files: Any) -> dict[str, A
     }
 
 
-def _hash(text: str) -> str:
-    return f"sha512-{hashlib.sha512(text.encode()).hexdigest()}"
-
-
 def _file_changes(hashes: Mapping[str, str], files: Any) -> dict[str, Kind]:
     if not isinstance(files, Mapping):
         return {"files": "update"}
@@ -144,7 +133,7 @@ def _file_changes(hashes: Mapping[str, str], files: Any) -> dict[str, Kind]:
         path = f'files["{name}"]'
         if name not in hashes:
             changes[path] = "add"
-        elif not isinstance(text, str) or _hash(text) != hashes[name]:
+        elif not isinstance(text, str) or sha512(text.encode()) != hashes[name]:
             changes[path] = "update"
     changes.update({f'files["{name}"]': "delete" for name in hashes if name not in files})
     return changes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
 
 
 class Clock:
@@ -46,6 +47,14 @@ class Backoff:
     def over(self) -> bool:
         """Whether the time is up."""
         return self.left <= 0
+
+    async def wait_for(self, what: str, tell: Callable[[str], Awaitable[None]], too_long: Exception) -> None:
+        """Tells what is waited for and how long it was, and waits before the next look. Raises `too_long` when the time
+        is up."""
+        if self.over:
+            raise too_long
+        await tell(f"waiting for {what}, {self.elapsed:.0f} s")
+        await self.pause()
 
     async def pause(self, at_least: float = 0.0) -> None:
         """Waits, not beyond the end of the time. `at_least` is what a server asked for."""

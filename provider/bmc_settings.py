@@ -81,11 +81,6 @@ class BmcSettings(Inputs):
     secure_boot: Annotated[str, one_of("check", "ignore")] = "check"
     """`ignore`: what boots is signed for its firmware, although Secure Boot is on."""
 
-    @property
-    def ignores_secure_boot(self) -> bool:
-        """Whether the owner knows that the server boots what it is to boot, although Secure Boot is on."""
-        return self.secure_boot == "ignore"
-
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
         method = given.get("bootMethod")

@@ -56,9 +56,6 @@ class ClusterKeys(ResourceType):
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         return old
 
-    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        return
-
 
 def _key_type(values: Values) -> str:
     return str(values.get("keyType") or _DEFAULT)

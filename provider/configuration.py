@@ -34,6 +34,7 @@ from metal_ipi.provider.given import SECRET, Secret
 from metal_ipi.provider.inputs import Inputs, Problem, markers, not_known
 from metal_ipi.provider.values import Unknown
 
+_T = TypeVar("_T")
 METAL_ENDPOINT = "https://api.equinix.com/metal/v1"
 LIBVIRT_URI = "qemu:///system"
 SECTIONS = ("metal", "bmcs", "libvirt", "dns", "artifacts")
@@ -124,30 +125,23 @@ class Settings:
 
     def need_metal(self) -> MetalSettings:
         """The section, or an error that names it."""
-        if self.metal is None:
-            raise _missing("metal", "the Equinix Metal API")
-        return self.metal
+        return _needed(self.metal, "metal", "the Equinix Metal API")
 
     def need_bmc(self, server: str) -> BmcSettings:
         """A server's BMC, or an error that names what is missing."""
-        if self.bmcs is None:
-            raise _missing("bmcs", "the servers' BMCs")
-        if server not in self.bmcs:
-            known = ", ".join(sorted(self.bmcs)) or "none"
+        bmcs = _needed(self.bmcs, "bmcs", "the servers' BMCs")
+        if server not in bmcs:
+            known = ", ".join(sorted(bmcs)) or "none"
             raise InvalidInputs(f"server {server} is not in `bmcs` of the metal-ipi provider; known are {known}")
-        return self.bmcs[server]
+        return bmcs[server]
 
     def need_dns(self) -> DnsSettings:
         """The section, or an error that names it."""
-        if self.dns is None:
-            raise _missing("dns", "the DNS service")
-        return self.dns
+        return _needed(self.dns, "dns", "the DNS service")
 
     def need_artifacts(self) -> ArtifactSettings:
         """The section, or an error that names it."""
-        if self.artifacts is None:
-            raise _missing("artifacts", "the artifact host")
-        return self.artifacts
+        return _needed(self.artifacts, "artifacts", "the artifact host")
 
 
 def secret_values(settings: object, *, everything: bool = False) -> Iterator[str]:
@@ -166,8 +160,10 @@ def secret_values(settings: object, *, everything: bool = False) -> Iterator[str
             yield from secret_values(getattr(settings, part.name), everything=everything)
 
 
-def _missing(section: str, what: str) -> InvalidInputs:
-    return InvalidInputs(f"the provider is not told how to reach {what}: set `{section}` of the metal-ipi provider")
+def _needed(value: _T | None, section: str, what: str) -> _T:
+    if value is None:
+        raise InvalidInputs(f"the provider is not told how to reach {what}: set `{section}` of the metal-ipi provider")
+    return value
 
 
 def parse(values: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:

@@ -35,13 +35,11 @@ async def await_delegation(context: Context, settings: DnsSettings, zone: str) -
                 await context.status.remark(_instructions(zone, parent, names, glue))
         except RemoteError as error:
             seen = str(error)
-        if backoff.over:
-            raise RemoteError(
-                f"zone {zone} is not delegated within {delegation.timeout:g} s: {seen}. Set its NS records in zone "
-                f"{parent}, then run again"
-            )
-        await context.status.live(f"waiting for NS records of {zone} to be set by hand, {backoff.elapsed:.0f} s")
-        await backoff.pause()
+        too_long = RemoteError(
+            f"zone {zone} is not delegated within {delegation.timeout:g} s: {seen}. Set its NS records in zone "
+            f"{parent}, then run again"
+        )
+        await backoff.wait_for(f"NS records of {zone} to be set by hand", context.status.live, too_long)
 
 
 async def _wanted(settings: Rfc2136Settings, zone: str) -> tuple[list[str], dict[str, list[str]]]:

@@ -17,6 +17,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from metal_ipi.provider.backoff import Backoff
@@ -82,7 +83,7 @@ class DnsRecords(ResourceType):
         marked = {"marked": digests(inside) <= held}
         if all(record.values <= now.get(record.key, {}).keys() for record in inside):
             return marked
-        seen = [_with(record, record.values & now.get(record.key, {}).keys()) for record in inside]
+        seen = [replace(record, values=record.values.intersection(now.get(record.key, {}))) for record in inside]
         outside = [record for record in records if not within(record.name, zone)]
         return {**marked, "records": as_given(old["records"], [*seen, *outside])}
 
@@ -95,10 +96,6 @@ class DnsRecords(ResourceType):
 async def withdraw(context: Context, zone: str, records: Sequence[RecordSet]) -> None:
     """Removes values of this stack's, whichever resource holds them, and waits until no server answers with them."""
     await _Work(context, zone).withdraw(records, zone)
-
-
-def _with(record: RecordSet, values: Iterable[str]) -> RecordSet:
-    return RecordSet(name=record.name, type=record.type, values=frozenset(values))
 
 
 class _Work:

@@ -96,15 +96,11 @@ async def remove_machine(context: Context, driver: MachineDriver[Any], machine_i
         await driver.delete(machine_id)  # one that went by itself may have left something behind
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
     while machine := await driver.get(machine_id):
-        if backoff.over:
-            raise ProviderError(
-                f"machine {machine.hostname} ({machine_id}) is still {machine.state} {timeout:g} s after its deletion "
-                "was asked for; run the same command again to wait on"
-            )
-        await context.status.live(
-            f"waiting for {machine.hostname} to be gone ({machine.state}), {backoff.elapsed:.0f} s"
+        too_long = ProviderError(
+            f"machine {machine.hostname} ({machine_id}) is still {machine.state} {timeout:g} s after its deletion "
+            "was asked for; run the same command again to wait on"
         )
-        await backoff.pause()
+        await backoff.wait_for(f"{machine.hostname} to be gone ({machine.state})", context.status.live, too_long)
 
 
 async def _take_over(
@@ -135,8 +131,7 @@ async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine
     try:
         await driver.start(machine.id)
         if inputs.get("bgp"):
-            assert driver.bgp is not None, "only a platform with BGP takes this input"
-            await driver.bgp.open_bgp(machine.id)
+            await driver.open_bgp(machine.id)
             announces = True
         while not last.ready:
             if last.state == "failed":
@@ -146,14 +141,12 @@ async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine
                     f"machine {last.hostname} ({last.id}) failed to provision; the platform says: {told}. "
                     "The next up deletes it and orders another"
                 )
-            if backoff.over:
-                raise ProviderError(
-                    f"machine {last.hostname} ({last.id}) is still {last.state} after {timeout:g} s; it is kept, "
-                    "and the next up waits on"
-                )
             percent = "" if last.progress is None else f" {last.progress:.0f} %"
-            await context.status.live(f"waiting for {last.hostname} ({last.state}{percent}), {backoff.elapsed:.0f} s")
-            await backoff.pause()
+            too_long = ProviderError(
+                f"machine {last.hostname} ({last.id}) is still {last.state} after {timeout:g} s; it is kept, "
+                "and the next up waits on"
+            )
+            await backoff.wait_for(f"{last.hostname} ({last.state}{percent})", context.status.live, too_long)
             found = await driver.get(machine.id)
             if found is None:
                 raise ProviderError(f"machine {last.hostname} ({last.id}) disappeared while it was being provisioned")

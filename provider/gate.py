@@ -10,16 +10,13 @@ gate that only another one needs is named there (`givesUpWith`).
 
 from __future__ import annotations
 
-import hashlib
-from datetime import UTC, datetime
-
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import GateFailed
 from metal_ipi.provider.gates import Check, Observation
 from metal_ipi.provider.gates.causes import recognise
 from metal_ipi.provider.gates.logs import gather
 from metal_ipi.provider.gates.opening import opener
-from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes, time_now
 from metal_ipi.provider.resources.gate import GateArgs
 from metal_ipi.provider.resources.gate_kinds import GateLogs
 from metal_ipi.provider.values import UNKNOWN, has_unknown
@@ -57,7 +54,7 @@ class Gate(ResourceType):
     async def create(self, context: Context, inputs: Values) -> Made:
         check = opener(inputs["kind"])(context, inputs["spec"], None)
         outputs = await self._wait(context, check, inputs)
-        return Made(id=hashlib.sha256(context.urn.encode()).hexdigest()[:16], outputs=outputs)
+        return Made(id=context.identity, outputs=outputs)
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         unchanged = {key: old.get(key) for key in _COMPUTED}
@@ -66,9 +63,6 @@ class Gate(ResourceType):
             return unchanged
         check = opener(new["kind"])(context, new["spec"], None if triggered else old.get("spec"))
         return unchanged if check is None else await self._wait(context, check, new)
-
-    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        return
 
     async def _wait(self, context: Context, check: Check | None, inputs: Values) -> Values:
         timeout, stability = float(inputs["timeoutSeconds"]), float(inputs.get("stabilitySeconds") or 0)
@@ -92,7 +86,7 @@ class Gate(ResourceType):
             await context.status.live(_progress(seen, backoff.elapsed, passed_since, stability))
             await backoff.pause()
         return {
-            "passedAt": datetime.now(UTC).isoformat(timespec="seconds"),
+            "passedAt": time_now(),
             "observed": seen.text,
             "waitedSeconds": round(backoff.elapsed, 1),
         }

@@ -51,9 +51,6 @@ class Lifetime(ResourceType):
         self._refuse(old)
         return {"endsAt": old["endsAt"]}
 
-    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        return
-
     def _is_over(self, old: Values) -> bool:
         return datetime.fromisoformat(str(old["endsAt"]).replace("Z", "+00:00")).timestamp() <= self._clock()
 

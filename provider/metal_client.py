@@ -13,11 +13,11 @@ Passing              of `once` alone: it may work the next time
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
+from metal_ipi.provider import web
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.configuration import MetalSettings
 from metal_ipi.provider.errors import InvalidInputs, RemoteError
@@ -109,6 +109,10 @@ class MetalClient:
             last = int((answer.get("meta") or {}).get("last_page") or 1)
             page += 1
 
+    async def listed(self, path: str, member: str, **params: Any) -> list[Mapping[str, Any]]:
+        """The whole list."""
+        return [item async for item in self.pages(path, member, **params)]
+
     async def repeat(self, method: str, path: str, *, absent_ok: bool = False, **options: Any) -> dict[str, Any]:
         """For calls that may be made twice. With `absent_ok` what is not there is an empty answer."""
         backoff = Backoff(timeout=self.timeout)
@@ -132,7 +136,7 @@ class MetalClient:
         except Refused as error:
             if error.status != 403:
                 raise
-            projects = [project async for project in self.pages("/projects", "projects")]
+            projects = await self.listed("/projects", "projects")
             listed = [each for project in projects for each in project.get("devices") or ()]
             ids = {str(each.get("id") or str(each.get("href", "")).rpartition("/")[2]) for each in listed}
             if device in ids or not projects:
@@ -149,11 +153,12 @@ class MetalClient:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise RemoteError(f"{self.where}: its TLS certificate is not trusted ({error})") from None
             raise Passing(f"{type(error).__name__} {error}".strip()) from None
-        self._note_date(answer)
+        if (theirs := web.date_of(answer.headers)) is not None:
+            self.clock = theirs, datetime.now(UTC)
         if answer.status_code == 404 and absent_ok:
             return {}
         if answer.status_code in _PASSING_STATUS:
-            raise Passing(f"HTTP {answer.status_code}", wait=_retry_after(answer))
+            raise Passing(f"HTTP {answer.status_code}", wait=min(web.retry_after(answer.headers), _LONGEST_WAIT))
         if answer.status_code >= 400:
             kind = Unprocessable if answer.status_code == 422 and method == "DELETE" else Refused
             words = _words(answer)
@@ -166,19 +171,6 @@ class MetalClient:
             return dict(answer.json())
         except ValueError:
             raise Passing("half an answer, not JSON") from None
-
-    def _note_date(self, answer: httpx.Response) -> None:
-        try:
-            theirs = parsedate_to_datetime(answer.headers.get("Date", ""))
-        except ValueError:
-            return  # an answer without the time of day tells nothing about clocks
-        self.clock = theirs, datetime.now(UTC)
-
-
-def _retry_after(answer: httpx.Response) -> float:
-    """Seconds; the header's other form, a date, is left to the back-off."""
-    value = answer.headers.get("Retry-After", "")
-    return min(float(value), _LONGEST_WAIT) if value.isdigit() else 0
 
 
 _REMEDIES = {

@@ -28,11 +28,6 @@ _OWN_SUBNET = 31
 """The length of the public IPv4 subnet that every machine has."""
 
 
-def public_addresses(length: int) -> int:
-    """How many addresses a machine's subnet has; none where it is no larger than what every machine has."""
-    return 2 ** (32 - length) if length < _OWN_SUBNET else 0
-
-
 class MachineOrder(Inputs):
     """Machines of one role, which are alike."""
 
@@ -57,7 +52,8 @@ class MachineOrder(Inputs):
     @property
     def further_addresses(self) -> int:
         """How many public IPv4 addresses the subnet of each machine has, where it is not what every machine has."""
-        return 0 if self.subnet_length is None else public_addresses(self.subnet_length)
+        length = _OWN_SUBNET if self.subnet_length is None else self.subnet_length
+        return 2 ** (32 - length) if length < _OWN_SUBNET else 0
 
     def reservation(self, number: int) -> str | None:
         """What the `number`-th machine is ordered with; None where nothing is reserved for it."""

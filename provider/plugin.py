@@ -5,6 +5,8 @@ Property values keep their secretness: inputs go to the outputs as they came, an
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,22 +30,13 @@ from metal_ipi.provider.mirror import Mirror
 from metal_ipi.provider.preflight.resource import Preflight
 from metal_ipi.provider.redfish_machine import RedfishMachine
 from metal_ipi.provider.removal import Removal
-from metal_ipi.provider.resource import Changes, Context, ResourceType, Values
+from metal_ipi.provider.resource import Changes, Context, Kind, ResourceType, Values
 from metal_ipi.provider.spot_machine import SpotMachine
 from metal_ipi.provider.status import Log, NoLog, Status
 from metal_ipi.provider.values import has_unknown, to_python_map, to_wire_map
 
 VERSION = "0.1.0"
 NAME = "metal-ipi"
-
-_KINDS = {
-    ("add", False): sdk.PropertyDiffKind.ADD,
-    ("add", True): sdk.PropertyDiffKind.ADD_REPLACE,
-    ("delete", False): sdk.PropertyDiffKind.DELETE,
-    ("delete", True): sdk.PropertyDiffKind.DELETE_REPLACE,
-    ("update", False): sdk.PropertyDiffKind.UPDATE,
-    ("update", True): sdk.PropertyDiffKind.UPDATE_REPLACE,
-}
 
 Properties = dict[str, PropertyValue]
 
@@ -126,10 +119,8 @@ class MetalIpiProvider(sdk.Provider):
         if request.preview:
             return sdk.CreateResponse("", _state(item, request.properties, item.preview(context, None, inputs)))
         _refuse_unknown(inputs)
-        try:
+        with _keeping_inputs(item, request.properties):
             made = await item.create(context, inputs)
-        except InitFailed as error:
-            raise _with_inputs(item, request.properties, error) from error
         return sdk.CreateResponse(made.id, _state(item, request.properties, made.outputs))
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
@@ -138,10 +129,8 @@ class MetalIpiProvider(sdk.Provider):
         if request.preview:
             return sdk.UpdateResponse(_state(item, request.news, item.preview(context, old, new)))
         _refuse_unknown(new)
-        try:
+        with _keeping_inputs(item, request.news):
             outputs = await item.update(context, request.resource_id, old, new)
-        except InitFailed as error:
-            raise _with_inputs(item, request.news, error) from error
         return sdk.UpdateResponse(_state(item, request.news, outputs))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
@@ -168,8 +157,14 @@ def _state(item: ResourceType, inputs: Properties, outputs: Values) -> Propertie
     return {**kept, **to_wire_map(outputs)}
 
 
-def _with_inputs(item: ResourceType, inputs: Properties, error: InitFailed) -> InitFailed:
-    return InitFailed(str(error), error.resource_id, dict[str, Any](_state(item, inputs, error.outputs)))
+@contextmanager
+def _keeping_inputs(item: ResourceType, inputs: Properties) -> Generator[None]:
+    """Puts the inputs into the state of what is made and not finished."""
+    try:
+        yield
+    except InitFailed as error:
+        state = _state(item, inputs, error.outputs)
+        raise InitFailed(str(error), error.resource_id, dict[str, Any](state)) from error
 
 
 def _failures(problems: list[Problem]) -> list[sdk.CheckFailure]:
@@ -178,7 +173,7 @@ def _failures(problems: list[Problem]) -> list[sdk.CheckFailure]:
 
 def _diff_response(found: Changes) -> sdk.DiffResponse:
     detailed = {
-        path: sdk.PropertyDiff(_KINDS[(kind, path in found.replaces)], input_diff=True)
+        path: sdk.PropertyDiff(_kind(kind, replaces=path in found.replaces), input_diff=True)
         for path, kind in found.changes.items()
     }
     return sdk.DiffResponse(
@@ -187,6 +182,10 @@ def _diff_response(found: Changes) -> sdk.DiffResponse:
         diffs=sorted({path.split("[")[0].split(".")[0] for path in found.changes}),
         detailed_diff=detailed,
     )
+
+
+def _kind(kind: Kind, *, replaces: bool) -> sdk.PropertyDiffKind:
+    return sdk.PropertyDiffKind[f"{kind.upper()}_REPLACE" if replaces else kind.upper()]
 
 
 def _refuse_unknown(values: Values) -> None:

@@ -11,9 +11,7 @@ Killed at any moment: the next run does all steps again; what is gone already is
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from metal_ipi.provider import backoff
@@ -21,7 +19,7 @@ from metal_ipi.provider.artifact_stores import open_store, persistently
 from metal_ipi.provider.dns_records import records_of, withdraw
 from metal_ipi.provider.ephemeral_machine import remove_machine
 from metal_ipi.provider.platforms.registry import PLATFORMS, open_driver
-from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes, time_now
 from metal_ipi.provider.resources.removal import RemovalArgs
 from metal_ipi.provider.values import UNKNOWN
 
@@ -43,7 +41,7 @@ class Removal(ResourceType):
 
     async def create(self, context: Context, inputs: Values) -> Made:
         await _remove(context, inputs)
-        return Made(id=hashlib.sha256(context.urn.encode()).hexdigest()[:16], outputs=_now())
+        return Made(id=context.identity, outputs=_now())
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         if old.get("triggers") != new.get("triggers"):
@@ -57,12 +55,9 @@ class Removal(ResourceType):
         )
         return _now()
 
-    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        return
-
 
 def _now() -> Values:
-    return {"removedAt": datetime.now(UTC).isoformat(timespec="seconds")}
+    return {"removedAt": time_now()}
 
 
 def _fresh(old: Values, new: Values) -> dict[str, Any]:
@@ -90,8 +85,7 @@ async def _remove(context: Context, inputs: Mapping[str, Any]) -> None:
     platform = str(inputs.get("platform") or PLATFORMS[0])
     if machine_id:
         async with open_driver(platform, context.settings, context.status) as driver:
-            if driver.bgp is not None:
-                await driver.bgp.close_bgp(machine_id)
+            await driver.close_bgp(machine_id)
     drain = float(inputs.get("drainSeconds") or 0)
     if records and drain:
         await context.status.live(f"waiting {drain:g} s for resolvers to forget {len(records)} records")

@@ -6,9 +6,11 @@ effect can be found again from the inputs and the URN alone, because the state m
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
 from metal_ipi.provider.configuration import Settings
@@ -35,6 +37,11 @@ class Context:
     def name(self) -> str:
         """The resource's name."""
         return self.urn.rsplit("::", 1)[-1]
+
+    @property
+    def identity(self) -> str:
+        """16 hexadecimal digits that stand for the resource, for types whose ids come from nowhere else."""
+        return hashlib.sha256(self.urn.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +98,14 @@ class ResourceType(ABC):
         """What is really there: changed properties (inputs included), or None when it is gone."""
         return {}
 
-    @abstractmethod
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        """Removes it. Finding nothing is fine."""
+        """Removes it. Finding nothing is fine. Of types that are in the state only, nothing is to be removed."""
+        return
+
+
+def time_now() -> str:
+    """The time as outputs tell it: ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def simple_changes(old: Values, new: Values, keys: tuple[str, ...], replace: frozenset[str] = frozenset()) -> Changes:

@@ -88,15 +88,13 @@ async def _wait(context: Context, driver: EquinixMetal, inputs: Values, *, patie
             raise ProviderError(
                 f"{hostname} ({last.id}) failed to provision: `make up REPLACE={hostname}` asks for another"
             )
-        if backoff.over:
-            seen = "no machine" if last is None else f"machine {last.id}, which is {last.state}"
-            raise ProviderError(
-                f"the spot market request of {hostname} ({request_id}) has {seen} after {backoff.elapsed:.0f} s; it is "
-                "kept, and the next up waits on. The market may ask more than platform.spot.maxPrice, or have none"
-            )
+        seen = "no machine" if last is None else f"machine {last.id}, which is {last.state}"
+        too_long = ProviderError(
+            f"the spot market request of {hostname} ({request_id}) has {seen} after {backoff.elapsed:.0f} s; it is "
+            "kept, and the next up waits on. The market may ask more than platform.spot.maxPrice, or have none"
+        )
         state = "no machine yet" if last is None else last.state
-        await context.status.live(f"waiting for {hostname} from the spot market ({state}), {backoff.elapsed:.0f} s")
-        await backoff.pause()
+        await backoff.wait_for(f"{hostname} from the spot market ({state})", context.status.live, too_long)
 
 
 def _outputs(machine: Machine) -> dict[str, Any]:

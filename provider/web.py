@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
 
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
@@ -31,3 +33,18 @@ def trust(settings: Settings) -> ssl.SSLContext:
         except ssl.SSLError as error:
             raise InvalidInputs(f"`artifacts.caBundle` holds no certificate that can be read: {error}") from None
     return context
+
+
+def date_of(headers: Any) -> datetime | None:
+    """What time it was when a server answered, by its clock; None where it does not tell."""
+    try:
+        told = parsedate_to_datetime(headers.get("Date", ""))
+    except ValueError:
+        return None
+    return told if told.tzinfo else told.replace(tzinfo=UTC)
+
+
+def retry_after(headers: Any) -> float:
+    """For how many seconds a server wants to be left alone; 0 where it does not tell, or tells a date."""
+    text = headers.get("retry-after", "")
+    return float(text) if text.isdecimal() else 0.0

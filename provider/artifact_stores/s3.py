@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from metal_ipi.provider.artifact_stores.names import sha512
 from metal_ipi.provider.configuration import S3ArtifactSettings
 from metal_ipi.provider.errors import RemoteError
+
+_T = TypeVar("_T")
 
 
 class _Source:
@@ -45,7 +48,7 @@ class S3Store:
             for name, content in files.items():
                 client.put_object(Bucket=self._settings.bucket, Key=self._key(directory, name), Body=content)
 
-        await asyncio.to_thread(self._with_client, work)
+        await self._with_client(work)
 
     async def receive(self, directory: str, name: str, parts: AsyncIterator[bytes], *, writer: str) -> None:
         """An object is there when its last part was taken: who reads an error out of `parts` never gets so far."""
@@ -54,74 +57,66 @@ class S3Store:
         def work(client: Any) -> None:
             client.upload_fileobj(source, self._settings.bucket, key)
 
-        await asyncio.to_thread(self._with_client, work)
+        await self._with_client(work)
 
     async def read(self, directory: str, name: str) -> bytes:
-        found: list[bytes] = []
+        def work(client: Any) -> bytes:
+            return client.get_object(Bucket=self._settings.bucket, Key=self._key(directory, name))["Body"].read()
 
-        def work(client: Any) -> None:
-            answer = client.get_object(Bucket=self._settings.bucket, Key=self._key(directory, name))
-            found.append(answer["Body"].read())
-
-        await asyncio.to_thread(self._with_client, work)
-        return found[0]
+        return await self._with_client(work)
 
     async def sizes(self, directory: str, names: Sequence[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
-
-        def work(client: Any) -> None:
+        def work(client: Any) -> dict[str, int]:
+            found: dict[str, int] = {}
             for name in names:
                 key = self._key(directory, name)
                 page = client.list_objects_v2(Bucket=self._settings.bucket, Prefix=key)
                 for each in page.get("Contents", []):
                     if each["Key"] == key:
                         found[name] = int(each["Size"])
+            return found
 
-        await asyncio.to_thread(self._with_client, work)
-        return found
+        return await self._with_client(work)
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-
-        def work(client: Any) -> None:
+        def work(client: Any) -> dict[str, str]:
+            found: dict[str, str] = {}
             for name in names:
-                try:
+                with contextlib.suppress(client.exceptions.NoSuchKey):
                     answer = client.get_object(Bucket=self._settings.bucket, Key=self._key(directory, name))
-                except client.exceptions.NoSuchKey:
-                    continue
-                found[name] = f"sha512-{hashlib.sha512(answer['Body'].read()).hexdigest()}"
+                    found[name] = sha512(answer["Body"].read())
+            return found
 
-        await asyncio.to_thread(self._with_client, work)
-        return found
+        return await self._with_client(work)
 
     async def names(self, directory: str) -> list[str]:
-        found: list[str] = []
         start = f"{self._key(directory, '')}/"
 
-        def work(client: Any) -> None:
-            for page in client.get_paginator("list_objects_v2").paginate(Bucket=self._settings.bucket, Prefix=start):
-                found.extend(str(item["Key"])[len(start) :] for item in page.get("Contents", []))
+        def work(client: Any) -> list[str]:
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=self._settings.bucket, Prefix=start)
+            return [str(item["Key"])[len(start) :] for page in pages for item in page.get("Contents", [])]
 
-        await asyncio.to_thread(self._with_client, work)
-        return found
+        return await self._with_client(work)
 
     async def delete(self, directory: str, names: Sequence[str]) -> None:
         def work(client: Any) -> None:
             for name in names:
                 client.delete_object(Bucket=self._settings.bucket, Key=self._key(directory, name))
 
-        await asyncio.to_thread(self._with_client, work)
+        await self._with_client(work)
 
     def _key(self, directory: str, name: str) -> str:
         return "/".join(part for part in (self._settings.prefix, directory, name) if part)
 
-    def _with_client(self, work: Any) -> None:
-        try:
-            import boto3
-            from botocore.config import Config
-            from botocore.exceptions import BotoCoreError, ClientError
-        except ImportError:
-            raise RemoteError("artifacts of type s3 need the Python package boto3: install it") from None
+    async def _with_client(self, work: Callable[[Any], _T]) -> _T:
+        """What is made of a client, in a thread; its errors are worded for people."""
+        return await asyncio.to_thread(self._work, work)
+
+    def _work(self, work: Callable[[Any], _T]) -> _T:
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError, ClientError
+
         settings = self._settings
         client = boto3.client(
             "s3",
@@ -132,7 +127,7 @@ class S3Store:
             config=Config(retries={"mode": "standard", "max_attempts": 5}),
         )
         try:
-            work(client)
+            return work(client)
         except (BotoCoreError, ClientError) as error:
             raise RemoteError(f"bucket {settings.bucket} in {settings.region} cannot be used: {error}") from None
         finally:

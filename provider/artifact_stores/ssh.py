@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from metal_ipi.provider.artifact_stores.names import sha512
 from metal_ipi.provider.configuration import SshArtifactSettings
 from metal_ipi.provider.errors import ProviderError, RemoteError
 
@@ -75,7 +75,7 @@ class SshStore:
             for name in names:
                 with contextlib.suppress(asyncssh.SFTPNoSuchFile):
                     async with sftp.open(f"{self._path(directory)}/{name}", "rb") as file:
-                        found[name] = f"sha512-{hashlib.sha512(await file.read()).hexdigest()}"
+                        found[name] = sha512(await file.read())
         return found
 
     async def names(self, directory: str) -> list[str]:

@@ -37,9 +37,9 @@ class PriceList:
 async def asked(client: MetalClient, orders: Orders) -> PriceList:
     """The API's list. Raises RemoteError when it cannot be had."""
     plans, metros, facilities = await asyncio.gather(
-        _listed(client, "/plans", "plans"),
-        _listed(client, "/locations/metros", "metros"),
-        _listed(client, "/facilities", "facilities"),
+        client.listed("/plans", "plans"),
+        client.listed("/locations/metros", "metros"),
+        client.listed("/facilities", "facilities"),
     )
     wanted = {order.plan for order in orders.machines if order.spot_max_price is not None}
     spot = {plan: await market.spot_price(client, orders, plan) for plan in sorted(wanted)}
@@ -89,7 +89,3 @@ def _hour(pricing: object) -> float | None:
 
 def _amount(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-async def _listed(client: MetalClient, path: str, member: str) -> list[Document]:
-    return [item async for item in client.pages(path, member)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from metal_ipi.provider.dns_services import Key, canonical
+from metal_ipi.provider.dns_services import Found, Key, canonical
 from metal_ipi.provider.errors import RemoteError
 
 _QUESTIONS_AT_ONCE = 20
@@ -72,6 +72,12 @@ async def ask_all(server: Server, keys: Iterable[Key]) -> dict[Key, dict[str, in
     for part in await asyncio.gather(*(one(key) for key in set(keys))):
         found.update(part)
     return found
+
+
+async def ask_each(servers: Sequence[Server], keys: Sequence[Key]) -> list[tuple[str, Found]]:
+    """What each of several servers answers for many sets."""
+    answers = await asyncio.gather(*(ask_all(server, keys) for server in servers))
+    return [(str(server), found) for server, found in zip(servers, answers, strict=True)]
 
 
 async def servers_of(zone: str, primary: Server | None = None) -> list[Server]:

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from metal_ipi.provider import lexicon_services
 from metal_ipi.provider.dns_services import Change, Found, Key, Throttled, canonical, spelled
-from metal_ipi.provider.dns_services.authorities import ask_all, servers_of
-from metal_ipi.provider.dns_services.route53 import seconds
+from metal_ipi.provider.dns_services.authorities import ask_each, servers_of
 from metal_ipi.provider.dns_settings import LexiconSettings
 from metal_ipi.provider.errors import InvalidInputs, ProviderError, RemoteError
+from metal_ipi.provider.web import retry_after
 
 _CALL_TIMEOUT = 120.0
 _QUOTES_TEXT = frozenset({"cloudflare"})
@@ -115,9 +115,7 @@ class LexiconService:
     async def views(self, keys: Sequence[Key]) -> list[tuple[str, Found]]:
         if not self._settings.propagation.everywhere:
             return [(self.where, await self.read(keys))]
-        servers = await servers_of(self._zone)
-        answers = await asyncio.gather(*(ask_all(server, keys) for server in servers))
-        return [(str(server), found) for server, found in zip(servers, answers, strict=True)]
+        return await ask_each(await servers_of(self._zone), keys)
 
     async def _call(self, work: Callable[[Any], Result], ttl: int = 0) -> Result:
         """Does it with the service's provider, for which TTLs are configuration."""
@@ -151,7 +149,7 @@ class LexiconService:
     def _worded(self, error: Any) -> RemoteError:
         status = int(error.response.status_code)
         if status == 429:
-            return Throttled(f"{self.where} throttles (429)", retry_after=seconds(error.response.headers))
+            return Throttled(f"{self.where} throttles (429)", retry_after=retry_after(error.response.headers))
         said = _said(error.response)
         if status in (401, 403) or any(code in said for code in _CREDENTIAL_CODES):
             setting = "dns.authToken" if self._settings.name == "cloudflare" else "dns.options"

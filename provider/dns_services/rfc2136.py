@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from metal_ipi.provider.dns_services import Change, Found, Key, spelled
-from metal_ipi.provider.dns_services.authorities import Server, address_of, ask_all, servers_of
+from metal_ipi.provider.dns_services.authorities import Server, address_of, ask_all, ask_each, servers_of
 from metal_ipi.provider.dns_settings import Rfc2136Settings
 from metal_ipi.provider.errors import RemoteError
 
@@ -123,9 +123,7 @@ class Rfc2136Service:
         if self._others is None:
             everybody = await servers_of(self._zone, primary) if self._settings.propagation.everywhere else []
             self._others = [server for server in everybody if server.address != primary.address]
-        servers = [primary, *self._others]
-        answers = await asyncio.gather(*(ask_all(server, keys) for server in servers))
-        return [(str(server), found) for server, found in zip(servers, answers, strict=True)]
+        return await ask_each([primary, *self._others], keys)
 
 
 def _wildcards(key: Key, zone: str) -> list[Key]:

@@ -19,6 +19,7 @@ from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.dns_services import Change, Found, Key, Throttled, canonical, spelled
 from metal_ipi.provider.dns_settings import Route53Settings
 from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.web import retry_after
 
 if TYPE_CHECKING:
     from mypy_boto3_route53 import Route53Client
@@ -96,7 +97,7 @@ class Route53Service:
         status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
         headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         if code in _THROTTLED or status == 429:
-            return Throttled(f"{self.where} throttles: {code} {message}", retry_after=seconds(headers))
+            return Throttled(f"{self.where} throttles: {code} {message}", retry_after=retry_after(headers))
         if code in _CREDENTIALS:
             return RemoteError(f"the credentials for {self.where} {_CREDENTIALS[code]} ({code})")
         if code == "NoSuchHostedZone":
@@ -178,12 +179,6 @@ class Route53Service:
             if backoff.over:
                 raise RemoteError(f"{self.where} has not spread the change of zone {self._zone} within {timeout:g} s")
             await backoff.pause(wait)
-
-
-def seconds(headers: Any) -> float:
-    """What Retry-After says; 0 when it says nothing, or a date."""
-    text = str(headers.get("retry-after") or headers.get("Retry-After") or "")
-    return float(text) if text.isdigit() else 0.0
 
 
 def _batches(changes: Sequence[Change], ttl: int, now: Found) -> Iterator[list[ChangeTypeDef]]:

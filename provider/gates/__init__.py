@@ -22,6 +22,12 @@ class Observation:
     """A cause that waiting will not cure."""
 
 
+def waiting_for(missing: Mapping[str, str]) -> Observation:
+    """That nodes have not passed, each with the reason."""
+    text = "; ".join(f"{name} ({why})" for name, why in missing.items())
+    return Observation(passed=False, text=text, waiting=tuple(missing))
+
+
 class Check(Protocol):
     """Looks whether a gate is open. Keeps what passed already."""
 

@@ -12,10 +12,10 @@ It has withdrawn the address by then; its program answers `stop` all the same, a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from metal_ipi.provider.errors import ProviderError
-from metal_ipi.provider.gates import Check, Observation, Spec
+from metal_ipi.provider.gates import Check, Observation, Spec, waiting_for
 from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, run
 from metal_ipi.provider.platforms.registry import is_gone
 from metal_ipi.provider.resource import Context
@@ -54,17 +54,17 @@ class AddressAnnounced:
         self._announcing += [node.name for node in self._pending if node.name not in missing]
         self._pending = [node for node in self._pending if node.name in missing]
         if missing:
-            return _waiting(missing)
+            return waiting_for(missing)
         staying = await self._each(self._leaving, self._let_go)
         self._leaving = [node for node in self._leaving if node.name in staying]
         if staying:
-            return _waiting(staying)
+            return waiting_for(staying)
         holders = self._announcing
         if self._arp:
             without = await self._each(self._access.nodes, self._ask_holder)
             holders = [node.name for node in self._access.nodes if node.name not in without]
             if not holders:
-                return _waiting(without)
+                return waiting_for(without)
         return Observation(passed=True, text=f"{self._address} is announced by {', '.join(holders) or 'all'}")
 
     async def _each(
@@ -99,11 +99,6 @@ class AddressAnnounced:
 
     async def _tell(self, node: GateNode, word: str) -> str:
         return await run(node, self._access, f"sudo -n {self._program} {word}")
-
-
-def _waiting(missing: Mapping[str, str]) -> Observation:
-    text = "; ".join(f"{name} ({why})" for name, why in missing.items())
-    return Observation(passed=False, text=text, waiting=tuple(missing))
 
 
 def has_address(told: str, address: str) -> bool:

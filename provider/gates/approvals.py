@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metal_ipi.provider.gates import Spec
-from metal_ipi.provider.gates.https import Api
+from metal_ipi.provider.gates.https import Api, conditions_of
 
 _REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 _BOOTSTRAPPER = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
@@ -68,13 +68,13 @@ class Approver:
 
     async def _approve(self, request: Mapping[str, Any]) -> list[str]:
         name = request["metadata"]["name"]
-        answer = await self._api.put(f"{_REQUESTS}/{name}/approval", approved(request))
+        answer = await self._api.request("PUT", f"{_REQUESTS}/{name}/approval", approved(request))
         return [f"approving {name}: {answer.problem}"] if answer.problem else []
 
 
 def pending_requests(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Requests that nobody has approved or denied."""
-    return [item for item in body.get("items") or [] if not (item.get("status") or {}).get("conditions")]
+    return [item for item in body.get("items") or [] if not conditions_of(item)]
 
 
 def refusal(request: Mapping[str, Any], names: frozenset[str], addresses: Mapping[str, Sequence[str]]) -> str | None:
@@ -93,11 +93,8 @@ def refusal(request: Mapping[str, Any], names: frozenset[str], addresses: Mappin
     organizations = [str(item.value) for item in csr.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
     if len(common) != 1 or not common[0].startswith("system:node:") or organizations != ["system:nodes"]:
         return "not for a node"
-    name, requestor, signer = (
-        common[0].removeprefix("system:node:"),
-        str(spec.get("username", "")),
-        spec.get("signerName"),
-    )
+    name, requestor = common[0].removeprefix("system:node:"), str(spec.get("username", ""))
+    signer = spec.get("signerName")
     if name not in names:
         return f"for {name}, which is not one of ours"
     own = requestor == common[0]

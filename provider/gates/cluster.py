@@ -17,7 +17,7 @@ from typing import Any
 
 from metal_ipi.provider.gates import Check, Observation, Opener, Spec
 from metal_ipi.provider.gates.approvals import Approvals, Approver
-from metal_ipi.provider.gates.https import Answer, Api
+from metal_ipi.provider.gates.https import Answer, Api, conditions_of
 from metal_ipi.provider.resource import Context
 
 _BOOTSTRAP = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
@@ -62,15 +62,13 @@ def _version(answer: Answer) -> Observation:
         return Observation(passed=False, text="the API answers; there is no ClusterVersion yet")
     if answer.problem:
         return Observation(passed=False, text=answer.problem)
-    conditions: list[dict[str, Any]] = (answer.body.get("status") or {}).get("conditions") or []
-    by_type = {str(item.get("type")): item for item in conditions}
-    status = {
-        kind: str(by_type.get(kind, {}).get("status", "Unknown")) for kind in ("Available", "Failing", "Progressing")
-    }
+    conditions = conditions_of(answer.body)
+    kinds = ("Available", "Failing", "Progressing")
+    status = {kind: str(conditions.get(kind, {}).get("status", "Unknown")) for kind in kinds}
     passed = status["Available"] == "True" and status["Failing"] != "True" and status["Progressing"] == "False"
     shown = ", ".join(f"{kind}={value}" for kind, value in status.items())
     wrong = "Failing" if status["Failing"] == "True" else "Progressing"
-    message = "" if passed else str(by_type.get(wrong, {}).get("message") or "")
+    message = "" if passed else str(conditions.get(wrong, {}).get("message") or "")
     return Observation(passed=passed, text=f"ClusterVersion {shown}{': ' + message if message else ''}")
 
 
@@ -148,11 +146,11 @@ def _not_ready(node: Mapping[str, Any] | None, addresses: Sequence[str]) -> str 
     internal = {str(item["address"]) for item in status.get("addresses") or [] if item.get("type") == "InternalIP"}
     if addresses and internal and not internal & set(addresses):
         return f"the node of this name is another machine's still, at {', '.join(sorted(internal))}"
-    for condition in status.get("conditions") or []:
-        if condition.get("type") == "Ready":
-            ready = str(condition.get("status"))
-            return None if ready == "True" else f"Ready={ready} {condition.get('message') or ''}".strip()
-    return "has no Ready condition"
+    condition = conditions_of(node).get("Ready")
+    if condition is None:
+        return "has no Ready condition"
+    ready = str(condition.get("status"))
+    return None if ready == "True" else f"Ready={ready} {condition.get('message') or ''}".strip()
 
 
 OPENERS: Mapping[str, Opener] = {

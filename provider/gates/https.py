@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import ssl
@@ -45,31 +44,17 @@ class Api:
         self._client = httpx.AsyncClient(verify=self.tls, timeout=_TIMEOUT, trust_env=False, limits=limits)
 
     async def get(self, path: str = "") -> Answer:
-        """One GET, never raising for what the network or the server does."""
-        return await self._request("GET", path)
+        """One GET."""
+        return await self.request("GET", path)
 
-    async def put(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """One PUT."""
-        return await self._request("PUT", path, json=body)
-
-    async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """One POST."""
-        return await self._request("POST", path, json=body)
-
-    async def delete(self, path: str, body: Mapping[str, Any] | None = None) -> Answer:
-        """One DELETE, with its options where there are any."""
-        return await self._request("DELETE", path, json=body or {})
-
-    async def merge(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """One PATCH that merges: members that are null go."""
-        content, headers = json.dumps(body).encode(), {"Content-Type": "application/merge-patch+json"}
-        return await self._request("PATCH", path, content=content, headers=headers)
-
-    async def _request(self, method: str, path: str, **options: Any) -> Answer:
+    async def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+        """One request, never raising for what the network or the server does. A PATCH merges: members that are null
+        go."""
         import httpx
 
+        headers = {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else None
         try:
-            answer = await self._client.request(method, self.url + path, **options)
+            answer = await self._client.request(method, self.url + path, json=body, headers=headers)
         except httpx.TransportError as error:
             return Answer(status=0, body={}, problem=reason_of(error, self.url))
         problem = "" if answer.is_success else f"HTTP {answer.status_code}"
@@ -82,6 +67,17 @@ def _object(answer: httpx.Response) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}
+
+
+def conditions_of(item: Mapping[str, Any] | None) -> Mapping[str, Mapping[str, Any]]:
+    """The conditions in the status of an object of the API, by type."""
+    found = ((item or {}).get("status") or {}).get("conditions") or ()
+    return {str(each.get("type")): each for each in found}
+
+
+def is_ready(item: Mapping[str, Any] | None) -> bool:
+    """Whether a node or a pod is Ready, as far as the cluster knows."""
+    return conditions_of(item).get("Ready", {}).get("status") == "True"
 
 
 def reason_of(error: BaseException, url: str) -> str:

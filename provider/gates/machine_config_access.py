@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metal_ipi.provider.errors import ProviderError
-from metal_ipi.provider.gates import Check, Observation, Spec
+from metal_ipi.provider.gates import Check, Observation, Spec, waiting_for
 from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, answers, run
 from metal_ipi.provider.platforms.registry import is_gone
 from metal_ipi.provider.resource import Context
@@ -65,8 +65,7 @@ class MachineConfigAccess:
                 refused[node.name] = answer
         self._pending = [node for node in self._pending if node.name in refused]
         if refused:
-            text = "; ".join(f"{name} ({why})" for name, why in refused.items())
-            return Observation(passed=False, text=text, waiting=tuple(refused))
+            return waiting_for(refused)
         return await self._prove()
 
     async def _hand_over(self, node: GateNode) -> Loaded | str | None:

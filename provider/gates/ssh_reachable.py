@@ -86,20 +86,15 @@ class SshReachable:
 
     async def _failed(self, elapsed: float) -> str | None:
         """Why waiting on is no use, as far as the platform or a console knows."""
+        told: list[str | None] = []
         if elapsed >= self._next_events:
             self._next_events = elapsed + _EVENTS_EVERY
-            found = await asyncio.gather(*(self._events_of(node) for node in self._pending))
-            told = [text for text in found if text]
-            if told:
-                return "; ".join(told)
-        if elapsed >= self._next_consoles:
+            told = await asyncio.gather(*(self._events_of(node) for node in self._pending))
+        if elapsed >= self._next_consoles and not any(told):
             self._next_consoles = elapsed + _CONSOLES_EVERY
             limit = asyncio.Semaphore(_CONSOLES_AT_ONCE)
-            found = await asyncio.gather(*(self._console_of(node, limit) for node in self._pending))
-            told = [text for text in found if text]
-            if told:
-                return "; ".join(told)
-        return None
+            told = await asyncio.gather(*(self._console_of(node, limit) for node in self._pending))
+        return "; ".join(filter(None, told)) or None
 
     async def _events_of(self, node: GateNode) -> str | None:
         # Only Metal tells of events.

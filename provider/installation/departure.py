@@ -8,13 +8,14 @@ until its machine is known to be off, for the cluster starts pods of a node that
 from __future__ import annotations
 
 from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.gates.https import is_ready
 from metal_ipi.provider.installation import machine
 from metal_ipi.provider.installation.drain import drain
 from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.installation.install import Installer
 from metal_ipi.provider.installation.machine import Installed
 from metal_ipi.provider.installation.node_object import NodeObject
-from metal_ipi.provider.installation.nodes import Cluster, Refused, Unreachable, is_ready
+from metal_ipi.provider.installation.nodes import Cluster, Refused, Unreachable
 from metal_ipi.provider.status import Status
 
 _LEAVING = "leaving"

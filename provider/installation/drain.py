@@ -13,9 +13,9 @@ from typing import Any
 
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import ProviderError
-from metal_ipi.provider.gates.https import Answer
+from metal_ipi.provider.gates.https import Answer, is_ready
 from metal_ipi.provider.installation.inputs import CONTROL_PLANE, WORKER, Job
-from metal_ipi.provider.installation.nodes import Cluster, is_ready
+from metal_ipi.provider.installation.nodes import Cluster
 from metal_ipi.provider.status import Status
 
 _LONGEST_PAUSE = 5.0

@@ -12,6 +12,7 @@ from typing import Any
 
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.gates.https import conditions_of
 from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.installation.install import Pace
 from metal_ipi.provider.installation.nodes import Cluster
@@ -35,7 +36,7 @@ async def trouble(cluster: Cluster, *, members: int, needed: Sequence[str] | Non
     operator = await cluster.operator("etcd")
     if operator is None:
         return None
-    conditions = _conditions(operator)
+    conditions = conditions_of(operator)
     available, degraded = conditions.get("Available") or {}, conditions.get("Degraded") or {}
     text = f"{available.get('message') or ''}\n{degraded.get('message') or ''}"
     if available.get("status") != "True":
@@ -54,7 +55,7 @@ async def trouble(cluster: Cluster, *, members: int, needed: Sequence[str] | Non
 
 def members_available(operator: Mapping[str, Any] | None) -> int | None:
     """How many members etcd has, where each of them is healthy."""
-    found = _ALL.search(str((_conditions(operator or {}).get("Available") or {}).get("message") or ""))
+    found = _ALL.search(str(conditions_of(operator).get("Available", {}).get("message") or ""))
     return int(found[1]) if found else None
 
 
@@ -62,16 +63,14 @@ async def is_whole(job: Job, cluster: Cluster, status: Status, pace: Pace) -> No
     """Waits until all members are there again."""
     backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
     while text := await trouble(cluster, members=len(job.members)):
-        if backoff.over:
-            raise ProviderError(
-                f"node {job.node} was installed and is Ready, but etcd is not whole after {job.timeout_seconds:g} s: "
-                f"{text}. No other control plane machine is taken down. Look at "
-                f"`oc logs --namespace={NAMESPACE} --container=etcd etcd-{job.node}`. Where it says that its data has "
-                f"been destroyed, its former member is still in etcd and has to be taken out:\n{by_hand(job)}\n"
-                "Then the same command goes on"
-            )
-        await status.live(f"waiting for etcd ({text}), {backoff.elapsed:.0f} s")
-        await backoff.pause()
+        too_long = ProviderError(
+            f"node {job.node} was installed and is Ready, but etcd is not whole after {job.timeout_seconds:g} s: "
+            f"{text}. No other control plane machine is taken down. Look at "
+            f"`oc logs --namespace={NAMESPACE} --container=etcd etcd-{job.node}`. Where it says that its data has "
+            f"been destroyed, its former member is still in etcd and has to be taken out:\n{by_hand(job)}\n"
+            "Then the same command goes on"
+        )
+        await backoff.wait_for(f"etcd ({text})", status.live, too_long)
 
 
 def secret_names(job: Job) -> tuple[str, ...]:
@@ -90,11 +89,6 @@ def by_hand(job: Job, member: str = "") -> str:
             f"  oc delete secret --namespace={NAMESPACE} --ignore-not-found {' '.join(secret_names(job))}",
         )
     )
-
-
-def _conditions(operator: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = (operator.get("status") or {}).get("conditions") or []
-    return {str(each.get("type")): each for each in found}
 
 
 def _line(condition: Mapping[str, Any]) -> str:

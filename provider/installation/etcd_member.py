@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.gates.https import is_ready
 from metal_ipi.provider.installation import etcd
 from metal_ipi.provider.installation.etcd import CONTAINER, NAMESPACE, secret_names
 from metal_ipi.provider.installation.inputs import Job
@@ -182,7 +183,7 @@ async def _etcdctl(job: Job, cluster: Cluster, *words: str, fine: tuple[int, ...
     """What etcdctl prints in the etcd pod of another control plane node, the first one that is ready."""
     pods = await cluster.pods_of(NAMESPACE, "etcd=true")
     others = [pod for pod in pods if (pod.get("spec") or {}).get("nodeName") in set(job.members) - {job.node}]
-    ready = [pod for pod in others if _is_ready(pod)]
+    ready = [pod for pod in others if is_ready(pod)]
     if not ready:
         raise RemoteError("no etcd pod of another control plane node is ready")
     done: Ran = await execute(cluster.api, ready[0], CONTAINER, ("etcdctl", *words), timeout=_COMMAND_SECONDS)
@@ -190,8 +191,3 @@ async def _etcdctl(job: Job, cluster: Cluster, *words: str, fine: tuple[int, ...
         said = " ".join((done.errors or done.output).split())[-300:]
         raise RemoteError(f"`etcdctl {' '.join(words)}` ended with {done.code}: {said}")
     return done.output
-
-
-def _is_ready(pod: Mapping[str, Any]) -> bool:
-    conditions: Sequence[Mapping[str, Any]] = (pod.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)

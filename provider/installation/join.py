@@ -28,14 +28,12 @@ async def runs_from_disk(job: Job, installer: Installer, status: Status, pace: P
             if coming is None:
                 return seen
             text = coming
-        if backoff.over:
-            raise ProviderError(
-                f"{installer.named} was installed, but did not come up from its disk within "
-                f"{job.timeout_seconds:g} s (last seen: {text}): look at its console, whether its boot order has that "
-                "disk, and at `journalctl -u machine-config-daemon-firstboot`. The same command goes on"
-            )
-        await status.live(f"waiting for {job.hostname} from its disk ({text}), {backoff.elapsed:.0f} s")
-        await backoff.pause()
+        too_long = ProviderError(
+            f"{installer.named} was installed, but did not come up from its disk within "
+            f"{job.timeout_seconds:g} s (last seen: {text}): look at its console, whether its boot order has that "
+            "disk, and at `journalctl -u machine-config-daemon-firstboot`. The same command goes on"
+        )
+        await backoff.wait_for(f"{job.hostname} from its disk ({text})", status.live, too_long)
 
 
 async def check(job: Job, installer: Installer, status: Status, pace: Pace) -> None:
@@ -86,13 +84,11 @@ async def is_ready(job: Job, node: NodeObject, installer: Installer, status: Sta
             if registered:
                 return
             text = f"{job.node} (its kubelet has not told of itself since it was started)"
-        if backoff.over:
-            raise ProviderError(
-                f"node {job.node} was installed, but is not Ready after {job.timeout_seconds:g} s: {text}. Look at the "
-                "journal of its kubelet; the same command waits on"
-            )
-        await status.live(f"waiting for {text}, {backoff.elapsed:.0f} s")
-        await backoff.pause()
+        too_long = ProviderError(
+            f"node {job.node} was installed, but is not Ready after {job.timeout_seconds:g} s: {text}. Look at the "
+            "journal of its kubelet; the same command waits on"
+        )
+        await backoff.wait_for(text, status.live, too_long)
 
 
 async def open_again(job: Job, cluster: Cluster, status: Status) -> None:

@@ -79,15 +79,13 @@ class NodeObject:
             metadata = node["metadata"]
             if not metadata.get("deletionTimestamp"):
                 await self._cluster.remove_node(node)
-            elif backoff.over:
-                raise ProviderError(
-                    f"node {self._job.node} is not gone after {timeout:g} s: finalizers "
-                    f"{', '.join(metadata.get('finalizers') or [])} hold it. See to what put them there; the same "
-                    "command goes on"
-                )
-            else:
-                await self._status.live(f"waiting for the Node object {self._job.node} to go, {backoff.elapsed:.0f} s")
-                await backoff.pause()
+                continue
+            too_long = ProviderError(
+                f"node {self._job.node} is not gone after {timeout:g} s: finalizers "
+                f"{', '.join(metadata.get('finalizers') or [])} hold it. See to what put them there; the same "
+                "command goes on"
+            )
+            await backoff.wait_for(f"the Node object {self._job.node} to go", self._status.live, too_long)
 
     async def remove_for_good(self) -> None:
         """Removes the object of a node that does not come back."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any
 
 from metal_ipi.provider.artifact_stores import open_store, persistently
 from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
@@ -19,61 +20,84 @@ from metal_ipi.provider.status import Status
 Opener = Callable[[str, Settings, Status], AbstractAsyncContextManager[Any]]
 
 
-class Remote(Protocol):
+class Remote(ABC):
     """One machine from outside. Raises RemoteError naming machine, where it was asked, and the remedy."""
 
+    def __init__(self, context: Context, job: Job, opener: Opener) -> None:
+        self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
+
+    def _driver(self) -> AbstractAsyncContextManager[Any]:
+        return self._opener(self._job.platform, self._settings, self._status)
+
     @property
+    @abstractmethod
     def via(self) -> str:
         """What `enter` is called in outputs."""
-        ...
 
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """What switches the machine, for messages."""
+
+    @property
+    @abstractmethod
+    def remedy(self) -> str:
+        """What to look at when the machine does not come into its installer, in sentences."""
+
+    @abstractmethod
     async def prepare(self) -> None:
         """Has the machine find its installer, and the installed system what it reads, whatever starts it."""
-        ...
 
+    @abstractmethod
     async def enter(self) -> None:
         """Starts the machine into its installer."""
-        ...
 
+    @abstractmethod
     async def withdraw(self) -> None:
         """Has the machine not find its installer any more."""
-        ...
 
+    @abstractmethod
     async def boot_disk(self) -> None:
         """Has whatever switches the machine boot it from its disk."""
-        ...
 
     async def restart(self) -> None:
         """Restarts it, whatever it runs."""
-        ...
+        async with self._driver() as driver:
+            await driver.restart(self._job.machine_id)
 
+    @abstractmethod
     async def is_off(self) -> bool:
         """Whether it has no power."""
-        ...
-
-    @property
-    def where(self) -> str:
-        """What switches the machine, for messages."""
-        ...
-
-    @property
-    def remedy(self) -> str:
-        """What to look at when the machine does not come into its installer, in sentences."""
-        ...
 
     def environment(self) -> dict[str, str]:
         """How to reach what switches it, for commands of the user."""
-        ...
+        return {}
 
 
-class _Redfish:
+class _Redfish(Remote):
     def __init__(self, context: Context, job: Job, opener: Opener) -> None:
-        self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
+        super().__init__(context, job, opener)
         self._server = job.machine_id.partition("/")[0]
 
     @property
     def via(self) -> str:
         return "live ISO" if self._bmc.boot_method == LIVE_ISO else "network boot"
+
+    @property
+    def where(self) -> str:
+        return f"BMC {self._bmc.address}"
+
+    @property
+    def remedy(self) -> str:
+        if self._bmc.boot_method == LIVE_ISO:
+            return (
+                "Does its BMC reach artifacts.bootBaseUrl, and does it boot the disc that it attaches? Its console "
+                "shows where it stopped"
+            )
+        return (
+            "Is its one-time boot ignored? Try another `bootMethod`. Does it get the URL of boot/boot.ipxe, by DHCP or "
+            "as `bootUrl`? Its console shows where it stopped"
+        )
 
     async def prepare(self) -> None:
         # A disc is large, and nothing finds it by itself: it is made when the BMC is to attach it.
@@ -104,29 +128,9 @@ class _Redfish:
         async with self._driver() as driver:
             await driver.boot_disk(self._job.machine_id)
 
-    async def restart(self) -> None:
-        async with self._driver() as driver:
-            await driver.restart(self._job.machine_id)
-
     async def is_off(self) -> bool:
         async with self._driver() as driver:
             return await driver.power_state(self._job.machine_id) == "Off"
-
-    @property
-    def where(self) -> str:
-        return f"BMC {self.environment()['BMC_ADDRESS']}"
-
-    @property
-    def remedy(self) -> str:
-        if self._bmc.boot_method == LIVE_ISO:
-            return (
-                "Does its BMC reach artifacts.bootBaseUrl, and does it boot the disc that it attaches? Its console "
-                "shows where it stopped"
-            )
-        return (
-            "Is its one-time boot ignored? Try another `bootMethod`. Does it get the URL of boot/boot.ipxe, by DHCP or "
-            "as `bootUrl`? Its console shows where it stopped"
-        )
 
     def environment(self) -> dict[str, str]:
         bmc = self._bmc
@@ -136,15 +140,19 @@ class _Redfish:
     def _bmc(self) -> BmcSettings:
         return self._settings.need_bmc(self._server)
 
-    def _driver(self) -> AbstractAsyncContextManager[Any]:
-        return self._opener("redfish", self._settings, self._status)
 
+class _EquinixMetal(Remote):
+    @property
+    def via(self) -> str:
+        return "reinstall"
 
-class _EquinixMetal:
-    via = "reinstall"
+    @property
+    def where(self) -> str:
+        return f"device {self._job.machine_id}"
 
-    def __init__(self, context: Context, job: Job, opener: Opener) -> None:
-        self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
+    @property
+    def remedy(self) -> str:
+        return "Does its iPXE reach the artifact host? Its console (SOS, Serial over SSH) shows where it stopped"
 
     async def prepare(self) -> None:
         job, url = self._job, self._job.ipxe_script_url
@@ -173,10 +181,6 @@ class _EquinixMetal:
         async with self._driver() as driver:
             await driver.describe(job.machine_id, user_data=job.user_data, ipxe_script_url=job.ipxe_script_url)
 
-    async def restart(self) -> None:
-        async with self._driver() as driver:
-            await driver.restart(self._job.machine_id)
-
     async def is_off(self) -> bool:
         async with self._driver() as driver:
             machine = await driver.get(self._job.machine_id)
@@ -187,22 +191,8 @@ class _EquinixMetal:
         return machine.state == "inactive"
 
     @property
-    def where(self) -> str:
-        return f"device {self._job.machine_id}"
-
-    @property
-    def remedy(self) -> str:
-        return "Does its iPXE reach the artifact host? Its console (SOS, Serial over SSH) shows where it stopped"
-
-    def environment(self) -> dict[str, str]:
-        return {}
-
-    @property
     def _script_name(self) -> str:
         return f"{self._job.hostname}.ipxe"
-
-    def _driver(self) -> AbstractAsyncContextManager[Any]:
-        return self._opener("equinix-metal", self._settings, self._status)
 
 
 def open_remote(context: Context, job: Job, opener: Opener = open_driver) -> Remote:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from metal_ipi.provider.errors import InvalidInputs, ProviderError
+from metal_ipi.provider.gates.https import is_ready
 from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey
-from metal_ipi.provider.installation import etcd, etcd_member, join, machine, nodes
+from metal_ipi.provider.installation import etcd, etcd_member, join, machine
 from metal_ipi.provider.installation.commands import before_reboot
 from metal_ipi.provider.installation.drain import drain
 from metal_ipi.provider.installation.inputs import CONTROL_PLANE, WORKER, Job
@@ -68,7 +69,7 @@ class Reprovisioning:
         if cluster is None:
             self._need_no_cluster(seen, "it is not told how to reach the cluster: set `credentials`")
             return await self._alone(seen)
-        cordoned, ready = CORDONED in _annotations(node), nodes.is_ready(node)
+        cordoned, ready = CORDONED in _annotations(node), is_ready(node)
         # A control plane machine that is merely cordoned, or merely not Ready, may still hold what the others need.
         away = (cordoned and not ready) if job.role == CONTROL_PLANE else (cordoned or not ready)
         turn = Turn(
@@ -154,7 +155,7 @@ class Reprovisioning:
         away = await cluster.away(others)
         if job.role == CONTROL_PLANE:
             # What etcd misses may be the member of this machine, which is to be brought back; never another one's.
-            up = nodes.is_ready(await cluster.node(job.node))
+            up = is_ready(await cluster.node(job.node))
             if text := await etcd.trouble(cluster, members=len(job.members), needed=None if up else others):
                 away["etcd"] = text
         return away

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import defaultdict
-from datetime import UTC, datetime
 from typing import Any
 
 from metal_ipi.provider.errors import InitFailed, ProviderError
@@ -22,7 +20,7 @@ from metal_ipi.provider.installation.remote import Opener, Remote, open_remote, 
 from metal_ipi.provider.installation.reprovision import Reprovisioning, refuse_unconsented
 from metal_ipi.provider.installation.roll import Roll
 from metal_ipi.provider.platforms.registry import open_driver
-from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes, time_now
 from metal_ipi.provider.status import Redactor
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 
@@ -76,8 +74,8 @@ class Installation(ResourceType):
         return {**dict.fromkeys(_COMPUTED, UNKNOWN), "generation": new.get("generation")}
 
     async def create(self, context: Context, inputs: Values) -> Made:
-        identity = hashlib.sha256(context.urn.encode()).hexdigest()[:16]
-        return Made(id=identity, outputs=await self._install(context, identity, Job.read(inputs), old=None))
+        outputs = await self._install(context, context.identity, Job.read(inputs), old=None)
+        return Made(id=context.identity, outputs=outputs)
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         job = Job.read(new)
@@ -217,7 +215,7 @@ def _job_in_state(old: Values) -> Job:
 def _outputs(job: Job, outcome: Outcome) -> Values:
     return {
         "generation": job.generation,
-        "installedAt": datetime.now(UTC).isoformat(timespec="seconds"),
+        "installedAt": time_now(),
         "device": outcome.device or job.recorded or None,
         "via": outcome.via,
     }

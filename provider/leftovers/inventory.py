@@ -178,9 +178,7 @@ async def inventory(client: MetalClient, project: str) -> Inventory:
     others = 0
     for kind in KINDS:
         try:
-            items = [
-                item async for item in client.pages(f"/projects/{project}/{kind.listed}", kind.member, **kind.params)
-            ]
+            items = await client.listed(f"/projects/{project}/{kind.listed}", kind.member, **kind.params)
         except Refused as error:
             if error.status == 404:
                 continue
@@ -202,7 +200,7 @@ async def projects(client: MetalClient) -> list[Resource]:
     """
     return [
         _resource(PROJECT, {**item, "state": "in use" if item.get("devices") else ""}, item.get("name"), item["id"], {})
-        async for item in client.pages("/projects", "projects")
+        for item in await client.listed("/projects", "projects")
     ]
 
 

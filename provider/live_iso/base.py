@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import IO
@@ -24,10 +23,9 @@ from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.live_iso import LiveIsoError, minimal
 from metal_ipi.provider.per_loop import PerLoop
+from metal_ipi.provider.status import Say
 
-Tell = Callable[[str], Awaitable[None]]
 _TIMEOUT = 60
-_PIECE = 1 << 20
 
 _lock = PerLoop(asyncio.Lock)
 """All servers of a rack want the same one at the same time: the first fetches it."""
@@ -40,7 +38,7 @@ def directory() -> Path:
     return path
 
 
-async def minimal_iso(settings: Settings, iso: LiveIso, tell: Tell) -> Path:
+async def minimal_iso(settings: Settings, iso: LiveIso, tell: Say) -> Path:
     """The file of the ISO without its root file system. Raises RemoteError and LiveIsoError."""
     path = directory() / f"{iso.sha256}.iso"
     async with _lock.get():
@@ -57,19 +55,12 @@ def _is_whole(path: Path) -> bool:
     try:
         wanted = _checksum(path).read_text().strip()
         with path.open("rb") as file:
-            return _hash(file) == wanted
+            return hashlib.file_digest(file, "sha256").hexdigest() == wanted
     except FileNotFoundError:
         return False
 
 
-def _hash(file: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while piece := file.read(_PIECE):
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-async def _make(settings: Settings, iso: LiveIso, path: Path, tell: Tell) -> None:
+async def _make(settings: Settings, iso: LiveIso, path: Path, tell: Say) -> None:
     # Another stack may be making the same file at this moment: each has a name of its own until it is whole.
     part = path.with_suffix(f".{os.getpid()}.part")
     try:
@@ -83,7 +74,7 @@ async def _make(settings: Settings, iso: LiveIso, path: Path, tell: Tell) -> Non
         part.unlink(missing_ok=True)
 
 
-async def _fetch(settings: Settings, iso: LiveIso, out: IO[bytes], tell: Tell) -> None:
+async def _fetch(settings: Settings, iso: LiveIso, out: IO[bytes], tell: Say) -> None:
     """Writes the whole ISO, checked. It may come from the site's own web server: `artifacts.caBundle` is trusted."""
     try:
         async with (

@@ -19,6 +19,7 @@ from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.live_iso import LiveIsoError, base, embed, initrd, place
 from metal_ipi.provider.live_iso.iso9660 import Disc
 from metal_ipi.provider.per_loop import PerLoop
+from metal_ipi.provider.status import Say
 
 _INITRD = "initrd="
 _AT_ONCE = 2
@@ -53,7 +54,7 @@ def read(text: str) -> Script:
     return Script(arguments=arguments, initramfs=tuple(images[1:]))
 
 
-async def publish(settings: Settings, iso: LiveIso, mac: str, script: str, tell: base.Tell) -> None:
+async def publish(settings: Settings, iso: LiveIso, mac: str, script: str, tell: Say) -> None:
     """Makes the disc of a script, and uploads it, unless it is there. Raises ProviderError."""
     digest = boot_tree.digest(script)
     if await place.digest_of(settings, mac) == digest:

@@ -9,17 +9,15 @@ disc holds: kernel arguments that name the live system's Ignition.
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
 from metal_ipi.provider.artifact_stores import open_store, persistently
+from metal_ipi.provider.artifact_stores.names import unguessable
 from metal_ipi.provider.configuration import ArtifactSettings, S3ArtifactSettings, Settings
-from metal_ipi.provider.live_iso.base import Tell
+from metal_ipi.provider.status import Say
 
 _WRITER = "boot.iso"
 """What a disc that is being written is known by (`ArtifactStore.receive`): one at a time in a directory."""
@@ -28,13 +26,12 @@ _PLACE, _NAME = r"[A-Za-z0-9_-]{43}", r"[0-9a-f]{16}\.iso"
 
 
 def directory(artifacts: ArtifactSettings, mac: str) -> str:
-    """43 characters, 256 bits."""
+    """Its name."""
     secret = artifacts.secret_access_key if isinstance(artifacts, S3ArtifactSettings) else artifacts.private_key
-    digest = hmac.new(secret.encode(), f"metal-ipi live-iso {mac.lower()}".encode(), hashlib.sha256).digest()
-    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return unguessable(secret, f"metal-ipi live-iso {mac.lower()}")
 
 
-async def put(settings: Settings, mac: str, digest: str, disc: Path, tell: Tell) -> None:
+async def put(settings: Settings, mac: str, digest: str, disc: Path, tell: Say) -> None:
     """Uploads a disc, and removes what was there before."""
     artifacts = settings.need_artifacts()
     store, place, name = open_store(artifacts), directory(artifacts, mac), f"{digest}.iso"

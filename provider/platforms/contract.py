@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from metal_ipi.provider.resources.ephemeral_machine import MachineArgs
 
@@ -57,25 +57,8 @@ class Event:
 Spec = TypeVar("Spec", bound=MachineArgs)
 
 
-class BgpDriver(Protocol):
-    """A platform that machines announce addresses to."""
-
-    async def open_bgp(self, machine_id: str) -> None:
-        """Lets the machine announce IPv4 addresses to its neighbours; one that may already is left as it is."""
-        ...
-
-    async def close_bgp(self, machine_id: str) -> None:
-        """Withdraws at once whatever the machine announces. Finding nothing is fine."""
-        ...
-
-
 class MachineDriver(ABC, Generic[Spec]):
     """A platform. Every call retries what may pass by itself, and raises RemoteError for the rest."""
-
-    @property
-    def bgp(self) -> BgpDriver | None:
-        """What lets machines announce addresses; None where the platform has no BGP."""
-        return None
 
     async def __aenter__(self) -> Self:
         return self
@@ -106,22 +89,9 @@ class MachineDriver(ABC, Generic[Spec]):
         """What happened to it, newest first. Empty when there is none."""
         return []
 
+    async def open_bgp(self, machine_id: str) -> None:
+        """Lets the machine announce IPv4 addresses to its neighbours; one that may already is left as it is."""
+        raise NotImplementedError("only a platform with BGP takes this input")
 
-class InstallingDriver(Protocol):
-    """A platform that can send its machines into their installer, and from there to their disks."""
-
-    async def boot_installer(self, machine_id: str, mac: str) -> None:
-        """Boots it from the network, once, whatever it does just now; the interface is the one with the MAC address."""
-        ...
-
-    async def boot_disk(self, machine_id: str) -> None:
-        """Has its following boots come from the disk; resets nothing."""
-        ...
-
-    async def power_state(self, machine_id: str) -> str:
-        """`On`, `Off`, `PoweringOn`, `PoweringOff` or `Unknown`."""
-        ...
-
-    async def restart(self, machine_id: str) -> None:
-        """Resets it, or switches it on; what runs on it is not asked. Returns once it is on."""
-        ...
+    async def close_bgp(self, machine_id: str) -> None:
+        """Withdraws at once whatever the machine announces. Finding nothing is fine."""

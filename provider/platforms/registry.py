@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any
 
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.forms import PLATFORMS
 from metal_ipi.provider.platforms.contract import MachineDriver
 from metal_ipi.provider.status import Status
-
-if TYPE_CHECKING:
-    from metal_ipi.provider.platforms.redfish import Redfish
-
-
-@overload
-def open_driver(platform: Literal["redfish"], settings: Settings, status: Status | None = None) -> Redfish: ...
-
-
-@overload
-def open_driver(platform: str, settings: Settings, status: Status | None = None) -> MachineDriver[Any]: ...
 
 
 def open_driver(platform: str, settings: Settings, status: Status | None = None) -> MachineDriver[Any]:

@@ -92,10 +92,7 @@ class Account:
         return await self._listed(f"/projects/{self.project}/{path}", member or path.replace("-", "_"), **params)
 
     async def _listed(self, path: str, member: str, **params: str) -> list[Document]:
-        async def ask() -> list[Document]:
-            return [item async for item in self.client.pages(path, member, **params)]
-
-        return await self._once(path, ask)
+        return await self._once(path, lambda: self.client.listed(path, member, **params))
 
     async def _once(self, key: str, ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """Several checks may want the same at the same time: the first one asks."""

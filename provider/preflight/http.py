@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -63,17 +62,10 @@ async def _asked(client: httpx.AsyncClient, method: str, url: str, subject: Subj
         answer = await client.request(method, url)
     except httpx.HTTPError as error:
         raise _unreachable(url, error) from None
-    _note_clock(answer, url, subject)
-    return answer
-
-
-def _note_clock(answer: httpx.Response, url: str, subject: Subject) -> None:
-    try:
-        date = parsedate_to_datetime(answer.headers.get("Date", ""))
-    except ValueError:
-        return  # no clock is told
-    if "Age" not in answer.headers:  # a cache tells the time of long ago
+    date = web.date_of(answer.headers)
+    if date is not None and "Age" not in answer.headers:  # a cache tells the time of long ago
         subject.clocks[urlsplit(url).netloc] = (date, datetime.now(UTC))
+    return answer
 
 
 def _refuse(answer: httpx.Response, url: str) -> None:

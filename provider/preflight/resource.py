@@ -50,9 +50,6 @@ class Preflight(ResourceType):
         await context.status.remark(report.summary())
         return {}
 
-    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        return
-
 
 def _failure(report: Report) -> str:
     return f"nothing was ordered: {report.summary()}\n{report.problems()}"

@@ -142,46 +142,42 @@ class ApiAnswers(GateSpec):
     kind: ClassVar[str] = "api-answers"
 
 
-class BootstrapComplete(GateSpec):
+class _OfCluster(GateSpec):
+    """What a cluster's API tells."""
+
+    credentials: Flat[ClusterCredentials]
+    """The cluster."""
+    logs: Flat[GateLogs] = default(GateLogs())
+    """Whose logs to gather on failure."""
+
+
+class BootstrapComplete(_OfCluster):
     """ConfigMap kube-system/bootstrap says `complete` (openshift/installer, create.go).
 
     Approves the certificate requests of the named nodes, and of no others.
     """
 
-    credentials: Flat[ClusterCredentials]
-    """The cluster."""
     names: GivenList[NodeName] = default(())
     """Kubernetes node names of the control plane."""
     addresses: _ByNode = default()
     """Node name to the IP addresses its serving certificate may name; not given, no address is accepted in one."""
-    logs: Flat[GateLogs] = default(GateLogs())
-    """Whose logs to gather on failure."""
 
     kind: ClassVar[str] = "bootstrap-complete"
 
 
-class NodesReady(GateSpec):
+class NodesReady(_OfCluster):
     """Each named node is Ready. Approves the certificate requests of these nodes, and of no others."""
 
-    credentials: Flat[ClusterCredentials]
-    """The cluster."""
     names: Annotated[GivenList[NodeName], NOT_EMPTY]
     """Kubernetes node names."""
     addresses: _ByNode = default()
     """Node name to the IP addresses its serving certificate may name; not given, no address is accepted in one."""
-    logs: Flat[GateLogs] = default(GateLogs())
-    """Whose logs to gather on failure."""
 
     kind: ClassVar[str] = "nodes-ready"
 
 
-class InstallComplete(GateSpec):
+class InstallComplete(_OfCluster):
     """ClusterVersion is Available, not Failing and not Progressing, and stays so for `stability_seconds`."""
-
-    credentials: Flat[ClusterCredentials]
-    """The cluster."""
-    logs: Flat[GateLogs] = default(GateLogs())
-    """Whose logs to gather on failure."""
 
     kind: ClassVar[str] = "install-complete"
 

@@ -1,4 +1,4 @@
-"""See `MachineDriver`, for servers that are lent, and `InstallingDriver`."""
+"""See `MachineDriver`, for servers that are lent; and what `installation.remote` needs of all servers."""
 
 from __future__ import annotations
 
@@ -94,9 +94,11 @@ class Redfish(MachineDriver[LentServerArgs]):
         return await inventory.take(self._connect(server, claimed))
 
     async def power_state(self, machine_id: str) -> str:
+        """`On`, `Off`, `PoweringOn`, `PoweringOff` or `Unknown`."""
         return await power.state(self._of(machine_id))
 
     async def boot_installer(self, machine_id: str, mac: str) -> None:
+        """Boots it from the network, once, whatever it does just now; the interface is the one with the MAC address."""
         connection = self._of(machine_id)
         # It may have been switched on since the server was claimed.
         secure_boot.refuse(connection.where, await inventory.secure_boot_of(connection), connection.settings)
@@ -126,6 +128,7 @@ class Redfish(MachineDriver[LentServerArgs]):
         return kinds[-1] != boot.ONCE or not await boot.ignored(connection, before, self._patience)
 
     async def boot_disk(self, machine_id: str) -> None:
+        """Has its following boots come from the disk; resets nothing."""
         connection = self._of(machine_id)
         await boot.withdraw(connection, self._say)
         _asked.discard((connection.settings.address, machine_id))
@@ -133,6 +136,7 @@ class Redfish(MachineDriver[LentServerArgs]):
             await media.eject(connection, published.is_image(self._settings, connection.settings))
 
     async def restart(self, machine_id: str) -> None:
+        """Resets it, or switches it on; what runs on it is not asked. Returns once it is on."""
         await power.start_over(self._of(machine_id), self._patience, self._say)
 
     async def power_off(self, machine_id: str) -> None:

@@ -39,7 +39,7 @@ def state(system: Any) -> bool | None:
 
 def refuse(where: str, enforced: bool | None, settings: BmcSettings) -> None:
     """Raises RemoteError where the server could not boot what it is to boot, unless its owner knows better."""
-    told = None if settings.ignores_secure_boot else refusal(where, enforced, settings)
+    told = None if settings.secure_boot == "ignore" else refusal(where, enforced, settings)
     if told is not None:
         raise RemoteError(f"{told[0]}: {told[1]}")
 

@@ -9,14 +9,15 @@ import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from metal_ipi.provider import web
 from metal_ipi.provider.platforms.redfish import quirks
 
 _PASSING_STATUS = frozenset({429, 502, 503, 504})
 _PEEK_TIMEOUT = 10
+_LONGEST_WAIT = 60
 _SAME_TIME = timedelta(minutes=5)
 _NOT_REDFISH, _UPDATE = "its answer is not what Redfish wants", "update the BMC's firmware"
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
@@ -104,9 +105,8 @@ def _http(status: int, words: str, whole: str, response: Any) -> Trouble:
     if status == 403:
         return replace(told, remedy="the account may not do this: give it the role Operator or Administrator")
     passing = status in _PASSING_STATUS or quirks.passes(status, whole)
-    retry_after = "" if response is None else str(response.headers.get("Retry-After", ""))
-    wait = min(float(retry_after), 60) if retry_after.isdecimal() else 0
-    return replace(told, passing=passing, wait=wait)
+    wait = 0 if response is None else web.retry_after(response.headers)
+    return replace(told, passing=passing, wait=min(wait, _LONGEST_WAIT))
 
 
 def _connection(causes: list[BaseException]) -> Trouble:
@@ -147,7 +147,7 @@ def peek(address: str) -> Peer | None:
         certificate = connection.sock.getpeercert(binary_form=True)
         try:
             connection.request("GET", "/redfish/v1/")
-            date = _parsed(connection.getresponse().getheader("Date"))
+            date = web.date_of(connection.getresponse().headers)
         except (OSError, http.client.HTTPException):
             date = None
         return Peer(certificate=certificate, date=date) if certificate else None
@@ -155,14 +155,6 @@ def peek(address: str) -> Peer | None:
         return None
     finally:
         connection.close()
-
-
-def _parsed(date: str | None) -> datetime | None:
-    try:
-        parsed = parsedate_to_datetime(date or "")
-    except ValueError:
-        return None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def fingerprint(certificate: bytes) -> str:

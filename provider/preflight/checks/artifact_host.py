@@ -5,10 +5,10 @@ A small file is written, read back, fetched by its URL and removed again.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 
 from metal_ipi.provider.artifact_stores import open_store, persistently
+from metal_ipi.provider.artifact_stores.names import sha512
 from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.preflight import http
 from metal_ipi.provider.preflight.findings import Finding, error, ok
@@ -44,7 +44,7 @@ async def check(subject: Subject) -> list[Finding]:
                 " certificate that is trusted everywhere or signed by artifacts.caBundle",
             )
         ]
-    if found.get(_FILE) != f"sha512-{hashlib.sha512(content).hexdigest()}":
+    if found.get(_FILE) != sha512(content):
         return [error("what was uploaded is not what is there", "see who else writes there")]
     if fetched != content:
         return [
