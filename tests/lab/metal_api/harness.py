@@ -264,13 +264,13 @@ async def on_loopback(lab: World) -> AsyncGenerator[str, None]:
 @contextmanager
 def served(directory: Path, **options: Any) -> Generator[tuple[str, World], None, None]:
     """A world on a loopback port, in a thread with a loop of its own, for clients that block."""
-    ready, found = threading.Event(), list[tuple[str, World, asyncio.Event]]()
+    ready, found = threading.Event(), list[tuple[str, World]]()
+    stop = asyncio.Event()
 
     async def serve() -> None:
         async with world(directory, **options) as lab, on_loopback(lab) as url:
             lab.loop = asyncio.get_running_loop()
-            stop = asyncio.Event()
-            found.append((f"{url}{API}", lab, stop))
+            found.append((f"{url}{API}", lab))
             ready.set()
             await stop.wait()
 
@@ -278,8 +278,8 @@ def served(directory: Path, **options: Any) -> Generator[tuple[str, World], None
     thread.start()
     try:
         assert ready.wait(10)
-        url, lab, stop = found[0]
-        yield url, lab
-        lab.inside(stop.set)
+        yield found[0]
     finally:
+        for _, lab in found:
+            lab.inside(stop.set)
         thread.join()
