@@ -28,7 +28,6 @@ Around them:
     metadata     what machines ask: iPXE script, metadata, userdata, phone home
     sos          serial consoles over SSH
     server       all of it on the lab's addresses
-    coverage     lists what of the official `description` is here
 
 What the real API can do and this one cannot is answered with 501; docs/emulated-api.md lists it by path. Within paths
 that are here, so are fields and query parameters that nobody sends, reservations of addresses other than public_ipv4,

@@ -29,11 +29,6 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="lab.metal_api", description=__doc__)
     parser.add_argument("--state", type=Path, required=True, help="the lab's state directory")
     parser.add_argument("--machines", choices=("libvirt", "simulated"), required=True, help="the machine back end")
-    parser.add_argument("--ready-file", type=Path, help="written when all is served (default: DIR/metal_api.ready)")
-    parser.add_argument("--seed", type=int, help="make ids and passwords predictable")
-    parser.add_argument(
-        "--openshift-binary", type=Path, help="/usr/local/bin/lab-openshift of simulated machines (default: the facts')"
-    )
     return parser.parse_args()
 
 
@@ -42,7 +37,7 @@ def _backend(options: argparse.Namespace, layout: Layout, facts: Facts) -> Machi
     if options.machines == "simulated":
         from lab.machines.simulated import SimulatedBackend, Surroundings
 
-        binary: Path = options.openshift_binary or Path(facts.openshift)
+        binary = Path(facts.openshift)
         if not binary.is_file():
             raise BackendError(f"simulated machines need lab-openshift, and {binary} is no file")
         return SimulatedBackend(
@@ -76,7 +71,7 @@ def _enable_bgp(account: Account, project_id: str, *, md5: bool) -> None:
 
 async def _serve(options: argparse.Namespace) -> None:
     layout = Layout.of(options.state)
-    ready: Path = options.ready_file or layout.state / "metal_api.ready"
+    ready = layout.state / "metal_api.ready"
     _tell(ready, None)
     facts = require(layout)
     if facts.api is None:
@@ -88,7 +83,7 @@ async def _serve(options: argparse.Namespace) -> None:
         Bird(bird.directory(layout), md5=facts.bgp.md5) if facts.bgp else NoRouter(),
         pace=Pace(),
         clock=SystemClock(),
-        chance=Chance(options.seed),
+        chance=Chance(),
     )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -27,10 +27,7 @@ _USERS = ("user", "users", "organizations", "api-keys")
 class Organization(Record):
     """The user's organization."""
 
-    id: str
     name: str
-    created_at: str
-    updated_at: str
 
 
 @saved("projects", indexed=("organization_id",))
@@ -38,11 +35,8 @@ class Organization(Record):
 class Project(Record):
     """A project of an organization."""
 
-    id: str
     organization_id: str
     name: str
-    created_at: str
-    updated_at: str
     backend_transfer_enabled: bool = False
     customdata: Json = field(default_factory=dict[str, Any])
     tags: list[str] = field(default_factory=list[str])
@@ -58,13 +52,10 @@ class Project(Record):
 class ApiKey(Record):
     """A token of a project."""
 
-    id: str
     token: str
     description: str
     read_only: bool
     project_id: str
-    created_at: str
-    updated_at: str
 
 
 def user_id(account: Account) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
@@ -39,18 +40,8 @@ _GO_ALONG: tuple[type[Record], ...] = (SshKey, ApiKey, BgpConfig, Event)
 def begin(account: Account) -> None:
     """What is there from the start, at the first start."""
     if not account.table(Organization):
-        identity, now = account.identity, account.now()
-        account.table(Organization).add(
-            Organization(id=identity.organization_id, name="Lab", created_at=now, updated_at=now)
-        )
-        _add(account, identity.organization_id, id=identity.project_id, name="lab")
-
-
-def _add(account: Account, organization_id: str, **fields: Any) -> Project:
-    now = account.now()
-    return account.table(Project).add(
-        Project(organization_id=organization_id, created_at=now, updated_at=now, **fields)
-    )
+        organization = account.make(Organization, id=account.identity.organization_id, name="Lab")
+        account.make(Project, id=account.identity.project_id, organization_id=organization.id, name="lab")
 
 
 @shows("organizations", Organization)
@@ -58,14 +49,10 @@ def organization_document(account: Account, organization: Organization) -> Json:
     """An organization; projects and members are links."""
     projects = account.table(Project).where("organization_id", organization.id)
     return {
-        "id": organization.id,
-        "href": f"{BASE}/organizations/{organization.id}",
         "name": organization.name,
         "personal": False,
         "customdata": {},
         "credit_amount": 0.0,
-        "created_at": organization.created_at,
-        "updated_at": organization.updated_at,
         "projects": [link("projects", project.id) for project in projects],
         "members": [link("users", user_id(account))],
         "memberships": [],
@@ -75,15 +62,11 @@ def organization_document(account: Account, organization: Organization) -> Json:
 @shows("projects", Project)
 def project_document(account: Account, project: Project) -> Json:
     """A project; what is in it are links."""
-    href, config = f"{BASE}/projects/{project.id}", config_of(account, project.id)
+    config = config_of(account, project.id)
     return {
-        "id": project.id,
-        "href": href,
-        "url": href,
+        "url": f"{BASE}/projects/{project.id}",
         "name": project.name,
         "type": "default",
-        "created_at": project.created_at,
-        "updated_at": project.updated_at,
         "backend_transfer_enabled": project.backend_transfer_enabled,
         "customdata": project.customdata,
         "tags": project.tags,
@@ -130,9 +113,7 @@ class _ProjectChange(_Settings):
 
 @operation("GET /projects")
 def list_projects(call: Call) -> Listing:
-    wanted = call.query.get("name")
-    found = [each for each in call.account.table(Project).values() if wanted in (None, each.name)]
-    return _projects(call, found)
+    return _projects(call, call.account.table(Project).values())
 
 
 @operation("GET /organizations/{id}/projects")
@@ -140,11 +121,9 @@ def list_organization_projects(call: Call) -> Listing:
     return _projects(call, call.account.table(Project).where("organization_id", call.find(Organization).id))
 
 
-def _projects(call: Call, found: list[Project]) -> Listing:
+def _projects(call: Call, found: Iterable[Project]) -> Listing:
     seen = [project for project in found if call.caller.sees(project.id)]
-    return Listing(
-        name="projects", entries=seen, shown=lambda entry: project_document(call.account, entry), filters=("name",)
-    )
+    return Listing(name="projects", entries=seen, shown=lambda entry: project_document(call.account, entry))
 
 
 @operation("POST /projects", status=201)
@@ -162,7 +141,7 @@ def create_organization_project(call: Call) -> Json:
 
 def _created(call: Call, organization: Organization, wanted: _NewProject) -> Json:
     fields = wanted.given("name", "customdata", "tags")
-    return project_document(call.account, _add(call.account, organization.id, id=call.account.chance.uuid(), **fields))
+    return project_document(call.account, call.account.make(Project, organization_id=organization.id, **fields))
 
 
 @operation("PUT /projects/{id}", "PATCH /projects/{id}")
@@ -213,17 +192,8 @@ def list_api_keys(call: Call) -> Listing:
 @operation("POST /projects/{id}/api-keys", status=201)
 def create_api_key(call: Call) -> Json:
     project, wanted, account = call.find(Project), _NewApiKey.of(call.body), call.account
-    now = account.now()
-    key = ApiKey(
-        id=account.chance.uuid(),
-        token=account.chance.token(),
-        description=wanted.description,
-        read_only=wanted.read_only,
-        project_id=project.id,
-        created_at=now,
-        updated_at=now,
-    )
-    return _key_document(account, account.table(ApiKey).add(key))
+    token = account.chance.token()
+    return _key_document(account, account.make(ApiKey, token=token, project_id=project.id, **wanted.model_dump()))
 
 
 @operation("DELETE /api-keys/{id}")

@@ -31,18 +31,14 @@ PREFIX = 31
 class Reservation(Record):
     """A block of addresses that belongs to a project until it is released."""
 
-    id: str
     project_id: str
     network: str
     """In CIDR notation."""
     metro: str
     facility: str | None
     """Only of a block that was asked for in a facility."""
-    created_at: str
     type: str = "public_ipv4"
     """Or private_ipv4, of a block that was made for a metal gateway and goes with it."""
-    gateway_id: str | None = None
-    """The metal gateway that has it for itself."""
     details: str | None = None
     tags: list[str] = field(default_factory=list[str])
     customdata: Json = field(default_factory=dict[str, Any])

@@ -15,7 +15,7 @@ from lab.metal_api.addresses import public_networks
 from lab.metal_api.body import Input
 from lab.metal_api.devices import GONE, Device, add_event
 from lab.metal_api.exceptions import NotImplementedInLab, Unprocessable
-from lab.metal_api.listing import BASE, Listing, link
+from lab.metal_api.listing import BASE, Listing, head, link
 from lab.metal_api.operations import Call, operation
 from lab.metal_api.records import Json
 from lab.metal_api.routing import BgpConfig, BgpSession, config_of
@@ -52,9 +52,7 @@ def request_config(account: Account, project_id: str, document: Json) -> None:
     if config is not None:
         config.md5 = md5
     else:
-        account.table(BgpConfig).add(
-            BgpConfig(id=account.chance.uuid(), project_id=project_id, asn=LOCAL_ASN, md5=md5, created_at=account.now())
-        )
+        account.make(BgpConfig, project_id=project_id, asn=LOCAL_ASN, md5=md5)
     account.routes_changed()
 
 
@@ -86,16 +84,12 @@ def sessions_of(account: Account, device: Device) -> list[BgpSession]:
 
 def _session_document(session: BgpSession, seen: Seen | None) -> Json:
     """A session as the facility's routers see it, `unknown` while they do not."""
-    return {
-        "id": session.id,
-        "href": f"{BASE}/bgp/sessions/{session.id}",
+    return head("bgp/sessions", session) | {
         "address_family": "ipv4",
         "default_route": session.default_route,
         "device": link("devices", session.device_id),
         "learned_routes": list(seen.learned) if seen else [],
         "status": ",".join(seen.states if seen else ["unknown"] * len(plan.BGP_PEERS)),
-        "created_at": session.created_at,
-        "updated_at": session.updated_at,
     }
 
 
@@ -165,16 +159,9 @@ def create_session(call: Call) -> Json:
         raise Unprocessable("BGP is not enabled for this project")
     if device.state == GONE:
         raise Unprocessable("Device is being deprovisioned")
-    now = account.now()
-    session = BgpSession(
-        id=account.chance.uuid(),
-        project_id=device.project_id,
-        device_id=device.id,
-        default_route=wanted.default_route,
-        created_at=now,
-        updated_at=now,
+    session = account.make(
+        BgpSession, project_id=device.project_id, device_id=device.id, default_route=wanted.default_route
     )
-    account.table(BgpSession).add(session)
     add_event(account, device, "bgp_session.created", f"BGP session of {device.hostname} created")
     account.routes_changed()
     return _session_document(session, None)

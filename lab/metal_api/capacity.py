@@ -25,7 +25,6 @@ from lab.metal_api.state import Account
 class Stock(Record):
     """What the lab was told of one plan in one facility; `id` is `<facility>/<plan>`."""
 
-    id: str
     servers: int | None = None
     """All there are, given away or not; None: as many as anybody wants."""
 
@@ -104,7 +103,7 @@ def tell(call: Call) -> Json:
     """Set what there is of a plan in each facility of a metro."""
     told = _Told.of(call.body)
     stocks = [
-        call.account.table(Stock).add(Stock(id=f"{place.code}/{told.plan.slug}", servers=told.servers))
+        call.account.make(Stock, id=f"{place.code}/{told.plan.slug}", servers=told.servers)
         for place in facilities_of(told.metro.code)
     ]
     return {"capacity": [to_json(stock) for stock in stocks]}

@@ -59,7 +59,7 @@ _LISTED: tuple[tuple[str, type[Record], Callable[[Any], Json]], ...] = (
 
 @operation("POST /lab/faults", status=201)
 def add_fault(call: Call) -> Json:
-    return to_json(call.account.table(Fault).add(faults.parse_fault(call.account, call.body)))
+    return to_json(faults.add_fault(call.account, call.body))
 
 
 @operation("GET /lab/faults")

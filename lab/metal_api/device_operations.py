@@ -14,7 +14,7 @@ from lab.metal_api.devices import Device, Event, devices_of, events_of
 from lab.metal_api.exceptions import NotImplementedInLab
 from lab.metal_api.hardware_reservations import switch
 from lab.metal_api.ips import own_document
-from lab.metal_api.listing import BASE, Listing, link, values
+from lab.metal_api.listing import BASE, Listing, head, link, values
 from lab.metal_api.offers import facility_document, metro_document, plan_document, system_document
 from lab.metal_api.operations import Call, operation, shows
 from lab.metal_api.records import Json
@@ -36,14 +36,10 @@ def document(account: Account, device: Device) -> Json:
     provisioning = [event for event in events_of(account, device) if event.type.startswith("provisioning.")]
     user = user_id(account)
     shown: Json = {
-        "id": device.id,
         "short_id": device.id[:8],
-        "href": f"{BASE}/devices/{device.id}",
         "hostname": device.hostname,
         "description": device.description,
         "state": device.state,
-        "created_at": device.created_at,
-        "updated_at": device.updated_at,
         "created_by": {
             "id": user,
             "short_id": user[:8],
@@ -94,13 +90,10 @@ def document(account: Account, device: Device) -> Json:
 
 
 def _event_document(event: Event) -> Json:
-    return {
-        "id": event.id,
-        "href": f"{BASE}/events/{event.id}",
+    return head("events", event) | {
         "type": event.type,
         "body": event.body,
         "state": event.state,
-        "created_at": event.created_at,
         "interpolated": event.body,
         "relationships": [link("devices", event.device_id), link("projects", event.project_id)],
     }
@@ -108,14 +101,10 @@ def _event_document(event: Event) -> Json:
 
 @operation("GET /projects/{id}/devices")
 def list_devices(call: Call) -> Listing:
-    """By `tag`, all of them if there are several, and by a part of the name or the id: `search`."""
-    tags, text = values(call.query, "tag"), call.query.get("search", "").lower()
-    found = [
-        device
-        for device in devices_of(call.account, call.project_id)
-        if set(tags) <= set(device.tags) and any(text in each.lower() for each in (device.hostname, device.id))
-    ]
-    filters = ("tag", "tag[]", "search")
+    """By `tag`, all of them if there are several."""
+    tags = set(values(call.query, "tag"))
+    found = [device for device in devices_of(call.account, call.project_id) if tags <= set(device.tags)]
+    filters = ("tag", "tag[]")
     return Listing(name="devices", entries=found, shown=lambda device: document(call.account, device), filters=filters)
 
 

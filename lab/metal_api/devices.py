@@ -32,15 +32,12 @@ PORTS = (BOND, *INTERFACES)
 class Device(Record):
     """A server on order or in use."""
 
-    id: str
     project_id: str
     hostname: str
     plan: str
     facility: str
     operating_system: str
     state: str
-    created_at: str
-    updated_at: str
     mac: str
     root_password: str
     addresses: list[Address]
@@ -128,11 +125,9 @@ class Device(Record):
 class Event(Record):
     """Something that happened to a device. It outlives the device, in its project."""
 
-    id: str
     type: str
     body: str
     state: str
-    created_at: str
     project_id: str
     device_id: str
 
@@ -157,16 +152,13 @@ def set_state(account: Account, device: Device, state: str, *, powered: bool | N
 
 def add_event(account: Account, device: Device, kind: str, body: str, state: str | None = None) -> None:
     """Put something on the device's timeline."""
-    account.table(Event).add(
-        Event(
-            id=account.chance.uuid(),
-            type=kind,
-            body=body,
-            state=state or device.state,
-            created_at=account.now(),
-            project_id=device.project_id,
-            device_id=device.id,
-        )
+    account.make(
+        Event,
+        type=kind,
+        body=body,
+        state=state or device.state,
+        project_id=device.project_id,
+        device_id=device.id,
     )
 
 

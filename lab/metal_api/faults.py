@@ -5,7 +5,6 @@ On the API's wire (`match`: `method`, `path`: both regular expressions, searched
     delay       wait `seconds`, then go on
     reset       cut the connection without an answer
     half_body   answer, but cut the connection in the middle of the body
-    hang        say nothing for `seconds`, then cut the connection
 `when`: `before` (the request is not carried out) or `after` (it is, and its answer is lost).
 `each`: strike every call once: what has the same method, path, query and body is the same call, made again.
 
@@ -30,7 +29,7 @@ from lab.metal_api.exceptions import Unprocessable
 from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
 
-WIRE = ("status", "delay", "reset", "half_body", "hang")
+WIRE = ("status", "delay", "reset", "half_body")
 MACHINE = ("never_boots", "wrong_rootfs", "ignition_fails", "no_ssh")
 _ROOTFS = re.compile(r"(coreos\.live\.rootfs_url=)(\S+)")
 _INITRD = re.compile(r"^\s*initrd\s+(?:--name\s+\S+\s+)?(\S+)", re.MULTILINE)
@@ -42,7 +41,6 @@ _SSH_UNITS = ("ssh.service", "sshd.service", "ssh.socket", "sshd.socket")
 class Fault(Record):
     """A misbehaviour somebody switched on. What the kinds mean is told in `faults`."""
 
-    id: str
     kind: str
     match: dict[str, str]
     count: int | None = 1
@@ -58,8 +56,8 @@ class Fault(Record):
     hits: int = 0
 
 
-def parse_fault(account: Account, body: Json) -> Fault:
-    """A fault from a control request; refuses what would never strike."""
+def add_fault(account: Account, body: Json) -> Fault:
+    """Switch on what a control request asks for; refuses what would never strike."""
     known = {"kind", "match", "count", "when", "status", "headers", "body", "seconds", "each"}
     unknown = body.keys() - known
     if unknown:
@@ -85,7 +83,7 @@ def parse_fault(account: Account, body: Json) -> Fault:
         if kind not in WIRE or "count" in options:
             raise Unprocessable("each: is for faults on the wire, and takes no count")
         options["count"] = None
-    return Fault(id=account.chance.uuid(), kind=kind, match=match, **options)
+    return account.make(Fault, kind=kind, match=match, **options)
 
 
 @dataclass(frozen=True, kw_only=True)

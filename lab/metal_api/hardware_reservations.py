@@ -17,7 +17,7 @@ from lab.metal_api.body import ControlInput, problem
 from lab.metal_api.catalog import FACILITIES, PLANS, FacilityField, PlanField, stable_id
 from lab.metal_api.devices import Device
 from lab.metal_api.exceptions import Unprocessable
-from lab.metal_api.listing import BASE, PER_PAGE, link
+from lab.metal_api.listing import PER_PAGE, link
 from lab.metal_api.offers import facility_document, plan_document
 from lab.metal_api.operations import Call, operation, shows
 from lab.metal_api.records import Json, Record, saved
@@ -32,11 +32,9 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class HardwareReservation(Record):
     """One server of a plan in a facility."""
 
-    id: str
     project_id: str
     plan: str
     facility: str
-    created_at: str
 
 
 def device_on(account: Account, reservation: HardwareReservation) -> Device | None:
@@ -54,9 +52,7 @@ def document(account: Account, reservation: HardwareReservation) -> Json:
     """A reservation; one without a device does not mention it."""
     device = device_on(account, reservation)
     return {
-        "id": reservation.id,
         "short_id": reservation.id[:8],
-        "href": f"{BASE}/hardware-reservations/{reservation.id}",
         "project": link("projects", reservation.project_id),
         "plan": plan_document(PLANS[reservation.plan]),
         "facility": facility_document(FACILITIES[reservation.facility]),
@@ -64,7 +60,6 @@ def document(account: Account, reservation: HardwareReservation) -> Json:
         "spare": False,
         "need_of_service": False,
         "switch_uuid": switch(reservation.facility),
-        "created_at": reservation.created_at,
     } | ({"device": link("devices", device.id)} if device else {})
 
 
@@ -93,14 +88,12 @@ def sell(account: Account, project_id: str, wanted: Json) -> HardwareReservation
     """
     sale = _Sale.of(wanted)
     found = account.table(HardwareReservation).get(sale.id or "")
-    return found or account.table(HardwareReservation).add(
-        HardwareReservation(
-            id=sale.id or account.chance.uuid(),
-            project_id=project_id,
-            plan=sale.plan.slug,
-            facility=sale.facility.code,
-            created_at=account.now(),
-        )
+    return found or account.make(
+        HardwareReservation,
+        project_id=project_id,
+        plan=sale.plan.slug,
+        facility=sale.facility.code,
+        **sale.given("id"),
     )
 
 

@@ -84,7 +84,7 @@ def block_document(block: Reservation) -> Json:
         "href": f"{BASE}/ips/{block.id}",
         "type": block.type,
         "address": str(network.network_address),
-        "gateway": str(network[1] if block.gateway_id else network[0]),
+        "gateway": str(network[0 if public else 1]),
         "public": public,
         "management": False,
         "addon": public,
@@ -169,16 +169,14 @@ def reserve(call: Call) -> Json:
     if wanted.type != "public_ipv4":
         raise NotImplementedInLab(f"reservations of type {wanted.type}")
     metro, facility = wanted.codes
-    block = Reservation(
-        id=account.chance.uuid(),
+    block = account.make(
+        Reservation,
         project_id=project,
         network=str(elastic(account, wanted.quantity)),
         metro=metro,
         facility=facility,
-        created_at=account.now(),
         **wanted.given("details", "tags", "customdata"),
     )
-    account.table(Reservation).add(block)
     account.routes_changed()
     return block_document(block)
 
@@ -196,7 +194,7 @@ def release(call: Call) -> None:
     block = call.visible(_found(call.account, call.id)[0])
     if not isinstance(block, Reservation):
         raise Unprocessable("Management addresses cannot be deleted: they go with their device")
-    if block.gateway_id is not None:
+    if block.type != "public_ipv4":
         raise Unprocessable("Cannot delete an IP reservation with a metal gateway. Please delete that first.")
     del call.account.table(Reservation)[block.id]
     call.account.routes_changed()

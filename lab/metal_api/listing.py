@@ -1,16 +1,16 @@
-"""Lists and references as the API shows them: pages, and what `include` and `exclude` expand and fold."""
+"""Lists and references as the API shows them: pages, and what `include` expands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
 from lab.metal_api.exceptions import NotImplementedInLab
-from lab.metal_api.records import Json
+from lab.metal_api.records import Json, Record
 
 BASE = "/metal/v1"
 PER_PAGE, MAX_PER_PAGE = 10, 1000
@@ -21,6 +21,12 @@ Tree = dict[str, Any]
 def link(collection: str, identity: str) -> Json:
     """A reference as the API writes it; what stands behind it is what the service of the collection shows."""
     return {"href": f"{BASE}/{collection}/{identity}"}
+
+
+def head(collection: str, record: Record) -> Json:
+    """What the document of a record in a collection begins with."""
+    href = f"{BASE}/{collection}/{record.id}"
+    return {"id": record.id, "href": href, "created_at": record.created_at, "updated_at": record.updated_at}
 
 
 def values(query: QueryParams, name: str) -> list[str]:
@@ -34,49 +40,29 @@ def flag(query: QueryParams, name: str) -> bool | None:
     return {"true": True, "false": False}.get(query.get(name, "").lower())
 
 
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """Which references a client wants expanded or folded, each up to three levels deep."""
-
-    include: Tree = field(default_factory=dict[str, Any])
-    exclude: Tree = field(default_factory=dict[str, Any])
-
-    @classmethod
-    def of(cls, query: QueryParams) -> View:
-        """From the query parameters."""
-        return cls(include=_tree(values(query, "include")), exclude=_tree(values(query, "exclude")))
-
-    def shown(self, document: Json, resolve: Callable[[str], Json | None]) -> Json:
-        """A document as it is wanted. `resolve` finds what is behind a link, or None where it cannot be shown."""
-        return _shaped(document, self.include, self.exclude, resolve)
-
-
-def _tree(names: Iterable[str]) -> Tree:
+def included(query: QueryParams) -> Tree:
+    """Which references a client wants expanded, each up to three levels deep."""
     tree: Tree = {}
-    for name in names:
+    for name in values(query, "include"):
         branch = tree
         for part in name.split(".")[:_DEEPEST]:
             branch = branch.setdefault(part, {})
     return tree
 
 
-def _shaped(document: Json, include: Tree, exclude: Tree, resolve: Callable[[str], Json | None]) -> Json:
-    if not include and not exclude:
-        return document
+def expanded(document: Json, include: Tree, resolve: Callable[[str], Json | None]) -> Json:
+    """A document as it is wanted. `resolve` finds what is behind a link, or None where it cannot be shown."""
 
     def entry(name: str, value: Any) -> Any:
         if not isinstance(value, dict) or "href" not in value:
             return value
         reference = cast("Json", value)
-        href = str(reference["href"])
-        if name in exclude and not exclude[name]:
-            return {"href": href}
-        if name in include and "id" not in reference:  # a link may have a price beside it
-            reference = {**(resolve(href) or {}), **reference}
-        return _shaped(reference, include.get(name, {}), exclude.get(name, {}), resolve)
+        if "id" not in reference:  # a link may have a price beside it
+            reference = {**(resolve(str(reference["href"])) or {}), **reference}
+        return expanded(reference, include[name], resolve)
 
     result = dict(document)
-    for name in (include.keys() | exclude.keys()) & document.keys():
+    for name in include.keys() & document.keys():
         value = document[name]
         result[name] = [entry(name, each) for each in value] if isinstance(value, list) else entry(name, value)
     return result
@@ -100,7 +86,7 @@ class Listing:
 
         The links of `meta` lack the /metal/v1 of all other links: packngo puts its base address before them.
         """
-        unknown = query.keys() - {"include", "include[]", "exclude", "exclude[]", "page", "per_page", *self.filters}
+        unknown = query.keys() - {"include", "include[]", "page", "per_page", *self.filters}
         if unknown:
             raise NotImplementedInLab(f"{path} by {', '.join(sorted(unknown))}")
         if self.per_page is None:

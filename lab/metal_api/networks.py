@@ -13,11 +13,9 @@ from lab.metal_api.state import Account
 class VirtualNetwork(Record):
     """A VLAN that bonds and gateways of its project and metro can be in."""
 
-    id: str
     project_id: str
     vxlan: int
     metro: str
-    created_at: str
     description: str = ""
     tags: list[str] = field(default_factory=list[str])
 
@@ -27,7 +25,6 @@ class VirtualNetwork(Record):
 class VlanAssignment(Record):
     """A VLAN on a device's bond."""
 
-    id: str
     device_id: str
     network_id: str
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, wraps
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from lab.metal_api.access import Caller, Project
 from lab.metal_api.body import body_of
 from lab.metal_api.exceptions import ApiError, NotFound
-from lab.metal_api.listing import BASE, Listing, View
+from lab.metal_api.listing import BASE, Listing, expanded, head, included
 from lab.metal_api.provisioning import Provisioner
 from lab.metal_api.records import Json, Record
 from lab.metal_api.request_log import RequestLog
@@ -76,14 +76,14 @@ class Call:
         """What an operation returned, with its references as they were asked for."""
         if answer is None:
             return Response(status_code=204 if status == 200 else status)
-        view = View.of(self.query)
+        include = included(self.query)
 
         @cache
         def resolve(href: str) -> Json | None:
             return resolved(self.account, href) if self.caller.follows(href) else None
 
         def expand(document: Json) -> Json:
-            return view.shown(document, resolve)
+            return expanded(document, include, resolve)
 
         if isinstance(answer, Listing):
             return JSONResponse(answer.answer(self._request.url.path, self.query, expand))
@@ -98,7 +98,6 @@ of its answer."""
 _DOCUMENTS: dict[str, Callable[[Account, str], Json]] = {}
 """Collection → what is behind the link /metal/v1/<collection>/<id>."""
 Operated = TypeVar("Operated", bound=Operation)
-Shown = TypeVar("Shown", bound=Callable[[Account, Any], Json])
 
 
 def operation(*routes: str, status: int = 200) -> Callable[[Operated], Operated]:
@@ -120,16 +119,21 @@ def links(collection: str, show: Callable[[Account, str], Json]) -> None:
 
 def shows(
     collection: str,
-    kind: type[Record],
+    kind: type[R],
     *,
     key: str | None = None,
     below: str = "/projects/{id}",
     per_page: int | None = None,
-) -> Callable[[Shown], Shown]:
-    """Register what a record looks like: behind links, when it is asked for by its id, and, where a `key` is given, in
-    the list of a project's records, oldest first; `per_page` is None where the real API does not page that."""
+) -> Callable[[Callable[[Account, R], Json]], Callable[[Account, R], Json]]:
+    """Register what a record looks like, beside its `head`: behind links, when it is asked for by its id, and, where a
+    `key` is given, in the list of a project's records, oldest first; `per_page` is None where the real API does not
+    page that."""
 
-    def register(document: Shown) -> Shown:
+    def register(beside_head: Callable[[Account, R], Json]) -> Callable[[Account, R], Json]:
+        @wraps(beside_head)
+        def document(account: Account, record: R) -> Json:
+            return head(collection, record) | beside_head(account, record)
+
         def listed(call: Call) -> Listing:
             entries = call.account.table(kind).where("project_id", call.project_id)
             return Listing(

@@ -8,7 +8,7 @@ is not noticed, so these are replaced, not changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping, ValuesView
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -18,13 +18,16 @@ from lab.metal_api.exceptions import NotFound
 Json = dict[str, Any]
 
 
+@dataclass(kw_only=True)
 class Record:
-    """Base of everything that is saved."""
+    """Base of everything that is saved. `Account.make` gives new ones their id and times."""
 
-    id: str
     TABLE: ClassVar[str]
     INDEXED: ClassVar[tuple[str, ...]]
     OF_DEVICE: ClassVar[bool]
+    id: str
+    created_at: str = ""
+    updated_at: str = ""
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

@@ -45,11 +45,9 @@ class NoRouter:
 class BgpConfig(Record):
     """What lets a project's devices speak BGP. There is at most one per project, and the API cannot take it away."""
 
-    id: str
     project_id: str
     asn: int
     md5: str | None
-    created_at: str
 
 
 @saved("bgp_sessions", indexed=("device_id", "project_id"), of_device=True)
@@ -57,12 +55,9 @@ class BgpConfig(Record):
 class BgpSession(Record):
     """Metal's routers' side of BGP with one device, over IPv4."""
 
-    id: str
     project_id: str
     device_id: str
     default_route: bool
-    created_at: str
-    updated_at: str
 
 
 def config_of(account: Account, project_id: str) -> BgpConfig | None:

@@ -32,7 +32,7 @@ from lab.metal_api.catalog import (
 )
 from lab.metal_api.devices import GONE, Device, add_event
 from lab.metal_api.exceptions import NotImplementedInLab, Unprocessable, told
-from lab.metal_api.listing import BASE, Listing, View, flag, link
+from lab.metal_api.listing import Listing, flag, head, included, link
 from lab.metal_api.offers import facility_document, metro_document
 from lab.metal_api.operations import Call, links, operation
 from lab.metal_api.records import Json, Record, saved
@@ -51,7 +51,6 @@ AGAIN = 30.0
 class SpotMarketRequest(Record):
     """A bid for some machines."""
 
-    id: str
     project_id: str
     devices_min: int
     devices_max: int
@@ -62,7 +61,6 @@ class SpotMarketRequest(Record):
     """Where its machines may be, in order of preference; all of the metro's if there is one."""
     parameters: Json = field(default_factory=dict[str, Any])
     """As of an order of a device."""
-    created_at: str
     owed: int = 0
     """How many devices it has not got yet."""
     refusal: str | None = None
@@ -145,16 +143,13 @@ def settle(account: Account) -> Iterator[Device]:
 
 def document(account: Account, request: SpotMarketRequest) -> Json:
     """A request. Its devices are a list called `devices`, as packngo has it; the description says `instances`."""
-    shown: Json = {
-        "id": request.id,
-        "href": f"{BASE}/spot-market-requests/{request.id}",
+    shown: Json = head("spot-market-requests", request) | {
         "devices_min": request.devices_min,
         "devices_max": request.devices_max,
         "max_bid_price": request.max_bid_price,
         "project": link("projects", request.project_id),
         "plan": link("plans", stable_id("plan", request.plan)),
         "devices": [link("devices", device.id) for device in devices_of(account, request)],
-        "created_at": request.created_at,
     }
     if request.metro is not None:
         shown["metro"] = metro_document(METROS[request.metro])
@@ -167,7 +162,7 @@ links("spot-market-requests", lambda account, id: document(account, account.tabl
 def _shown(call: Call, request: SpotMarketRequest) -> Json:
     """With `facilities` only where these are included: packngo needs a list there, the description has a link."""
     shown = document(call.account, request)
-    if "facilities" in View.of(call.query).include and request.metro is None:
+    if "facilities" in included(call.query) and request.metro is None:
         shown["facilities"] = [facility_document(FACILITIES[code]) for code in request.facilities]
     return shown
 

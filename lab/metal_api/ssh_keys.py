@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from lab.metal_api.body import Input, NotBlank
 from lab.metal_api.devices import Device
 from lab.metal_api.exceptions import NotImplementedInLab, Unprocessable
-from lab.metal_api.listing import BASE, link
+from lab.metal_api.listing import link
 from lab.metal_api.operations import Call, operation, shows
 from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
@@ -21,12 +21,9 @@ from lab.metal_api.state import Account
 class SshKey(Record):
     """A public key of a project."""
 
-    id: str
     label: str
     key: str
     fingerprint: str
-    created_at: str
-    updated_at: str
     project_id: str
     tags: list[str] = field(default_factory=list[str])
 
@@ -60,13 +57,9 @@ def document(account: Account, key: SshKey) -> Json:
     """An SSH key; packngo reads its owner from `owner`, the API's description calls it `entity`."""
     owner = link("projects", key.project_id)
     return {
-        "id": key.id,
-        "href": f"{BASE}/ssh-keys/{key.id}",
         "label": key.label,
         "key": key.key,
         "fingerprint": ":".join(key.fingerprint[index : index + 2] for index in range(0, 32, 2)),
-        "created_at": key.created_at,
-        "updated_at": key.updated_at,
         "owner": owner,
         "entity": owner,
         "tags": key.tags,
@@ -82,18 +75,15 @@ def create(call: Call) -> Json:
     fingerprint = _fingerprint(wanted.key)
     if any(key.fingerprint == fingerprint for key in keys_of(account, project)):
         raise Unprocessable("Key has already been taken")
-    now = account.now()
-    key = SshKey(
-        id=account.chance.uuid(),
+    key = account.make(
+        SshKey,
         label=wanted.label,
         key=wanted.key.strip(),
         fingerprint=fingerprint,
         tags=wanted.tags or [],
-        created_at=now,
-        updated_at=now,
         project_id=project,
     )
-    return document(account, account.table(SshKey).add(key))
+    return document(account, key)
 
 
 @operation("PUT /ssh-keys/{id}", "PATCH /ssh-keys/{id}")

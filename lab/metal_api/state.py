@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from lab.metal_api.records import R, Table, Tables
 
@@ -88,3 +88,9 @@ class Account:
     def table(self, kind: type[R]) -> Table[R]:
         """The saved records of a kind, by id."""
         return self.tables.table(kind)
+
+    def make(self, kind: type[R], /, **fields: Any) -> R:
+        """Save a new record of a kind, with an id, unless `fields` have one, and its times."""
+        now = self.now()
+        own = {"id": self.chance.uuid(), "created_at": now, "updated_at": now}
+        return self.table(kind).add(kind(**{**own, **fields}))

@@ -47,14 +47,11 @@ class Wanted:
 class VlanBatch(Record):
     """A batch of changes to the VLANs of one bond."""
 
-    id: str
     device_id: str
     project_id: str
     wanted: list[Wanted]
     due: float
     """When it is carried out, in seconds of the epoch."""
-    created_at: str
-    updated_at: str
     state: str = "queued"
     error_messages: list[str] = field(default_factory=list[str])
 
@@ -64,12 +61,9 @@ def network_document(account: Account, network: VirtualNetwork) -> Json:
     """A VLAN."""
     gateway = gateway_of(account, network)
     return {
-        "id": network.id,
-        "href": f"{BASE}/virtual-networks/{network.id}",
         "vxlan": network.vxlan,
         "description": network.description,
         "tags": network.tags,
-        "created_at": network.created_at,
         "metro": link("locations/metros", stable_id("metro", network.metro)),
         "assigned_to": link("projects", network.project_id),
         "assigned_to_virtual_circuit": False,
@@ -106,16 +100,15 @@ def create_network(call: Call) -> Json:
         raise Unprocessable(f"Vxlan must be from {LOWEST} to {HIGHEST}")
     if number in taken:
         raise Unprocessable("Vxlan has already been taken")
-    network = VirtualNetwork(
-        id=account.chance.uuid(),
+    network = account.make(
+        VirtualNetwork,
         project_id=project,
         vxlan=number,
         metro=metro,
-        created_at=account.now(),
         description=wanted.description,
         tags=wanted.tags,
     )
-    return network_document(account, account.table(VirtualNetwork).add(network))
+    return network_document(account, network)
 
 
 @operation("DELETE /virtual-networks/{id}")
@@ -233,8 +226,7 @@ def _check_changeable(device: Device) -> None:
 
 def _assign(account: Account, device: Device, network: VirtualNetwork) -> None:
     if all(entry.network_id != network.id for entry in assigned_to(account, device)):
-        made = VlanAssignment(id=account.chance.uuid(), device_id=device.id, network_id=network.id)
-        account.table(VlanAssignment).add(made)
+        account.make(VlanAssignment, device_id=device.id, network_id=network.id)
 
 
 def _unassign(account: Account, device: Device, network_id: str) -> bool:
@@ -290,17 +282,14 @@ def create_batch(call: Call) -> Json:
     if any(entry.native for entry in asked):
         raise NotImplementedInLab("native virtual networks")
     networks = [(_network(account, device, entry.vlan), entry.state) for entry in asked]
-    now = account.now()
-    batch = VlanBatch(
-        id=account.chance.uuid(),
+    batch = account.make(
+        VlanBatch,
         device_id=device.id,
         project_id=device.project_id,
         wanted=[Wanted(network_id=network.id, vlan=network.vxlan, state=state) for network, state in networks],
         due=account.seconds() + SECONDS,
-        created_at=now,
-        updated_at=now,
     )
-    return _batch_document(account.table(VlanBatch).add(batch))
+    return _batch_document(batch)
 
 
 @operation("GET /ports/{id}/vlan-assignments/batches/{batch_id}")

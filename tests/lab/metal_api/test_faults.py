@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
 
-from lab.metal_api import faults, wire
-from lab.metal_api.application import api
-from lab.metal_api.devices import Device
-from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, World
+from lab.metal_api import faults
+from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, World, on_loopback
 
 pytestmark = pytest.mark.anyio
-
-
-@asynccontextmanager
-async def on_loopback(lab: World) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """The same API behind uvicorn on a loopback port."""
-    sock = wire.listen("127.0.0.1", 0)
-    server = wire.server(api(lab.account, lab.provisioner, lab.store), certificate=None)
-    task = await server.begin(sock)
-    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    try:
-        async with httpx.AsyncClient(base_url=url, headers={"X-Auth-Token": IDENTITY.token}, trust_env=False) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        await task
 
 
 async def test_a_status_strikes_as_often_as_it_was_told(lab: World) -> None:
@@ -58,16 +39,6 @@ async def test_each_call_is_struck_once_and_its_repetition_is_not(lab: World) ->
     assert refused.status_code == 422 and "each" in refused.text
 
 
-async def test_a_call_can_hang_before_and_after_the_deed(lab: World) -> None:
-    async with on_loopback(lab) as client:
-        for when, made in (("before", 0), ("after", 1)):
-            await client.delete("/lab/faults")
-            await client.post("/lab/faults", json={"kind": "hang", "seconds": 0.01, "when": when})
-            with pytest.raises(httpx.TransportError):
-                await client.post(f"{PROJECT}/devices", json=ORDER)
-            assert len(lab.account.table(Device)) == made
-
-
 async def test_an_answer_can_be_lost_after_the_deed(lab: World) -> None:
     await lab.client.post("/lab/faults", json={"kind": "status", "status": 502, "when": "after"})
     await lab.post(f"{PROJECT}/devices", ORDER, status=502)
@@ -75,13 +46,20 @@ async def test_an_answer_can_be_lost_after_the_deed(lab: World) -> None:
 
 
 async def test_connections_are_reset_and_bodies_halved(lab: World) -> None:
-    async with on_loopback(lab) as client:
-        await client.post("/lab/faults", json={"kind": "reset"})
-        with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-            await client.get("/metal/v1/plans")
-        await client.post("/lab/faults", json={"kind": "half_body"})
-        with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-            await client.get("/metal/v1/plans")
+    headers = {"X-Auth-Token": IDENTITY.token}
+    async with (
+        on_loopback(lab) as url,
+        httpx.AsyncClient(base_url=url, headers=headers, trust_env=False) as client,
+    ):
+        for fault, made in (
+            ({"kind": "reset"}, 0),
+            ({"kind": "reset", "when": "after"}, 1),
+            ({"kind": "half_body"}, 2),
+        ):
+            await client.post("/lab/faults", json=fault)
+            with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+                await client.post(f"{PROJECT}/devices", json=ORDER)
+            assert len(lab.devices) == made
         assert (await client.get("/metal/v1/plans")).status_code == 200
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,18 +12,12 @@ from typing import Any
 import httpx
 
 from lab.machines.base import BootOrder, MachineSpec, network_only
-from lab.metal_api import wire
-from lab.metal_api.application import api
 from lab.metal_api.bgp import LOCAL_ASN, request_config
 from lab.metal_api.hardware_reservations import sell
-from lab.metal_api.metadata import metadata_app
-from lab.metal_api.provisioning import Pace, Provisioner
+from lab.metal_api.provisioning import Pace
 from lab.metal_api.request_log import RequestLog
-from lab.metal_api.routing import NoRouter, Routing
-from lab.metal_api.settling import keep_settled
-from lab.metal_api.state import Account, Chance, SystemClock
-from lab.metal_api.store import Store
-from tests.lab.metal_api.harness import IDENTITY, FakeMachines
+from lab.metal_api.state import SystemClock
+from tests.lab.metal_api.harness import IDENTITY, FakeMachines, World, served
 
 _PROJECT = f"/projects/{IDENTITY.project_id}"
 LISTS = (
@@ -42,12 +34,10 @@ LISTS = (
 class Booting(FakeMachines):
     """Fetches the script that a machine was ordered with, which makes its device active."""
 
-    def __init__(self, account: Account) -> None:
+    world: World
+
+    def __init__(self) -> None:
         super().__init__()
-        self._account = account
-        self.provisioner = Provisioner(
-            account, self, Pace(queued=0.05, provisioning=0.05, power=0.05, deprovisioning=0.05)
-        )
         self._booting: set[asyncio.Task[None]] = set()
 
     async def power_on(self, spec: MachineSpec, order: BootOrder = network_only) -> None:
@@ -57,8 +47,7 @@ class Booting(FakeMachines):
         task.add_done_callback(self._booting.discard)
 
     async def _boot(self, machine: str) -> None:
-        transport = httpx.ASGITransport(metadata_app(self._account, self.provisioner), client=("127.0.0.1", 40000))
-        async with httpx.AsyncClient(transport=transport, base_url="https://metadata.packet.net") as client:
+        async with self.world.machine("127.0.0.1") as client:
             while (await client.get(f"/ipxe/{machine}")).status_code != 200:  # noqa: ASYNC110 - as iPXE does
                 await asyncio.sleep(0.02)
 
@@ -100,40 +89,15 @@ class Emulation:
 @contextmanager
 def emulation(directory: Path) -> Generator[Emulation, None, None]:
     """Served from a thread with a loop of its own, as long as the context lasts."""
-    ready, found = threading.Event(), list[Emulation]()
-    stop: list[wire.Server] = []
+    machines = Booting()
+    pace = Pace(queued=0.05, provisioning=0.05, power=0.05, deprovisioning=0.05)
+    with served(directory, clock=SystemClock(), machines=machines, pace=pace) as (url, lab):
+        machines.world = lab
+        project, bgp = IDENTITY.project_id, {"deployment_type": "local", "asn": LOCAL_ASN}
+        lab.inside(lambda: request_config(lab.account, project, bgp))
+        lab.inside(lambda: _sell(lab))
+        yield Emulation(machines, lab.log, url)
 
-    async def serve() -> None:
-        account = Account(IDENTITY, SystemClock(), Chance(7))
-        store, log = Store(directory / "account.jsonl", account.tables), RequestLog()
-        machines = Booting(account)
-        store.load()
-        request_config(account, IDENTITY.project_id, {"deployment_type": "local", "asn": LOCAL_ASN, "md5": None})
-        sell(account, IDENTITY.project_id, {"plan": "c3.small.x86", "facility": "lab1"})
-        routing = Routing(account, NoRouter())
-        account.routes_changed = routing.touch
-        await routing.start()
-        sock = wire.listen("127.0.0.1", 0)
-        server = wire.server(api(account, machines.provisioner, store, log, routing), certificate=None)
-        serving = await server.begin(sock)
-        settling = asyncio.create_task(keep_settled(account, machines.provisioner))
-        found.append(Emulation(machines, log, f"http://127.0.0.1:{sock.getsockname()[1]}/metal/v1"))
-        stop.append(server)
-        ready.set()
-        await serving
-        settling.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await settling
-        await machines.provisioner.close()
-        await routing.close()
-        store.close()
 
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        assert ready.wait(10)
-        yield found[0]
-    finally:
-        for server in stop:
-            server.should_exit = True
-        thread.join()
+def _sell(lab: World) -> None:
+    sell(lab.account, IDENTITY.project_id, {"plan": "c3.small.x86", "facility": "lab1"})

@@ -16,7 +16,6 @@ import pytest
 from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import NotInTheLab, PluginError
-from lab.plugins.equinix_metal.documents import network_type
 from lab.plugins.equinix_metal.functions import FUNCTIONS
 from lab.plugins.equinix_metal.main import EquinixMetalPlugin
 from lab.plugins.equinix_metal.table import DEVICE as DEVICE_TYPE
@@ -331,21 +330,3 @@ def test_a_made_up_name_stays() -> None:
         assert (await project.check({}, old=inputs))[0]["name"] == inputs["name"]
 
     run(scenario())
-
-
-@pytest.mark.parametrize(
-    ("plan", "bond", "eth", "managed", "kind"),
-    [
-        ("baremetal_1e", False, False, False, "hybrid"),
-        ("c3", False, False, True, "layer2-individual"),
-        ("c3", True, False, True, "hybrid"),
-        ("c3", True, True, True, "layer3"),
-        ("c3", True, True, False, "layer2-bonded"),
-    ],
-)
-def test_the_network_type_follows_from_ports_and_addresses(
-    plan: str, bond: bool, eth: bool, managed: bool, kind: str
-) -> None:
-    ports = [{"type": "NetworkBondPort", "data": {"bonded": bond}}, {"type": "NetworkPort", "data": {"bonded": eth}}]
-    document = {"plan": {"slug": plan}, "network_ports": ports, "ip_addresses": [{"management": managed}]}
-    assert network_type(document) == kind

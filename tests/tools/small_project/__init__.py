@@ -15,8 +15,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.lab.metal_api.harness import IDENTITY
-from tests.lab.metal_api.test_official_client import served
+from tests.lab.metal_api.harness import IDENTITY, served
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]

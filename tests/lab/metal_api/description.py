@@ -48,18 +48,11 @@ class _Bundle:
         root: Json = self._file(path)
         paths = {name: self._whole(entry, path.parent) for name, entry in root["paths"].items()}
         schemes = self._whole(root["components"].get("securitySchemes", {}), path.parent)
-        return {
-            "openapi": root["openapi"],
-            "info": root["info"],
-            "servers": root["servers"],
-            "security": root["security"],
-            "paths": paths,
-            "components": {"schemas": self._schemas, "securitySchemes": schemes},
-        }
+        return {**root, "paths": paths, "components": {"schemas": self._schemas, "securitySchemes": schemes}}
 
     def _file(self, path: Path) -> Any:
         if path not in self._files:
-            self._files[path] = yaml.load(path.read_text(), _Loader)  # noqa: S506 (a SafeLoader)
+            self._files[path] = yaml.load(path.read_text(), _Loader)
         return self._files[path]
 
     def _whole(self, node: Any, base: Path) -> Any:
