@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
-from metal_ipi.stacks.problems import NAMESPACE, Found, Problem
+from metal_ipi.stacks.problems import Found, Problem, problems_of
 from metal_ipi.stacks.sections import kernel_arguments
 from metal_ipi.stacks.sections.api_address import DnsRoundRobin, KubeVip
 from metal_ipi.stacks.sections.service_addresses import (
@@ -19,16 +21,8 @@ _LONGEST_NAME = 63
 
 def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
-    return [
-        Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
-        for path, value, why, remedy in (
-            *_names(settings),
-            *_service_addresses(settings),
-            *_consent(settings),
-            *_fips(settings),
-            *facility(settings).conflicts(),
-        )
-    ]
+    found = (_names(settings), _service_addresses(settings), _consent(settings), _fips(settings))
+    return problems_of(chain(*found, facility(settings).conflicts()))
 
 
 def _names(settings: Settings) -> Found:

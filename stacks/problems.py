@@ -63,6 +63,13 @@ class SettingsError(ValueError):
         )
 
 
+def problems_of(found: Found) -> list[Problem]:
+    """What was found, by its paths in the configuration."""
+    return [
+        Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy) for path, value, why, remedy in found
+    ]
+
+
 def describe(error: ValidationError, root: type[BaseModel]) -> list[Problem]:
     """Word every problem of a pydantic error, in the order of the configuration's paths."""
     problems = [_problem(details, root) for details in error.errors(include_url=False)]

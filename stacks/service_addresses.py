@@ -14,8 +14,6 @@ from metal_ipi.stacks.names import POOLS, pool_name
 from metal_ipi.stacks.sections.service_addresses import BgpPool, L2Pool, MetalLbBgp, MetalLbL2
 from metal_ipi.stacks.settings import Settings
 
-_NAME = POOLS
-
 
 def announcing_role(settings: Settings) -> Role | None:
     """The machines that announce service addresses over BGP: those that run the services; None where none does."""
@@ -50,7 +48,7 @@ def service_addresses(
     else:
         announce = L2Args(interfaces=section.interfaces)
     metallb = MetalLb(
-        _NAME,
+        POOLS,
         MetalLbArgs(
             kubeconfig=kubeconfig,
             pools=tuple(_pool(pool, platform) for pool in section.pools),

@@ -19,7 +19,7 @@ from metal_ipi.stacks.model import PLATFORMS, Settings
 from metal_ipi.stacks.outdated import current
 from metal_ipi.stacks.plain import of_json, unfit
 from metal_ipi.stacks.platforms.section import Needed, Tree, at
-from metal_ipi.stacks.problems import NAMESPACE, SECRET_NAMES, Problem, SettingsError, describe
+from metal_ipi.stacks.problems import NAMESPACE, SECRET_NAMES, Problem, SettingsError, describe, problems_of
 from metal_ipi.stacks.sections.base import REHEARSAL
 
 __all__ = ["NEEDED", "OKD_PULL_SECRET", "Settings", "SettingsError", "load", "of_tree", "parse"]
@@ -27,29 +27,27 @@ __all__ = ["NEEDED", "OKD_PULL_SECRET", "Settings", "SettingsError", "load", "of
 # The publicly known pull secret that OKD's documentation gives: it opens nothing, the installer only wants one.
 OKD_PULL_SECRET = '{"auths":{"fake":{"auth":"aWQ6cGFzcwo="}}}'  # noqa: S105
 
-_UPDATES = ("rfc2136", "delegate")
+_OF_TYPES = (
+    ("dns", ("rfc2136", "delegate"), ("server", "tsig.secret")),
+    ("dns", ("route53",), ("accessKeyId", "secretAccessKey")),
+    ("dns", ("cloudflare",), ("authToken",)),
+    ("artifacts", ("ssh",), ("host", "user", "hostKey", "privateKey", "baseUrl")),
+    ("artifacts", ("s3",), ("accessKeyId", "secretAccessKey")),
+)
+"""Section, and what is needed in it where it is of one of these types."""
 NEEDED: Sequence[Needed] = (
     *(
         replace(each, when=lambda tree, each=each, kind=kind: _is(tree, "platform", kind) and each.when(tree))
         for kind, section in PLATFORMS.items()
         for each in section.needed
     ),
-    *(Needed(path=f"dns.{key}", when=lambda tree: _is(tree, "dns", *_UPDATES)) for key in ("server", "tsig.secret")),
     *(
-        Needed(path=f"dns.{key}", when=lambda tree: _is(tree, "dns", "route53"))
-        for key in ("accessKeyId", "secretAccessKey")
+        Needed(path=f"{section}.{key}", when=lambda tree, section=section, types=types: _is(tree, section, *types))
+        for section, types, keys in _OF_TYPES
+        for key in keys
     ),
-    Needed(path="dns.authToken", when=lambda tree: _is(tree, "dns", "cloudflare")),
     Needed(path="boot.streamFile", when=lambda tree: not at(tree, "boot.streamUrl")),
     Needed(path="install.pullSecret", when=lambda tree: at(tree, "install.distribution") != "okd"),
-    *(
-        Needed(path=f"artifacts.{key}", when=lambda tree: _is(tree, "artifacts", "ssh"))
-        for key in ("host", "user", "hostKey", "privateKey", "baseUrl")
-    ),
-    *(
-        Needed(path=f"artifacts.{key}", when=lambda tree: _is(tree, "artifacts", "s3"))
-        for key in ("accessKeyId", "secretAccessKey")
-    ),
 )
 """What a real change needs and a rehearsal does not."""
 
@@ -128,10 +126,7 @@ def _tree(values: dict[str, str]) -> dict[str, Any]:
 
 
 def _validate(tree: dict[str, Any], stack: str) -> Settings:
-    if found := [
-        Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy)
-        for path, value, why, remedy in unfit(tree)
-    ]:
+    if found := problems_of(unfit(tree)):
         raise SettingsError(stack, sorted(found, key=lambda problem: problem.path))
     tree, _ = current(tree)
     problems = [] if tree.get("rehearsal") is True else _incomplete(tree)

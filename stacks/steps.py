@@ -21,12 +21,7 @@ from metal_ipi.components.install.bootstrap import (
 )
 from metal_ipi.components.machines.contract import LastingMachine, Machine, MachineArgs, node_addresses
 from metal_ipi.components.machines.node import Node, Role
-from metal_ipi.provider.types import (
-    Gate,
-    GateArgs,
-    InstallComplete,
-    NodesReady,
-)
+from metal_ipi.provider.types import Gate, GateArgs, InstallComplete, NodesReady
 from metal_ipi.stacks import api_address, assets, checks
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.boot_files import BootFiles, PoolBoot

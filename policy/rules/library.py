@@ -15,6 +15,7 @@ from pulumi_policy import (
     Policy,
     PolicyConfigSchema,
     PolicyPack,
+    PolicyResource,
     ReportViolation,
     ResourceValidationArgs,
     ResourceValidationPolicy,
@@ -80,13 +81,7 @@ def _resource_check(rule: Rule) -> Callable[[ResourceValidationArgs, ReportViola
     assert check is not None
 
     def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
-        resource = Resource(
-            urn=args.urn,
-            type=args.resource_type,
-            name=args.name,
-            properties=_plain(args.props),
-            protected=bool(args.opts.protect),
-        )
+        resource = _resource(args)
         for message in check(resource, _given(args.get_config(), [resource])):
             report(message, None)
 
@@ -98,20 +93,21 @@ def _stack_check(rule: Rule) -> Callable[[StackValidationArgs, ReportViolation],
     assert check is not None
 
     def validate(args: StackValidationArgs, report: ReportViolation) -> None:
-        resources = [
-            Resource(
-                urn=each.urn,
-                type=each.resource_type,
-                name=each.name,
-                properties=_plain(each.props),
-                protected=bool(each.opts.protect),
-            )
-            for each in args.resources
-        ]
+        resources = [_resource(each) for each in args.resources]
         for found in check(resources, _given(args.get_config(), resources)):
             report(found.message, found.urn)
 
     return validate
+
+
+def _resource(told: ResourceValidationArgs | PolicyResource) -> Resource:
+    return Resource(
+        urn=told.urn,
+        type=told.resource_type,
+        name=told.name,
+        properties=_plain(told.props),
+        protected=bool(told.opts.protect),
+    )
 
 
 def _given(parameters: Mapping[str, Any], resources: Sequence[Resource] = ()) -> Given:

@@ -275,7 +275,8 @@ def test_a_url_with_a_password_is_refused_and_not_shown(key: str) -> None:
     (problem,) = rack_problems(**{f"platform__servers__0__bmc__{key}": f"https://ipi:{_SECRET}@10.0.0.9/x@y.iso"})
     assert problem.path == f"metal-ipi:platform.servers[0].bmc.{key}"
     assert problem.value == "https://[secret]@10.0.0.9/x@y.iso"
-    rack_settings(platform__servers__0__bmc__bootUrl="http://10.0.0.9/x@y.efi")
+    plain = rack_settings(platform__servers__0__bmc__bootUrl="http://10.0.0.9/x@y.efi")
+    assert _server(plain, "worker-4").bmc.boot_url == "http://10.0.0.9/x@y.efi"
 
 
 def test_the_provider_gets_each_servers_bmc(certificate: str) -> None:
@@ -329,22 +330,6 @@ def test_a_matchbox_of_the_site() -> None:
     assert connections.provider_sections(settings)["artifacts"]["matchbox"] == "/var/lib/matchbox"
     (problem,) = rack_problems(artifacts={**artifacts, "matchbox": "data"})
     assert (problem.path, problem.why) == ("metal-ipi:artifacts.matchbox", "it is not absolute")
-
-
-def test_defaults() -> None:
-    settings = rack_settings()
-    assert isinstance(settings.platform, Redfish) and settings.boot.install is not None
-    assert settings.platform.network_boot == "dhcp"
-    install = settings.boot.install
-    assert (install.image, install.valid_hours, install.wipe_disks) == ("live", 24, ())
-    assert settings.reprovision.model_dump() == {
-        "max_unavailable": 1,
-        "consent": (),
-        "control_plane": "refuse",
-        "pre_reboot_commands": (),
-        "pxe_commands": (),
-        "drain_timeout": 600,
-    }
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,7 @@ from pydantic import SecretStr
 
 from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
 from metal_ipi.stacks.problems import SECRET_NAMES, Problem, SettingsError, nearest
-from metal_ipi.stacks.sections.artifacts import SshArtifacts
 from metal_ipi.stacks.sections.base import REHEARSAL
-from metal_ipi.stacks.sections.dns import Rfc2136
 from metal_ipi.stacks.settings import Settings, parse
 from tests.mocks import config_text
 from tests.stacks.answers import PUBLIC_KEY, problems
@@ -442,34 +440,6 @@ def test_the_empty_defaults_of_the_project_file_mean_not_set() -> None:
         ("metal-ipi:clusterName", "it is required"),
         ("metal-ipi:platform", "it is required"),
     ]
-
-
-def test_defaults() -> None:
-    settings = _settings()
-    assert (settings.control_plane.count, settings.workers.count) == (3, 2)
-    install = settings.boot.install
-    assert (settings.boot.architecture, install and install.image) == ("x86_64", "live")
-    assert (settings.boot.consoles, settings.boot.kernel_arguments) == ((), ())
-    assert isinstance(settings.dns, Rfc2136)
-    assert (settings.dns.port, settings.dns.ttl, settings.dns.tsig and settings.dns.tsig.algorithm) == (
-        53,
-        30,
-        "hmac-sha256",
-    )
-    assert isinstance(settings.artifacts, SshArtifacts)
-    assert (settings.artifacts.port, settings.artifacts.directory) == (22, "/artifacts")
-    assert (settings.install.distribution, settings.install.installer) == ("openshift", "openshift-install")
-    assert settings.api_address.type == "dns-round-robin"
-    assert settings.timeouts.model_dump() == {
-        "machines_active": 1800,
-        "machines_reachable": 1800,
-        "api_answers": 1800,
-        "bootstrap_complete": 3600,
-        "nodes_ready": 2400,
-        "install_complete": 4200,
-        "stable": 30,
-    }
-    assert (settings.lab, settings.rehearsal) == (None, False)
 
 
 def test_texts_that_look_like_numbers_stay_texts() -> None:

@@ -1,7 +1,7 @@
 """Machines of an Equinix Metal project, through the official provider.
 
 platform   the project, its keys and addresses, and who orders what
-orders     what all orders have in common, and where machines are
+orders     what all orders have in common
 shared     what all machines have in common
 machine    a machine that stays: a device
 spot       a worker from the spot market: a request, and the device that it gets

@@ -39,9 +39,9 @@ class EquinixMetalMachine(pulumi.ComponentResource):
             f"{name}-device",
             hostname=args.node.hostname,
             plan=order.plan,
-            metro=project.placement.metro,
+            metro=project.metro,
             # The SDK's list of facilities is not exhaustive.
-            facilities=project.placement.facility_list,  # pyright: ignore[reportArgumentType]
+            facilities=project.facilities,  # pyright: ignore[reportArgumentType]
             operating_system=order.operating_system,
             billing_cycle=BILLING,
             project_id=project.id,

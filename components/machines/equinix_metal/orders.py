@@ -1,8 +1,6 @@
-"""What all orders of machines have in common, and where the machines are."""
+"""What all orders of machines have in common."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import pulumi
 
@@ -10,20 +8,6 @@ from metal_ipi.components.machines.equinix_metal.sdk import metal
 from metal_ipi.provider.types import MachineOrder
 
 BILLING = "hourly"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placement:
-    """Where machines are; one of both is given."""
-
-    metro: str | None
-    facilities: tuple[str, ...]
-    """In order of preference."""
-
-    @property
-    def facility_list(self) -> list[str] | None:
-        """As orders have it."""
-        return list(self.facilities) or None
 
 
 def subnets(order: MachineOrder) -> list[metal.DeviceIpAddressArgs] | None:

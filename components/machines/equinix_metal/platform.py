@@ -12,7 +12,6 @@ from metal_ipi.components.machines.contract import LastingMachine, MachineArgs, 
 from metal_ipi.components.machines.equinix_metal.bootstrap import EphemeralMetalMachine
 from metal_ipi.components.machines.equinix_metal.machine import EquinixMetalMachine
 from metal_ipi.components.machines.equinix_metal.networks import Networks, VlanSpec
-from metal_ipi.components.machines.equinix_metal.orders import Placement
 from metal_ipi.components.machines.equinix_metal.sdk import metal
 from metal_ipi.components.machines.equinix_metal.shared import Project
 from metal_ipi.components.machines.equinix_metal.spot import SpotMetalMachine
@@ -109,7 +108,8 @@ class EquinixMetal(pulumi.ComponentResource):
         self._project = Project(
             id=self.project_id,
             ssh_key_ids=[ssh_key.id],
-            placement=Placement(metro=args.metro, facilities=args.facilities),
+            metro=args.metro,
+            facilities=list(args.facilities) or None,
             orders=args.orders,
             networks=networks,
             custom_data=args.custom_data,

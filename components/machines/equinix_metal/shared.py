@@ -9,7 +9,6 @@ import pulumi
 
 from metal_ipi.components.machines.contract import MachineArgs
 from metal_ipi.components.machines.equinix_metal.networks import Networks
-from metal_ipi.components.machines.equinix_metal.orders import Placement
 from metal_ipi.components.machines.tags import tags
 from metal_ipi.provider.types import MachineOrder
 
@@ -22,8 +21,10 @@ class Project:
     """The project's id."""
     ssh_key_ids: Sequence[pulumi.Output[str]]
     """The project's SSH keys that open the serial consoles; no others do."""
-    placement: Placement
-    """Where machines are."""
+    metro: str | None
+    """Where machines are; None: in `facilities`."""
+    facilities: list[str] | None
+    """Where they are, in order of preference; None: in `metro`."""
     orders: Mapping[str, MachineOrder]
     """What each role's machines are."""
     networks: Networks

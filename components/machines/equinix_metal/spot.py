@@ -44,8 +44,8 @@ class SpotMetalMachine(pulumi.ComponentResource):
             devices_min=1,
             devices_max=1,
             max_bid_price=order.spot_max_price,
-            metro=project.placement.metro,
-            facilities=project.placement.facility_list,
+            metro=project.metro,
+            facilities=project.facilities,
             project_id=project.id,
             wait_for_devices=False,
             instance_parameters=metal.SpotMarketRequestInstanceParametersArgs(
