@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -32,6 +34,13 @@ def pytest_configure() -> None:
 def anyio_backend() -> str:
     """Tests that are coroutines run on asyncio, each in an event loop of its own."""
     return "asyncio"
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """Collects what a test leaves open while it is forgiven that, and not in somebody else's test."""
+    yield
+    gc.collect()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -26,9 +26,10 @@ docs/stand-ins.md.
 | unexpected fault | stack trace or panic | one sentence, the trace on the plug-in's stderr |
 | engine killed with -9 | plug-in still there after 20 s | gone after 1.1 s, what ran is cancelled |
 | started after | 0.04 to 0.07 s | 0.21 s (httpx: 0.05 s, asyncssh: 0.2 s more, at the first use) |
-| command: assetPaths, archivePaths, interpreter | done | refused by name |
+| command: update, delete, assetPaths, archivePaths, interpreter | done | refused by name |
+| command: the previous output as variables | given unless refused | must be refused (`addPreviousOutputInEnv`) |
 | command over SSH: proxy, passwords, agents, no host key | done | refused by name |
-| command over SSH: variables (environment, previous output) | sent | refused by name |
+| command over SSH: environment | sent | refused by name |
 | command: `logging` with an unknown value | taken, logs nothing | refused |
 | command: failing, its text secret | tells the text | tells «a secret command» |
 | command: cancelled | the shell is killed | its whole process group is ended |

@@ -15,7 +15,7 @@ import pytest
 from pulumi import automation
 
 from tests.metal_ipi.tree import tree
-from tests.provider.test_engine import ENGINE, make_stack, resources
+from tests.real_engine import ENGINE, make_stack, resources
 
 _ROOT = Path(__file__).resolve().parents[2]
 _GOLDEN = _ROOT / "tests" / "golden" / "urns-da11.txt"

@@ -20,7 +20,7 @@ from metal_ipi.schema.declared import Types
 from metal_ipi.stacks.settings import Settings
 from tests.metal_ipi.tree import tree
 from tests.metal_ipi.validator import problems
-from tests.provider.test_engine import ENGINE
+from tests.real_engine import ENGINE
 
 _SCHEMA: dict[str, Any] = json.loads(PATH.read_text())
 _RESOURCES = MetalIpiProvider()._types  # pyright: ignore[reportPrivateUsage]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ async def artifact_host(tmp_path: Path, anyio_backend: Any) -> AsyncGenerator[di
 
 @pytest.fixture
 def bucket() -> Iterator[Any]:
-    """A client of S3, as moto emulates it within this process, with the bucket of `S3`."""
+    """A client of S3, as moto emulates it within this process, with the bucket of `S3`; see `keys`."""
     boto3 = pytest.importorskip("boto3", reason="boto3 is not installed: artifacts in S3 are not tested")
     moto = pytest.importorskip("moto", reason="moto is not installed: artifacts in S3 are not tested")
     with moto.mock_aws():
@@ -56,13 +55,6 @@ def metal() -> Iterator[FakeMetal]:
     """The API of Equinix Metal."""
     with fake_metal.running() as server:
         yield server
-
-
-@pytest.fixture
-def sockets_collected() -> Iterator[None]:
-    """For `kills`."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pytest
 
-from metal_ipi.provider import configuration
 from metal_ipi.provider.dns_ownership import LABEL
 from metal_ipi.provider.dns_services.opening import open_service
 from metal_ipi.provider.errors import DnsConflict
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import Resource, configured, settings_of
 
 DOMAIN = "lab.facility.test"
 
@@ -57,20 +57,8 @@ def inputs(*records: dict[str, Any], ttl: int = 300, **more: Any) -> dict[str, A
 
 
 async def resource(zone: Zone, name: str = "it", stack: str = "test", **more: Any) -> Resource:
-    harness = Harness({"dns": {**zone.config, **more}})
-    await harness.configure()
-    made = Resource(harness, "DnsRecords", name)
-    if stack != "test":
-        made = OtherStack(harness, "DnsRecords", name)
-    return made
-
-
-class OtherStack(Resource):
-    """A resource of another stack than `test`."""
-
-    @property
-    def urn(self) -> str:
-        return super().urn.replace("urn:pulumi:test::", "urn:pulumi:elsewhere::")
+    made = await configured("DnsRecords", name, dns={**zone.config, **more})
+    return replace(made, stack=stack)
 
 
 def markers(zone: Zone) -> set[str]:
@@ -214,9 +202,7 @@ async def proven(zone: Zone) -> None:
     """Whether the zone can be written is found out without a trace, and without harm to what is there."""
     zone.add(f"other.{DOMAIN}", "A", "192.0.2.77")
     before = zone.everything()
-    settings, problems = configuration.parse({"dns": zone.config})
-    assert not problems
-    service = open_service(settings.need_dns(), "facility.test")
+    service = open_service(settings_of(dns=zone.config).need_dns(), "facility.test")
     await service.prove_writable(f"_probe.{DOMAIN}")
     await service.prove_writable(f"_probe.{DOMAIN}")
     assert zone.everything() == before

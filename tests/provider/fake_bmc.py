@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -19,10 +18,10 @@ import trustme
 from sushy_tools import error
 from sushy_tools.emulator import main as emulator
 from sushy_tools.emulator.resources.vmedia import DeviceInfo
-from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
 from metal_ipi.provider import backoff
+from tests.provider import serving
 
 UUID = "27946b59-9e44-4fa7-8e91-f3527a1ef094"
 MAC = "52:54:00:12:34:56"
@@ -332,17 +331,6 @@ def _is(request: Request, method: str, end: str) -> bool:
     return request.method == method and request.path.rstrip("/").endswith(end)
 
 
-def _handler(bmc: FakeBmc) -> type[WSGIRequestHandler]:
-    class Handler(WSGIRequestHandler):
-        def log(self, type: str, message: str, *args: Any) -> None:
-            return
-
-        def date_time_string(self, timestamp: float | None = None) -> str:
-            return bmc.date or super().date_time_string()
-
-    return Handler
-
-
 @contextmanager
 def running(
     authority: trustme.CA | None = None, names: tuple[str, ...] = ("127.0.0.1",), **certificate: Any
@@ -354,17 +342,14 @@ def running(
     bmc.certificate = ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode())
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     issued.configure_cert(context)
-    server = make_server("127.0.0.1", 0, bmc, threaded=True, request_handler=_handler(bmc), ssl_context=context)
-    bmc.address = f"https://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        with _emulating(bmc):
-            yield bmc
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+
+    class Handler(serving.Quiet):
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return bmc.date or super().date_time_string()
+
+    with serving.application(bmc, Handler, context) as port, _emulating(bmc):
+        bmc.address = f"https://127.0.0.1:{port}"
+        yield bmc
 
 
 @contextmanager

@@ -16,11 +16,25 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.provider.fake_machine import FakeMachine, node_of
-from tests.provider.installation_site import Site
+from tests.provider.installation_site import CONTROL_PLANE, Site
 
 Json = dict[str, Any]
 _IDS = itertools.count(0xCA8C2990A0AA29D1)
 NAMESPACE = "/api/v1/namespaces/openshift-etcd"
+
+
+def etcd_operator(*ill: str, members: int = 3) -> Json:
+    """The clusteroperator, in its own words, where some of `members` that are in etcd's list are ill."""
+    text = f"{members} members are available"
+    if ill:
+        count = f"{members - len(ill)} of {text}"
+        text = ", ".join([count, *(f"{name} is unhealthy" for name in ill)])
+    told = f"EtcdMembersDegraded: {text if ill else 'No unhealthy members found'}"
+    conditions = [
+        {"type": "Available", "status": "True", "message": f"StaticPodsAvailable: 3\nEtcdMembersAvailable: {text}"},
+        {"type": "Degraded", "status": str(len(ill) > 1), "message": told},
+    ]
+    return {"status": {"conditions": conditions}}
 
 
 @dataclass(kw_only=True)
@@ -62,8 +76,7 @@ class FakeEtcd:
 
     def inputs(self, machine: FakeMachine) -> Json:
         """What an installation is told of a machine with a member."""
-        more = {"role": "control-plane", "pool": "control-plane", "consent": True}
-        return {**more, "addresses": ["127.0.0.1", self.address(machine)]}
+        return {**CONTROL_PLANE, "consent": True, "addresses": ["127.0.0.1", self.address(machine)]}
 
     def healthy(self, member: Member) -> bool:
         """Whether the machine of its node runs with the member's data."""
@@ -73,15 +86,8 @@ class FakeEtcd:
     def operator(self) -> Json:
         """Its clusteroperator, after it has done what there is to do."""
         self._reconcile()
-        ill = [member for member in self.members if not self.healthy(member)]
-        total = len(self.members)
-        count = f"{total - len(ill)} of {total} members are available" if ill else f"{total} members are available"
-        text = ", ".join([count, *(f"{member.name or member.host} is unhealthy" for member in ill)])
-        conditions = [
-            {"type": "Available", "status": "True", "message": f"StaticPodsAvailable: 3\nEtcdMembersAvailable: {text}"},
-            {"type": "Degraded", "status": "False", "message": ""},
-        ]
-        return {"status": {"conditions": conditions}}
+        ill = (member.name or member.host for member in self.members if not self.healthy(member))
+        return etcd_operator(*ill, members=len(self.members))
 
     def respond(self, method: str, path: str, body: Json) -> tuple[int, Json] | None:
         if not path.startswith(NAMESPACE):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+
+from werkzeug.wrappers import Request, Response
+
+from tests.provider import serving
 
 Json = dict[str, Any]
 _ACTIONABLE = ("active", "inactive")
@@ -46,28 +47,28 @@ class FakeMetal:
         self.devices[device_id] = {"id": device_id, "hostname": hostname, "tags": tags, "state": state, "walk": []}
         return device_id
 
-    def answer(self, method: str, path: str, body: Json) -> Fault | None:
-        """None drops the connection."""
-        self.requests.append((method, path))
-        parts, query = urlsplit(path).path.strip("/").split("/"), parse_qs(urlsplit(path).query)
-        waiting = self.faults.get(method) or []
+    def __call__(self, environ: Any, start: Any) -> Iterable[bytes]:
+        request = Request(environ)
+        body = request.get_json(silent=True) or {}
+        self.requests.append((request.method, request.path))
+        waiting = self.faults.get(request.method) or []
         fault = waiting.pop(0) if waiting else None
+        found = fault if isinstance(fault, tuple) else self._route(request, body)
         if fault == "lose the answer":
-            self._route(method, parts, query, body)
-            return None
-        if isinstance(fault, tuple):
-            return fault
-        return self._route(method, parts, query, body)
+            environ["werkzeug.socket"].shutdown(2)
+        status, document, headers = found
+        content = "" if status == 204 else json.dumps(document)
+        return Response(content, status, headers, content_type="application/json")(environ, start)
 
-    def _route(self, method: str, parts: list[str], query: dict[str, list[str]], body: Json) -> Fault:
-        match (method, parts):
+    def _route(self, request: Request, body: Json) -> Fault:
+        match (request.method, request.path.strip("/").split("/")):
             case ("POST", ["projects", _, "devices"]):
                 self.bodies.append(body)
                 device_id = self.add(body["hostname"], body["tags"], self.states[0])
                 self.devices[device_id]["walk"] = self.states[1:]
                 return 201, self._document(device_id), {}
             case ("GET", ["projects", _, "devices"]):
-                tag = query.get("tag", [""])[0]
+                tag = request.args.get("tag")
                 found = [self._document(d) for d, device in self.devices.items() if not tag or tag in device["tags"]]
                 return 200, {"devices": found, "meta": {"last_page": 1}}, {}
             case ("GET", ["devices", device_id]) if device_id in self.devices:
@@ -95,12 +96,12 @@ class FakeMetal:
                 return 422, {"errors": [f"Device is {self.devices[device_id]['state']}"]}, {}
             case ("GET", ["devices", device_id, "events"]) if device_id in self.devices:
                 return 200, {"events": self.events.get(device_id, self.told)}, {}
-            case ("GET", ["spot-market-requests", request]) if request in self.spot:
-                devices = [{"href": f"/metal/v1/devices/{device}"} for device in self.spot[request]]
-                return 200, {"id": request, "devices": devices}, {}
-            case ("DELETE", ["spot-market-requests", request]) if request in self.spot:
-                assert query["force_termination"] == ["true"]
-                for device in self.spot.pop(request):
+            case ("GET", ["spot-market-requests", spot]) if spot in self.spot:
+                devices = [{"href": f"/metal/v1/devices/{device}"} for device in self.spot[spot]]
+                return 200, {"id": spot, "devices": devices}, {}
+            case ("DELETE", ["spot-market-requests", spot]) if spot in self.spot:
+                assert request.args["force_termination"] == "true"
+                for device in self.spot.pop(spot):
                     self.devices[device]["state"] = "deprovisioning"
                 return 204, {}, {}
             case ("GET", ["hardware-reservations", reservation]) if reservation in self.reserved:
@@ -109,7 +110,7 @@ class FakeMetal:
             case (_, ["devices" | "spot-market-requests" | "hardware-reservations", *_]):
                 return 404, {"errors": ["Not found"]}, {}
             case _:
-                return 501, {"errors": [f"{method} {'/'.join(parts)} is not implemented"]}, {}
+                return 501, {"errors": [f"{request.method} {request.path} is not implemented"]}, {}
 
     def _document(self, device_id: str) -> Json:
         device = {key: value for key, value in self.devices[device_id].items() if key != "walk"}
@@ -128,44 +129,6 @@ class FakeMetal:
 def running() -> Generator[FakeMetal, None, None]:
     """A server in a thread."""
     metal = FakeMetal()
-    with _server(metal.answer) as port:
+    with serving.application(metal) as port:
         metal.url = f"http://127.0.0.1:{port}"
         yield metal
-
-
-@contextmanager
-def _server(answer: Callable[[str, str, Json], Fault | None]) -> Generator[int, None, None]:
-    class Handler(BaseHTTPRequestHandler):
-        def _do(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length)) if length else {}
-            found = answer(self.command, self.path, body)
-            if found is None:
-                self.close_connection = True
-                return
-            status, document, headers = found
-            content = b"" if status == 204 else json.dumps(document).encode()
-            self.send_response(status)
-            for key, value in {
-                **headers,
-                "Content-Type": "application/json",
-                "Content-Length": str(len(content)),
-            }.items():
-                self.send_header(key, value)
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_POST = do_DELETE = do_PUT = _do
-
-        def log_message(self, format: str, *args: Any) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield int(server.server_address[1])
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

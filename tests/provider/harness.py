@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import pytest
 from pulumi.provider.experimental import provider as sdk
 
+from metal_ipi.provider import configuration
+from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed
 from metal_ipi.provider.plugin import MetalIpiProvider
 from metal_ipi.provider.values import to_python_map, to_wire_map
@@ -29,7 +31,7 @@ def kills(test: _Test) -> _Test:
     """
     leaks = r"Exception ignored in. <(socket\.socket|function _SelectorTransport\.__del__)"
     ignored = pytest.mark.filterwarnings(f"ignore:{leaks}:pytest.PytestUnraisableExceptionWarning")
-    return ignored(pytest.mark.usefixtures("sockets_collected")(test))
+    return ignored(pytest.mark.usefixtures("collected")(test))
 
 
 class RecordedLog:
@@ -71,6 +73,7 @@ class Resource:
     harness: Harness
     type: str
     name: str = "it"
+    stack: str = "test"
     id: str = ""
     state: dict[str, Any] = field(default_factory=dict[str, Any])
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -83,7 +86,7 @@ class Resource:
 
     @property
     def urn(self) -> str:
-        return f"urn:pulumi:test::metal-ipi::metal-ipi:index:{self.type}::{self.name}"
+        return f"urn:pulumi:{self.stack}::metal-ipi::metal-ipi:index:{self.type}::{self.name}"
 
     async def check(self, inputs: Mapping[str, Any]) -> list[str]:
         answer = await self.harness.provider.check(sdk.CheckRequest(self.urn, {}, to_wire_map(inputs), b""))
@@ -129,6 +132,20 @@ class Resource:
 
     async def delete(self) -> None:
         await self.harness.provider.delete(sdk.DeleteRequest(self.urn, self.id, to_wire_map(self.state), 0))
+
+
+def settings_of(**config: Any) -> Settings:
+    """A provider's settings."""
+    settings, problems = configuration.parse(config)
+    assert problems == []
+    return settings
+
+
+async def configured(type_: str, name: str = "it", **config: Any) -> Resource:
+    """A new resource of a provider that is configured so."""
+    harness = Harness(config)
+    await harness.configure()
+    return Resource(harness, type_, name)
 
 
 async def until(so: Callable[[], bool]) -> None:

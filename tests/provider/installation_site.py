@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from metal_ipi.provider import configuration
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed
 from metal_ipi.provider.installation import Installation, Pace
@@ -20,7 +18,7 @@ from metal_ipi.provider.status import Status
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_cluster import FakeCluster
 from tests.provider.fake_machine import CLIENT, CLUSTER, DISK, LIVE, FakeDriver, FakeMachine, FakeNodes, node_of
-from tests.provider.harness import RecordedLog, until
+from tests.provider.harness import RecordedLog, settings_of, until
 
 OLD, NEW = "0" * 16, "1" * 16
 RECORDED = "/dev/disk/by-id/virtio-1"
@@ -28,6 +26,10 @@ DIRECTORY = "an-unguessable-directory"
 PACE = Pace(
     look=2.0, gather=15.0, patience=20.0, entry=40.0, leave=20.0, vanished=10.0, power=4.0, answer=0.2, cluster=10.0
 )
+CONTROL_PLANE: dict[str, Any] = {"role": "control-plane", "pool": "control-plane"}
+"""Inputs of its machines."""
+UNFINISHED: dict[str, Any] = {"generation": "", "installedAt": None, "device": None, "via": None}
+"""What the state knows of an installation that failed."""
 UPLOAD_HOST = ssh.key()
 
 
@@ -80,6 +82,10 @@ class Site:
             await machine.start("disk")
         return machine
 
+    async def control_plane(self, count: int = 3) -> list[FakeMachine]:
+        """Its machines, as they were installed long ago."""
+        return [await self.machine(f"control-plane-{number}", installed=OLD) for number in range(count)]
+
     def _changed(self, machine: FakeMachine) -> None:
         """What the cluster sees of a machine; one that runs the new generation joins, once its first boot is over."""
         node = node_of(machine.name)
@@ -98,6 +104,10 @@ class Site:
     def uploaded(self) -> list[str]:
         """All files on the artifact host."""
         return sorted(str(path.relative_to(self.artifacts)) for path in self.artifacts.rglob("*") if path.is_file())
+
+    def silent_cluster(self) -> dict[str, Any]:
+        """Inputs by which nobody can be asked."""
+        return {"credentials": {**self.cluster.spec(), "url": "https://127.0.0.1:1"}}
 
     def inputs(self, machine: FakeMachine, **more: Any) -> dict[str, Any]:
         """A job for the new generation."""
@@ -162,8 +172,7 @@ async def installation_site(folder: Path, cluster: FakeCluster) -> AsyncGenerato
     async with ssh.artifact_host(folder, UPLOAD_HOST, CLIENT) as section:
         bmc = {"address": "https://10.0.0.1", "username": "operator", "password": "pass"}
         bmcs = {f"{role}-{number}": bmc for role in ("worker", "control-plane") for number in range(4)}
-        settings, problems = configuration.parse({"artifacts": json.dumps(section), "bmcs": json.dumps(bmcs)})
-        assert problems == []
+        settings = settings_of(artifacts=section, bmcs=bmcs)
         site = Site(artifacts=folder / "artifacts", settings=settings, cluster=cluster)
         try:
             yield site

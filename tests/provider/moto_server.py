@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
+
+from tests.provider import serving
 
 _ERROR = (
     '<?xml version="1.0"?><ErrorResponse xmlns="https://route53.amazonaws.com/doc/2013-04-01/"><Error><Type>Sender'
@@ -56,12 +57,5 @@ class Faults:
 def running() -> Generator[tuple[str, Faults], None, None]:
     """The server's URL, and its faults."""
     faults = Faults(DomainDispatcherApplication(create_backend_app))
-    server = make_server("127.0.0.1", 0, faults, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", faults
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
+    with serving.application(faults) as port:
+        yield f"http://127.0.0.1:{port}", faults

@@ -12,10 +12,9 @@ import pytest
 from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider import ssh_servers as ssh
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import Harness, Resource, configured
 
 SEED = "thirty-two random characters 123"
-HOST, CLIENT = ssh.key(), ssh.key()
 
 
 def inputs(ephemeral: bool = False, **files: Any) -> dict[str, Any]:
@@ -24,9 +23,7 @@ def inputs(ephemeral: bool = False, **files: Any) -> dict[str, Any]:
 
 
 async def resource(settings: dict[str, Any], type_: str = "Artifacts") -> Resource:
-    harness = Harness({"artifacts": settings})
-    await harness.configure()
-    return Resource(harness, type_)
+    return await configured(type_, artifacts=settings)
 
 
 async def test_whole_life(tmp_path: Path, artifact_host: dict[str, Any]) -> None:

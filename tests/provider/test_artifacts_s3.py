@@ -6,36 +6,30 @@ from typing import Any
 
 import pytest
 
-from metal_ipi.provider import configuration
 from metal_ipi.provider.artifact_stores import open_store
 from metal_ipi.provider.errors import RemoteError
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import Resource, configured, settings_of
 from tests.provider.test_artifacts import inputs
-from tests.provider.test_configuration import S3
+from tests.provider.test_configuration import S3, keys
 
 
 async def resource() -> Resource:
-    harness = Harness({"artifacts": {**S3, "prefix": "/ignition/"}})
-    await harness.configure()
-    return Resource(harness, "Artifacts")
+    return await configured("Artifacts", artifacts={**S3, "prefix": "/ignition/"})
 
 
 async def test_whole_life(bucket: Any) -> None:
-    def keys() -> list[str]:
-        return [item["Key"] for item in bucket.list_objects_v2(Bucket=S3["bucket"]).get("Contents", [])]
-
     it = await resource()
     first = inputs(a_ign="one", b_ign="two")
     directory = (await it.up(first))["directory"]
-    assert keys() == [f"ignition/{directory}/a.ign", f"ignition/{directory}/b.ign"]
+    assert keys(bucket) == [f"ignition/{directory}/a.ign", f"ignition/{directory}/b.ign"]
     bucket.delete_object(Bucket=S3["bucket"], Key=f"ignition/{directory}/a.ign")
     await it.refresh()
     assert await it.changes(first) == ['files["a.ign"]']
     await it.up(inputs(a_ign="one"))
-    assert keys() == [f"ignition/{directory}/a.ign"]
+    assert keys(bucket) == [f"ignition/{directory}/a.ign"]
     await it.delete()
     await it.delete()
-    assert keys() == []
+    assert keys(bucket) == []
 
 
 async def test_a_missing_bucket_is_named(bucket: Any) -> None:
@@ -45,8 +39,7 @@ async def test_a_missing_bucket_is_named(bucket: Any) -> None:
 
 
 async def test_single_files(bucket: Any) -> None:
-    found, _ = configuration.parse({"artifacts": S3})
-    store = open_store(found.need_artifacts())
+    store = open_store(settings_of(artifacts=S3).need_artifacts())
     await store.put("d", {"x.img": b"initrd"})
     assert await store.read("d", "x.img") == b"initrd"
     with pytest.raises(RemoteError, match="NoSuchKey"):

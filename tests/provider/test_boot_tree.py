@@ -12,25 +12,17 @@ from typing import Any
 import pytest
 
 from metal_ipi.components.boot.site import chain_script
-from metal_ipi.provider import boot_tree, configuration, matchbox
-from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider import boot_tree, matchbox
 from metal_ipi.provider.errors import InvalidInputs
-from tests.provider import ssh_servers as ssh
-from tests.provider.test_configuration import S3
+from tests.provider.harness import settings_of
+from tests.provider.test_configuration import S3, keys
 
-HOST, CLIENT = ssh.key(), ssh.key()
 ONE, TWO = "52:54:00:AA:BB:01", "52:54:00:aa:bb:02"
-
-
-def settings_of(section: dict[str, Any]) -> Settings:
-    settings, problems = configuration.parse({"artifacts": json.dumps(section)})
-    assert problems == []
-    return settings
 
 
 async def test_the_last_one_out_takes_the_chain_with_it(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
     boot = tmp_path / "artifacts/boot"
-    settings = settings_of(artifact_host)
+    settings = settings_of(artifacts=artifact_host)
     assert not await boot_tree.published(settings, ONE)
     await boot_tree.withdraw(settings, ONE)
     await asyncio.gather(
@@ -58,7 +50,7 @@ async def test_strange_files_do_not_keep_the_chain_and_are_left_alone(
     tmp_path: Path, artifact_host: dict[str, Any]
 ) -> None:
     boot = tmp_path / "artifacts/boot"
-    settings = settings_of(artifact_host)
+    settings = settings_of(artifacts=artifact_host)
     await boot_tree.publish(settings, ONE, "#!ipxe one", "#!ipxe chain")
     (boot / "README").write_text("somebody's own")
     await boot_tree.withdraw(settings, ONE)
@@ -75,7 +67,7 @@ boot
 
 async def test_in_a_matchboxs_data(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
     """As docs/matchbox.md of poseidon/matchbox shows profiles and groups."""
-    settings = settings_of({**artifact_host, "matchbox": "/data"})
+    settings = settings_of(artifacts={**artifact_host, "matchbox": "/data"})
     data = tmp_path / "data"
     (data / "groups").mkdir(parents=True, mode=0o755)
     (data / "groups/theirs.json").write_text("{}")
@@ -121,13 +113,10 @@ def test_no_mac_address() -> None:
 async def test_in_a_bucket(bucket: Any) -> None:
     bucket.put_object(Bucket=S3["bucket"], Key="site/boots/mac-00.ipxe", Body=b"of somebody else")
 
-    def keys(prefix: str = "site/boot/") -> list[str]:
-        return [item["Key"] for item in bucket.list_objects_v2(Bucket=S3["bucket"], Prefix=prefix)["Contents"]]
-
-    settings = settings_of({**S3, "prefix": "site"})
+    settings = settings_of(artifacts={**S3, "prefix": "site"})
     await boot_tree.publish(settings, ONE, "one", "chain")
     await boot_tree.publish(settings, TWO, "two", "chain")
     await boot_tree.withdraw(settings, ONE)
-    assert keys() == ["site/boot/boot.ipxe", "site/boot/mac-52-54-00-aa-bb-02.ipxe"]
+    assert keys(bucket, "site/boot/") == ["boot.ipxe", "mac-52-54-00-aa-bb-02.ipxe"]
     await boot_tree.withdraw(settings, TWO)
-    assert keys("") == ["site/boots/mac-00.ipxe"]
+    assert keys(bucket) == ["site/boots/mac-00.ipxe"]

@@ -13,29 +13,28 @@ from metal_ipi.provider.values import to_wire_map
 from tests.provider.harness import Harness, Resource
 
 
-async def test_made_keys() -> None:
+@pytest.mark.parametrize(
+    ("wanted", "begins"),
+    [
+        ({}, "ssh-ed25519 AAAA"),
+        # The only type with FIPS: openshift/installer pkg/types/validation/installconfig.go, validateFIPSconfig.
+        ({"keyType": "ecdsa"}, "ecdsa-sha2-nistp256 AAAA"),
+    ],
+)
+async def test_made_keys(wanted: dict[str, str], begins: str) -> None:
     it = Resource(Harness(), "ClusterKeys")
-    state = await it.up({})
+    state = await it.up(wanted)
     public = asyncssh.import_private_key(state["privateKey"]).export_public_key().decode()
-    assert public.split()[:2] == state["publicKey"].split()
+    assert public.split()[:2] == state["publicKey"].split() and state["publicKey"].startswith(begins)
     assert len(base64.b64decode(state["hostKeySeed"])) == 32
-    assert await it.changes({}) == []
+    # A cluster that was never asked for a type has what was always made.
+    assert await it.changes({"keyType": "ed25519", **wanted}) == [] == await it.changes(wanted)
 
 
 async def test_secrets_are_marked() -> None:
     it = Resource(Harness(), "ClusterKeys")
     made = await it.harness.provider.create(sdk.CreateRequest(it.urn, to_wire_map({}), 0, preview=False))
     assert {key for key, value in made.properties.items() if value.is_secret} == {"privateKey", "hostKeySeed"}
-
-
-async def test_fips_takes_ecdsa_keys() -> None:
-    """openshift/installer refuses all others: pkg/types/validation/installconfig.go, validateFIPSconfig."""
-    it = Resource(Harness(), "ClusterKeys")
-    state = await it.up({"keyType": "ecdsa"})
-    assert state["publicKey"].startswith("ecdsa-sha2-nistp256 AAAA")
-    public = asyncssh.import_private_key(state["privateKey"]).export_public_key().decode()
-    assert public.split()[:2] == state["publicKey"].split()
-    assert await it.changes({"keyType": "ecdsa"}) == []
 
 
 @pytest.mark.parametrize(
@@ -55,17 +54,8 @@ async def test_another_type_of_key_is_refused_in_the_preview(
     assert "metal-ipi:install.fips" in str(caught.value) and "make down" in str(caught.value)
 
 
-async def test_a_cluster_that_was_never_asked_for_a_type_has_what_was_always_made() -> None:
-    it = Resource(Harness(), "ClusterKeys")
-    await it.up({})
-    assert await it.changes({"keyType": "ed25519"}) == []
-
-
-async def test_a_type_that_is_unknown_is_refused() -> None:
-    (problem,) = await Resource(Harness(), "ClusterKeys").check({"keyType": "dsa"})
-    assert problem == "keyType must be one of ed25519, ecdsa"
-
-
-async def test_there_is_nothing_else_to_give() -> None:
-    (problem,) = await Resource(Harness(), "ClusterKeys").check({"privateKey": "x"})
-    assert "privateKey" in problem
+@pytest.mark.parametrize("given", [{"keyType": "dsa"}, {"privateKey": "x"}])
+async def test_there_is_nothing_else_to_give(given: dict[str, str]) -> None:
+    (problem,) = await Resource(Harness(), "ClusterKeys").check(given)
+    assert problem.startswith(next(iter(given)))
+    assert "keyType" not in given or problem == "keyType must be one of ed25519, ecdsa"

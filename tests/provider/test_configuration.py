@@ -44,6 +44,12 @@ S3 = {
 }
 
 
+def keys(bucket: Any, prefix: str = "") -> list[str]:
+    """The keys in the bucket below a prefix, without it."""
+    found = bucket.list_objects_v2(Bucket=S3["bucket"], Prefix=prefix).get("Contents", [])
+    return [item["Key"].removeprefix(prefix) for item in found]
+
+
 def problems(config: dict[str, Any]) -> list[str]:
     values = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in config.items()}
     return [f"{problem.path} {problem.reason}" for problem in configuration.parse(values)[1]]
@@ -88,12 +94,12 @@ def test_all_problems_at_once_and_no_secret_in_them() -> None:
 
 
 def test_bmcs() -> None:
-    entry = {"address": "https://192.0.2.65/", "username": "u", "password": "secret-of-the-bmc"}
+    entry = {"address": "https://192.0.2.65/", "username": "name-for-the-bmc", "password": "secret-of-the-bmc"}
     settings, found = configuration.parse({"bmcs": json.dumps({"worker-0": entry})})
     assert found == []
     bmc = settings.need_bmc("worker-0")
     assert (bmc.address, bmc.boot_method, bmc.boot_mode) == ("https://192.0.2.65", "pxe", None)
-    assert "secret-of-the-bmc" not in repr(settings)
+    assert "for-the-bmc" not in repr(settings) and "secret-of-the-bmc" not in repr(settings)
     wrong = {
         "a": {**entry, "address": "http://192.0.2.65", "bootMethod": "ftp", "pasword": "x"},
         "b": {**entry, "ca": "-----BEGIN CERTIFICATE-----", "fingerprint": "sha256:00"},

@@ -58,7 +58,7 @@ async def test_a_worker_that_cannot_be_drained_does_not_go(site: Site) -> None:
     with pytest.raises(ProviderError, match="could not be drained within 10 s: shop/web"):
         await goes(site, machine)
     assert site.log == [f"cordon {NODE}"] and NODE in site.nodes.nodes
-    gone: dict[str, Any] = {"credentials": {**site.cluster.spec(), "url": "https://127.0.0.1:1"}}
+    gone = site.silent_cluster()
     with pytest.raises(ProviderError, match=r"worker worker-0 is not taken away, because .* state delete with its URN"):
         await goes(site, machine, **gone)
     machine.joined = False  # no cluster has ever seen it
@@ -81,7 +81,7 @@ async def test_before_there_is_a_cluster_nobody_misses_a_worker(site: Site) -> N
     """It waits for its configuration in its initramfs, where no SSH answers, and there is no API to ask."""
     machine = await site.machine("worker-0", installed=OLD)
     await machine.start("off")
-    gone: dict[str, Any] = {"credentials": {**site.cluster.spec(), "url": "https://127.0.0.1:1"}}
+    gone = site.silent_cluster()
     # The state says so for good; what counts is what this update says, of any machine of the cluster.
     with pytest.raises(ProviderError, match="worker worker-0 is not taken away"):
         await goes(site, machine, **gone, disposable=True)

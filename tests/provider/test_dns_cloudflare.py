@@ -11,7 +11,7 @@ from metal_ipi.provider.errors import InvalidInputs, RemoteError
 from tests.provider import dns_cloudflare, dns_life
 from tests.provider.dns_cloudflare import TOKEN, ZONE_ID, Cloudflare, Refused
 from tests.provider.dns_life import DOMAIN, a, inputs, resource
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import configured
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -167,10 +167,9 @@ async def test_an_answer_that_makes_no_sense_is_told_as_such(zone: CloudZone) ->
 
 async def test_services_that_lexicon_does_not_have() -> None:
     for name, told in (("nosuchservice", "knows no service nosuchservice"), ("auto", "knows no service auto")):
-        harness = Harness({"dns": {"service": "lexicon", "name": name, "options": {"auth_token": "x"}}})
-        await harness.configure()
+        it = await configured("DnsRecords", dns={"service": "lexicon", "name": name, "options": {"auth_token": "x"}})
         with pytest.raises(InvalidInputs, match=told):
-            await Resource(harness, "DnsRecords").up(inputs(a("api", "198.51.100.1")))
+            await it.up(inputs(a("api", "198.51.100.1")))
 
 
 def test_a_call_that_is_not_emulated_fails() -> None:

@@ -11,15 +11,12 @@ from pulumi import automation
 
 from metal_ipi.provider import types
 from tests.provider import knot
-from tests.provider.test_engine import ENGINE, collected, make_stack
+from tests.real_engine import make_stack, needs_engine
 
 pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # the Automation API leaves an inline program's loop open
-    pytest.mark.skipif(not ENGINE, reason="no Pulumi engine on PATH or in METAL_IPI_ENGINE"),
+    *needs_engine,
     pytest.mark.skipif(not knot.installed(), reason="knotd is not installed (apt: knot)"),
 ]
-__all__ = ["collected"]
 
 
 def _record(name: str, *values: str) -> types.DnsRecordArgs:

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import os
-import shutil
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import pytest
@@ -22,54 +16,10 @@ from tests.provider.fake_metal import FakeMetal
 from tests.provider.installation_site import UPLOAD_HOST
 from tests.provider.test_configuration import REHEARSAL
 from tests.provider.test_ephemeral_machine import TAGS
+from tests.real_engine import make_stack, needs_engine, resources, state_of
 
-ENGINE = os.environ.get("METAL_IPI_ENGINE") or shutil.which("pulumi")
 TOKEN = "a-token-nobody-may-see"
-ROOT = Path(__file__).resolve().parents[2]
-
-pytestmark = [
-    pytest.mark.engine,
-    # The Automation API leaves the event loop of an inline program open.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.skipif(not ENGINE, reason="no Pulumi engine on PATH or in METAL_IPI_ENGINE"),
-]
-
-
-@pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-    """Collects what the Automation API leaves, while it is forgiven, and not in somebody else's test."""
-    yield
-    gc.collect()
-
-
-def make_stack(folder: Path, program: Callable[[], None]) -> automation.Stack:
-    """A stack in a file back end whose engine and plugin are ours, whatever else the user has."""
-    (folder / "bin").mkdir(exist_ok=True)
-    engine = folder / "bin" / "pulumi"
-    if not engine.exists():
-        engine.symlink_to(str(ENGINE))
-    work = folder / "work"
-    work.mkdir(exist_ok=True)
-    environment = {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(ROOT / "provider"), os.environ["PATH"]]),
-        "PULUMI_HOME": str(folder / "home"),
-        "PULUMI_SKIP_UPDATE_CHECK": "1",
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "1",
-        "PULUMI_CONFIG_PASSPHRASE": "test",
-    }
-    backend = automation.ProjectBackend(url=f"file://{folder}")
-    options = automation.LocalWorkspaceOptions(
-        work_dir=str(work),
-        env_vars=environment,
-        project_settings=automation.ProjectSettings(name="provider-test", runtime="python", backend=backend),
-        pulumi_command=automation.PulumiCommand(root=str(folder)),
-    )
-    return automation.create_or_select_stack("test", project_name="provider-test", program=program, opts=options)
-
-
-def resources(stack: automation.Stack) -> dict[str, Any]:
-    deployment = stack.export_stack().deployment or {}
-    return {item["urn"].rsplit("::", 1)[-1]: item for item in deployment.get("resources", [])}
+pytestmark = needs_engine
 
 
 def machine(opts: pulumi.ResourceOptions, timeout: float = 20) -> types.EphemeralMachine:
@@ -116,8 +66,7 @@ def test_an_unfinished_machine_is_kept_gone_on_with_and_removed(metal: FakeMetal
         stack.refresh()
     assert metal.count("POST") == 1
 
-    state = next((tmp_path / ".pulumi" / "stacks").rglob("test.json")).read_text()
-    assert TOKEN not in state and "PRIVATE KEY" not in state
+    assert TOKEN not in state_of(tmp_path) and "PRIVATE KEY" not in state_of(tmp_path)
     stack.destroy()
     assert resources(stack) == {}
 
@@ -148,20 +97,6 @@ def test_a_preview_with_placeholders_contacts_nothing(tmp_path: Path) -> None:
 
     result = make_stack(tmp_path, program).preview()
     assert dict(result.change_summary) == {automation.OpType.CREATE: 8}
-
-
-def test_wrong_inputs_are_all_told(tmp_path: Path) -> None:
-    def program() -> None:
-        opts = pulumi.ResourceOptions(provider=types.Provider("p", types.ProviderArgs()))
-        record = types.DnsRecordArgs(name="a.elsewhere.test", type="A", values=["x"])
-        types.DnsRecords("dns", types.DnsRecordsArgs(zone="facility.test", ttl=-1, records=[record]), opts)
-
-    printed: list[str] = []
-    with pytest.raises(automation.CommandError):
-        make_stack(tmp_path, program).preview(on_output=printed.append)
-    output = "\n".join(printed)
-    for words in ("is not in zone facility.test", "must be an IPv4 address", "must be between 0 and 604800"):
-        assert words in output
 
 
 async def test_files_that_were_withdrawn_are_uploaded_again_when_their_artifacts_are_replaced(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from metal_ipi.provider.errors import InitFailed, ProviderError, RemoteError
 from metal_ipi.provider.platforms.equinix_metal import driver
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.harness import Harness, Resource, kills, until
+from tests.provider.harness import Resource, configured, kills, until
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -34,9 +34,8 @@ OTHER = {**DISPOSABLE, "userData": "other"}
 
 @pytest.fixture
 async def it(metal: FakeMetal) -> Resource:
-    harness = Harness({"metal": {"authToken": "a-token-nobody-may-see", "endpoint": metal.url}})
-    await harness.configure()
-    return Resource(harness, "EphemeralMachine")
+    section = {"authToken": "a-token-nobody-may-see", "endpoint": metal.url}
+    return await configured("EphemeralMachine", metal=section)
 
 
 def wrong(problems: list[str]) -> list[str]:
@@ -183,7 +182,7 @@ async def test_a_reserved_server_is_waited_for_until_it_is_cleared(it: Resource,
     metal.reserved = {"r": [_CLEARED, {"provisionable": False}, {"provisionable": True}]}
     await it.up(RESERVED)
     assert metal.bodies[0]["hardware_reservation_id"] == "r"
-    assert [path.partition("?")[0] for _, path in metal.requests].count("/hardware-reservations/r") == 3
+    assert metal.requests.count(("GET", "/hardware-reservations/r")) == 3
 
 
 @pytest.mark.parametrize(

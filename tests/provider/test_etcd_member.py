@@ -12,13 +12,13 @@ from metal_ipi.provider.installation.etcd_member import Member, healthy_endpoint
 from tests.provider.fake_etcd import FakeEtcd
 from tests.provider.fake_machine import FakeMachine, node_of
 from tests.provider.harness import kills, until
-from tests.provider.installation_site import NEW, OLD, Site
+from tests.provider.installation_site import CONTROL_PLANE, NEW, Site
 
 FIRST = node_of("control-plane-0")
 
 
 async def control_plane(site: Site) -> tuple[list[FakeMachine], FakeEtcd]:
-    machines = [await site.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
+    machines = await site.control_plane()
     return machines, FakeEtcd(world=site, machines=machines)
 
 
@@ -50,8 +50,9 @@ async def test_the_member_is_taken_out_and_a_new_one_comes(site: Site) -> None:
 
 async def test_all_of_them_one_after_the_other(site: Site) -> None:
     machines, etcd = await control_plane(site)
-    await asyncio.gather(*(site.up(machine, **etcd.inputs(machine)) for machine in machines))
+    await asyncio.gather(*(site.up(machine, **etcd.inputs(machine), maxUnavailable=3) for machine in machines))
     assert [machine.disk for machine in machines] == [NEW] * 3 and len(etcd.members) == 3
+    assert [machine.installs for machine in machines] == [1] * 3
     assert ours(site.log, "member") == [
         f"member {verb} {node_of(machine.name)}" for machine in machines for verb in ("remove", "add")
     ]
@@ -137,8 +138,8 @@ async def test_killed_after_the_member_went(site: Site) -> None:
 
 
 async def test_a_cluster_without_an_etcd_operator(site: Site) -> None:
-    machines = [await site.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
-    await site.up(machines[0], role="control-plane", pool="control-plane", consent=True)
+    machines = await site.control_plane()
+    await site.up(machines[0], **CONTROL_PLANE, consent=True)
     text = f"this cluster has no etcd operator: no member of etcd is taken out for {FIRST}"
     assert site.told.messages.count(text) == 1 and site.log.count(f"remove {FIRST}") == 1
 

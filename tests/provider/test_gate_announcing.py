@@ -14,7 +14,7 @@ from metal_ipi.provider.gates.address_announced import not_announced
 from metal_ipi.provider.gates.machine_config_access import Loaded, parse, within
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import Resource, configured
 from tests.provider.knot import free_port
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -49,9 +49,8 @@ def announced(
 
 
 async def gate(metal: FakeMetal | None = None) -> Resource:
-    harness = Harness({"metal": {"authToken": "token", "endpoint": metal.url}} if metal else {})
-    await harness.configure()
-    return Resource(harness, "Gate", name="gate")
+    section: dict[str, Any] = {"metal": {"authToken": "token", "endpoint": metal.url}} if metal else {}
+    return await configured("Gate", **section)
 
 
 def says(source: str = "127.0.0.1") -> str:

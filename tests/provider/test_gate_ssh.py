@@ -21,7 +21,7 @@ from metal_ipi.provider.gates.ssh_reachable import ignition_failure
 from metal_ipi.provider.platforms.contract import Event
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.harness import Harness, Resource, until
+from tests.provider.harness import Resource, configured, until
 from tests.provider.knot import free_port
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -39,9 +39,8 @@ def gate(nodes: list[dict[str, Any]], timeout: float = 10, **more: Any) -> dict[
 
 
 async def resource(metal: FakeMetal | None = None) -> Resource:
-    harness = Harness({"metal": {"authToken": "token", "endpoint": metal.url}} if metal else {})
-    await harness.configure()
-    return Resource(harness, "Gate", name="workers-reachable")
+    section: dict[str, Any] = {"metal": {"authToken": "token", "endpoint": metal.url}} if metal else {}
+    return await configured("Gate", "workers-reachable", **section)
 
 
 async def test_a_late_node_is_waited_for_and_named() -> None:

@@ -12,7 +12,7 @@ import pytest
 from metal_ipi.provider.errors import InitFailed, ProviderError
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider.harness import kills
-from tests.provider.installation_site import NEW, OLD, Site
+from tests.provider.installation_site import NEW, OLD, RECORDED, Site
 
 
 async def test_a_new_machine_is_booted_from_the_network_and_restarted_from_its_disk(site: Site) -> None:
@@ -25,7 +25,7 @@ async def test_a_new_machine_is_booted_from_the_network_and_restarted_from_its_d
         "reboot worker-0",
     ]
     assert state["generation"] == NEW and state["via"] == "network boot"
-    assert state["device"] == "/dev/disk/by-id/virtio-1"
+    assert state["device"] == RECORDED and machine.recorded is None
     # Nothing that sends it into its installer, and nothing secret, is left.
     assert site.uploaded() == []
     assert site.told.messages[0] == "sending worker-0 into its installer by network boot"
@@ -87,24 +87,21 @@ async def test_what_is_published_says_until_when(site: Site) -> None:
     assert said and 7190 < int(said[1]) - time.time() <= 7200
 
 
-async def test_an_installer_that_was_left_behind_has_expired_and_the_next_up_publishes_another(site: Site) -> None:
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_an_installer_that_has_expired_is_published_anew(site: Site, ordered: bool) -> None:
+    """It was left behind, or its machine was ordered long ago."""
     machine = await site.machine("worker-0")
     machine.boot_tree.mkdir()
     machine.script.write_text("#!ipxe\nkernel x metal-ipi.not-after=1700000000\n")
-    await machine.start("live")
-    machine.fails["kexec"] = "no kexec"
-    assert (await site.up(machine))["via"] == "network boot"
-    assert site.log == ["network boot worker-0", "install worker-0", "boot disk worker-0", "reboot worker-0"]
-    assert site.uploaded() == []
-
-
-async def test_an_ordered_machine_whose_installer_has_expired(site: Site) -> None:
-    machine = await site.machine("worker-0")
-    machine.boot_tree.mkdir()
-    machine.script.write_text("#!ipxe\nkernel x metal-ipi.not-after=1700000000\n")
-    machine.later("live")
-    assert (await site.up(machine, ordered=True))["via"] == "kexec"
-    assert "worker-0: order: its installer has expired; it is sent into its installer again" in site.told.messages
+    if ordered:
+        machine.later("live")
+    else:
+        await machine.start("live")
+        machine.fails["kexec"] = "no kexec"
+    assert (await site.up(machine, ordered=ordered))["via"] == ("kexec" if ordered else "network boot")
+    assert site.log[1:] == ["install worker-0", "boot disk worker-0", "reboot worker-0"] and site.uploaded() == []
+    again = "worker-0: order: its installer has expired; it is sent into its installer again"
+    assert (again in site.told.messages) is ordered
 
 
 async def test_a_machine_whose_clock_is_ahead(site: Site) -> None:

@@ -16,16 +16,12 @@ from metal_ipi.provider.errors import InitFailed, ProviderError, RemoteError
 from metal_ipi.provider.gates.ssh import WrongHostKey, run
 from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.installation.machine import Installed, Installing, look
-from tests.provider.fake_etcd import FakeEtcd
+from tests.provider.fake_etcd import FakeEtcd, etcd_operator
 from tests.provider.fake_machine import STRANGER, FakeMachine, node_of
 from tests.provider.harness import until
-from tests.provider.installation_site import DIRECTORY, NEW, OLD, PACE, Site
+from tests.provider.installation_site import CONTROL_PLANE, DIRECTORY, NEW, OLD, PACE, UNFINISHED, Site
 
-CONTROL_PLANE: dict[str, Any] = {"role": "control-plane", "pool": "control-plane", "consent": True}
-
-
-async def control_plane(site: Site) -> list[FakeMachine]:
-    return [await site.machine(f"control-plane-{number}", installed=OLD) for number in range(3)]
+CONSENTED: dict[str, Any] = {**CONTROL_PLANE, "consent": True}
 
 
 def guard(site: Site, machine: FakeMachine) -> None:
@@ -42,24 +38,24 @@ async def goes_silent(machine: FakeMachine) -> None:
 
 
 async def test_a_control_plane_machine_that_was_only_cordoned_still_counts(site: Site) -> None:
-    machines = await control_plane(site)
+    machines = await site.control_plane()
     guard(site, machines[0])
     with pytest.raises(ProviderError, match="could not be drained"):
-        await site.up(machines[0], **CONTROL_PLANE)
+        await site.up(machines[0], **CONSENTED)
     site.nodes.budgets.clear()
     await machines[1].start("off")
     site.another_run()
     with pytest.raises(
         ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-1\S* \(is not .*etcd can spare"
     ):
-        await site.up(machines[0], **CONTROL_PLANE)
+        await site.up(machines[0], **CONSENTED)
     assert machines[0].installs == 0 and machines[0].disk == OLD
 
 
 async def test_the_others_are_asked_again_right_before_a_control_plane_machine_goes(site: Site) -> None:
-    machines = await control_plane(site)
+    machines = await site.control_plane()
     guard(site, machines[0])
-    waiting = asyncio.ensure_future(site.up(machines[0], drainTimeoutSeconds=200, **CONTROL_PLANE))
+    waiting = asyncio.ensure_future(site.up(machines[0], drainTimeoutSeconds=200, **CONSENTED))
     await until(lambda: bool(site.log))
     await machines[1].start("off")
     site.nodes.budgets.clear()
@@ -69,32 +65,16 @@ async def test_the_others_are_asked_again_right_before_a_control_plane_machine_g
 
 
 async def test_one_that_was_cordoned_and_is_gone_is_brought_back_first(site: Site) -> None:
-    machines = await control_plane(site)
+    machines = await site.control_plane()
     guard(site, machines[2])
     with pytest.raises(ProviderError, match="could not be drained"):
-        await site.up(machines[2], **CONTROL_PLANE)
+        await site.up(machines[2], **CONSENTED)
     await machines[2].start("off")
     site.another_run()
-    await asyncio.gather(*(site.up(machine, **CONTROL_PLANE) for machine in machines))
+    await asyncio.gather(*(site.up(machine, **CONSENTED) for machine in machines))
     assert [entry for entry in site.log if entry.startswith("install")] == [
         f"install control-plane-{number}" for number in (2, 0, 1)
     ]
-
-
-def etcd_operator(*missing: str, members: int = 3) -> dict[str, Any]:
-    """What it says with members missing, in its own words; of `members` that are in etcd's list."""
-    gone = ", ".join(f"{node_of(name)} is unhealthy" for name in missing)
-    count = f"{members - len(missing)} of {members} members are available, {gone}"
-    count = count if missing else f"{members} members are available"
-    text = f"EtcdMembersDegraded: {count}" if missing else "EtcdMembersDegraded: No unhealthy members found"
-    return {
-        "status": {
-            "conditions": [
-                {"type": "Available", "status": "True", "message": f"StaticPods: 3\nEtcdMembersAvailable: {count}"},
-                {"type": "Degraded", "status": str(len(missing) > 1), "message": text},
-            ]
-        }
-    }
 
 
 def restarting() -> dict[str, Any]:
@@ -106,9 +86,9 @@ def restarting() -> dict[str, Any]:
 
 
 async def test_a_control_plane_machine_stays_while_etcd_misses_another_member(site: Site) -> None:
-    machines = await control_plane(site)
+    machines = await site.control_plane()
     for operator, told in (
-        (etcd_operator("control-plane-1"), r"etcd \(2 of 3 members are available, control-plane-1"),
+        (etcd_operator(node_of("control-plane-1")), r"etcd \(2 of 3 members are available, control-plane-1"),
         ({}, r"etcd \(is not Available: its operator does not tell why\)"),
         (
             restarting(),
@@ -119,33 +99,35 @@ async def test_a_control_plane_machine_stays_while_etcd_misses_another_member(si
         site.nodes.etcd = lambda operator=operator: operator
         site.another_run()
         with pytest.raises(ProviderError, match=rf"control-plane-0\S* is not taken down: .*{told}"):
-            await site.up(machines[0], **CONTROL_PLANE)
+            await site.up(machines[0], **CONSENTED)
     assert site.log == []
 
 
 async def test_a_control_plane_machine_is_back_when_etcd_has_its_member(site: Site) -> None:
-    machines = await control_plane(site)
+    machines = await site.control_plane()
     etcd = FakeEtcd(world=site, machines=machines)
     # Its new member is added, and does not become healthy.
-    site.nodes.etcd = lambda: etcd_operator(*(["control-plane-0"] if "reboot control-plane-0" in site.log else []))
+    site.nodes.etcd = lambda: etcd_operator(
+        *([node_of("control-plane-0")] if "reboot control-plane-0" in site.log else [])
+    )
     text = r"-0\S* was installed and is Ready, but etcd is not whole after 30 s: 2 of 3 .*has to be taken out:\n.*\n"
     with pytest.raises(ProviderError, match=text):
         await site.up(machines[0], timeoutSeconds=30, **etcd.inputs(machines[0]))
     # No other one goes before somebody saw to it; then the same command goes on.
     site.another_run()
     with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*etcd \(2 of 3"):
-        await site.up(machines[1], **CONTROL_PLANE)
+        await site.up(machines[1], **CONSENTED)
     site.nodes.etcd = etcd_operator
     site.another_run()
-    await site.up(machines[0], **CONTROL_PLANE)
+    await site.up(machines[0], **CONSENTED)
     assert site.log[-1] == "check control-plane-0" and machines[0].installs == 1
 
 
 async def test_a_control_plane_machine_that_etcd_misses_is_brought_back(site: Site) -> None:
-    machines = await control_plane(site)
+    machines = await site.control_plane()
     guard(site, machines[0])
     with pytest.raises(ProviderError, match=r"guard: .*leave the budget as it is"):
-        await site.up(machines[0], **CONTROL_PLANE)
+        await site.up(machines[0], **CONSENTED)
     etcd = FakeEtcd(world=site, machines=machines)
     await machines[0].start("off")
     site.another_run()
@@ -173,29 +155,26 @@ async def test_a_node_that_boots_again_before_its_kubelet_starts(site: Site) -> 
     assert site.nodes.nodes[node_of("worker-0")]["status"]["nodeInfo"]["bootID"] == machine.boot_id != first
 
 
-UNFINISHED: dict[str, Any] = {"generation": "", "installedAt": None, "device": None, "via": None}
-
-
 async def test_an_unfinished_installation_of_a_silent_machine_asks_the_cluster_first(site: Site) -> None:
-    machines = await control_plane(site)
+    machines = await site.control_plane()
     site.states["control-plane-0"] = dict(UNFINISHED)
     await machines[0].start("off")
     with pytest.raises(InitFailed, match=r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent"):
-        await site.up(machines[0], **{**CONTROL_PLANE, "consent": False})
+        await site.up(machines[0], **{**CONSENTED, "consent": False})
     await machines[1].start("off")
     with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down: .*control-plane-1"):
-        await site.up(machines[0], **CONTROL_PLANE)
+        await site.up(machines[0], **CONSENTED)
     assert site.log == [] and machines[0].disk == OLD
     # Made anew, it is asked as well.
     del site.states["control-plane-0"]
     with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down"):
-        await site.up(machines[0], **CONTROL_PLANE)
+        await site.up(machines[0], **CONSENTED)
     assert site.log == []
 
 
 async def test_a_control_plane_machine_that_was_installed_is_left_alone_while_nobody_can_be_asked(site: Site) -> None:
     machine = await site.machine("control-plane-0")
-    gone = {**CONTROL_PLANE, "credentials": {**site.cluster.spec(), "url": "https://127.0.0.1:1"}}
+    gone = {**CONSENTED, **site.silent_cluster()}
 
     async def restart(machine_id: str) -> None:
         raise RemoteError(f"{machine_id} cannot be restarted")
@@ -302,12 +281,12 @@ async def test_a_node_of_the_cluster_that_no_state_knows_is_drained_as_any_other
     """Of a machine that was ordered and installed long ago: `boot.install` was set later, or its Installation taken
     from the state. That its order sent it into an installer is not so any more."""
     worker = await site.machine("worker-0", installed=OLD)
-    master, *_ = await control_plane(site)
+    master, *_ = await site.control_plane()
     site.states.clear()
     site.nodes.pod("web", node_of("worker-0"))
     members = [node_of(f"control-plane-{number}") for number in range(3)]
     with pytest.raises(InitFailed, match="control plane machine control-plane-0 would be installed again"):
-        await site.up(master, **{**CONTROL_PLANE, "ordered": True, "consent": False, "members": members})
+        await site.up(master, **{**CONSENTED, "ordered": True, "consent": False, "members": members})
     assert master.disk == OLD
     await site.up(worker, ordered=True)
     assert worker.disk == NEW and site.log[:2] == [f"cordon {node_of('worker-0')}", "evict web"]

@@ -5,20 +5,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from metal_ipi.provider import configuration
 from metal_ipi.provider.errors import InvalidInputs, RemoteError
 from metal_ipi.provider.platforms.local_vm.virsh import Virsh
 from metal_ipi.provider.platforms.registry import is_gone, platform_of
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider.fake_virsh import FakeVirsh
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import Resource, configured, settings_of
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -51,9 +49,7 @@ def virsh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeVirsh:
 
 @pytest.fixture
 async def it(artifact_host: dict[str, Any]) -> Resource:
-    made = Harness({"libvirt": {"uri": URI}, "artifacts": artifact_host})
-    await made.configure()
-    return Resource(made, "EphemeralMachine")
+    return await configured("EphemeralMachine", libvirt={"uri": URI}, artifacts=artifact_host)
 
 
 @pytest.fixture
@@ -63,8 +59,7 @@ def boot(tmp_path: Path) -> Path:
 
 
 async def test_a_virtual_machine_is_made_and_removed(virsh: FakeVirsh, it: Resource, boot: Path) -> None:
-    settings, _ = configuration.parse({key: json.dumps(value) for key, value in it.harness.config.items()})
-    state = await it.up(MACHINE)
+    settings, state = settings_of(**it.harness.config), await it.up(MACHINE)
     assert virsh.states == {NAME: "running"} and (boot / FILE).read_text() == SCRIPT
     assert virsh.commands == [f"create /dev/stdin --paused at {URI}", f"resume {NAME} at {URI}"]
     assert state["machineId"].startswith(f"local-vm:{NAME}/{MAC}/") and state["state"] == "active"
@@ -204,8 +199,7 @@ def test_a_libvirt_that_hangs_is_told(virsh: FakeVirsh) -> None:
 
 
 async def test_check_and_preview_ask_nobody(virsh: FakeVirsh) -> None:
-    it = Resource(Harness({"libvirt": {"uri": "rehearsal"}}), "EphemeralMachine")
-    await it.harness.configure()
+    it = await configured("EphemeralMachine", libvirt={"uri": "rehearsal"})
     wrong = {**MACHINE, "mac": "x", "server": "worker-0", "memoryMib": 1, "bootImage": "a.iso", "script": UNKNOWN}
     problems = await it.check(wrong)
     assert [problem.split(" ")[0] for problem in problems] == ["server", "mac", "memoryMib", "bootImage"]

@@ -12,6 +12,7 @@ from metal_ipi.provider.configuration import MetalSettings
 from metal_ipi.provider.errors import InitFailed, RemoteError
 from metal_ipi.provider.platforms.equinix_metal.driver import EquinixMetal
 from tests.provider.fake_metal import FakeMetal
+from tests.provider.harness import until
 from tests.provider.installation_site import DIRECTORY, NEW, OLD, RECORDED, Site
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -41,10 +42,7 @@ async def test_an_answer_that_was_lost_and_carried_out_at_once(metal: FakeMetal)
     metal.faults["POST"] = ["lose the answer"]
     async with open_metal(metal) as driver:
         task = asyncio.ensure_future(driver.reinstall(device))
-        for _ in range(500):
-            if metal.bodies:
-                break
-            await asyncio.sleep(0.005)
+        await until(lambda: bool(metal.bodies))
         metal.devices[device] |= {"state": "active", "walk": []}
         await task
     assert metal.bodies == [ACTION]
@@ -71,12 +69,17 @@ async def test_a_device_is_restarted_or_switched_on(metal: FakeMetal) -> None:
     assert metal.bodies == [{"type": "reboot"}, {"type": "power_on"}]
 
 
-async def test_what_to_look_at_is_of_the_platform(site: Site, metal: FakeMetal) -> None:
+def on_metal(site: Site, metal: FakeMetal) -> dict[str, str]:
+    """Inputs of a machine there, which the site's installations know how to reach."""
     site.opener = lambda platform, settings, status: open_metal(metal)
     site.another_run()
-    machine = await site.machine("worker-0")
     device = metal.add("worker-0", [])
-    more = {"platform": "equinix-metal", "machineId": device, "userData": "{}", "ipxeScriptUrl": "http://b.test/x"}
+    return {"platform": "equinix-metal", "machineId": device, "userData": "{}", "ipxeScriptUrl": "http://b.test/x"}
+
+
+async def test_what_to_look_at_is_of_the_platform(site: Site, metal: FakeMetal) -> None:
+    more = on_metal(site, metal)
+    machine, device = await site.machine("worker-0"), more["machineId"]
     with pytest.raises(InitFailed, match=r"could not be brought into .*reach the artifact host\?.*SOS") as caught:
         await site.up(machine, ordered=True, **more)
     assert f"device {device}" in str(caught.value) and "bootMethod" not in str(caught.value)
@@ -84,11 +87,8 @@ async def test_what_to_look_at_is_of_the_platform(site: Site, metal: FakeMetal) 
 
 async def test_a_worker_on_metal(site: Site, metal: FakeMetal) -> None:
     """By kexec, with the user data that its new system reads; by a reinstallation where it is silent."""
-    site.opener = lambda platform, settings, status: open_metal(metal)
-    site.another_run()
-    machine = await site.machine("worker-0", installed=OLD)
-    device = metal.add("worker-0", [])
-    more = {"platform": "equinix-metal", "machineId": device, "userData": "{}", "ipxeScriptUrl": "http://b.test/x"}
+    more = on_metal(site, metal)
+    machine, device = await site.machine("worker-0", installed=OLD), more["machineId"]
     state = await site.up(machine, **more)
     assert state["via"] == "kexec" and metal.devices[device]["userdata"] == "{}" and metal.bodies == []
     site.states["worker-0"]["generation"] = machine.disk = OLD
@@ -96,10 +96,7 @@ async def test_a_worker_on_metal(site: Site, metal: FakeMetal) -> None:
     await machine.start("off")
     site.another_run()
     waiting = asyncio.ensure_future(site.up(machine, **more))
-    for _ in range(500):
-        if metal.bodies:
-            break
-        await asyncio.sleep(0.02)
+    await until(lambda: bool(metal.bodies))
     url, script = metal.devices[device]["ipxe_script_url"], site.artifacts / DIRECTORY / "worker-0.ipxe"
     assert url == f"{site.settings.need_artifacts().boot_base_url}/{DIRECTORY}/worker-0.ipxe"
     assert re.search(rf"^kernel .* metal-ipi.not-after=\d+ metal-ipi.device={RECORDED}$", script.read_text(), re.M)

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import trustme
+from werkzeug.wrappers import Request, Response
 
 from metal_ipi.provider import download
 from metal_ipi.provider.errors import InitFailed, RemoteError
 from metal_ipi.provider.mirror_files import MirroredFile
-from tests.provider import ssh_servers as ssh
-from tests.provider.harness import Harness, Resource
-from tests.provider.test_configuration import S3
+from metal_ipi.provider.status import silent
+from tests.provider import serving
+from tests.provider.harness import Harness, Resource, configured
+from tests.provider.test_configuration import S3, keys
 
 SEED, OTHER_SEED = "thirty-two random characters 123", "thirty-two random characters 456"
-HOST, CLIENT = ssh.key(), ssh.key()
 KERNEL, ROOTFS = b"kernel" * 1000, bytes(range(256)) * (9 << 12)
 """The second is larger than one part, and than what S3 takes in one piece."""
 
 
 @dataclass
 class Web:
-    """A web server of a few lines: where files are published, and where the artifact host serves them."""
+    """A web server: where files are published, and where the artifact host serves them."""
 
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     served: Path | None = None
@@ -43,56 +45,31 @@ class Web:
     def gets(self) -> list[str]:
         return [path for method, path, _ in self.asked if method == "GET"]
 
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):  # those that we break
-            await self._answer(reader, writer)
-        writer.close()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := (await reader.readline()).decode():
-            method, path, _ = line.split()
-            headers: dict[str, str] = {}
-            while (header := (await reader.readline()).decode().strip()) != "":
-                name, _, value = header.partition(":")
-                headers[name.lower()] = value.strip()
-            self.asked.append((method, path, headers.get("range", "")))
-            await self._give(writer, method, path, headers.get("range", ""))
-            await writer.drain()
-            if writer.is_closing():
-                return
-
-    async def _give(self, writer: asyncio.StreamWriter, method: str, path: str, wanted: str) -> None:
-        content = self.files.get(path)
-        if self.served is not None and path.startswith("/artifacts/"):
-            file = self.served / path.removeprefix("/artifacts/")
-            content = file.read_bytes() if file.is_file() else None
+    def __call__(self, environ: Any, start: Any) -> Iterable[bytes]:
+        request = Request(environ)
+        self.asked.append((request.method, request.path, request.headers.get("Range", "")))
+        content = self._content(request.path)
         if content is None:
-            writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
-            return
-        status = "200 OK"
-        if wanted and self.ranges:
-            status, content = "206 Partial Content", content[int(wanted.removeprefix("bytes=").rstrip("-")) :]
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(content)}\r\n\r\n".encode())
-        if method == "HEAD":
-            return
-        if self.breaks and len(content) > 1 << 20:
+            return Response(status=404)(environ, start)
+        answer = Response(content)
+        if self.ranges:
+            answer.make_conditional(environ, accept_ranges=True, complete_length=len(content))
+        if self.breaks and request.method == "GET" and len(content) > 1 << 20:
             self.breaks -= 1
-            writer.write(content[: 3 << 19])
-            await writer.drain()
-            writer.transport.abort()
-            return
-        writer.write(content)
+            answer.content_length = answer.content_length or len(content)
+            answer.response = self._broken(b"".join(answer.iter_encoded()), environ["werkzeug.socket"])
+        return answer(environ, start)
 
+    def _content(self, path: str) -> bytes | None:
+        if self.served is None or not path.startswith("/artifacts/"):
+            return self.files.get(path)
+        file = self.served / path.removeprefix("/artifacts/")
+        return file.read_bytes() if file.is_file() else None
 
-@asynccontextmanager
-async def web(**more: Any) -> AsyncGenerator[Web]:
-    it = Web(files={"/r/kernel": KERNEL, "/r/rootfs.img": ROOTFS}, **more)
-    server = await asyncio.start_server(it.answer, "127.0.0.1", 0)
-    it.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    try:
-        yield it
-    finally:
-        server.close()
+    @staticmethod
+    def _broken(content: bytes, connection: socket.socket) -> Iterator[bytes]:
+        yield content[: 3 << 19]
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def inputs(it: Web, *, seed: str = SEED, **files: bytes) -> dict[str, Any]:
@@ -123,9 +100,11 @@ def claims(folder: Path) -> int:
 
 
 @pytest.fixture
-async def it(tmp_path: Path, anyio_backend: Any) -> AsyncGenerator[Web]:
+def it(tmp_path: Path) -> Iterator[Web]:
     """A web server that has the files of a release, and serves what is on the artifact host."""
-    async with web(served=tmp_path / "artifacts") as made:
+    made = Web(files={"/r/kernel": KERNEL, "/r/rootfs.img": ROOTFS}, served=tmp_path / "artifacts")
+    with serving.application(made) as port:
+        made.url = f"http://127.0.0.1:{port}"
         yield made
 
 
@@ -142,9 +121,7 @@ def made(artifact_host: dict[str, Any], it: Web) -> Made:
     """Makes a `Mirror`, each in a plug-in of its own."""
 
     async def make() -> Resource:
-        harness = Harness({"artifacts": {**artifact_host, "bootBaseUrl": f"{it.url}/artifacts"}})
-        await harness.configure()
-        return Resource(harness, "Mirror")
+        return await configured("Mirror", artifacts={**artifact_host, "bootBaseUrl": f"{it.url}/artifacts"})
 
     return make
 
@@ -263,10 +240,10 @@ async def test_a_web_server_that_does_not_give_it_is_told_of(it: Web, folder: Pa
 
 
 async def test_a_web_server_that_only_machines_reach_is_a_warning(artifact_host: dict[str, Any], it: Web) -> None:
-    harness = Harness({"artifacts": {**artifact_host, "bootBaseUrl": "http://127.0.0.1:9/artifacts"}})
-    await harness.configure()
-    await Resource(harness, "Mirror").up(inputs(it, kernel=KERNEL))
-    (warning,) = harness.log.warnings
+    section = {**artifact_host, "bootBaseUrl": "http://127.0.0.1:9/artifacts"}
+    mirror = await configured("Mirror", artifacts=section)
+    await mirror.up(inputs(it, kernel=KERNEL))
+    (warning,) = mirror.harness.log.warnings
     assert "cannot be seen from here" in warning
 
 
@@ -279,27 +256,22 @@ async def test_a_source_that_is_gone_is_named(it: Web, folder: Path, made: Made)
 
 
 async def test_in_a_bucket(bucket: Any, it: Web) -> None:
-    def keys() -> list[str]:
-        found = bucket.list_objects_v2(Bucket=S3["bucket"]).get("Contents", [])
-        return [item["Key"].removeprefix("ignition/mirror/") for item in found]
-
-    harness = Harness({"artifacts": {**S3, "prefix": "ignition", "bootBaseUrl": "http://127.0.0.1:9"}})
-    await harness.configure()
-    mirror = Resource(harness, "Mirror")
+    section = {**S3, "prefix": "ignition", "bootBaseUrl": "http://127.0.0.1:9"}
+    mirror = await configured("Mirror", artifacts=section)
     it.files["/r/rootfs.img"] = ROOTFS + b"!"
     with pytest.raises(InitFailed, match=r"rootfs: .* has the SHA-256"):
         await mirror.up(both(it))
-    assert [key for key in keys() if key.endswith("rootfs.img")] == []
+    assert [key for key in keys(bucket, "ignition/mirror/") if key.endswith("rootfs.img")] == []
     it.files["/r/rootfs.img"] = ROOTFS
     state = await mirror.up(both(it))
     assert sorted(state["sizes"].values()) == [len(KERNEL), len(ROOTFS)]
-    (rootfs,) = [key for key in keys() if key.endswith("rootfs.img")]
+    (rootfs,) = [key for key in keys(bucket, "ignition/mirror/") if key.endswith("rootfs.img")]
     assert bucket.get_object(Bucket=S3["bucket"], Key=f"ignition/mirror/{rootfs}")["Body"].read() == ROOTFS
     assert len(it.gets()) == 3
     await mirror.refresh()
     assert await mirror.changes(both(it)) == []
     await mirror.delete()
-    assert keys() == []
+    assert keys(bucket) == []
 
 
 async def test_wrong_inputs_are_named() -> None:
@@ -330,9 +302,13 @@ def test_names_begin_with_the_hash_and_are_names(url: str, ending: str) -> None:
     assert file.url_below("http://boot.test/x/") == f"http://boot.test/x/mirror/{file.name}"
 
 
-async def test_a_web_server_that_is_not_trusted_is_not_asked_again() -> None:
-    import httpx
+async def downloaded(url: str, note: Callable[[str], Awaitable[None]]) -> None:
+    async with httpx.AsyncClient() as client:
+        async for _ in download.checked(client, url, "0" * 64, note):
+            pass
 
+
+async def test_a_web_server_that_is_not_trusted_is_not_asked_again() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     tried: list[str] = []
@@ -340,24 +316,14 @@ async def test_a_web_server_that_is_not_trusted_is_not_asked_again() -> None:
     async def note(text: str) -> None:
         tried.append(text)
 
-    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-    async with server, httpx.AsyncClient() as client:
+    async with await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=context) as server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
         with pytest.raises(RemoteError, match=f"{url}: its TLS certificate is not trusted"):
-            async for _ in download.checked(client, url, "0" * 64, note):
-                pass
+            await downloaded(url, note)
     assert tried == []
 
 
 async def test_a_download_ends_when_nothing_comes_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    import httpx
-
     monkeypatch.setattr(download, "_PATIENCE", 0.2)
-
-    async def silent(_: str) -> None:
-        return
-
-    async with httpx.AsyncClient() as client:
-        with pytest.raises(RemoteError, match="cannot be fetched whole, 0 bytes came"):
-            async for _ in download.checked(client, "http://127.0.0.1:9/x", "0" * 64, silent):
-                pass
+    with pytest.raises(RemoteError, match="cannot be fetched whole, 0 bytes came"):
+        await downloaded("http://127.0.0.1:9/x", silent)

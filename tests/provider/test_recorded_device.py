@@ -21,12 +21,6 @@ async def _moved(site: Site, machine: FakeMachine, **state: Any) -> Values:
     return await site.item.update(site.context(machine.name), "id", old, new)
 
 
-async def test_a_machine_that_was_never_installed_has_none(site: Site) -> None:
-    machine = await site.machine("worker-0")
-    state = await site.up(machine)
-    assert machine.recorded is None and state["device"] == RECORDED
-
-
 @pytest.mark.parametrize("answers", [True, False], ids=["kexec", "network boot"])
 async def test_whatever_way_it_goes_to_its_installer(site: Site, answers: bool) -> None:
     machine = await site.machine("worker-0", installed=OLD)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from metal_ipi.provider import configuration
 from metal_ipi.provider.errors import ProviderError, RemoteError
 from metal_ipi.provider.platforms.redfish import Redfish
 from metal_ipi.provider.platforms.redfish.power import Patience
 from tests.provider import fake_bmc
 from tests.provider.fake_bmc import MAC, PASSWORD, USER, UUID, FakeBmc, Fault, answers, lost, once
+from tests.provider.harness import settings_of
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -32,8 +31,7 @@ def drive(bmc: FakeBmc, work: Work, **more: Any) -> list[str]:
     async def say(text: str) -> None:
         said.append(text)
 
-    settings, problems = configuration.parse({"bmcs": json.dumps({"server-0": bmc.settings(**more)})})
-    assert problems == []
+    settings = settings_of(bmcs={"server-0": bmc.settings(**more)})
 
     async def run() -> None:
         async with Redfish(settings, say, patience=QUICK, timeout=5) as driver:
@@ -394,7 +392,7 @@ def test_a_bmc_that_does_not_always_tell_the_uuid(bmc: FakeBmc) -> None:
 )
 async def test_a_bmc_that_is_not_there(address: str, told: str) -> None:
     entry = {"address": address, "username": "u", "password": "p"}
-    settings, _ = configuration.parse({"bmcs": json.dumps({"server-0": entry})})
+    settings = settings_of(bmcs={"server-0": entry})
     async with Redfish(settings, timeout=1.5) as driver:
         with pytest.raises(RemoteError, match=rf"server server-0 \(BMC {address}\).*{told}"):
             await driver.inventory("server-0")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +14,9 @@ from metal_ipi.provider import types
 from tests.provider import fake_bmc
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_bmc import MAC, PASSWORD, USER, UUID
-from tests.provider.test_engine import ENGINE, make_stack, resources
+from tests.real_engine import make_stack, needs_engine, resources, state_of
 
-pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.skipif(not ENGINE, reason="no Pulumi engine on PATH or in METAL_IPI_ENGINE"),
-]
-
-
-@pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-    """See `test_engine`."""
-    yield
-    gc.collect()
+pytestmark = needs_engine
 
 
 def test_a_server_is_lent_given_back_and_claimed(tmp_path: Path) -> None:
@@ -79,7 +66,7 @@ def test_a_server_is_lent_given_back_and_claimed(tmp_path: Path) -> None:
                 await asyncio.to_thread(stack.up, on_output=printed.append)
             output = "\n".join(printed)
             assert "server worker-0 is wanted twice" in output
-            state = next((tmp_path / ".pulumi" / "stacks").rglob("test.json")).read_text()
+            state = state_of(tmp_path)
             for secret in (PASSWORD, USER, "a-script-nobody-may-see"):
                 assert secret not in state and secret not in output
             twice = False

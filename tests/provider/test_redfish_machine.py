@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from metal_ipi.provider import configuration
 from metal_ipi.provider.errors import InitFailed, InvalidInputs, RemoteError
 from metal_ipi.provider.platforms.registry import is_gone, platform_of
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider import fake_bmc
 from tests.provider.fake_bmc import MAC, PASSWORD, UUID, FakeBmc, once
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import Harness, Resource, configured, settings_of
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -48,10 +46,6 @@ async def harness(bmc: FakeBmc, artifacts: dict[str, Any] | None = None, **more:
     made = Harness(config if artifacts is None else {**config, "artifacts": artifacts})
     await made.configure()
     return made
-
-
-def settings(made: Harness) -> configuration.Settings:
-    return configuration.parse({key: json.dumps(value) for key, value in made.config.items()})[0]
 
 
 @pytest.fixture
@@ -142,8 +136,7 @@ async def test_a_server_is_never_forgotten_and_never_mistaken(it: Resource, bmc:
 
 async def test_a_server_that_was_taken_out_of_the_list_cannot_be_switched_off(it: Resource, bmc: FakeBmc) -> None:
     await it.up(CLAIM)
-    it.harness = Harness({"bmcs": {"worker-1": bmc.settings()}})
-    await it.harness.configure()
+    it.harness = (await configured("RedfishMachine", bmcs={"worker-1": bmc.settings()})).harness
     with pytest.raises(InvalidInputs, match=r"worker-0 cannot be switched off: .* Put it back; or .* state delete"):
         await it.delete()
     assert it.id and bmc.machine.resets == []
@@ -175,7 +168,7 @@ async def test_check_and_preview_contact_nobody(it: Resource, bmc: FakeBmc) -> N
 
 
 async def test_a_server_is_lent_and_given_back(loan: Resource, bmc: FakeBmc, tmp_path: Path) -> None:
-    boot, known = tmp_path / "artifacts/boot", settings(loan.harness)
+    boot, known = tmp_path / "artifacts/boot", settings_of(**loan.harness.config)
     # The worker that will live on it is claimed before.
     worker = Resource(loan.harness, "RedfishMachine", "worker-0")
     await worker.up(CLAIM)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -13,11 +12,11 @@ from typing import Any
 import pytest
 import trustme
 
-from metal_ipi.provider import configuration
 from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.platforms.redfish import Redfish, trouble
 from tests.provider import fake_bmc
 from tests.provider.fake_bmc import PASSWORD, FakeBmc
+from tests.provider.harness import settings_of
 from tests.provider.preflight.test_surroundings import serving
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -26,8 +25,7 @@ DAY = timedelta(days=1)
 
 
 def ask(entry: Mapping[str, Any]) -> None:
-    settings, problems = configuration.parse({"bmcs": json.dumps({"server-0": entry})})
-    assert problems == []
+    settings = settings_of(bmcs={"server-0": entry})
 
     async def run() -> None:
         async with Redfish(settings, timeout=2) as driver:
@@ -122,8 +120,3 @@ def test_a_redirection_without_tls_is_not_followed(bmc: FakeBmc) -> None:
     bmc.faults = [fake_bmc.moved("Systems", "http://127.0.0.1:1/redfish/v1/Systems")]
     with pytest.raises(RemoteError, match="it sends us to an address without TLS"):
         ask(bmc.settings())
-
-
-def test_settings_do_not_show_credentials(bmc: FakeBmc) -> None:
-    settings, _ = configuration.parse({"bmcs": json.dumps({"server-0": bmc.settings()})})
-    assert PASSWORD not in repr(settings) and fake_bmc.USER not in repr(settings)

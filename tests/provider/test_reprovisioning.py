@@ -11,8 +11,8 @@ import pytest
 from metal_ipi.provider.errors import InvalidInputs, ProviderError
 from metal_ipi.provider.values import UNKNOWN
 from tests.provider.fake_machine import CLUSTER, FakeMachine, node_of
-from tests.provider.harness import Harness, Resource, kills, until
-from tests.provider.installation_site import NEW, OLD, Site
+from tests.provider.harness import Harness, Resource, until
+from tests.provider.installation_site import CONTROL_PLANE, NEW, OLD, Site
 
 
 def ours(log: list[str], *names: str) -> list[str]:
@@ -86,14 +86,6 @@ async def test_by_the_users_commands_where_nothing_else_is_left(
     await watching
     assert state["via"] == "pxe-commands" and site.log[-1] == "check worker-0"
     assert "BMC" in str(site.told.messages)  # its boot from the disk could not be asked for: said, and gone on
-
-
-async def test_a_node_that_its_owner_cordoned_stays_cordoned(site: Site) -> None:
-    machine = await site.machine("worker-0", installed=OLD)
-    site.nodes.nodes[node_of("worker-0")]["spec"] = {"unschedulable": True}
-    await site.up(machine)
-    assert ours(site.log, "cordon") == [] and machine.installs == 1
-    assert site.nodes.nodes[node_of("worker-0")]["spec"] == {"unschedulable": True}
 
 
 async def test_a_budget_that_does_not_allow_it(site: Site) -> None:
@@ -174,15 +166,8 @@ async def test_a_node_that_is_away_already_counts(site: Site) -> None:
     assert [entry for entry in site.log if entry.startswith("install")] == ["install worker-1", "install worker-2"]
 
 
-async def control_plane(site: Site, count: int = 3) -> list[FakeMachine]:
-    return [await site.machine(f"control-plane-{number}", installed=OLD) for number in range(count)]
-
-
-CONTROL_PLANE = {"role": "control-plane", "pool": "control-plane"}
-
-
 async def test_a_control_plane_machine_needs_consent(site: Site) -> None:
-    machine, *_ = await control_plane(site)
+    machine, *_ = await site.control_plane()
     text = r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent`"
     with pytest.raises(InvalidInputs, match=text):
         await site.up(machine, **CONTROL_PLANE)
@@ -199,7 +184,7 @@ async def test_a_control_plane_machine_needs_consent(site: Site) -> None:
 
 
 async def test_a_control_plane_machine_that_is_kept(site: Site) -> None:
-    machine, *_ = await control_plane(site)
+    machine, *_ = await site.control_plane()
     state = await site.up(machine, **CONTROL_PLANE, keep=True)
     assert state["generation"] == OLD and site.log == []
     inputs = site.inputs(machine, **CONTROL_PLANE, keep=True)
@@ -227,15 +212,8 @@ async def test_a_warning_goes_to_the_engine() -> None:
     assert harness.log.warnings == harness.log.messages and "c-0 stays as it is" in harness.log.warnings[0]
 
 
-async def test_control_plane_machines_go_one_at_a_time(site: Site) -> None:
-    machines = await control_plane(site)
-    more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
-    await asyncio.gather(*(site.up(machine, **more) for machine in machines))
-    assert away_at_once(site.log) == 1 and [machine.installs for machine in machines] == [1, 1, 1]
-
-
 async def test_never_beyond_quorum(site: Site) -> None:
-    machines = await control_plane(site)
+    machines = await site.control_plane()
     await machines[2].start("off")
     more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
     with pytest.raises(ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-2\S* \(is not R"):
@@ -254,29 +232,6 @@ async def test_never_beyond_quorum(site: Site) -> None:
     for consent in (False, True):
         with pytest.raises(InvalidInputs, match="again: it is the only member, and no quorum would remain"):
             await site.up(machines[0], **{**alone, "consent": consent})
-
-
-@kills
-@pytest.mark.parametrize("later", [0.0, 0.02])
-@pytest.mark.parametrize("events", range(10))
-async def test_killed_anywhere_it_is_finished_by_the_next_run(site: Site, events: int, later: float) -> None:
-    machine, other = await site.machine("worker-0", installed=OLD), await site.machine("worker-1", installed=OLD)
-    site.nodes.pod("web", node_of("worker-0"))
-    node = site.nodes.nodes[node_of("worker-0")]
-    node["metadata"]["labels"]["example.com/rack"] = "7"
-    node["spec"]["taints"] = [{"key": "example.com/gpu", "effect": "NoSchedule"}]
-    await site.killed(machine, lambda: len(site.log) >= events, later)
-    await site.up(machine)
-    assert machine.installs == 1 and machine.running == "disk" and machine.disk == NEW
-    # Who is killed between a request and its answer asks once more: neither of these minds.
-    assert site.log.count(f"cordon {node_of('worker-0')}") in (1, 2)
-    assert site.log.count(f"remove {node_of('worker-0')}") == site.log.count(f"register {node_of('worker-0')}") == 1
-    assert site.log[-1].startswith(("check", "put back")) and site.log.count("evict web") in (1, 2)
-    assert ours(site.log, "worker-1") == [] and other.disk == OLD
-    node = site.nodes.nodes[node_of("worker-0")]
-    assert "metal-ipi/cordoned" not in node["metadata"]["annotations"] and site.nodes.config_maps == {}
-    assert node["metadata"]["labels"]["example.com/rack"] == "7"
-    assert node["spec"] == {"taints": [{"key": "example.com/gpu", "effect": "NoSchedule"}]}
 
 
 async def test_power_lost_in_the_middle_is_caught_from_outside(site: Site) -> None:
@@ -324,13 +279,13 @@ async def test_without_the_cluster(site: Site) -> None:
     machine = await site.machine("worker-0", installed=OLD)
     with pytest.raises(ProviderError, match=r"its node worker-0\S* cannot be drained: .*set `credentials`"):
         await site.up(machine, credentials=None)
-    gone = {**site.cluster.spec(), "url": "https://127.0.0.1:1"}
+    gone = site.silent_cluster()
     with pytest.raises(ProviderError, match=r"cannot be drained: the cluster at https://127\.0\.0\.1:1 cannot be"):
-        await site.up(machine, credentials=gone)
+        await site.up(machine, **gone)
     assert site.log == []
     # Nobody misses a node of a cluster that never was.
     machine.joined = False
-    await site.up(machine, credentials=gone)
+    await site.up(machine, **gone)
     assert site.log == [
         "kexec worker-0",
         "install worker-0",
@@ -357,10 +312,3 @@ async def test_ready_means_ready_since_it_was_installed(site: Site) -> None:
     assert not waiting.done() and site.log[-1] == "check worker-0"
     changed(machine)
     await waiting
-
-
-async def test_a_machine_whose_node_is_found_by_a_first_installation_is_not_pulled_away(site: Site) -> None:
-    machine = await site.machine("worker-0", installed=OLD)
-    site.states.clear()
-    await site.up(machine)
-    assert site.log[0] == f"cordon {node_of('worker-0')}" and site.log[-1] == "check worker-0"

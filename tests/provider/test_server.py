@@ -1,4 +1,4 @@
-"""The plugin as a process: it starts fast, and ends when the engine that started it is killed."""
+"""Plugins as processes: ours starts fast, and all end when the engine that started them is killed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime import proto
 
@@ -17,12 +18,13 @@ from metal_ipi.provider import server
 from metal_ipi.provider.plugin import MetalIpiProvider
 from metal_ipi.provider.values import to_wire_map
 from tests.end_to_end import processes
+from tests.real_engine import PLUGINS, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-PLUGIN = ROOT / "provider" / "pulumi-resource-metal-ipi"
+EXECUTABLES = sorted(path for folder in PLUGINS for path in folder.glob("pulumi-resource-*"))
 
 
-def test_the_plugin_ends_with_a_killed_engine() -> None:
+@pytest.mark.parametrize("plugin", EXECUTABLES, ids=lambda path: path.name)
+def test_a_plugin_ends_with_a_killed_engine(plugin: Path) -> None:
     # The «engine» starts the plugin, passes on its port and process id, and hangs.
     engine = (
         "import subprocess, sys, time\n"
@@ -32,15 +34,15 @@ def test_the_plugin_ends_with_a_killed_engine() -> None:
     )
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     with subprocess.Popen(
-        [sys.executable, "-c", engine, PLUGIN], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", engine, plugin], stdout=subprocess.PIPE, text=True, env=environment
     ) as parent:
         assert parent.stdout is not None
-        plugin, port = parent.stdout.readline().split()
-        assert int(port) > 0 and processes.alive(int(plugin))
+        child, port = map(int, parent.stdout.readline().split())
+        assert port > 0 and processes.alive(child)
         parent.kill()
         parent.wait()
         deadline = time.monotonic() + 10
-        while processes.alive(int(plugin)):
+        while processes.alive(child):
             assert time.monotonic() < deadline, "the plugin outlives its engine"
             time.sleep(0.05)
 

@@ -10,7 +10,7 @@ import pytest
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider.fake_metal import FakeMetal
-from tests.provider.harness import Harness, Resource, until
+from tests.provider.harness import Resource, configured, until
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 INPUTS: dict[str, Any] = {"requestId": "r", "machineIds": [], "hostname": "lab-worker-0", "timeoutSeconds": 60}
@@ -19,9 +19,7 @@ INPUTS: dict[str, Any] = {"requestId": "r", "machineIds": [], "hostname": "lab-w
 @pytest.fixture
 async def it(metal: FakeMetal) -> Resource:
     metal.spot = {"r": []}
-    harness = Harness({"metal": {"authToken": "a-token", "endpoint": metal.url}})
-    await harness.configure()
-    return Resource(harness, "SpotMachine")
+    return await configured("SpotMachine", metal={"authToken": "a-token", "endpoint": metal.url})
 
 
 def got(metal: FakeMetal, *, walk: tuple[str, ...] = ("provisioning", "active")) -> str:

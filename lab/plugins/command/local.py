@@ -28,7 +28,7 @@ async def run_local(run: Run) -> Output:
             *SHELL,
             run.command,
             cwd=directory,
-            env={**os.environ, **(run.inputs.get("environment") or {}), **run.previous},
+            env={**os.environ, **(run.inputs.get("environment") or {})},
             stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -20,8 +20,6 @@ class Run:
     """Whether its text must not be shown."""
     inputs: Mapping[str, Json]
     """The resource's inputs as plain data."""
-    previous: Mapping[str, str]
-    """PULUMI_COMMAND_STDOUT and PULUMI_COMMAND_STDERR of the run before, where there are any."""
     status: Callable[[str], Awaitable[None]]
     """Shows a line to whoever watches."""
 

@@ -18,8 +18,6 @@ _PATH = re.compile(r"jsonpath=\{(?P<path>(\.[A-Za-z0-9_-]+)+)\}(=(?P<value>.+))?
 def look_of(document: Object) -> Look:
     """How to tell that the object is ready. Raises NotInTheLab for conditions that are not implemented."""
     wanted = annotations_of(document).get("pulumi.com/waitFor")
-    if str(annotations_of(document).get("pulumi.com/skipAwait", "")).lower() == "true":
-        return lambda _: None
     if wanted is None:
         return _namespace if document["kind"] == "Namespace" else lambda _: None
     if found := _CONDITION.fullmatch(str(wanted)):

@@ -56,7 +56,7 @@ class KubernetesObject(Resource):
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
         """What applying would change. Without a cluster, what has changed in the inputs."""
         old = objects.known_inputs(request.old_state)
-        inputs = _kept(request.new_inputs, old, request.ignore_changes)
+        inputs = request.new_inputs
         found = dict(differences(old, inputs))
         before, after = plain_map(request.old_state)["metadata"], plain_map(inputs).get("metadata")
         if isinstance(after, dict):
@@ -117,8 +117,7 @@ class KubernetesObject(Resource):
 
     async def update(self, request: api.UpdateRequest) -> api.UpdateResponse:
         """Apply it anew: fields that are no longer in the program go, if nobody else owns them."""
-        inputs = _kept(request.news, objects.known_inputs(request.olds), request.ignore_changes)
-        state = plain_map(request.olds)
+        inputs, state = request.news, plain_map(request.olds)
         if request.preview:
             return api.UpdateResponse(await self._rehearsed(request.urn, inputs, state))
         live, manager = await self._made(request.urn, inputs, state, request.timeout)
@@ -287,9 +286,3 @@ class KubernetesObject(Resource):
             properties = objects.checkpoint(latest, inputs, manager)
             raise InitFailed(objects.identifier(latest), properties, reason) from None
         return latest
-
-
-def _kept(inputs: Properties, old: Properties, ignored: list[str]) -> Properties:
-    """Inputs that are ignored keep their old value; paths into an input are the engine's business."""
-    own = {name: value for name, value in inputs.items() if name != "version"}
-    return {**own, **{name: old[name] for name in ignored if name in old}}

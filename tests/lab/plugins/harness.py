@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import pytest
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
 
@@ -20,9 +17,6 @@ from lab.plugins.values import plain_map, wrap_map
 PLUGINS = Path(__file__).parents[3] / "lab" / "plugins"
 Json = dict[str, Any]
 T = TypeVar("T")
-
-engine = os.environ.get("METAL_IPI_ENGINE") or shutil.which("pulumi")
-needs_engine = pytest.mark.skipif(not engine, reason="no Pulumi engine: set METAL_IPI_ENGINE or put pulumi on PATH")
 
 
 class Heard(EngineLog):
@@ -60,7 +54,13 @@ class Closing(Protocol):
 
 
 opened: list[Closing] = []
-"""What `run` closes at its end: connections belong to the event loop they were made in."""
+"""What is closed at the end of a test: connections belong to the event loop they were made in."""
+
+
+async def close_opened() -> None:
+    """Leave nothing open."""
+    while opened:
+        await opened.pop().close()
 
 
 def run(test: Coroutine[Any, Any, T]) -> T:
@@ -70,8 +70,7 @@ def run(test: Coroutine[Any, Any, T]) -> T:
         try:
             return await test
         finally:
-            while opened:
-                await opened.pop().close()
+            await close_opened()
 
     return asyncio.run(closing())
 

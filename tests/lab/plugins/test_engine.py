@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from pulumi import automation
 
 from tests.lab.metal_api.harness import IDENTITY
 from tests.lab.plugins.emulated import Emulation
-from tests.lab.plugins.harness import needs_engine
 from tests.lab.plugins.metal_types import ORGANIZATION, PROJECT, PUBLIC_KEY
-from tests.lab.plugins.stack import Stack, automation_cleaned_up
+from tests.lab.plugins.stack import Stack
+from tests.real_engine import needs_engine
 
-pytestmark = [needs_engine, pytest.mark.engine]
+pytestmark = needs_engine
 
 SCRIPT = "http://boot.facility.test/boot.ipxe"
 PASSWORD, USER_DATA = "Swordfish4bgp", "hunter2-userdata"
@@ -27,9 +27,8 @@ DEVICES = f"/projects/{PROJECT}/devices"
 
 
 @pytest.fixture
-def lab(tmp_path: Path, metal: Emulation, monkeypatch: pytest.MonkeyPatch) -> Generator[Stack, None, None]:
-    with automation_cleaned_up(monkeypatch):
-        yield Stack(tmp_path, METAL_API_URL=metal.url, METAL_AUTH_TOKEN=IDENTITY.token)
+def lab(tmp_path: Path, metal: Emulation) -> Stack:
+    return Stack(tmp_path, METAL_API_URL=metal.url, METAL_AUTH_TOKEN=IDENTITY.token)
 
 
 def device(name: str, **given: Any) -> Any:
@@ -101,10 +100,9 @@ def platform(*, hostname: str = "first", stdin: str = "a", trigger: str = "1", q
                 userdata=pulumi.Output.secret(USER_DATA),
             ),
         )
-        check = command.local.Command(
-            "check", create=pulumi.Output.concat("echo ", first.access_public_ipv4, "; cat"), stdin=stdin
-        )
-        command.local.Command("triggered", create="echo hi", delete="true", triggers=[trigger])
+        told = pulumi.Output.concat("echo ", first.access_public_ipv4, "; cat")
+        check = command.local.Command("check", create=told, stdin=stdin, add_previous_output_in_env=False)
+        command.local.Command("triggered", create="echo hi", triggers=[trigger], add_previous_output_in_env=False)
         pulumi.export("checked", check.stdout)
         pulumi.export("key", key.fingerprint)
 

@@ -41,24 +41,17 @@ class Engine(engine_pb2_grpc.EngineServicer):
         return empty_pb2.Empty()
 
 
-def environment(**values: str) -> dict[str, str]:
-    """The interpreter of the tests must be the one the executables find."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **values}
-
-
 @contextmanager
-def plugin(name: str, **values: str) -> Generator[tuple[Any, Engine, subprocess.Popen[bytes]], None, None]:
-    """A running plug-in, the engine it talks to, and its process."""
+def plugin(name: str, **values: str) -> Generator[tuple[Any, Engine]]:
+    """A running plug-in, and the engine it talks to. It finds the interpreter of the tests."""
     engine = Engine()
     server = grpc.server(futures.ThreadPoolExecutor(2))
     engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    process = subprocess.Popen(
-        [PLUGINS / f"pulumi-resource-{name}", f"127.0.0.1:{port}", "--tracing", "x"],
-        stdout=subprocess.PIPE,
-        env=environment(**values),
-    )
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **values}
+    command = [PLUGINS / f"pulumi-resource-{name}", f"127.0.0.1:{port}", "--tracing", "x"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
     try:
         assert process.stdout is not None
         channel = grpc.insecure_channel(f"127.0.0.1:{int(process.stdout.readline())}")
@@ -67,7 +60,7 @@ def plugin(name: str, **values: str) -> Generator[tuple[Any, Engine, subprocess.
             arguments = struct_pb2.Struct()
             arguments.update({"authToken": IDENTITY.token} if name == "equinix-metal" else {})
             stub.Configure(provider_pb2.ConfigureRequest(args=arguments, acceptSecrets=True), timeout=20)
-            yield stub, engine, process
+            yield stub, engine
     finally:
         process.kill()
         process.wait()
@@ -100,7 +93,7 @@ def details(error: Any) -> provider_pb2.ErrorResourceInitFailed:
 
 def test_commands_run_and_are_heard() -> None:
     started = time.monotonic()
-    with plugin("command", MARK="outer") as (stub, engine, _):
+    with plugin("command", MARK="outer") as (stub, engine):
         assert time.monotonic() - started < SLOWEST_START_SECONDS
         properties = struct({"create": "echo one; echo two >&2; echo $MARK${PYTHONPATH+ leaked}"})
         made = stub.Create(provider_pb2.CreateRequest(urn=LOCAL, properties=properties), timeout=20)
@@ -122,7 +115,7 @@ def test_a_device_that_is_not_finished_reaches_the_engine_with_its_id(metal: Emu
         metal.machines.refuse = "no power"
     else:
         metal.fault("never_boots", count=None)
-    with plugin("equinix-metal", METAL_API_URL=metal.url) as (stub, engine, _):
+    with plugin("equinix-metal", METAL_API_URL=metal.url) as (stub, engine):
         request = provider_pb2.CreateRequest(urn=DEVICE, properties=struct(INPUTS), timeout=60)
         creating = stub.Create.future(request, timeout=20)
         if how == "is cancelled":
@@ -141,7 +134,7 @@ def test_a_device_that_is_not_finished_reaches_the_engine_with_its_id(metal: Emu
 
 def test_kubernetes_answers_soon_and_in_sentences() -> None:
     started = time.monotonic()
-    with plugin("kubernetes") as (stub, engine, _):
+    with plugin("kubernetes") as (stub, engine):
         assert time.monotonic() - started < SLOWEST_START_SECONDS
         inputs = struct({"metadata": {"name": "a"}, "spec": {"addresses": ["192.0.2.0/30"]}})
         checked = stub.Check(provider_pb2.CheckRequest(urn=POOL, news=inputs), timeout=20)
@@ -155,36 +148,3 @@ def test_kubernetes_answers_soon_and_in_sentences() -> None:
         unknown = provider_pb2.CheckRequest(urn=urn("kubernetes:apps/v1:Deployment"))
         error = refused(lambda: stub.Check(unknown, timeout=20))
         assert "does not implement the resource type kubernetes:apps/v1:Deployment" in error.details()
-
-
-@pytest.mark.parametrize("name", ["command", "equinix-metal", "kubernetes"])
-def test_a_plugin_ends_with_its_engine(name: str, tmp_path: Path) -> None:
-    """The engine here is a process that starts the plug-in and is killed."""
-    command = [str(PLUGINS / f"pulumi-resource-{name}"), "127.0.0.1:1"]
-    engine = (
-        "import subprocess, sys, time\n"
-        "print(subprocess.Popen(sys.argv[2:], stdout=open(sys.argv[1], 'w')).pid, flush=True)\n"
-        "time.sleep(60)"
-    )
-    parent = subprocess.Popen(
-        [sys.executable, "-c", engine, tmp_path / "port", *command], stdout=subprocess.PIPE, env=environment()
-    )
-    assert parent.stdout is not None
-    child = int(parent.stdout.readline())
-    deadline = time.monotonic() + 15
-    while not (tmp_path / "port").read_text().strip() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    while running(child) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not running(child)
-
-
-def running(pid: int) -> bool:
-    """Whether a process does anything still."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-from collections.abc import Generator, Mapping, Sequence
+import re
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -20,7 +21,7 @@ from lab.plugins.kubernetes.main import KubernetesPlugin
 from lab.plugins.kubernetes.readiness import look_of
 from lab.plugins.values import UNKNOWN, plain, plain_map, wrap, wrap_map
 from tests.lab.kubernetes.support import cluster
-from tests.lab.plugins.harness import Driver, Heard, Json, opened, run
+from tests.lab.plugins.harness import Driver, Heard, Json, close_opened, opened
 
 POOL = "kubernetes:metallb.io/v1beta1:IPAddressPool"
 PEER = "kubernetes:metallb.io/v1beta2:BGPPeer"
@@ -60,13 +61,26 @@ class Plugin:
 
 
 @pytest.fixture
-def plugin(access: Access) -> Plugin:
-    return Plugin(access)
+async def plugin(access: Access) -> AsyncGenerator[Plugin]:
+    yield Plugin(access)
+    await close_opened()
+
+
+@pytest.fixture
+async def driver(plugin: Plugin) -> Driver:
+    """Of pools."""
+    return await plugin.driver(POOL)
 
 
 def name() -> str:
     """One that no other test uses."""
     return f"it-{next(_numbers)}"
+
+
+@pytest.fixture
+def called() -> str:
+    """The name of the test's object."""
+    return name()
 
 
 def pool(called: str, addresses: str = "192.0.2.0/30", **spec: Any) -> Json:
@@ -103,240 +117,199 @@ def status(client: httpx.Client, path: str) -> int:
     return client.get(path).status_code
 
 
-def failure(error: type[BaseException] = PluginError) -> Any:
-    return pytest.raises(error)
+async def test_a_pool_lives_its_life(driver: Driver, called: str, other: httpx.Client) -> None:
+    identifier, state, inputs = await made(driver, pool(called))
+    assert identifier == f"default/{called}"
+    assert (state["kind"], state["apiVersion"], state["spec"]["autoAssign"]) == (
+        "IPAddressPool",
+        "metallb.io/v1beta1",
+        True,
+    )
+    live = send(other, "GET", f"{POOLS}/{called}")
+    assert live["metadata"]["managedFields"][0]["manager"] == state["__fieldManager"]
+    assert live["metadata"]["managedFields"][0]["operation"] == "Apply"
+    assert await driver.diff(state, inputs) == {}
+    changed = await driver.inputs(pool(called, "192.0.2.4/30", autoAssign=False))
+    assert await driver.diff(state, changed) == {"spec.addresses[0]": "UPDATE", "spec.autoAssign": "UPDATE"}
+    assert await driver.update(identifier, state, changed, preview=True)
+    assert send(other, "GET", f"{POOLS}/{called}")["spec"] == live["spec"]
+    state = await driver.update(identifier, state, changed)
+    assert send(other, "GET", f"{POOLS}/{called}")["spec"]["addresses"] == ["192.0.2.4/30"]
+    assert await driver.diff(state, changed) == {}
+    # What is left out again goes back to the schema's default.
+    back = await driver.inputs(pool(called, "192.0.2.4/30"))
+    assert await driver.diff(state, back) == {"spec.autoAssign": "UPDATE"}
+    state = await driver.update(identifier, state, back)
+    assert state["spec"]["autoAssign"] is True
+    assert await driver.read(identifier, state, back) == (identifier, state, back)
+    await driver.delete(identifier, state)
+    assert status(other, f"{POOLS}/{called}") == 404
+    assert await driver.read(identifier, state, back) == ("", {}, {})
+    await driver.delete(identifier, state)
 
 
-def test_a_pool_lives_its_life(plugin: Plugin, other: httpx.Client) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        identifier, state, inputs = await made(driver, pool(called))
-        assert identifier == f"default/{called}"
-        assert (state["kind"], state["apiVersion"], state["spec"]["autoAssign"]) == (
-            "IPAddressPool",
-            "metallb.io/v1beta1",
-            True,
-        )
-        live = send(other, "GET", f"{POOLS}/{called}")
-        assert live["metadata"]["managedFields"][0]["manager"] == state["__fieldManager"]
-        assert live["metadata"]["managedFields"][0]["operation"] == "Apply"
-        assert await driver.diff(state, inputs) == {}
-        changed = await driver.inputs(pool(called, "192.0.2.4/30", autoAssign=False))
-        assert await driver.diff(state, changed) == {"spec.addresses[0]": "UPDATE", "spec.autoAssign": "UPDATE"}
-        assert await driver.update(identifier, state, changed, preview=True)
-        assert send(other, "GET", f"{POOLS}/{called}")["spec"] == live["spec"]
-        state = await driver.update(identifier, state, changed)
-        assert send(other, "GET", f"{POOLS}/{called}")["spec"]["addresses"] == ["192.0.2.4/30"]
-        assert await driver.diff(state, changed) == {}
-        # What is left out again goes back to the schema's default.
-        back = await driver.inputs(pool(called, "192.0.2.4/30"))
-        assert await driver.diff(state, back) == {"spec.autoAssign": "UPDATE"}
-        state = await driver.update(identifier, state, back)
-        assert state["spec"]["autoAssign"] is True
-        assert await driver.read(identifier, state, back) == (identifier, state, back)
-        await driver.delete(identifier, state)
-        assert status(other, f"{POOLS}/{called}") == 404
-        assert await driver.read(identifier, state, back) == ("", {}, {})
-        await driver.delete(identifier, state)
-
-    run(scenario())
+async def test_whole_numbers_arrive_as_such(plugin: Plugin) -> None:
+    driver = await plugin.driver(PEER)
+    spec = {
+        "myASN": 65000,
+        "peerASN": 65530,
+        "peerAddress": "169.254.255.1",
+        "sourceAddress": "192.0.2.1",
+        "ebgpMultiHop": True,
+        "holdTime": "3s",
+        "nodeSelectors": [{"matchLabels": {"kubernetes.io/hostname": "a"}}],
+        "passwordSecret": {"name": "bgp-password", "namespace": "metallb-system"},
+    }
+    inputs = {"metadata": {"name": name(), "namespace": "default"}, "spec": spec}
+    identifier, state, checked = await made(driver, inputs)
+    assert state["spec"].items() >= {"myASN": 65000, "holdTime": "3s"}.items()
+    assert await driver.diff(state, checked) == {}
+    await driver.delete(identifier, state)
 
 
-def test_whole_numbers_arrive_as_such(plugin: Plugin) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(PEER)
-        spec = {
-            "myASN": 65000,
-            "peerASN": 65530,
-            "peerAddress": "169.254.255.1",
-            "sourceAddress": "192.0.2.1",
-            "ebgpMultiHop": True,
-            "holdTime": "3s",
-            "nodeSelectors": [{"matchLabels": {"kubernetes.io/hostname": "a"}}],
-            "passwordSecret": {"name": "bgp-password", "namespace": "metallb-system"},
-        }
-        inputs = {"metadata": {"name": name(), "namespace": "default"}, "spec": spec}
-        identifier, state, checked = await made(driver, inputs)
-        assert state["spec"].items() >= {"myASN": 65000, "holdTime": "3s"}.items()
-        assert await driver.diff(state, checked) == {}
-        await driver.delete(identifier, state)
-
-    run(scenario())
-
-
-def test_a_value_that_the_schema_refuses_is_told_in_the_preview_and_by_the_update(plugin: Plugin) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        wrong = await driver.inputs({**pool(called), "spec": {"addresses": "192.0.2.0/30"}})
-        for preview in (True, False):
-            with failure() as caught:
-                await driver.create(wrong, preview=preview)
-            assert f"IPAddressPool default/{called} is refused" in str(caught.value)
-            assert "addresses" in str(caught.value)
-        unknown_field = await driver.inputs(pool(called, autoassign=True))
-        with failure() as caught:
-            await driver.create(unknown_field, preview=True)
-        assert "autoassign" in str(caught.value)
-        identifier, state, _ = await made(driver, pool(called))
-        assert await driver.diff(state, wrong) == {"spec.addresses": "UPDATE"}
-        assert "is refused" in plugin.heard.warnings[0]
-        for preview in (True, False):
-            with failure() as caught:
-                await driver.update(identifier, state, wrong, preview=preview)
-            assert "is refused" in str(caught.value)
-        await driver.delete(identifier, state)
-
-    run(scenario())
-
-
-def test_a_field_that_somebody_took_over_is_a_conflict_until_it_is_forced(plugin: Plugin, other: httpx.Client) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        identifier, state, inputs = await made(driver, pool(called))
-        document = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called, "203.0.113.0/30")}
-        force(other, f"{POOLS}/{called}", document)
-        # A refresh asks for differences, so these are told; whoever wants to change something fails.
-        assert await driver.diff(state, inputs) == {"spec.addresses[0]": "UPDATE"}
-        assert 'conflict with "kubectl-edit"' in plugin.heard.warnings[0]
-        for preview in (True, False):
-            with failure() as caught:
-                await driver.update(identifier, state, inputs, preview=preview)
-            message = str(caught.value)
-            assert 'spec.addresses: conflict with "kubectl-edit"' in message
-            assert 'pulumi.com/patchForce: "true"' in message
-        assert send(other, "GET", f"{POOLS}/{called}")["spec"]["addresses"] == ["203.0.113.0/30"]
-        forced = pool(called)
-        forced["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
-        forced = await driver.inputs(forced)
-        assert "spec.addresses[0]" in await driver.diff(state, forced)
-        state = await driver.update(identifier, state, forced)
-        assert state["spec"]["addresses"] == ["192.0.2.0/30"]
-        await driver.delete(identifier, state)
-
-    run(scenario())
-
-
-def test_a_refresh_follows_what_somebody_changed_and_nothing_else(plugin: Plugin, other: httpx.Client) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        identifier, state, inputs = await made(driver, pool(called))
-        change = {"metadata": {"labels": {"theirs": "1"}}, "spec": {"addresses": ["203.0.113.0/30"]}}
-        merge(other, f"{POOLS}/{called}", change)
-        _, now, followed = await driver.read(identifier, state, inputs)
-        assert now["metadata"]["labels"] == {"theirs": "1"}
-        assert followed == {**inputs, "spec": {"addresses": ["203.0.113.0/30"]}}
-        # Taking their value into the program is no conflict, and their label stays.
-        adopted = await driver.inputs(pool(called, "203.0.113.0/30"))
-        assert set(await driver.diff(now, adopted)) <= {"metadata"}
-        state = await driver.update(identifier, now, adopted)
-        assert state["metadata"]["labels"] == {"theirs": "1"}
-        assert await driver.diff(state, adopted) == {}
-        await driver.delete(identifier, state)
-
-    run(scenario())
-
-
-def test_an_object_that_is_gone_is_made_again(plugin: Plugin, other: httpx.Client) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        identifier, state, inputs = await made(driver, pool(called))
-        send(other, "DELETE", f"{POOLS}/{called}")
-        assert await driver.diff(state, inputs) == {"metadata": "ADD", "spec": "ADD"}
-        assert "is gone; it will be made again" in plugin.heard.warnings[0]
-        again = await driver.update(identifier, state, inputs)
-        assert again["metadata"]["uid"] != state["metadata"]["uid"]
-        # Whoever only knows the first one does not delete the second.
-        await driver.delete(identifier, state)
-        assert "another one by now" in plugin.heard.warnings[-1]
-        assert status(other, f"{POOLS}/{called}") == 200
-        await driver.delete(identifier, again)
-        assert status(other, f"{POOLS}/{called}") == 404
-
-    run(scenario())
-
-
-def test_what_is_there_already_is_not_taken_over_except_after_a_lost_answer(
-    plugin: Plugin, other: httpx.Client
+async def test_a_value_that_the_schema_refuses_is_told_in_the_preview_and_by_the_update(
+    driver: Driver, called: str, plugin: Plugin
 ) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        document = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called)}
-        send(other, "POST", POOLS, json=document)
-        inputs = await driver.inputs(pool(called))
-        for preview in (True, False):
-            with failure() as caught:
-                await driver.create(inputs, preview=preview)
-            assert "exists already, and this resource did not make it" in str(caught.value)
-        _, state, inputs = await made(driver, pool(name()))
-        # As if the first answer had been lost: the same resource asks again.
-        identifier, again = await driver.create(inputs)
-        assert plain(again["metadata"])["uid"] == state["metadata"]["uid"]
-        await driver.delete(identifier, plain_map(again))
-
-    run(scenario())
-
-
-def test_another_name_or_namespace_takes_a_new_object(plugin: Plugin) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        identifier, state, inputs = await made(driver, {**pool(called), "metadata": {"name": called}})
-        assert identifier == f"default/{called}"
-        assert await driver.diff(state, inputs) == {}
-        assert await driver.diff(state, await driver.inputs(pool(called))) == {}
-        elsewhere = await driver.inputs({**pool(called), "metadata": {"name": called, "namespace": "other"}})
-        assert await driver.diff(state, elsewhere) == {"metadata.namespace": "ADD_REPLACE"}
-        renamed = await driver.inputs({**pool(called), "metadata": {"name": f"{called}-b"}})
-        assert await driver.diff(state, renamed) == {"metadata.name": "UPDATE_REPLACE"}
-        for wanted, first in ((elsewhere, False), (renamed, False)):
-            request = api.DiffRequest(driver.urn, identifier, wrap_map(state), wrap_map(wanted), [])
-            assert (await driver.plugin.diff(request)).delete_before_replace is first
-        await driver.delete(identifier, state)
-
-    run(scenario())
+    wrong = await driver.inputs({**pool(called), "spec": {"addresses": "192.0.2.0/30"}})
+    for preview in (True, False):
+        with pytest.raises(PluginError) as caught:
+            await driver.create(wrong, preview=preview)
+        assert f"IPAddressPool default/{called} is refused" in str(caught.value)
+        assert "addresses" in str(caught.value)
+    unknown_field = await driver.inputs(pool(called, autoassign=True))
+    with pytest.raises(PluginError, match="autoassign"):
+        await driver.create(unknown_field, preview=True)
+    identifier, state, _ = await made(driver, pool(called))
+    assert await driver.diff(state, wrong) == {"spec.addresses": "UPDATE"}
+    assert "is refused" in plugin.heard.warnings[0]
+    for preview in (True, False):
+        with pytest.raises(PluginError, match="is refused"):
+            await driver.update(identifier, state, wrong, preview=preview)
+    await driver.delete(identifier, state)
 
 
-def test_secrets_stay_secret(plugin: Plugin, other: httpx.Client) -> None:
+async def test_a_field_that_somebody_took_over_is_a_conflict_until_it_is_forced(
+    driver: Driver, called: str, plugin: Plugin, other: httpx.Client
+) -> None:
+    identifier, state, inputs = await made(driver, pool(called))
+    document = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called, "203.0.113.0/30")}
+    force(other, f"{POOLS}/{called}", document)
+    # A refresh asks for differences, so these are told; whoever wants to change something fails.
+    assert await driver.diff(state, inputs) == {"spec.addresses[0]": "UPDATE"}
+    assert 'conflict with "kubectl-edit"' in plugin.heard.warnings[0]
+    for preview in (True, False):
+        with pytest.raises(PluginError) as caught:
+            await driver.update(identifier, state, inputs, preview=preview)
+        message = str(caught.value)
+        assert 'spec.addresses: conflict with "kubectl-edit"' in message
+        assert 'pulumi.com/patchForce: "true"' in message
+    assert send(other, "GET", f"{POOLS}/{called}")["spec"]["addresses"] == ["203.0.113.0/30"]
+    forced = pool(called)
+    forced["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
+    forced = await driver.inputs(forced)
+    assert "spec.addresses[0]" in await driver.diff(state, forced)
+    state = await driver.update(identifier, state, forced)
+    assert state["spec"]["addresses"] == ["192.0.2.0/30"]
+    await driver.delete(identifier, state)
+
+
+async def test_a_refresh_follows_what_somebody_changed_and_nothing_else(
+    driver: Driver, called: str, other: httpx.Client
+) -> None:
+    identifier, state, inputs = await made(driver, pool(called))
+    change = {"metadata": {"labels": {"theirs": "1"}}, "spec": {"addresses": ["203.0.113.0/30"]}}
+    merge(other, f"{POOLS}/{called}", change)
+    _, now, followed = await driver.read(identifier, state, inputs)
+    assert now["metadata"]["labels"] == {"theirs": "1"}
+    assert followed == {**inputs, "spec": {"addresses": ["203.0.113.0/30"]}}
+    # Taking their value into the program is no conflict, and their label stays.
+    adopted = await driver.inputs(pool(called, "203.0.113.0/30"))
+    assert set(await driver.diff(now, adopted)) <= {"metadata"}
+    state = await driver.update(identifier, now, adopted)
+    assert state["metadata"]["labels"] == {"theirs": "1"}
+    assert await driver.diff(state, adopted) == {}
+    await driver.delete(identifier, state)
+
+
+async def test_an_object_that_is_gone_is_made_again(
+    driver: Driver, called: str, plugin: Plugin, other: httpx.Client
+) -> None:
+    identifier, state, inputs = await made(driver, pool(called))
+    send(other, "DELETE", f"{POOLS}/{called}")
+    assert await driver.diff(state, inputs) == {"metadata": "ADD", "spec": "ADD"}
+    assert "is gone; it will be made again" in plugin.heard.warnings[0]
+    again = await driver.update(identifier, state, inputs)
+    assert again["metadata"]["uid"] != state["metadata"]["uid"]
+    # Whoever only knows the first one does not delete the second.
+    await driver.delete(identifier, state)
+    assert "another one by now" in plugin.heard.warnings[-1]
+    assert status(other, f"{POOLS}/{called}") == 200
+    await driver.delete(identifier, again)
+    assert status(other, f"{POOLS}/{called}") == 404
+
+
+async def test_what_is_there_already_is_not_taken_over_except_after_a_lost_answer(
+    driver: Driver, called: str, other: httpx.Client
+) -> None:
+    document = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called)}
+    send(other, "POST", POOLS, json=document)
+    inputs = await driver.inputs(pool(called))
+    for preview in (True, False):
+        with pytest.raises(PluginError, match="exists already, and this resource did not make it"):
+            await driver.create(inputs, preview=preview)
+    _, state, inputs = await made(driver, pool(name()))
+    # As if the first answer had been lost: the same resource asks again.
+    identifier, again = await driver.create(inputs)
+    assert plain(again["metadata"])["uid"] == state["metadata"]["uid"]
+    await driver.delete(identifier, plain_map(again))
+
+
+async def test_another_name_or_namespace_takes_a_new_object(driver: Driver, called: str) -> None:
+    identifier, state, inputs = await made(driver, {**pool(called), "metadata": {"name": called}})
+    assert identifier == f"default/{called}"
+    assert await driver.diff(state, inputs) == {}
+    assert await driver.diff(state, await driver.inputs(pool(called))) == {}
+    elsewhere = await driver.inputs({**pool(called), "metadata": {"name": called, "namespace": "other"}})
+    assert await driver.diff(state, elsewhere) == {"metadata.namespace": "ADD_REPLACE"}
+    renamed = await driver.inputs({**pool(called), "metadata": {"name": f"{called}-b"}})
+    assert await driver.diff(state, renamed) == {"metadata.name": "UPDATE_REPLACE"}
+    for wanted in (elsewhere, renamed):
+        request = api.DiffRequest(driver.urn, identifier, wrap_map(state), wrap_map(wanted), [])
+        assert (await driver.plugin.diff(request)).delete_before_replace is False
+    await driver.delete(identifier, state)
+
+
+async def test_secrets_stay_secret(plugin: Plugin, other: httpx.Client) -> None:
     text = "hunter2-bgp"
     encoded = base64.b64encode(text.encode()).decode()
-
-    async def scenario() -> None:
-        driver = await plugin.driver(SECRET, enableSecretMutable="true")
-        called = name()
-        given = {
-            "metadata": {"name": called, "namespace": "default"},
-            "type": "kubernetes.io/basic-auth",
-            "stringData": {"password": text},
-        }
-        request = api.CheckRequest(driver.urn, {}, wrap_map(given), b"\1" * 32)
-        inputs = (await driver.plugin.check(request)).inputs or {}
-        assert plain_map(inputs)["data"] == {"password": encoded}
-        assert "stringData" not in inputs
-        assert inputs["data"].is_secret
-        answer = await driver.plugin.create(api.CreateRequest(driver.urn, inputs, 0, False))
-        state = answer.properties
-        live = send(other, "GET", f"/api/v1/namespaces/default/secrets/{called}")
-        assert live["data"] == {"password": encoded}
-        assert_hidden(state, text, encoded)
-        assert await driver.diff(plain_map(state), plain_map(inputs)) == {}
-        read = await driver.plugin.read(api.ReadRequest(driver.urn, f"default/{called}", state, inputs))
-        assert_hidden(read.properties, text, encoded)
-        assert_hidden(read.inputs, text, encoded)
-        new = await driver.inputs({**given, "stringData": {"password": "hunter3"}})
-        assert await driver.diff(plain_map(state), new) == {"data.password": "UPDATE"}
-        strict = await plugin.driver(SECRET)
-        assert await strict.diff(plain_map(state), new) == {"data.password": "UPDATE_REPLACE"}
-        replacing = api.DiffRequest(driver.urn, f"default/{called}", state, wrap_map(new), [])
-        assert (await strict.plugin.diff(replacing)).delete_before_replace is True
-        await driver.delete(f"default/{called}", plain_map(state))
-
-    run(scenario())
+    driver = await plugin.driver(SECRET, enableSecretMutable="true")
+    called = name()
+    given = {
+        "metadata": {"name": called, "namespace": "default"},
+        "type": "kubernetes.io/basic-auth",
+        "stringData": {"password": text},
+    }
+    request = api.CheckRequest(driver.urn, {}, wrap_map(given), b"\1" * 32)
+    inputs = (await driver.plugin.check(request)).inputs or {}
+    assert plain_map(inputs)["data"] == {"password": encoded}
+    assert "stringData" not in inputs
+    assert inputs["data"].is_secret
+    answer = await driver.plugin.create(api.CreateRequest(driver.urn, inputs, 0, False))
+    state = answer.properties
+    live = send(other, "GET", f"/api/v1/namespaces/default/secrets/{called}")
+    assert live["data"] == {"password": encoded}
+    assert_hidden(state, text, encoded)
+    assert await driver.diff(plain_map(state), plain_map(inputs)) == {}
+    read = await driver.plugin.read(api.ReadRequest(driver.urn, f"default/{called}", state, inputs))
+    assert_hidden(read.properties, text, encoded)
+    assert_hidden(read.inputs, text, encoded)
+    new = await driver.inputs({**given, "stringData": {"password": "hunter3"}})
+    assert await driver.diff(plain_map(state), new) == {"data.password": "UPDATE"}
+    strict = await plugin.driver(SECRET)
+    assert await strict.diff(plain_map(state), new) == {"data.password": "UPDATE_REPLACE"}
+    replacing = api.DiffRequest(driver.urn, f"default/{called}", state, wrap_map(new), [])
+    assert (await strict.plugin.diff(replacing)).delete_before_replace is True
+    await driver.delete(f"default/{called}", plain_map(state))
 
 
 def assert_hidden(properties: dict[str, PropertyValue], *texts: str) -> None:
@@ -357,70 +330,53 @@ def assert_hidden(properties: dict[str, PropertyValue], *texts: str) -> None:
     assert any(text in json.dumps(plain_map(properties), default=str) for text in texts)
 
 
-def test_a_refusal_does_not_quote_secrets(plugin: Plugin) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(PEER)
-        spec = wrap({"myASN": 1, "peerASN": 2, "peerAddress": "192.0.2.1", "dynamicASN": "x"})
-        assert isinstance(spec.value, Mapping)
-        spec = spec.with_value({**spec.value, "dynamicASN": wrap("hunter2-word").with_secret(True)})
-        inputs = {**wrap_map(await driver.inputs({"metadata": {"name": name()}})), "spec": spec}
-        with failure() as caught:
-            await driver.plugin.create(api.CreateRequest(driver.urn, inputs, 0, True))
-        assert 'spec.dynamicASN: Unsupported value: "[secret]"' in str(caught.value)
-
-    run(scenario())
+async def test_a_refusal_does_not_quote_secrets(plugin: Plugin) -> None:
+    driver = await plugin.driver(PEER)
+    spec = wrap({"myASN": 1, "peerASN": 2, "peerAddress": "192.0.2.1", "dynamicASN": "x"})
+    assert isinstance(spec.value, Mapping)
+    spec = spec.with_value({**spec.value, "dynamicASN": wrap("hunter2-word").with_secret(True)})
+    inputs = {**wrap_map(await driver.inputs({"metadata": {"name": name()}})), "spec": spec}
+    with pytest.raises(PluginError, match=re.escape('spec.dynamicASN: Unsupported value: "[secret]"')):
+        await driver.plugin.create(api.CreateRequest(driver.urn, inputs, 0, True))
 
 
-def test_a_namespace_is_waited_for_both_ways(plugin: Plugin, other: httpx.Client) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(NAMESPACE)
-        called = name()
-        identifier, state, inputs = await made(driver, {"metadata": {"name": called, "labels": {"a": "b"}}})
-        assert (identifier, state["status"]) == (called, {"phase": "Active"})
-        assert await driver.diff(state, inputs) == {}
-        send(other, "POST", f"/api/v1/namespaces/{called}/configmaps", json={"metadata": {"name": "a"}})
-        await driver.delete(identifier, state)
-        assert status(other, f"/api/v1/namespaces/{called}") == 404
-
-    run(scenario())
+async def test_a_namespace_is_waited_for_both_ways(plugin: Plugin, other: httpx.Client) -> None:
+    driver = await plugin.driver(NAMESPACE)
+    called = name()
+    identifier, state, inputs = await made(driver, {"metadata": {"name": called, "labels": {"a": "b"}}})
+    assert (identifier, state["status"]) == (called, {"phase": "Active"})
+    assert await driver.diff(state, inputs) == {}
+    send(other, "POST", f"/api/v1/namespaces/{called}/configmaps", json={"metadata": {"name": "a"}})
+    await driver.delete(identifier, state)
+    assert status(other, f"/api/v1/namespaces/{called}") == 404
 
 
-def test_an_object_that_is_held_is_told_and_kept(plugin: Plugin, other: httpx.Client) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        held = {**pool(called), "metadata": {"name": called, "finalizers": ["facility.test/held"]}}
-        identifier, state, _ = await made(driver, held)
-        with failure() as caught:
-            await driver.delete(identifier, state, timeout=0.3)
-        assert "is not gone" in str(caught.value)
-        assert "it is held by facility.test/held" in str(caught.value)
-        merge(other, f"{POOLS}/{called}", {"metadata": {"finalizers": None}})
-        await driver.delete(identifier, state)
-
-    run(scenario())
+async def test_an_object_that_is_held_is_told_and_kept(driver: Driver, called: str, other: httpx.Client) -> None:
+    held = {**pool(called), "metadata": {"name": called, "finalizers": ["facility.test/held"]}}
+    identifier, state, _ = await made(driver, held)
+    with pytest.raises(PluginError) as caught:
+        await driver.delete(identifier, state, timeout=0.3)
+    assert "is not gone" in str(caught.value)
+    assert "it is held by facility.test/held" in str(caught.value)
+    merge(other, f"{POOLS}/{called}", {"metadata": {"finalizers": None}})
+    await driver.delete(identifier, state)
 
 
-def test_waiting_as_the_annotation_says(plugin: Plugin, other: httpx.Client) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        annotations = {"pulumi.com/waitFor": "jsonpath={.metadata.labels.state}=done"}
-        checked = await driver.inputs({**pool(called), "metadata": {"name": called, "annotations": annotations}})
-        with failure(InitFailed) as caught:
-            await driver.create(checked, timeout=0.3)
-        kept = caught.value
-        assert isinstance(kept, InitFailed)
-        assert str(kept).startswith(f"IPAddressPool default/{called} is not ready after")
-        assert "it has no metadata.labels.state" in str(kept)
-        assert kept.resource_id == f"default/{called}"
-        state = plain_map(kept.properties)
-        merge(other, f"{POOLS}/{called}", {"metadata": {"labels": {"state": "done"}}})
-        state = await driver.update(kept.resource_id, state, checked, timeout=10)
-        assert state["metadata"]["labels"] == {"state": "done"}
-        await driver.delete(kept.resource_id, state)
-
-    run(scenario())
+async def test_waiting_as_the_annotation_says(driver: Driver, called: str, other: httpx.Client) -> None:
+    annotations = {"pulumi.com/waitFor": "jsonpath={.metadata.labels.state}=done"}
+    checked = await driver.inputs({**pool(called), "metadata": {"name": called, "annotations": annotations}})
+    with pytest.raises(InitFailed) as caught:
+        await driver.create(checked, timeout=0.3)
+    kept = caught.value
+    assert isinstance(kept, InitFailed)
+    assert str(kept).startswith(f"IPAddressPool default/{called} is not ready after")
+    assert "it has no metadata.labels.state" in str(kept)
+    assert kept.resource_id == f"default/{called}"
+    state = plain_map(kept.properties)
+    merge(other, f"{POOLS}/{called}", {"metadata": {"labels": {"state": "done"}}})
+    state = await driver.update(kept.resource_id, state, checked, timeout=10)
+    assert state["metadata"]["labels"] == {"state": "done"}
+    await driver.delete(kept.resource_id, state)
 
 
 @pytest.mark.parametrize(
@@ -448,75 +404,55 @@ def test_what_is_still_missing(wanted: str, status: Json, missing: str | None) -
     assert look_of(document)(document) == missing
 
 
-def test_a_kind_or_namespace_that_is_not_there_yet(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_kind_or_namespace_that_is_not_there_yet(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "COMING_SECONDS", 0.2)
     monkeypatch.setattr(resource, "POLL_SECONDS", 0.05)
-
-    async def scenario() -> None:
-        driver = await plugin.driver("kubernetes:metallb.io/v1beta1:MetalLB")
-        inputs = await driver.inputs({"metadata": {"name": "metallb"}, "spec": {}})
-        _, previewed = await driver.create(inputs, preview=True)
-        assert plain(previewed["status"]) == UNKNOWN
-        assert "does not know MetalLB of metallb.io/v1beta1" in plugin.heard.warnings[0]
-        with failure() as caught:
-            await driver.create(inputs)
-        assert "what defines it (its CustomResourceDefinition) is not installed" in str(caught.value)
-        assert "waiting" in plugin.heard.lines[0]
-        assert await driver.read("default/metallb", {}, inputs) == ("", {}, {})
-        await driver.delete("default/metallb", {})
-        driver = await plugin.driver(POOL)
-        homeless = await driver.inputs({**pool("a"), "metadata": {"name": "a", "namespace": "nowhere"}})
-        assert (await driver.create(homeless, preview=True))[0] == ""
-        with failure() as caught:
-            await driver.create(homeless)
-        assert "there is no namespace nowhere" in str(caught.value)
-
-    run(scenario())
+    driver = await plugin.driver("kubernetes:metallb.io/v1beta1:MetalLB")
+    inputs = await driver.inputs({"metadata": {"name": "metallb"}, "spec": {}})
+    _, previewed = await driver.create(inputs, preview=True)
+    assert plain(previewed["status"]) == UNKNOWN
+    assert "does not know MetalLB of metallb.io/v1beta1" in plugin.heard.warnings[0]
+    with pytest.raises(PluginError, match=re.escape("what defines it (its CustomResourceDefinition) is not installed")):
+        await driver.create(inputs)
+    assert "waiting" in plugin.heard.lines[0]
+    assert await driver.read("default/metallb", {}, inputs) == ("", {}, {})
+    await driver.delete("default/metallb", {})
+    driver = await plugin.driver(POOL)
+    homeless = await driver.inputs({**pool("a"), "metadata": {"name": "a", "namespace": "nowhere"}})
+    assert (await driver.create(homeless, preview=True))[0] == ""
+    with pytest.raises(PluginError, match="there is no namespace nowhere"):
+        await driver.create(homeless)
 
 
-def test_an_import_takes_all_of_it(plugin: Plugin, other: httpx.Client) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        document = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called)}
-        send(other, "POST", POOLS, json=document)
-        identifier, state, inputs = await driver.read(f"default/{called}", {}, {})
-        assert inputs["spec"] == {"addresses": ["192.0.2.0/30"], "autoAssign": True, "avoidBuggyIPs": False}
-        assert set(inputs["metadata"]) == {"name", "namespace"}
-        await driver.delete(identifier, state)
-
-    run(scenario())
+async def test_an_import_takes_all_of_it(driver: Driver, called: str, other: httpx.Client) -> None:
+    document = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called)}
+    send(other, "POST", POOLS, json=document)
+    identifier, state, inputs = await driver.read(f"default/{called}", {}, {})
+    assert inputs["spec"] == {"addresses": ["192.0.2.0/30"], "autoAssign": True, "avoidBuggyIPs": False}
+    assert set(inputs["metadata"]) == {"name", "namespace"}
+    await driver.delete(identifier, state)
 
 
-def test_a_preview_with_values_that_nobody_knows_yet(plugin: Plugin) -> None:
-    async def scenario() -> None:
-        driver = await plugin.driver(POOL)
-        called = name()
-        inputs = await driver.inputs({"metadata": {"name": called}, "spec": UNKNOWN})
-        assert plain_map((await driver.create(inputs, preview=True))[1])["spec"] == UNKNOWN
-        identifier, state, _ = await made(driver, pool(called))
-        assert await driver.diff(state, await driver.inputs({**pool(called), "spec": UNKNOWN})) == {"spec": "UPDATE"}
-        await driver.delete(identifier, state)
-
-    run(scenario())
+async def test_a_preview_with_values_that_nobody_knows_yet(driver: Driver, called: str) -> None:
+    inputs = await driver.inputs({"metadata": {"name": called}, "spec": UNKNOWN})
+    assert plain_map((await driver.create(inputs, preview=True))[1])["spec"] == UNKNOWN
+    identifier, state, _ = await made(driver, pool(called))
+    assert await driver.diff(state, await driver.inputs({**pool(called), "spec": UNKNOWN})) == {"spec": "UPDATE"}
+    await driver.delete(identifier, state)
 
 
-def test_refused_by_name(plugin: Plugin) -> None:
-    async def scenario() -> None:
-        for token in (
-            "kubernetes:apps/v1:Deployment",
-            "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
-            "kubernetes:helm.sh/v3:Release",
-            "kubernetes:metallb.io/v1beta1:IPAddressPoolPatch",
-            "kubernetes:core/v1:ConfigMap",
-        ):
-            with failure(NotInTheLab) as caught:
-                await (await plugin.driver(token)).check({})
-            assert f"does not implement the resource type {token}" in str(caught.value)
-        driver = await plugin.driver(POOL)
-        for annotation in ({"pulumi.com/replaceUnready": "true"}, {"pulumi.com/waitFor": "[a]"}):
-            with failure(NotInTheLab) as caught:
-                await driver.check({"metadata": {"name": "a", "annotations": annotation}})
-            assert next(iter(annotation)) in str(caught.value)
-
-    run(scenario())
+async def test_refused_by_name(plugin: Plugin) -> None:
+    for token in (
+        "kubernetes:apps/v1:Deployment",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
+        "kubernetes:helm.sh/v3:Release",
+        "kubernetes:metallb.io/v1beta1:IPAddressPoolPatch",
+        "kubernetes:core/v1:ConfigMap",
+    ):
+        with pytest.raises(NotInTheLab, match=f"does not implement the resource type {token}"):
+            await (await plugin.driver(token)).check({})
+    driver = await plugin.driver(POOL)
+    for annotation in ({"pulumi.com/replaceUnready": "true"}, {"pulumi.com/waitFor": "[a]"}):
+        with pytest.raises(NotInTheLab) as caught:
+            await driver.check({"metadata": {"name": "a", "annotations": annotation}})
+        assert next(iter(annotation)) in str(caught.value)

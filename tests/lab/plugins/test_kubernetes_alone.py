@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
@@ -16,7 +17,7 @@ from lab.plugins.kubernetes import client
 from lab.plugins.kubernetes.inputs import Settings, settings_of
 from lab.plugins.kubernetes.main import KubernetesPlugin
 from lab.plugins.values import UNKNOWN, plain_map, wrap_map
-from tests.lab.plugins.harness import Driver, Heard, Json, opened, run
+from tests.lab.plugins.harness import Driver, Heard, Json, close_opened, opened
 
 POOL = "kubernetes:metallb.io/v1beta1:IPAddressPool"
 INPUTS: Json = {"metadata": {"name": "a", "namespace": "default"}, "spec": {"addresses": ["192.0.2.0/30"]}}
@@ -47,6 +48,13 @@ def nobody() -> str:
     return kubeconfig(f"https://127.0.0.1:{free_port('127.0.0.1')}")
 
 
+@pytest.fixture(autouse=True)
+async def closed(anyio_backend: Any) -> AsyncGenerator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Leaves no connection open."""
+    yield
+    await close_opened()
+
+
 async def driver(token: str = POOL, **options: Any) -> tuple[Driver, Heard]:
     heard = Heard()
     plugin = KubernetesPlugin(heard)
@@ -61,48 +69,39 @@ async def configuration(arguments: Json) -> dict[str, str]:
     return {failure.property: failure.reason for failure in response.failures or []}
 
 
-def test_configuration() -> None:
-    async def scenario() -> None:
-        good = {"kubeconfig": "x", "enableSecretMutable": "true", "enableServerSideApply": True, "version": "4.34.2"}
-        assert await configuration(good) == {}
-        assert "did you mean kubeconfig?" in (await configuration({"kubeConfig": "x"}))["kubeConfig"]
-        for wrong in ({"enableServerSideApply": "false"}, {"cluster": "x"}, {"deleteUnreachable": "yes"}):
-            with pytest.raises(NotInTheLab):
-                await configuration(wrong)
-
-    run(scenario())
+async def test_configuration() -> None:
+    good = {"kubeconfig": "x", "enableSecretMutable": "true", "enableServerSideApply": True, "version": "4.34.2"}
+    assert await configuration(good) == {}
+    assert "did you mean kubeconfig?" in (await configuration({"kubeConfig": "x"}))["kubeConfig"]
+    for wrong in ({"enableServerSideApply": "false"}, {"cluster": "x"}, {"deleteUnreachable": "yes"}):
+        with pytest.raises(NotInTheLab):
+            await configuration(wrong)
     settings = settings_of({"enableSecretMutable": "true", "deleteUnreachable": "false", "kubeconfig": UNKNOWN})
     assert settings == Settings(secret_mutable=True)
 
 
-def test_inputs_are_checked_without_a_cluster() -> None:
-    async def scenario() -> None:
-        pools, _ = await driver()
-        _, failures = await pools.check({"metadata": {"name": "a", "label": {}}, "kind": "BGPPeer"})
-        assert "did you mean labels?" in failures["metadata.label"]
-        assert "kind must be IPAddressPool, as the resource type says, not BGPPeer" in failures["kind"]
-        secrets, _ = await driver("kubernetes:core/v1:Secret")
-        _, failures = await secrets.check({"stringdata": {}})
-        assert "did you mean stringData?" in failures["stringdata"]
-        assert failures["metadata"] == "metadata is required and missing"
-
-    run(scenario())
+async def test_inputs_are_checked_without_a_cluster() -> None:
+    pools, _ = await driver()
+    _, failures = await pools.check({"metadata": {"name": "a", "label": {}}, "kind": "BGPPeer"})
+    assert "did you mean labels?" in failures["metadata.label"]
+    assert "kind must be IPAddressPool, as the resource type says, not BGPPeer" in failures["kind"]
+    secrets, _ = await driver("kubernetes:core/v1:Secret")
+    _, failures = await secrets.check({"stringdata": {}})
+    assert "did you mean stringData?" in failures["stringdata"]
+    assert failures["metadata"] == "metadata is required and missing"
 
 
 @pytest.mark.parametrize("configured", [{}, {"kubeconfig": ""}])
-def test_without_a_kubeconfig_a_preview_goes_on_and_an_update_does_not(configured: Json) -> None:
-    async def scenario() -> None:
-        pools, heard = await driver(**configured)
-        inputs = await pools.inputs(INPUTS)
-        assert plain_map((await pools.create(inputs, preview=True))[1])["spec"] == INPUTS["spec"]
-        assert "the provider has no kubeconfig" in heard.warnings[0]
-        with pytest.raises(PluginError, match="the provider has no kubeconfig: set it"):
-            await pools.create(inputs)
-
-    run(scenario())
+async def test_without_a_kubeconfig_a_preview_goes_on_and_an_update_does_not(configured: Json) -> None:
+    pools, heard = await driver(**configured)
+    inputs = await pools.inputs(INPUTS)
+    assert plain_map((await pools.create(inputs, preview=True))[1])["spec"] == INPUTS["spec"]
+    assert "the provider has no kubeconfig" in heard.warnings[0]
+    with pytest.raises(PluginError, match="the provider has no kubeconfig: set it"):
+        await pools.create(inputs)
 
 
-def test_what_is_not_answered_or_refused_for_the_time_being_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_not_answered_or_refused_for_the_time_being_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "FIRST_WAIT_SECONDS", 0.01)
     resources = {"resources": [{"kind": "IPAddressPool", "name": "ipaddresspools", "namespaced": True}]}
     answers = [
@@ -121,44 +120,38 @@ def test_what_is_not_answered_or_refused_for_the_time_being_is_repeated(monkeypa
             raise found
         return found
 
-    async def scenario() -> None:
-        made = client.Client()
-        opened.append(made)
-        made._http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="https://a.test")  # pyright: ignore[reportPrivateUsage]
-        assert await made.get(STATE) == STATE
-        for why in ("Service Unavailable", "not allowed"):
-            with pytest.raises(client.ApiError, match=f"IPAddressPool default/a cannot be read: {why}"):
-                await made.get(STATE)
-
-    run(scenario())
+    made = client.Client()
+    opened.append(made)
+    made._http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="https://a.test")  # pyright: ignore[reportPrivateUsage]
+    assert await made.get(STATE) == STATE
+    for why in ("Service Unavailable", "not allowed"):
+        with pytest.raises(client.ApiError, match=f"IPAddressPool default/a cannot be read: {why}"):
+            await made.get(STATE)
     assert answers == []
 
 
-def test_a_cluster_that_does_not_answer() -> None:
-    async def scenario() -> None:
-        pools, heard = await driver(kubeconfig=nobody())
-        inputs = await pools.inputs(INPUTS)
-        assert await pools.diff(STATE, inputs) == {}
-        changed = await pools.inputs({**INPUTS, "spec": {"addresses": ["192.0.2.4/30"]}})
-        assert await pools.diff(STATE, changed) == {"spec.addresses[0]": "UPDATE"}
-        assert "compared with the last known state only" in heard.warnings[0]
-        assert plain_map((await pools.create(inputs, preview=True))[1])["spec"] == INPUTS["spec"]
-        for attempt in (
-            pools.create(inputs),
-            pools.update("default/a", STATE, inputs),
-            pools.read("default/a", STATE, inputs),
+async def test_a_cluster_that_does_not_answer() -> None:
+    pools, heard = await driver(kubeconfig=nobody())
+    inputs = await pools.inputs(INPUTS)
+    assert await pools.diff(STATE, inputs) == {}
+    changed = await pools.inputs({**INPUTS, "spec": {"addresses": ["192.0.2.4/30"]}})
+    assert await pools.diff(STATE, changed) == {"spec.addresses[0]": "UPDATE"}
+    assert "compared with the last known state only" in heard.warnings[0]
+    assert plain_map((await pools.create(inputs, preview=True))[1])["spec"] == INPUTS["spec"]
+    for attempt in (
+        pools.create(inputs),
+        pools.update("default/a", STATE, inputs),
+        pools.read("default/a", STATE, inputs),
+    ):
+        with pytest.raises(
+            PluginError, match=r"the cluster at https://127.0.0.1:\d+ does not answer: .*(refused|failed)"
         ):
-            with pytest.raises(
-                PluginError, match=r"the cluster at https://127.0.0.1:\d+ does not answer: .*(refused|failed)"
-            ):
-                await attempt
-        with pytest.raises(PluginError, match="If the cluster is no more, set deleteUnreachable"):
-            await pools.delete("default/a", STATE)
-        lenient, heard = await driver(kubeconfig=nobody(), deleteUnreachable="true")
-        await lenient.delete("default/a", STATE)
-        assert "is taken for deleted" in heard.warnings[0]
-
-    run(scenario())
+            await attempt
+    with pytest.raises(PluginError, match="If the cluster is no more, set deleteUnreachable"):
+        await pools.delete("default/a", STATE)
+    lenient, heard = await driver(kubeconfig=nobody(), deleteUnreachable="true")
+    await lenient.delete("default/a", STATE)
+    assert "is taken for deleted" in heard.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -172,11 +165,8 @@ def test_a_cluster_that_does_not_answer() -> None:
         (kubeconfig("https://a.test", **{"certificate-authority-data": "eA=="}), "cannot be used"),
     ],
 )
-def test_kubeconfigs_that_cannot_be_used(text: str, why: str) -> None:
-    async def scenario() -> None:
-        pools, _ = await driver(kubeconfig=text)
-        with pytest.raises(PluginError, match=why) as caught:
-            await pools.create(await pools.inputs(INPUTS))
-        assert "hunter2" not in str(caught.value)
-
-    run(scenario())
+async def test_kubeconfigs_that_cannot_be_used(text: str, why: str) -> None:
+    pools, _ = await driver(kubeconfig=text)
+    with pytest.raises(PluginError, match=why) as caught:
+        await pools.create(await pools.inputs(INPUTS))
+    assert "hunter2" not in str(caught.value)

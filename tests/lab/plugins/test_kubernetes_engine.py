@@ -16,10 +16,10 @@ from lab.kubernetes.access import Access, send
 from metal_ipi.components.endpoints.metallb import BgpArgs, BgpNodeArgs, L2Args, MetalLb, MetalLbArgs, PoolArgs
 from metal_ipi.components.machines.contract import BgpNeighbour
 from tests.lab.kubernetes.support import cluster
-from tests.lab.plugins.harness import needs_engine
-from tests.lab.plugins.stack import Stack, automation_cleaned_up
+from tests.lab.plugins.stack import Stack
+from tests.real_engine import needs_engine
 
-pytestmark = [needs_engine, pytest.mark.engine]
+pytestmark = needs_engine
 
 PASSWORD = "hunter2-bgp"
 POOLS = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools"
@@ -44,8 +44,8 @@ class Lab(Stack):
 
 
 @pytest.fixture
-def lab(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Generator[Lab]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as access, automation_cleaned_up(monkeypatch):
+def lab(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[Lab]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as access:
         yield Lab(tmp_path, access)
 
 
@@ -130,24 +130,3 @@ def test_what_somebody_changed_shows_and_is_not_overwritten_without_a_word(lab: 
     # The program takes the change over, and all is well.
     assert lab.up(program(lab.access, addresses="198.51.100.0/28", workers=1))["same"] >= 5
     lab.destroy(program(lab.access, workers=1))
-
-
-def test_a_refused_value_fails_the_preview_and_is_told(lab: Lab) -> None:
-    def refused() -> None:
-        import pulumi_kubernetes as kubernetes
-
-        provider = kubernetes.Provider("provider", kubeconfig=pulumi.Output.secret(lab.access.kubeconfig()))
-        kubernetes.apiextensions.CustomResource(
-            "pool",
-            api_version="metallb.io/v1beta1",
-            kind="IPAddressPool",
-            metadata={"name": "a", "namespace": "default"},
-            spec={"addresses": "192.0.2.0/30"},
-            opts=pulumi.ResourceOptions(provider=provider),
-        )
-
-    with pytest.raises(automation.CommandError):
-        lab.preview(refused)
-    said = "".join(lab.said)
-    assert "IPAddressPool default/a is refused" in said
-    assert "Traceback" not in said

@@ -83,24 +83,10 @@ def test_lines_are_shown_while_it_runs(logging: str | None, shown: set[str]) -> 
     assert set(log.lines) == shown
 
 
-def test_update_runs_update_or_create_with_the_output_before() -> None:
+def test_an_update_runs_the_command_again() -> None:
     state = {"create": "echo hi", "stdout": "old", "stderr": "olde"}
-    show = "echo $PULUMI_COMMAND_STDOUT $PULUMI_COMMAND_STDERR"
-    assert run(driver().update("id", state, {"create": show}))["stdout"] == "old olde"
-    assert run(driver().update("id", state, {"create": "false", "update": show}))["stdout"] == "old olde"
-    without = {"create": show, "addPreviousOutputInEnv": False}
-    assert run(driver().update("id", state, without))["stdout"] == ""
-    assert run(driver().update("id", state, {"delete": "true"}))["stdout"] == "old"
-
-
-def test_delete_runs_with_the_state_it_had(tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    state = {"delete": f"echo $A $PULUMI_COMMAND_STDOUT > {trace}", "environment": {"A": "b"}, "stdout": "old"}
-    run(driver().delete("id", state))
-    assert trace.read_text() == "b old\n"
-    run(driver().delete("id", {"create": "echo hi", "stdout": "old"}))
-    with pytest.raises(PluginError, match="exit status 1"):
-        run(driver().delete("id", {"delete": "exit 1"}))
+    assert run(driver().update("id", state, {"create": "echo new"}))["stdout"] == "new"
+    assert run(driver().update("id", state, {"stdin": "x"}))["stdout"] == "old"
 
 
 def test_previews_run_nothing(tmp_path: Path) -> None:
@@ -117,7 +103,7 @@ def test_previews_run_nothing(tmp_path: Path) -> None:
 
 DIFFERENCES: list[tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = [
     ({"create": "a"}, {"create": "a"}, {}),
-    ({"create": "a"}, {"create": "b", "update": "u"}, {"create": "UPDATE", "update": "ADD"}),
+    ({"create": "a"}, {"create": "b", "stdin": "u"}, {"create": "UPDATE", "stdin": "ADD"}),
     ({"triggers": ["1", "2"]}, {"triggers": ["1", "3"]}, {"triggers[1]": "UPDATE"}),
     ({"triggers": ["1", "2"]}, {"triggers": ["1"]}, {"triggers[1]": "DELETE"}),
     ({"triggers": ["1", "2"]}, {}, {"triggers": "DELETE_REPLACE"}),
@@ -137,23 +123,30 @@ def test_differences_are_those_of_the_official_plugin(
     assert run(driver().diff({**old, "stdout": "x", "stderr": ""}, new)) == found
 
 
-def test_ignored_changes_are_no_differences() -> None:
-    state, wanted = {"create": "a", "stdout": "x"}, {"create": "b", "update": "u"}
-    assert run(driver().diff(state, wanted, ("create",))) == {"update": "ADD"}
-
-
 def test_inputs_are_checked_all_at_once() -> None:
     wrong = {"crate": "x", "environment": {"A": 1}, "stdin": [], "logging": "loud", "triggers": {}}
     _, failures = run(driver().check(wrong))
-    assert failures.keys() == {"crate", "environment.A", "stdin", "logging", "triggers"}
+    assert failures.keys() == {*wrong, "environment.A", "addPreviousOutputInEnv"} - {"environment"}
     assert failures["crate"] == "crate is not an input of this resource; did you mean create?"
-    _, failures = run(driver().check({"create": UNKNOWN, "environment": UNKNOWN, "version": "1.2.1"}))
+    unknown = {"create": UNKNOWN, "environment": UNKNOWN, "version": "1.2.1", "addPreviousOutputInEnv": False}
+    _, failures = run(driver().check(unknown))
     assert failures == {}
 
 
-def test_what_is_missing_is_refused_by_name() -> None:
-    with pytest.raises(NotInTheLab, match="stand-in for command does not implement the input assetPaths; install"):
-        run(driver().check({"create": "x", "assetPaths": ["*"]}))
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"assetPaths": ["*"]}, "assetPaths"),
+        ({"delete": "true"}, "delete"),
+        ({"addPreviousOutputInEnv": True}, "addPreviousOutputInEnv True"),
+    ],
+)
+def test_what_is_missing_is_refused_by_name(given: dict[str, Any], what: str) -> None:
+    with pytest.raises(NotInTheLab, match=f"stand-in for command does not implement the input {what}; install"):
+        run(driver().check({"create": "x", **given}))
+
+
+def test_functions_are_refused_by_name() -> None:
     with pytest.raises(NotInTheLab, match="command:local:run"):
         run(CommandPlugin(Heard()).invoke(api.InvokeRequest("command:local:run", {})))
 

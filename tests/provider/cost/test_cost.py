@@ -134,30 +134,3 @@ def test_without_a_price_list_the_cost_is_unknown_and_says_why() -> None:
 def test_the_functions_arguments_are_checked() -> None:
     with pytest.raises(AssertionError, match=r"orders\.machines\[0\]\.hostnames is required"):
         invoke({}, orders={"metro": "da", "machines": [{"role": "worker", "plan": "x", "operatingSystem": "y"}]})
-
-
-def test_orders_travel_as_they_are() -> None:
-    ordered = orders.Orders(
-        metro="da",
-        machines=(
-            orders.MachineOrder(
-                role="worker",
-                hostnames=("a", "b"),
-                plan="c3.small.x86",
-                operating_system="custom_ipxe",
-                spot_max_price=0.4,
-                subnet_length=29,
-            ),
-            orders.MachineOrder(
-                role="control-plane",
-                hostnames=("c",),
-                plan="c3.small.x86",
-                operating_system="custom_ipxe",
-                reservations=("next-available",),
-            ),
-        ),
-        addresses=(orders.AddressOrder(name="api", quantity=1),),
-        networks=(orders.NetworkOrder(name="storage", vlan=1000, subnet="10.20.0.0/24", gateway_size=16),),
-    )
-    assert read(ordered.to_wire()) == ordered
-    assert "spotMaxPrice" not in ordered.to_wire()["machines"][1] and "facilities" not in ordered.to_wire()

@@ -23,10 +23,10 @@ from metal_ipi.provider.live_iso.iso9660 import Disc
 from metal_ipi.provider.platforms.registry import is_gone
 from metal_ipi.provider.status import silent
 from tests.provider.fake_bmc import MAC, FakeBmc, once
-from tests.provider.harness import Resource
+from tests.provider.harness import Resource, settings_of
 from tests.provider.live_iso.discs import initramfs, line, whole
 from tests.provider.preflight.test_surroundings import Quiet, serving
-from tests.provider.test_redfish_machine import LOAN, harness, settings
+from tests.provider.test_redfish_machine import LOAN, harness
 from tests.provider.test_secure_boot import ON, secure
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -170,7 +170,7 @@ async def test_two_stacks_that_make_the_same_file_do_not_share_what_is_half_writ
 async def test_a_disc_is_made_uploaded_and_made_again_only_when_it_changes(
     web: Web, artifact_host: dict[str, Any], tmp_path: Path
 ) -> None:
-    known, _ = configuration.parse({"artifacts": artifact_host})
+    known = settings_of(artifacts=artifact_host)
     await disc.publish(known, web.iso, MAC, SCRIPT, silent)
     (made,) = discs(tmp_path)
     digest = boot_tree.digest(SCRIPT)
@@ -198,7 +198,7 @@ async def test_a_disc_is_made_uploaded_and_made_again_only_when_it_changes(
 async def test_a_further_initramfs_of_ours_is_on_the_disc(
     web: Web, artifact_host: dict[str, Any], tmp_path: Path
 ) -> None:
-    known, _ = configuration.parse({"artifacts": artifact_host})
+    known = settings_of(artifacts=artifact_host)
     folder = tmp_path / "artifacts" / ("d" * 43)
     folder.mkdir(parents=True)
     (folder / "c.img").write_bytes(initrd.pack({"config.ign": b"{}"}))
@@ -224,7 +224,7 @@ LIVE_LOAN = {**LOAN, "script": SCRIPT}
 
 
 async def test_a_server_is_lent_by_its_disc_and_given_back(loan: Resource, bmc: FakeBmc, tmp_path: Path) -> None:
-    known, base_url = settings(loan.harness), loan.harness.config["artifacts"]["bootBaseUrl"]
+    known, base_url = settings_of(**loan.harness.config), loan.harness.config["artifacts"]["bootBaseUrl"]
     machine = (await loan.up(LIVE_LOAN))["machineId"]
     (uploaded,) = discs(tmp_path)
     assert bmc.machine.boots == ["Cd"]

@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 
-from metal_ipi.provider import configuration
 from metal_ipi.provider.preflight import running
 from metal_ipi.provider.preflight.findings import Finding, Report
 from metal_ipi.provider.preflight.plan import Plan
 from tests.provider.fake_bmc import FakeBmc
+from tests.provider.harness import settings_of
 from tests.provider.metal_answers import PROJECT, TOKEN, Api
 
 TAGS = ["metal-ipi", "metal-ipi:stack=t", "metal-ipi:cluster=c.facility.test"]
@@ -49,9 +49,7 @@ async def ask(
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> Report:
     """The report about a stack with these inputs; `config` is the provider's."""
-    settings, problems = configuration.parse(config)
-    assert problems == []
-    return await running.run(Plan.read(values), settings, again=again, transport=transport)
+    return await running.run(Plan.read(values), settings_of(**config), again=again, transport=transport)
 
 
 def report(api: Api, *, again: bool = False, **values: Any) -> Report:

@@ -7,7 +7,6 @@ import base64
 import hashlib
 import json
 import ssl
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
@@ -25,6 +24,7 @@ from metal_ipi.provider.preflight.findings import Report
 from tests.provider import knot
 from tests.provider import ssh_servers as ssh
 from tests.provider.preflight.asking import NOTHING_ORDERED, ask, of, the
+from tests.provider.serving import in_thread
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -57,14 +57,8 @@ def serving(
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert("127.0.0.1").configure_cert(context)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http{'s' if authority else ''}://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with in_thread(server) as port:
+        yield f"http{'s' if authority else ''}://127.0.0.1:{port}"
 
 
 # --- DNS

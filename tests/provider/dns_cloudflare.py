@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+
+from werkzeug.wrappers import Request, Response
+
+from tests.provider import serving
 
 TOKEN = "a-token-nobody-may-see"
 ZONE_ID = "023e105f4ecef8ad9ca31a8372d0c353"
@@ -48,44 +50,51 @@ class Cloudflare:
     lock: threading.RLock = field(default_factory=threading.RLock)
     _count: int = 0
 
-    def call(self, method: str, url: str, headers: Any, body: bytes) -> tuple[int, Any]:
+    def __call__(self, environ: Any, start: Any) -> Iterable[bytes]:
+        status, headers = 200, dict[str, str]()
+        with self.lock:
+            try:
+                answer = self._call(Request(environ))
+            except Refused as error:
+                status, headers = error.status, {key.replace("_", "-"): told for key, told in error.headers.items()}
+                said = [{"code": error.code, "message": error.message}]
+                answer = {"success": False, "errors": said, "messages": [], "result": None}
+        return Response(json.dumps(answer), status, headers, content_type="application/json")(environ, start)
+
+    def _call(self, request: Request) -> dict[str, Any]:
         """The answer to one call; raises Refused."""
-        parts = urlsplit(url)
-        path, query = (
-            parts.path.removeprefix(_PREFIX),
-            {key: values[-1] for key, values in parse_qs(parts.query).items()},
-        )
+        method, path, query = request.method, request.path.removeprefix(_PREFIX), request.args.to_dict()
         self.asked.append(f"{method} {path}")
         fault = next((each for each in self.faults if each[0] == method), None)
         if fault is not None:
             self.faults.remove(fault)
             raise fault[1]
-        if headers.get("Authorization") != f"Bearer {TOKEN}":
+        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             raise Refused(401, 10000, "Authentication error")
-        data = json.loads(body) if body else {}
+        data = request.get_json(silent=True) or {}
         match (method, path.strip("/").split("/")):
             case ("GET", ["zones"]):
-                return 200, self._listed([self._zone()], query, ())
+                return self._listed([self._zone()], query, ())
             case ("GET", ["zones", zone_id]):
                 self._known(zone_id)
-                return 200, _answer(self._zone())
+                return _answer(self._zone())
             case ("GET", ["zones", zone_id, "dns_records"]):
                 self._known(zone_id)
-                return 200, self._listed(list(self.records.values()), query, ("type", "name", "content"))
+                return self._listed(list(self.records.values()), query, ("type", "name", "content"))
             case ("POST", ["zones", zone_id, "dns_records"]):
                 self._known(zone_id)
-                return 200, _answer(self._create(data))
+                return _answer(self._create(data))
             case ("PUT", ["zones", zone_id, "dns_records", record_id]):
                 self._known(zone_id)
-                return 200, _answer(self._replace(record_id, data))
+                return _answer(self._replace(record_id, data))
             case ("DELETE", ["zones", zone_id, "dns_records", record_id]):
                 self._known(zone_id)
                 self._change()
                 if self.records.pop(record_id, None) is None:
                     raise Refused(404, 81044, "Record does not exist.")
-                return 200, _answer({"id": record_id})
+                return _answer({"id": record_id})
             case _:
-                self.unknown.append(f"{method} {url}")
+                self.unknown.append(f"{method} {path}")
                 raise Refused(501, 0, f"{method} {path} is not emulated")
 
     def _zone(self) -> dict[str, Any]:
@@ -157,42 +166,7 @@ def _answer(result: Any) -> dict[str, Any]:
 def running() -> Generator[tuple[str, Cloudflare], None, None]:
     """The API's URL, as lexicon takes it, and its state. Calls that are not emulated fail the test."""
     cloud = Cloudflare()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _serve(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            extra: dict[str, str] = {}
-            with cloud.lock:
-                try:
-                    status, answer = cloud.call(self.command, self.path, self.headers, body)
-                except Refused as error:
-                    status, extra = error.status, error.headers
-                    said = [{"code": error.code, "message": error.message}]
-                    answer = {"success": False, "errors": said, "messages": [], "result": None}
-            text = json.dumps(answer).encode()
-            self.send_response(status)
-            headers = {"Content-Type": "application/json", "Content-Length": str(len(text)), **extra}
-            for key, value in headers.items():
-                self.send_header(key.replace("_", "-"), value)
-            self.end_headers()
-            self.wfile.write(text)
-
-        do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = _serve
-
-        def log_message(self, format: str, *args: Any) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}{_PREFIX}", cloud
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
+    with serving.application(cloud) as port:
+        yield f"http://127.0.0.1:{port}{_PREFIX}", cloud
     assert cloud.unknown == [], "calls that are not emulated"
     assert cloud.faults == [], "faults that never came"
