@@ -96,7 +96,7 @@ def kill(victim: str, members: Sequence[Process]) -> None:
 
 
 def await_(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline, "waited 20 s in vain"
+        assert time.monotonic() < deadline, "waited 60 s in vain"
         time.sleep(0.05)
