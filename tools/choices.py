@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools import stackfile
 from tools.errors import StackError
-from tools.facility import INSTALLERS, KINDS
+from tools.facility import INSTALLERS, KINDS, Wanted
 from tools.layout import Layout
 
 
@@ -19,6 +19,20 @@ class Asked:
     """Which kind of machines; None: nothing was said."""
     installer: str | None = None
     """Which installer; None: nothing was said."""
+
+
+def lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> Wanted | None:
+    """The lab that a stack gets; None: it is a real facility's stack."""
+    kind = stackfile.lab_machines(document)
+    if kind is None:
+        return None
+    return Wanted(
+        machines=machines(layout, kind, asked, document),
+        installer=installer(layout, asked, document),
+        rack=stackfile.rack(document),
+        kube_vip=stackfile.announces(document),
+        small_kubernetes=stackfile.wants_small_kubernetes(document),
+    )
 
 
 def machines(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree) -> str:

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO
 
 from tools import choices, engine, stackfile
 from tools.choices import Asked
@@ -30,16 +30,10 @@ from tools.project import environment, has_own_passphrase, write_project
 def setup(layout: Layout, asked: Asked) -> None:
     """Build or install what the other commands need: the engine, and for a lab stack the lab's packages and images."""
     document = stackfile.read(layout.stack_file)
-    wanted = stackfile.lab_machines(document)
     engine.ensure(say)
+    wanted = choices.lab(layout, asked, document)
     if wanted is not None:
-        kind, installer = choices.machines(layout, wanted, asked, document), choices.installer(layout, asked, document)
-        Facility(layout=layout).setup(
-            kind,
-            installer,
-            kube_vip=stackfile.announces(document),
-            small_kubernetes=stackfile.wants_small_kubernetes(document),
-        )
+        Facility(layout=layout).setup(wanted)
 
 
 def up(layout: Layout, asked: Asked) -> None:
@@ -55,7 +49,7 @@ def refresh(layout: Layout, asked: Asked) -> None:
 
 def down(layout: Layout, asked: Asked) -> None:
     """Remove a stack's resources, its state and the lab it ran in; KEEP_LAB=1 leaves the lab."""
-    is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
+    is_lab = stackfile.is_lab(layout.stack_file)
     if layout.exists:
         _with_lab("down", layout, asked)
     else:
@@ -70,7 +64,7 @@ def down(layout: Layout, asked: Asked) -> None:
 def preview(layout: Layout, asked: Asked) -> None:
     """Tell what `up` would do. Without a state it is a rehearsal: no credentials, no network, nothing kept."""
     if layout.exists:
-        _inner(layout, "preview", is_lab=stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None)
+        _inner(layout, "preview", is_lab=stackfile.is_lab(layout.stack_file))
         return
     from tools.rehearsal import rehearse
     from tools.screen import Screen
@@ -112,11 +106,11 @@ def sweep(layout: Layout, asked: Asked) -> None:
 def _look(operation: str, layout: Layout, asked: Asked) -> None:
     """Run what touches no state, in the lab for a lab stack; that is started, if it is not running."""
     document = stackfile.read(layout.stack_file)
-    wanted = stackfile.lab_machines(document)
-    if wanted is not None:
+    is_lab = stackfile.lab_machines(document) is not None
+    if is_lab:
         _check_settings(layout, document)
-        _facility(layout, wanted, asked, document)
-    _inner(layout, operation, is_lab=wanted is not None)
+        _start_lab(layout, asked, document)
+    _inner(layout, operation, is_lab=is_lab)
 
 
 def output(layout: Layout, asked: Asked) -> None:
@@ -141,7 +135,7 @@ def _outputs(layout: Layout, *options: str) -> str:
     found = engine.ensure(say)
     from tools.automation import EngineCommand
 
-    is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
+    is_lab = stackfile.is_lab(layout.stack_file)
     write_project(layout, with_stand_ins=is_lab)
     own = is_lab or not has_own_passphrase()
     command = EngineCommand(found, environment(layout, found, own_passphrase=own, acquire_plugins=False))
@@ -151,26 +145,26 @@ def _outputs(layout: Layout, *options: str) -> str:
 def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     """Run an operation, in the lab for a lab stack."""
     document = stackfile.read(layout.stack_file)
-    wanted = stackfile.lab_machines(document)
-    if wanted is not None:
+    is_lab = stackfile.lab_machines(document) is not None
+    if is_lab:
         if operation == "up":
             _check_settings(layout, document)
-        facts = _facility(layout, wanted, asked, document)
-        write_private(layout.machines, facts["machines"])
-        write_private(layout.installer, choices.installer(layout, asked, document))
-    _inner(layout, operation, is_lab=wanted is not None)
+        machines, installer = _start_lab(layout, asked, document)
+        write_private(layout.machines, machines)
+        write_private(layout.installer, installer)
+    _inner(layout, operation, is_lab=is_lab)
 
 
-def _facility(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree) -> dict[str, Any]:
-    """Start the lab, or find it running; returns its facts. `wanted`: which machines the stack file says."""
-    kind, installer = choices.machines(layout, wanted, asked, document), choices.installer(layout, asked, document)
+def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> tuple[str, str]:
+    """Start the lab, or find it running; returns which machines it has, and the installer."""
+    wanted = choices.lab(layout, asked, document)
+    assert wanted is not None, "a stack of the lab"
     engine.ensure(say)  # first: the lab's set-up is told which hosts did not answer
     facility = Facility(layout=layout)
-    small = stackfile.wants_small_kubernetes(document)
-    facility.setup(kind, installer, kube_vip=stackfile.announces(document), small_kubernetes=small)
-    facts = facility.up(kind, installer, rack=stackfile.rack(document), small_kubernetes=small)
+    facility.setup(wanted)
+    facts = facility.up(wanted)
     facility.reserve(stackfile.reservations(document))
-    return facts
+    return facts["machines"], wanted.installer
 
 
 def _check_settings(layout: Layout, document: stackfile.Tree) -> None:

@@ -52,9 +52,9 @@ class Pins:
     """A hash of both files, the recipe and the machine's architecture."""
 
 
-def read_pins(directory: Path = HERE) -> Pins:
+def read_pins() -> Pins:
     """Read the pins; raises EngineMissing when go.mod does not name the engine."""
-    module = (directory / "go.mod").read_text()
+    module = (HERE / "go.mod").read_text()
     engine = re.search(r"^\s*(?:require )?github\.com/pulumi/pulumi/pkg/v3 v(\S+)", module, re.MULTILINE)
     if engine is None:
         raise EngineMissing(
@@ -63,15 +63,16 @@ def read_pins(directory: Path = HERE) -> Pins:
             remedy="restore tools/go.mod and tools/go.sum from version control",
         )
     key = hashlib.sha256()
-    for part in (module.encode(), (directory / "go.sum").read_bytes(), RECIPE.encode(), platform.machine().encode()):
+    for part in (module.encode(), (HERE / "go.sum").read_bytes(), RECIPE.encode(), platform.machine().encode()):
         key.update(hashlib.sha256(part).digest())
     return Pins(engine=engine[1], digest=key.hexdigest()[:16])
 
 
-def find(pins: Pins | None = None) -> Engine | None:
+def find() -> Engine | None:
     """The engine to use, if one is there: on PATH when it is new enough for the SDK, else the cached one."""
-    pins = pins or read_pins()
-    return _on_path(pins) or _at(_program(pins).cached(), pins)
+    pins = read_pins()
+    cached = _program(pins).cached()
+    return _on_path(pins) or (Engine(path=cached, version=pins.engine) if cached is not None else None)
 
 
 def ensure(report: Report) -> Engine:
@@ -113,10 +114,6 @@ def _program(pins: Pins) -> Program:
             place=cache_directory() / "engine" / pins.digest / "pulumi",
         ),
     )
-
-
-def _at(path: Path | None, pins: Pins) -> Engine | None:
-    return Engine(path=path, version=pins.engine) if path is not None else None
 
 
 def _on_path(pins: Pins) -> Engine | None:

@@ -18,30 +18,43 @@ INSTALLERS = ("stand-in", "real")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which lab a stack wants."""
+
+    machines: str
+    """One of KINDS."""
+    installer: str
+    """One of INSTALLERS."""
+    rack: int
+    """So many servers with a BMC; 0: machines are ordered."""
+    kube_vip: bool
+    """Whether machines announce the API's address."""
+    small_kubernetes: bool
+    """Whether it does without a real Kubernetes API."""
+
+    @property
+    def options(self) -> list[str]:
+        """What `lab setup` and `lab up` are told alike."""
+        small = ["--small-kubernetes"] if self.small_kubernetes else []
+        return ["--machines", self.machines, "--openshift", self.installer, *small]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facility:
     """The lab of a stack."""
 
     layout: Layout
     """Where its runtime directory is."""
 
-    def setup(self, machines: str, installer: str, *, kube_vip: bool, small_kubernetes: bool) -> None:
+    def setup(self, wanted: Wanted) -> None:
         """Install and build what the lab needs; the lab says what it does, and does nothing when all is there."""
-        more = [*(["--kube-vip"] if kube_vip else []), *(["--small-kubernetes"] if small_kubernetes else [])]
-        self._call("setup", "--machines", machines, "--openshift", installer, *more, what="the lab could not be set up")
+        announced = ["--kube-vip"] if wanted.kube_vip else []
+        self._call("setup", *wanted.options, *announced, what="the lab could not be set up")
 
-    def up(self, machines: str, installer: str, *, rack: int, small_kubernetes: bool) -> dict[str, Any]:
-        """Start the lab, or find it running; returns its facts. `rack`: so many servers with a BMC, 0: ordered ones."""
-        more = [*(["--rack", str(rack)] if rack else []), *(["--small-kubernetes"] if small_kubernetes else [])]
-        self._call(
-            "up",
-            *self._state,
-            "--machines",
-            machines,
-            "--openshift",
-            installer,
-            *more,
-            what="the lab could not be started",
-        )
+    def up(self, wanted: Wanted) -> dict[str, Any]:
+        """Start the lab, or find it running; returns its facts."""
+        rack = ["--rack", str(wanted.rack)] if wanted.rack else []
+        self._call("up", *self._state, *wanted.options, *rack, what="the lab could not be started")
         return self.facts()
 
     def reserve(self, reservations: Mapping[str, str]) -> None:

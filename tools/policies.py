@@ -49,8 +49,7 @@ def configuration(layout: Layout) -> Path:
     own = directory / f"{layout.stack}.json"
     if own.exists():
         return own
-    is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
-    return directory / ("lab.json" if is_lab else "default.json")
+    return directory / ("lab.json" if stackfile.is_lab(layout.stack_file) else "default.json")
 
 
 def _check(file: Path) -> None:

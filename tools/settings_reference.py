@@ -145,7 +145,7 @@ def _table(rows: list[_Row]) -> list[str]:
 
 
 def _type(field: FieldInfo, path: str, model: type[BaseModel]) -> str:
-    text = named(field.annotation)
+    text = _named(field.annotation)
     if text.endswith("number"):
         unit = _unit(field, path, model)
         text += f" ({unit})" if unit else ""
@@ -154,20 +154,20 @@ def _type(field: FieldInfo, path: str, model: type[BaseModel]) -> str:
     return text
 
 
-def named(annotation: object) -> str:
+def _named(annotation: object) -> str:
     """What an annotation allows, in words."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return named(arguments[0])
+        return _named(arguments[0])
     if origin is Literal:
         return " or ".join(f"`{json.dumps(each) if not isinstance(each, str) else each}`" for each in arguments)
     if origin is tuple or origin is list:
-        return f"list of {named(arguments[0])}"
+        return f"list of {_named(arguments[0])}"
     if origin is dict:
         return "object"
     if origin in (Union, types.UnionType):
         parts = [each for each in arguments if each is not type(None)]
-        return " or ".join(dict.fromkeys(map(named, parts)))
+        return " or ".join(dict.fromkeys(map(_named, parts)))
     if isinstance(annotation, type) and issubclass(annotation, SecretStr):
         return "secret text"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

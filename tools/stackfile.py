@@ -87,6 +87,11 @@ def lab_machines(document: Tree) -> str | None:
     return str(_section(document, "lab").get("machines", "libvirt"))
 
 
+def is_lab(path: Path) -> bool:
+    """Whether a stack file is of a stack of the lab. Raises StackError as `read` does."""
+    return lab_machines(read(path)) is not None
+
+
 def lab_installer(document: Tree) -> str:
     """Which installer of the lab the stack wants: `real` for what asks for a release of OpenShift itself."""
     default = "stand-in" if _of_stand_in(_config(document).get(f"{NAMESPACE}:openshiftVersion")) else "real"
@@ -204,7 +209,7 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
             config[f"{NAMESPACE}:openshiftVersion"] = facts["release"]
     config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": machines}
     for key, values in added.items():
-        config[f"{NAMESPACE}:{key}"] = _merge(values, config.get(f"{NAMESPACE}:{key}") or {})
+        config[f"{NAMESPACE}:{key}"] = merge(values, config.get(f"{NAMESPACE}:{key}") or {})
     return Config(
         document=result,
         secrets={
@@ -236,7 +241,7 @@ def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
     secrets: dict[str, str] = {}
     for number, (server, real) in enumerate(zip(wanted, there, strict=False)):
         bmc = {"address": real["bmc"]["address"], "username": real["bmc"]["username"]}
-        servers.append(_merge({"bmc": bmc, "mac": real["mac"], "address": real["address"]}, server))
+        servers.append(merge({"bmc": bmc, "mac": real["mac"], "address": real["address"]}, server))
         secrets[f"{NAMESPACE}:platform.servers[{number}].bmc.password"] = real["bmc"]["password"]
     made: Tree = {}
     if _makes_vm(document):
@@ -298,12 +303,13 @@ def _without_salt(document: Tree) -> Tree:
     return {key: copy.deepcopy(value) for key, value in document.items() if key != "encryptionsalt"}
 
 
-def _merge(base: Tree, over: Tree) -> Tree:
+def merge(base: Tree, over: Tree) -> Tree:
+    """A mapping with what stands in another one, which wins; mappings in them are merged as well."""
     merged = dict(base)
     for key, value in over.items():
         inner = merged.get(key)
         both = isinstance(inner, dict) and isinstance(value, dict)
-        merged[key] = _merge(cast(Tree, inner), cast(Tree, value)) if both else value
+        merged[key] = merge(cast(Tree, inner), cast(Tree, value)) if both else value
     return merged
 
 

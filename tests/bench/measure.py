@@ -131,15 +131,13 @@ def _end(process: subprocess.Popen[str]) -> str:
         return "".join(process.communicate())
 
 
-def alternate(
-    ours: Callable[[], float], bare: Callable[[], float], pairs: int, report: Callable[[str], None] = say
-) -> tuple[list[float], list[float]]:
+def alternate(ours: Callable[[], float], bare: Callable[[], float], pairs: int) -> tuple[list[float], list[float]]:
     """Seconds of both, measured in turn: what else the machine does then weighs on both alike."""
     each: tuple[list[float], list[float]] = ([], [])
     for number in range(pairs):
         each[0].append(ours())
         each[1].append(bare())
-        report(f"  pair {number + 1} of {pairs}: {each[0][-1]:.2f} s, baseline {each[1][-1]:.2f} s")
+        say(f"  pair {number + 1} of {pairs}: {each[0][-1]:.2f} s, baseline {each[1][-1]:.2f} s")
     return each
 
 

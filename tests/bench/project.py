@@ -24,9 +24,9 @@ def ignore_own_variables(environment: MutableMapping[str, str]) -> None:
 class ProjectCopy:
     """The copy, and the stacks that are measured in it."""
 
-    def __init__(self, root: Path, source: Path = ROOT) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        copy(source, root)
+        copy(ROOT, root)
         self._python = str(root / ".venv" / "bin" / "python")
 
     def tools(self, command: str, stack: str, machines: str | None = None) -> list[str]:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-from pydantic import Field
-
-from metal_ipi.stacks.sections.base import Section
 from tests.docs.pages import DOCS, ROOT
 from tools import settings_reference
 
@@ -39,22 +35,3 @@ def test_every_number_has_a_unit_or_needs_none() -> None:
     text = (DOCS / "settings.md").read_text()
     rows = re.findall(r"^\| `metal-ipi:(\S+)` \| (?:whole )?number(?!s)( \(.*?\))?", text, re.MULTILINE)
     assert {path.rpartition(".")[2] for path, unit in rows if not unit} == _WITHOUT_UNIT
-
-
-class _Inner(Section):
-    """Inner."""
-
-    size: int = Field(default=3, ge=1, le=9, description="its size, <n> GiB")
-
-
-@pytest.mark.parametrize(
-    ("annotation", "words"),
-    [
-        (str, "text"),
-        (int | None, "whole number"),
-        (tuple[str, ...], "list of text"),
-        (_Inner, "object"),
-    ],
-)
-def test_types_are_told_in_words(annotation: object, words: str) -> None:
-    assert settings_reference.named(annotation) == words

@@ -24,6 +24,7 @@ from lab.supervision import Supervisor
 from tests.end_to_end import processes
 from tests.end_to_end.processes import Process
 from tools import stackfile
+from tools.state import Deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 _FOREIGN = re.compile(
@@ -312,6 +313,10 @@ class Project:
     def deployment(self) -> dict[str, Any]:
         """The engine's state, secrets encrypted."""
         return json.loads(self.checkpoint.read_text())["checkpoint"]["latest"] or {}
+
+    def known_ids(self) -> set[str]:
+        """The ids of all that is in the state, and of machines that it names."""
+        return Deployment(document={"deployment": self.deployment()}).ids()
 
     def uploaded(self) -> list[str]:
         """The names of all files on the boot server that were uploaded."""

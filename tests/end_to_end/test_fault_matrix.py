@@ -194,9 +194,7 @@ def _all_there_once(project: Project) -> str | None:
         return f"the devices are {things['devices']}"
     if wrong := {kind: things[kind] for kind, number in _ONCE.items() if len(things[kind]) != number}:
         return f"there are {wrong}"
-    resources = project.deployment()["resources"]
-    known = {str(resource.get("id")) for resource in resources}
-    known |= {str((resource.get("outputs") or {}).get("machineId")) for resource in resources}
+    known = project.known_ids()
     if lost := [entry["id"] for entry in project.holdings()["devices"] if entry["id"] not in known]:
         return f"the state does not know {lost}"
     again = project.start("up").wait()

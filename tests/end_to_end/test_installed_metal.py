@@ -98,12 +98,6 @@ def test_devices_are_installed_to_their_disks(facility: Project) -> None:
     assert _boots(facility) == {name: ["network", "disk"] for name in _NODES}
 
 
-def test_a_second_up_changes_nothing(facility: Project) -> None:
-    before = _boots(facility)
-    facility.assert_unchanged("preview", "up")
-    assert _since(facility, before) == {}
-
-
 def test_devices_that_the_api_reboots_come_back_from_disk(facility: Project) -> None:
     before, devices = _boots(facility), _devices(facility)
     logins = {name: _console(facility, device).count("login:") for name, device in devices.items()}

@@ -1,18 +1,44 @@
-"""One stack from nothing to nothing: what the commands say, and that they touch nothing they need not."""
+"""One stack from nothing to nothing: what the commands say, that they touch nothing they need not, and its API."""
 
 from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
-from tests.end_to_end import secrets
-from tests.end_to_end.cluster import CHECKS, DOMAIN, assert_finished
-from tests.end_to_end.project import Project
+from lab.kubernetes import build
+from tests.end_to_end import processes, secrets
+from tests.end_to_end.cluster import CHECKS, DOMAIN, assert_finished, names
+from tests.end_to_end.processes import Process
+from tests.end_to_end.project import Project, await_
+from tests.end_to_end.user import User
 from tools.engine import ensure
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
+
+POOL: dict[str, Any] = {
+    "apiVersion": "metallb.io/v1beta1",
+    "kind": "IPAddressPool",
+    "metadata": {"name": "public", "namespace": "metallb-system"},
+    "spec": {"addresses": ["192.0.2.144/28"]},
+}
+POOLS = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools"
+_SILENT_SECONDS = 70.0
+"""A node counts as not ready after 40 s of silence."""
+
+
+@pytest.fixture(scope="module")
+def user(kubernetes: None, installed: Project, tmp_path_factory: pytest.TempPathFactory) -> User:
+    return User(installed, tmp_path_factory.mktemp("user"))
+
+
+def _of_the_lab(project: Project) -> list[Process]:
+    """The lab's processes."""
+    supervisor = project.supervisor()
+    assert supervisor is not None
+    return processes.family(supervisor.pid)
 
 
 def _devices(project: Project) -> dict[str, tuple[str, str]]:
@@ -36,6 +62,23 @@ def test_outputs_have_exactly_the_promised_shape(installed: Project) -> None:
         assert read["afterburn-private-ipv4"] == node["private_ipv4"]
 
 
+def test_the_api_is_the_real_one(user: User, installed: Project) -> None:
+    assert user("version") == f"v{build.pinned()}"
+    running = [each.program for each in _of_the_lab(installed)]
+    assert running.count("etcd") == 1
+    assert running.count("kube-apiserver") == 3, "one for each machine of the control plane, none for bootstrap"
+
+
+def test_nodes_are_ready_and_have_roles(user: User) -> None:
+    # The installer knows of the workers: so the control plane is to have no work of theirs.
+    roles = {"control-plane": ["control-plane", "master"], "worker": ["worker"]}
+    taints = {"control-plane": ["node-role.kubernetes.io/master"], "worker": []}
+    assert user("nodes") == {
+        f"{name}.{DOMAIN}": {"ready": "True", "roles": roles[role], "taints": taints[role]}
+        for name, role in names().items()
+    }
+
+
 def test_the_cost_is_the_price_lists_sum(installed: Project) -> None:
     prices = {
         plan["slug"]: plan["pricing"]["hour"] for plan in json.loads(installed.inside("call", "GET", "/plans"))["plans"]
@@ -56,7 +99,7 @@ def test_a_second_up_and_one_after_refresh_change_nothing(installed: Project) ->
     assert_finished(installed)
 
 
-def test_one_worker_more_and_one_less_touch_no_other_machine(installed: Project) -> None:
+def test_one_worker_more_and_one_less_touch_no_other_machine_and_tell_no_secret(installed: Project) -> None:
     before = _devices(installed)
 
     installed.configure(workers={"count": 3})
@@ -75,38 +118,62 @@ def test_one_worker_more_and_one_less_touch_no_other_machine(installed: Project)
     created = re.findall(r"(\S+-device) \(Device\): (\S+)", more.out)
     assert created == [("lab-worker-2-device", "created")], more.out
     assert "lab-worker-2-device" in preview.out and "lab-worker-1-device" not in preview.out
+    found = secrets.collect(installed, str(ensure(print).path))
 
     installed.configure()
     less = installed.make("up")
     assert _devices(installed) == before
     assert_finished(installed)
     assert re.findall(r"(\S+-device) \(Device\): (\S+)", less.out) == [("lab-worker-2-device", "deleted")]
+    told = {"make preview": preview.text, "make up": more.text, "make up again": less.text}
+    _assert_no_secret_is_shown_or_kept(installed, found, told)
 
 
-def test_no_secret_is_shown_or_kept_in_clear(installed: Project) -> None:
-    found = secrets.collect(installed, str(ensure(print).path))
+def _assert_no_secret_is_shown_or_kept(project: Project, found: dict[str, str], told: dict[str, str]) -> None:
+    """`found`: secrets and where they come from; `told`: what commands printed."""
     origins = set(found.values())
     assert origins >= {"API token", "TSIG key", "upload key", "passphrase"}, origins
     assert origins >= {"keys hostKeySeed", "install-assets-create stdout"}, origins
     assert any(origin.endswith("-check connection") for origin in origins), origins
 
-    installed.configure(workers={"count": 1})  # so that preview and up have something to tell
-    leaks: list[str] = []
-    for target in ("output", "preview", "up", "refresh"):
-        leaks += secrets.leaks(found, f"make {target}", installed.make(target).text)
-    installed.configure()
-    leaks += secrets.leaks(found, "make up", installed.make("up").text)
-    for path in secrets.files(installed):
-        leaks += secrets.leaks(found, str(path.relative_to(installed.root)), path.read_text(errors="replace"))
-    for device in installed.holdings()["devices"]:
+    texts = {**told, **{f"make {target}": project.make(target).text for target in ("output", "refresh")}}
+    for path in secrets.files(project):
+        texts[str(path.relative_to(project.root))] = path.read_text(errors="replace")
+    for device in project.holdings()["devices"]:
         assert device["userdata"], device
-        leaks += secrets.leaks(found, f"userdata of {device['hostname']}", device["userdata"])
+        texts[f"userdata of {device['hostname']}"] = device["userdata"]
+    leaks = [leak for where, text in texts.items() for leak in secrets.leaks(found, where, text)]
     assert not leaks, "\n".join(leaks)
 
 
+def test_objects_of_metallb_are_checked_kept_and_outlive_a_machine(user: User, installed: Project) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "metallb-system"}}
+    assert user.apply(namespace)[0] == 200
+    for spec, complaint in (
+        ({"addresses": 5}, "spec.addresses"),
+        ({"addresses": ["192.0.2.144/28"], "adresses": []}, "adresses"),
+        ({}, "spec.addresses"),
+    ):
+        status, message = user.apply({**POOL, "spec": spec})
+        assert status in (400, 422, 500) and complaint in message, (status, message)
+    assert user("get", POOLS)["items"] == []
+    assert user.apply(POOL) == (200, "")
+
+    device = installed.devices()["lab-control-plane-0"]
+    installed.inside("call", "POST", f"/devices/{device}/actions", json.dumps({"type": "power_off"}))
+    assert user("get", f"{POOLS}/public")["spec"] == {**POOL["spec"], "autoAssign": True, "avoidBuggyIPs": False}
+    assert user.apply({**POOL, "spec": {"addresses": ["192.0.2.160/28"]}}) == (200, "")
+    lost = f"lab-control-plane-0.{DOMAIN}"
+    await_(lambda: user("nodes")[lost]["ready"] == "Unknown", "the machine that is off is missed", _SILENT_SECONDS)
+
+    def all_others_are_ready() -> bool:
+        return [node["ready"] for node in user("nodes").values()].count("True") == 4
+
+    await_(all_others_are_ready, "the other machines are ready", _SILENT_SECONDS)
+
+
 def test_down_leaves_nothing_and_may_be_repeated(installed: Project) -> None:
-    supervisor = installed.supervisor()
-    assert supervisor is not None
+    running = _of_the_lab(installed)
     assert re.search(r"down: \d+ deleted", installed.assert_down().out)
-    assert not supervisor.alive()
+    assert not any(each.alive() for each in running)
     installed.assert_down()

@@ -1,11 +1,17 @@
-"""Policies on a cluster that is there: an unchanged one previews as empty, and etcd's machines are not taken away."""
+"""Policies on a cluster that is there, and which was installed while the Metal API stumbled.
+
+What passes is repeated without making anything twice. Then an unchanged cluster previews as empty, and etcd's machines
+are not taken away.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
+from tests.end_to_end.cluster import assert_finished
 from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import Project
 from tests.end_to_end.test_configuration import WRONG, refused
@@ -13,14 +19,44 @@ from tests.end_to_end.test_configuration import WRONG, refused
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
 _RULE = "policy control-plane-quorum: "
+_ORDER = {"method": "POST", "path": "/devices$"}
+_KEY = {"method": "POST", "path": "/ssh-keys$"}
+_LOOK = {"method": "GET", "path": "/devices/"}
+
+
+def _fault(kind: str, match: dict[str, str], count: int = 1, **options: Any) -> dict[str, Any]:
+    return {"kind": kind, "match": match, "count": count, **options}
+
+
+_FAULTS = (
+    _fault("status", _ORDER, 2, status=429, headers={"Retry-After": "1"}),
+    _fault("status", _ORDER, status=500),
+    _fault("status", _ORDER, status=503, when="after"),
+    _fault("reset", _ORDER),
+    _fault("reset", _ORDER, when="after"),
+    _fault("half_body", _ORDER),
+    _fault("delay", _ORDER, seconds=3),
+    _fault("status", _KEY, status=429, headers={"Retry-After": "1"}),
+    _fault("half_body", _KEY),
+    _fault("status", _LOOK, 2, status=429, headers={"Retry-After": "1"}),
+    _fault("status", _LOOK, 2, status=500),
+    _fault("reset", _LOOK, 2),
+    _fault("half_body", _LOOK, 2),
+    _fault("delay", _LOOK, 2, seconds=3),
+)
+"""test_fault_matrix.py has every call fail."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
-    """A copy whose lab stack is up, with its policies asked."""
+    """A copy whose lab stack is up, installed in spite of the API's faults; from then on its policies are asked."""
     for project in copies(tmp_path_factory.mktemp("policies"), variant=SMALL):
-        project.policies = True
+        project.start_lab()
+        project.faults(*_FAULTS)
         project.make("up")
+        assert project.hits() == [fault["count"] for fault in _FAULTS], "every fault struck"
+        project.faults()
+        project.policies = True
         yield project
 
 
@@ -30,7 +66,8 @@ def _committed(cluster: Project) -> Generator[None, None, None]:
     cluster.restore()
 
 
-def test_a_preview_of_an_unchanged_cluster_is_empty(cluster: Project) -> None:
+def test_what_passes_was_repeated_and_nothing_was_made_twice(cluster: Project) -> None:
+    assert_finished(cluster)
     cluster.assert_unchanged("preview", "up")
 
 
@@ -53,8 +90,7 @@ def test_a_preview_of_another_cluster_in_its_place_is_refused(cluster: Project) 
 def test_a_bad_configuration_changes_nothing(cluster: Project) -> None:
     before, uploaded = cluster.holdings(), cluster.uploaded()
     cluster.configure(**WRONG)
-    for target in ("preview", "up"):
-        refused(cluster, target)
+    refused(cluster, "up")
     assert cluster.holdings() == before
     assert cluster.uploaded() == uploaded
 
@@ -94,5 +130,6 @@ def test_a_protected_cluster_is_taken_down_in_two_steps(cluster: Project) -> Non
     assert cluster.devices() == before
     assert "up: no changes" in cluster.make("up").out
     cluster.keep(protect=False)
-    told = cluster.assert_down().text  # which asks no policies
+    cluster.configure(**WRONG)
+    told = cluster.assert_down().text  # which asks no policies, and needs no good configuration
     assert "metal-ipi:protect is false: what was protected may go" in told

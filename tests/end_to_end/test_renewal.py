@@ -123,6 +123,7 @@ def test_good_assets_go_on(project: Project, monkeypatch: pytest.MonkeyPatch) ->
     assert _when(project) == first and project.devices() == before
 
 
+@pytest.mark.nightly
 def test_a_bootstrap_machine_that_answers_says_that_there_is_no_cluster(project: Project) -> None:
     """The control plane does not come about. Nobody has to say what the bootstrap machine can be asked."""
     project.start_lab()

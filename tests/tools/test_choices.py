@@ -9,6 +9,7 @@ import pytest
 from tools import choices
 from tools.choices import Asked
 from tools.errors import StackError
+from tools.facility import Wanted
 from tools.layout import Layout
 
 DOCUMENT = {"config": {"metal-ipi:lab": {"machines": "libvirt"}, "metal-ipi:openshiftVersion": "4.19.0-lab"}}
@@ -36,6 +37,13 @@ def test_the_command_line_counts_before_the_stack_file(layout: Layout) -> None:
     assert choices.machines(layout, "libvirt", Asked(machines="simulated"), DOCUMENT) == "simulated"
     assert choices.installer(layout, NOTHING, DOCUMENT) == "stand-in"
     assert choices.installer(layout, Asked(installer="real"), DOCUMENT) == "real"
+
+
+def test_the_lab_of_a_stack(layout: Layout) -> None:
+    found = choices.lab(layout, Asked(machines="simulated"), DOCUMENT)
+    assert found == Wanted(machines="simulated", installer="stand-in", rack=0, kube_vip=False, small_kubernetes=False)
+    assert found is not None and found.options == ["--machines", "simulated", "--openshift", "stand-in"]
+    assert choices.lab(layout, NOTHING, {"config": {}}) is None, "a real facility's"
 
 
 def test_what_exists_stays_what_it_is(made: Layout) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab.metal_api.harness import IDENTITY
 from tests.tools.small_project import SmallProject
+from tests.tools.svg_geometry import all_text
 
 pytestmark = pytest.mark.engine
 
@@ -22,6 +23,7 @@ def tree(root: Path) -> dict[str, str]:
 
 def test_the_life_of_a_stack(project: SmallProject) -> None:
     before = tree(project.root)
+    assert "no timeline of stack 't'" in project.run("timeline", status=1)
     assert "4 to create" in project.run("preview")
     assert project.metal.devices() == {}
 
@@ -29,11 +31,17 @@ def test_the_life_of_a_stack(project: SmallProject) -> None:
     assert "worker-0 (Device): created" in told
     assert "gate reachable: passed" in told
     assert "ok 1/2; skipped: afterburn (not built)" in told
-    assert "no changes" in project.run("up")
-    assert "no changes" in project.run("refresh")
-    assert "no changes" in project.run("preview")
+    assert_no_secret_is_told_or_kept(project, told)
+    for command in ("up", "refresh", "preview"):
+        assert "no changes" in project.run(command)
+    files_that_a_killed_engine_wrote_half_do_not_matter(project)
 
     known = project.state_ids()
+    project.configure(clusterName="d")
+    refused = project.run("up", status=1)
+    assert "stack 't' holds the cluster c.test, and its file names d.test" in refused
+    assert set(project.metal.devices()) == set(known.values()), "no machine is ordered anew"
+
     project.configure(workers="3")
     assert "1 created" in project.run("up")
     assert {name: project.state_ids()[name] for name in known} == known
@@ -47,12 +55,13 @@ def test_the_life_of_a_stack(project: SmallProject) -> None:
     project.run("down")
     assert project.metal.devices() == {}
     assert not (project.root / ".state").exists()
+    assert "no timeline of stack 't'" in project.run("timeline", status=1)
     project.configure()
     assert tree(project.root) == before, "the work tree stays as it was"
 
 
-def test_secrets_stay_where_they_belong(project: SmallProject) -> None:
-    told = project.run("up")
+def assert_no_secret_is_told_or_kept(project: SmallProject, told: str) -> None:
+    """After an `up` that told this."""
     for file in project.root.joinpath(".state").rglob("*"):
         if file.is_file() and not file.is_symlink():
             assert "a very secret kubeconfig" not in file.read_text(errors="replace"), file
@@ -61,33 +70,35 @@ def test_secrets_stay_where_they_belong(project: SmallProject) -> None:
     assert (project.root / ".state/stacks/t").stat().st_mode & 0o077 == 0
 
 
-def test_a_failing_resource_is_told_once_with_its_cause(project: SmallProject) -> None:
-    project.configure(fail="there is no plan x9")
-    told = project.run("up", status=1)
-    assert told.count("there is no plan x9") == 1
-    assert "broken (Device):" in told
-    assert "Traceback" not in told
-    project.configure()
-    assert "did not end well" in project.run("up")
+def files_that_a_killed_engine_wrote_half_do_not_matter(project: SmallProject) -> None:
+    """An `up` goes on from the state itself, which is replaced atomically."""
+    (state,) = project.root.glob(".state/stacks/t/backend/.pulumi/stacks/*/t.json")
+    assert not list(state.parent.glob("*.attrs")), "the backend writes them without any protection against kills"
+    state.with_name("t.json.attrs").write_text("")
+    state.with_name("t.json.18e9f5e7.tmp").write_text('{"version"')
+    assert "no changes" in project.run("up")
+    assert not list(state.parent.glob("*.tmp"))
 
 
-def test_a_failing_program_is_told_without_its_traceback(project: SmallProject) -> None:
+def test_failures_are_told_once_with_their_cause_and_the_next_up_goes_on(project: SmallProject) -> None:
     project.configure(**{"raise": "oops"})
     told = project.run("up", status=1)
     assert "KeyError: 'oops'" in told
     assert "Traceback" not in told
     assert "Traceback" in (project.root / ".state/stacks/t/failure.log").read_text()
 
-
-def test_a_renamed_cluster_is_refused_before_its_machines_are_ordered_anew(project: SmallProject) -> None:
-    project.run("up")
-    machines = set(project.metal.devices())
-    project.configure(clusterName="d")
+    project.configure(fail="there is no plan x9")
     told = project.run("up", status=1)
-    assert "stack 't' holds the cluster c.test, and its file names d.test" in told
-    assert set(project.metal.devices()) == machines
-    project.run("down")
-    assert project.metal.devices() == {}
+    assert told.count("there is no plan x9") == 1
+    assert "broken (Device):" in told
+    assert "Traceback" not in told
+    drawn = all_text(Path(project.run("timeline").strip()).read_text())
+    assert "✕ failed after" in drawn and "there is no plan x9" in drawn
+
+    project.configure()
+    assert "did not end well" in project.run("up")
+    drawn = all_text(Path(project.run("timeline").strip()).read_text())
+    assert "✓ succeeded after" in drawn and "reachable" in drawn
 
 
 def test_a_lab_stacks_bad_settings_are_told_before_the_lab_is_made(project: SmallProject) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.mark.parametrize(
-    "victim", ["engine", "everything", *(pytest.param(v, marks=pytest.mark.nightly) for v in ("driver", "inner"))]
+    "victim", ["engine", *(pytest.param(v, marks=pytest.mark.nightly) for v in ("everything", "driver", "inner"))]
 )
 def test_a_kill_of_anything_leaves_nothing_running_and_the_next_up_repairs(project: SmallProject, victim: str) -> None:
     run = project.start("up", SLOW="5")
@@ -73,17 +73,6 @@ def test_a_request_to_stop_cancels_and_tells(project: SmallProject) -> None:
     assert set(project.metal.devices()) == before, "machines that the state knows are kept"
 
 
-def test_files_that_a_killed_engine_wrote_half_do_not_matter(project: SmallProject) -> None:
-    project.run("up")
-    (state,) = project.root.glob(".state/stacks/t/backend/.pulumi/stacks/*/t.json")
-    assert not list(state.parent.glob("*.attrs")), "the backend writes them without any protection against kills"
-    state.with_name("t.json.attrs").write_text("")
-    state.with_name("t.json.18e9f5e7.tmp").write_text('{"version"')
-
-    assert "no changes" in project.run("up")
-    assert not list(state.parent.glob("*.tmp"))
-
-
 def family(driver: int) -> list[Process]:
     """The driver and all below it: the inner half, the engine, its plug-ins and what stands between."""
     found = processes.family(driver)
@@ -107,7 +96,7 @@ def kill(victim: str, members: Sequence[Process]) -> None:
 
 
 def await_(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline, "waited 20 s in vain"
+        assert time.monotonic() < deadline, "waited 60 s in vain"
         time.sleep(0.05)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests import golden
 from tests.tools.picture_resources import event, machines, urn
-from tests.tools.small_project import SmallProject
 from tests.tools.svg_geometry import all_text, muddled, texts
 from tools.errors import StackError
 from tools.layout import Layout
@@ -52,23 +51,6 @@ def test_a_run_looks_as_it_did(failed: bool) -> None:
     picture = timeline.svg(_run(failed=failed))
     assert muddled(picture) == []
     golden.check(f"timeline-{'failed' if failed else 'succeeded'}.svg", picture)
-
-
-def test_gates_machines_and_what_is_done_with_them() -> None:
-    picture = timeline.svg(_run())
-    shown = [text for text, _ in texts(picture)]
-    rows = ["Gates", "nodes-reachable", "bootstrap-complete", "Machines", "lab-bootstrap", "lab-control-plane-0"]
-    assert [text for text in shown if text in rows] == rows
-    assert "lab-worker-0.lab.facility.test answered after 80.0 s" in all_text(picture)
-    assert "2 of Artifacts" in shown and "✓ succeeded after 150 s" in shown
-
-
-def test_failures_are_told_in_words() -> None:
-    text = all_text(timeline.svg(_run(failed=True)))
-    assert "✕ failed after 150 s" in text and "✕ failed, 77 s" in text
-    assert "lab-worker-0-check, create, 80.0 s to 82.0 s: wrong platform" in text
-    assert "70 s, did not end" in text
-    assert "bootstrap-complete, create, 80.0 s to 150.0 s, did not end" in text
 
 
 def test_many_machines_are_few_rows_and_failed_ones_among_them() -> None:
@@ -125,21 +107,6 @@ def test_the_record_of_an_operation() -> None:
 
 
 # --- the command ---
-
-
-@pytest.mark.engine
-def test_an_up_leaves_its_record_also_when_it_fails_and_down_removes_it(project: SmallProject) -> None:
-    project.configure(fail="no capacity")
-    assert "no timeline of stack 't'" in project.run("timeline", status=1)
-    project.run("up", status=1)
-    failed = all_text(Path(project.run("timeline").strip()).read_text())
-    project.configure()
-    project.run("up")
-    succeeded = all_text(Path(project.run("timeline").strip()).read_text())
-    project.run("down")
-    assert "no timeline of stack 't'" in project.run("timeline", status=1)
-    assert "✕ failed after" in failed and "no capacity" in failed
-    assert "✓ succeeded after" in succeeded and "reachable" in succeeded
 
 
 def _layout(root: Path) -> Layout:

@@ -43,7 +43,12 @@ def from_state(resources: Iterable[Tree]) -> Topology:
 
 def from_events(events: Iterable[EngineEvent]) -> Topology:
     """Of the engine's events of a preview (or of another operation), with what becomes of each part."""
-    return _topology(_Parts(of_events(events)), planned=True)
+    return planned(of_events(events))
+
+
+def planned(resources: Iterable[Resource]) -> Topology:
+    """The same of resources as events have told of them."""
+    return _topology(_Parts(resources), planned=True)
 
 
 def _topology(parts: _Parts, *, planned: bool) -> Topology:

@@ -54,6 +54,8 @@ class Resource:
     """The platform's; empty before there is one."""
     parent: str = ""
     """The URN of its parent."""
+    custom: bool = False
+    """Whether a provider has it; a component has none."""
     change: Change = "same"
     inputs: Tree = field(default_factory=dict[str, Any])
     outputs: Tree = field(default_factory=dict[str, Any])
@@ -82,6 +84,7 @@ def of_state(resources: Iterable[Tree]) -> list[Resource]:
             type=str(each["type"]),
             id=str(each.get("id") or ""),
             parent=str(each.get("parent") or ""),
+            custom=bool(each.get("custom")),
             inputs=_tree(each.get("inputs")),
             outputs=_tree(each.get("outputs")),
         )
@@ -118,6 +121,7 @@ def _told(metadata: StepEventMetadata, known: Resource | None) -> Resource:
         type=metadata.type,
         id=state.id or "",
         parent=state.parent or "",
+        custom=bool(state.custom),
         change=change,
         inputs=_tree(state.inputs),
         outputs=outputs,

@@ -28,7 +28,7 @@ from tools.errors import ToolError
 from tools.layout import Layout
 from tools.operations import preview
 from tools.pictures import model, topology
-from tools.pictures.resources import clean
+from tools.pictures import resources as pictured
 from tools.policies import policies
 from tools.progress import Progress
 from tools.screen import Screen
@@ -88,32 +88,27 @@ def rehearse(layout: Layout, engine: Engine, program: Callable[[], object]) -> R
         problem = last_words(error)
     except ToolError as error:
         problem = str(error)
+    seen = pictured.of_events(events)
     forbidden = progress.violations()
     told = [f"{title}: {text}" if title else text for title, text in progress.failures(policies=False)]
     return Rehearsal(
         stack=layout.stack,
-        resources=_resources(events, layout.root),
+        resources=_resources(seen, layout.root),
         forbidden=forbidden,
         advice={rule: list(messages) for rule, messages in progress.advice.items()},
         problems=tuple(told or ([problem] if problem and not forbidden else [])),
         cost=bill.output,
-        picture=topology.svg(model.from_events(events)) if events else "",
+        picture=topology.svg(model.planned(seen)) if events else "",
     )
 
 
-def _resources(events: Sequence[EngineEvent], root: Path) -> tuple[Resource, ...]:
+def _resources(seen: Sequence[pictured.Resource], root: Path) -> tuple[Resource, ...]:
     """Paths of the project and of Python begin with a point, so that it does not matter where they are."""
-    found: dict[str, Resource] = {}
-    for event in events:
-        if event.resource_pre_event is None:
-            continue
-        new = event.resource_pre_event.metadata.new
-        if new is not None and new.custom and not new.type.startswith("pulumi:"):
-            name = new.urn.rpartition("::")[2]
-            found[new.urn] = Resource(
-                urn=new.urn, type=new.type, name=name, inputs=_moved(clean(new.inputs or {}), str(root))
-            )
-    return tuple(sorted(found.values(), key=lambda each: each.urn))
+    return tuple(
+        Resource(urn=each.urn, type=each.type, name=each.name, inputs=_moved(each.inputs, str(root)))
+        for each in sorted(seen, key=lambda each: each.urn)
+        if each.custom and not each.type.startswith("pulumi:")
+    )
 
 
 def _moved(value: Any, root: str) -> Any:
