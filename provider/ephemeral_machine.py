@@ -131,7 +131,8 @@ async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine
     try:
         await driver.start(machine.id)
         if inputs.get("bgp"):
-            await driver.open_bgp(machine.id)
+            assert driver.bgp is not None, "only a platform with BGP takes this input"
+            await driver.bgp.open_bgp(machine.id)
             announces = True
         while not last.ready:
             if last.state == "failed":

@@ -85,7 +85,8 @@ async def _remove(context: Context, inputs: Mapping[str, Any]) -> None:
     platform = str(inputs.get("platform") or PLATFORMS[0])
     if machine_id:
         async with open_driver(platform, context.settings, context.status) as driver:
-            await driver.close_bgp(machine_id)
+            if driver.bgp is not None:
+                await driver.bgp.close_bgp(machine_id)
     drain = float(inputs.get("drainSeconds") or 0)
     if records and drain:
         await context.status.live(f"waiting {drain:g} s for resolvers to forget {len(records)} records")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from metal_ipi.provider.resources.ephemeral_machine import MachineArgs
 
@@ -57,8 +57,25 @@ class Event:
 Spec = TypeVar("Spec", bound=MachineArgs)
 
 
+class BgpDriver(Protocol):
+    """A platform that machines announce addresses to."""
+
+    async def open_bgp(self, machine_id: str) -> None:
+        """Lets the machine announce IPv4 addresses to its neighbours; one that may already is left as it is."""
+        ...
+
+    async def close_bgp(self, machine_id: str) -> None:
+        """Withdraws at once whatever the machine announces. Finding nothing is fine."""
+        ...
+
+
 class MachineDriver(ABC, Generic[Spec]):
     """A platform. Every call retries what may pass by itself, and raises RemoteError for the rest."""
+
+    @property
+    def bgp(self) -> BgpDriver | None:
+        """What lets machines announce addresses; None where the platform has no BGP."""
+        return None
 
     async def __aenter__(self) -> Self:
         return self
@@ -88,10 +105,3 @@ class MachineDriver(ABC, Generic[Spec]):
     async def events(self, machine_id: str) -> list[Event]:
         """What happened to it, newest first. Empty when there is none."""
         return []
-
-    async def open_bgp(self, machine_id: str) -> None:
-        """Lets the machine announce IPv4 addresses to its neighbours; one that may already is left as it is."""
-        raise NotImplementedError("only a platform with BGP takes this input")
-
-    async def close_bgp(self, machine_id: str) -> None:
-        """Withdraws at once whatever the machine announces. Finding nothing is fine."""

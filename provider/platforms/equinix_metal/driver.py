@@ -177,6 +177,10 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
         path = f"/spot-market-requests/{request_id}"
         await self._client.repeat("DELETE", path, params={"force_termination": "true"}, absent_ok=True)
 
+    @property
+    def bgp(self) -> EquinixMetal:
+        return self
+
     async def open_bgp(self, machine_id: str) -> None:
         async def is_open() -> bool:
             return any(session.get("address_family") == "ipv4" for session in await self._sessions(machine_id))
