@@ -212,6 +212,13 @@ async def test_a_warning_goes_to_the_engine() -> None:
     assert harness.log.warnings == harness.log.messages and "c-0 stays as it is" in harness.log.warnings[0]
 
 
+async def test_control_plane_machines_go_one_at_a_time(site: Site) -> None:
+    machines = await site.control_plane()
+    more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
+    await asyncio.gather(*(site.up(machine, **more) for machine in machines))
+    assert away_at_once(site.log) == 1 and [machine.installs for machine in machines] == [1, 1, 1]
+
+
 async def test_never_beyond_quorum(site: Site) -> None:
     machines = await site.control_plane()
     await machines[2].start("off")
