@@ -57,13 +57,13 @@ test test-all: $(READY_DEV)
 conformance: $(READY_DEV)
 	@$(PY) -m tests.conformance
 
-# What is quick: style, types, and the tests that start neither the lab nor the engine nor other programs. Types are
-# checked while the tests run. Many tests wait for sockets and timers, so two run on each processor.
+# What is quick: style, types, and the tests that start neither the lab nor the engine nor programs nor servers.
+# Types are checked while the tests run.
 check: $(READY_DEV)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint quick
 
 quick: $(READY_DEV)
-	@$(PY) -m pytest -q -rs -n $$((2 * $$(nproc))) --dist loadfile -m 'not (lab or libvirt or engine or conformance or programs or nightly)'
+	@$(PY) -m pytest -q -rs -n $$(nproc) --dist loadfile -m 'not (lab or libvirt or engine or conformance or programs or servers or nightly)'
 
 lint: $(READY_DEV)
 	@$(PY) -m ruff format --check .

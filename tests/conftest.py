@@ -20,6 +20,9 @@ pytest-timeout prints the stacks of all threads. They are for a test that hangs,
 QUICK = 120
 """The same for a test without any of these markers."""
 
+SERVERS = frozenset({"artifact_host", "bmc", "cluster", "collected", "metal", "no_waiting", "site"})
+"""Fixtures that start servers, or are for tests that do: whoever uses one has the marker `servers`."""
+
 
 def pytest_configure() -> None:
     """Let tests run the engine that set-up found or built; without one they are listed skips."""
@@ -44,8 +47,10 @@ def collected() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test its limit, unless it has one of its own."""
+    """Give each test its limit, unless it has one of its own, and the marker `servers` to those that use them."""
     for item in items:
+        if isinstance(item, pytest.Function) and SERVERS.intersection(item.fixturenames):
+            item.add_marker("servers")
         if item.get_closest_marker("timeout") is None:
             kinds = (seconds for kind, seconds in LIMITS.items() if item.get_closest_marker(kind))
             item.add_marker(pytest.mark.timeout(next(kinds, QUICK)))

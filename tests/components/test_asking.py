@@ -19,6 +19,8 @@ import yaml
 
 from metal_ipi.components.install.asking import Answer, Login, ask
 
+pytestmark = pytest.mark.servers
+
 _PATH = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
 
 

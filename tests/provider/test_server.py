@@ -20,6 +20,8 @@ from metal_ipi.provider.values import to_wire_map
 from tests.end_to_end import processes
 from tests.real_engine import PLUGINS, ROOT
 
+pytestmark = pytest.mark.servers
+
 EXECUTABLES = sorted(path for folder in PLUGINS for path in folder.glob("pulumi-resource-*"))
 
 

@@ -17,6 +17,8 @@ from lab.errors import LabError
 from tests.lab.bmc.harness import World
 from tests.lab.waiting import until
 
+pytestmark = pytest.mark.servers
+
 
 def once(lab: World) -> Any:
     """Ask for one boot from the network."""

@@ -12,6 +12,8 @@ from lab.bmc.faults import Refused
 from lab.live_iso.coreos import Parts, live_iso
 from tests.lab.bmc.harness import World
 
+pytestmark = pytest.mark.servers
+
 CD_ONCE = {"target": sushy.BootSource.CD, "enabled": sushy.BootSourceOverrideEnabled.ONCE}
 UEFI = sushy.BootSourceOverrideMode.UEFI
 

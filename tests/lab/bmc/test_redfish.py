@@ -12,6 +12,8 @@ import sushy.exceptions
 from lab.bmc.rack import DISK_MIB
 from tests.lab.bmc.harness import World, world
 
+pytestmark = pytest.mark.servers
+
 NETWORK, DISK = ("network", "disk"), ("disk", "network")
 
 

@@ -22,7 +22,7 @@ from tests.lab.metal_api.contract import ABSENT, DESCRIPTION, Stage, described, 
 from tests.lab.metal_api.description import operations
 from tests.lab.metal_api.harness import IDENTITY
 
-pytestmark = pytest.mark.skipif(not DESCRIPTION.is_file(), reason=ABSENT)
+pytestmark = [pytest.mark.servers, pytest.mark.skipif(not DESCRIPTION.is_file(), reason=ABSENT)]
 BASE_URL = "https://api.equinix.com/metal/v1"
 EXAMPLES = 10
 """Requests that are made up for each operation."""

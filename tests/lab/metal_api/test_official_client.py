@@ -14,6 +14,8 @@ import pytest
 
 from tests.lab.metal_api.harness import IDENTITY, PUBLIC_KEY, served
 
+pytestmark = pytest.mark.servers
+
 PROJECT = IDENTITY.project_id
 URL = "http://boot.facility.test/boot.ipxe"
 

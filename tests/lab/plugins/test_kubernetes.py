@@ -23,6 +23,8 @@ from lab.plugins.values import UNKNOWN, plain, plain_map, wrap, wrap_map
 from tests.lab.kubernetes.support import cluster
 from tests.lab.plugins.harness import Driver, Heard, Json, close_opened, opened
 
+pytestmark = pytest.mark.servers
+
 POOL = "kubernetes:metallb.io/v1beta1:IPAddressPool"
 PEER = "kubernetes:metallb.io/v1beta2:BGPPeer"
 SECRET = "kubernetes:core/v1:Secret"
