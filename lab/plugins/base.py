@@ -121,7 +121,7 @@ class Resource(Protocol):
 
 
 class StandIn(api.Provider):
-    """Hands each request to the resource type it is about; functions are refused by name."""
+    """Hands each request to the resource type it is about; functions, methods, components are refused by name."""
 
     def __init__(self, plugin: str, resources: Mapping[str, Resource]) -> None:
         self.plugin = plugin
@@ -137,9 +137,21 @@ class StandIn(api.Provider):
     async def close(self) -> None:
         """Let go of what is held open; the last thing that happens."""
 
+    async def get_schema(self, request: api.GetSchemaRequest) -> api.GetSchemaResponse:
+        """Programs use the official SDK, which was made from the official schema."""
+        raise NotInTheLab(self.plugin, "GetSchema")
+
     async def invoke(self, request: api.InvokeRequest) -> api.InvokeResponse:
         """No functions, unless a plug-in has some."""
         raise NotInTheLab(self.plugin, f"the function {request.tok}")
+
+    async def call(self, request: api.CallRequest) -> api.CallResponse:
+        """No methods in the lab."""
+        raise NotInTheLab(self.plugin, f"the method {request.tok}")
+
+    async def construct(self, request: api.ConstructRequest) -> api.ConstructResponse:
+        """No components in the lab."""
+        raise NotInTheLab(self.plugin, f"the component {request.resource_type}")
 
 
 def _handed_on(name: str) -> Callable[[StandIn, Any], Coroutine[Any, Any, Any]]:
@@ -186,7 +198,7 @@ class Servicer(ProviderServicer):
             return await task
         except InitFailed as error:
             await context.abort(grpc.StatusCode.UNKNOWN, str(error), _init_failed_metadata(error))
-        except (PluginError, NotImplementedError) as error:  # the latter of methods that the SDK knows, and we do not
+        except PluginError as error:
             await context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except asyncio.CancelledError:
             if not self._cancelled:
