@@ -11,7 +11,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from lab.layout import Layout
 from lab.live_iso.coreos import Parts, live_iso
 from lab.machines import base
 from lab.machines.simulated.console import Console
@@ -23,6 +22,7 @@ from lab.machines.simulated.surroundings import Surroundings
 from lab.network import stream
 from metal_ipi.provider.live_iso import embed, initrd
 from metal_ipi.provider.live_iso.iso9660 import Disc
+from tests.lab.simulated.published import published
 
 SPEC = base.MachineSpec(
     id="6ac2a3d0-0000-4000-8000-000000000001",
@@ -125,12 +125,8 @@ def test_a_disc_for_another_architecture_starts_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("architecture", stream.ARCHITECTURES)
 def test_firmware_starts_kernels_of_its_own_architecture_alone(tmp_path: Path, architecture: str) -> None:
-    layout = Layout.of(tmp_path)
-    layout.make()
-    stream.publish(layout, "simulated")
-    document = json.loads((layout.boot / "streams/lab.json").read_text())
-    pxe = document["architectures"]["aarch64"]["artifacts"]["metal"]["formats"]["pxe"]
-    location = {name: pxe[name]["location"] for name in ("kernel", "initramfs")}
+    layout, formats = published(tmp_path, "aarch64")
+    location = {name: formats["pxe"][name]["location"] for name in ("kernel", "initramfs")}
     script = "#!ipxe\nkernel {kernel} initrd=main ${{buildarch}}\ninitrd --name main {initramfs}\nboot\n"
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from lab.layout import Layout
 from lab.machines.simulated.programs.installer import image_os_release
 from lab.network import stream
+from tests.lab.simulated.published import published
 
 
 @pytest.mark.parametrize("architecture", stream.ARCHITECTURES)
 def test_the_disk_image_and_the_live_system_are_of_the_same_release(tmp_path: Path, architecture: str) -> None:
-    layout = Layout.of(tmp_path)
-    layout.make()
-    stream.publish(layout, "simulated")
-    document = json.loads((layout.boot / "streams/lab.json").read_text())
-    formats = document["architectures"][architecture]["artifacts"]["metal"]["formats"]
+    layout, formats = published(tmp_path, architecture)
     [name] = [name for name in formats if name.startswith("raw.")]
 
     def content(artifact: dict[str, str]) -> bytes:
