@@ -16,6 +16,7 @@ from metal_ipi.stacks.sections.service_addresses import (
     NoServiceAddresses,
     ServiceAddresses,
 )
+from tests.stacks.answers import tells
 
 BLOCK = {"name": "public", "addresses": ["203.0.113.240/28"]}
 
@@ -30,11 +31,10 @@ def read(section: dict[str, Any]) -> Any:
     return Root.model_validate({"serviceAddresses": section}).service_addresses
 
 
-def problem(section: dict[str, Any]) -> Problem:
+def problems(section: dict[str, Any]) -> list[Problem]:
     with pytest.raises(ValidationError) as caught:
         read(section)
-    [found] = describe(caught.value, Root)
-    return found
+    return describe(caught.value, Root)
 
 
 def bgp(*pools: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -105,10 +105,7 @@ def test_ranges_of_both_kinds() -> None:
     ],
 )
 def test_mistakes(section: dict[str, Any], path: str, why: str, remedy: str) -> None:
-    found = problem(section)
-    assert found.path == f"metal-ipi:serviceAddresses{path}"
-    assert why in found.why
-    assert remedy in found.remedy
+    assert tells(problems(section), f"serviceAddresses{path}", why, remedy)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +121,5 @@ def test_mistakes(section: dict[str, Any], path: str, why: str, remedy: str) -> 
     ],
 )
 def test_addresses_that_are_none(addresses: str, why: str, remedy: str) -> None:
-    found = problem(bgp({"name": "a", "addresses": ["192.0.2.0/30", addresses]}))
-    assert found.path == "metal-ipi:serviceAddresses.pools[0].addresses[1]"
-    assert why in found.why
-    assert remedy in found.remedy
+    found = problems(bgp({"name": "a", "addresses": ["192.0.2.0/30", addresses]}))
+    assert tells(found, "serviceAddresses.pools[0].addresses[1]", why, remedy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -209,6 +209,12 @@ def problems(values: dict[str, str]) -> tuple[Problem, ...]:
     with pytest.raises(SettingsError) as caught:
         parse(values, "s1")
     return caught.value.problems
+
+
+def tells(found: Sequence[Problem], path: str, why: str, remedy: str = "") -> bool:
+    """Whether a setting's path, a cause and a remedy are told, and nothing else is wrong."""
+    (problem,) = found
+    return problem.path == f"metal-ipi:{path}" and why in problem.why and remedy in problem.remedy
 
 
 def node_files(ignition: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.redfish.settings import Redfish, Server
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.settings import Settings
-from tests.stacks.answers import PUBLIC_KEY
+from tests.stacks.answers import PUBLIC_KEY, tells
 from tests.stacks.rack import SECRET as _SECRET
 from tests.stacks.rack import SERVERS as _SERVERS
 from tests.stacks.rack import rack_problems, rack_settings
@@ -194,9 +194,7 @@ _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
     ("changes", "path", "why", "remedy"), _WRONG, ids=[f"{row[1]}-{i}" for i, row in enumerate(_WRONG)]
 )
 def test_a_wrong_value_is_one_problem(changes: dict[str, Any], path: str, why: str, remedy: str) -> None:
-    (problem,) = rack_problems(**changes)
-    assert problem.path == f"metal-ipi:platform.{path}"
-    assert why in problem.why and remedy in problem.remedy
+    assert tells(rack_problems(**changes), f"platform.{path}", why, remedy)
 
 
 @pytest.mark.parametrize(
@@ -360,12 +358,7 @@ def test_a_matchbox_of_the_site() -> None:
 )
 def test_machines_have_no_address_that_the_cluster_uses_inside(changes: dict[str, Any], path: str, what: str) -> None:
     """The installer says so too, but later: pkg/types/validation/installconfig.go."""
-    (problem,) = rack_problems(**changes)
-    assert (problem.path, problem.remedy) == (
-        f"metal-ipi:{path}",
-        "use addresses of another network for the machines",
-    )
-    assert what in problem.why
+    assert tells(rack_problems(**changes), path, what, "use addresses of another network for the machines")
 
 
 def test_the_installer_is_told_the_machines_network_where_it_is_known() -> None:

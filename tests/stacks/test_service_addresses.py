@@ -9,7 +9,7 @@ import pytest
 
 from metal_ipi.components.endpoints.bgp_routes import UNIT
 from tests.mocks import is_secret, plain
-from tests.stacks.answers import BGP_PASSWORD, METALLB, declared, problems, settings
+from tests.stacks.answers import BGP_PASSWORD, METALLB, declared, problems, settings, tells
 
 _OWN = {"name": "own", "addresses": ["198.51.100.240/28"]}
 _ELASTIC = {"name": "elastic", "reserve": 4, "aggregationLength": 30}
@@ -52,10 +52,7 @@ _SESSION = "equinix-metal:index/bgpSession:BgpSession"
     ],
 )
 def test_what_cannot_go_together(changes: dict[str, Any], path: str, why: str, remedy: str) -> None:
-    (problem,) = problems(settings(**changes))
-    assert problem.path == f"metal-ipi:serviceAddresses.{path}"
-    assert why in problem.why
-    assert remedy in problem.remedy
+    assert tells(problems(settings(**changes)), f"serviceAddresses.{path}", why, remedy)
 
 
 def test_all_that_cannot_go_together_is_told_at_once_and_with_the_rest() -> None:

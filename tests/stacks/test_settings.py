@@ -17,7 +17,7 @@ from metal_ipi.stacks.problems import SECRET_NAMES, Problem, SettingsError, near
 from metal_ipi.stacks.sections.base import REHEARSAL
 from metal_ipi.stacks.settings import Settings, parse
 from tests.mocks import config_text
-from tests.stacks.answers import PUBLIC_KEY, problems
+from tests.stacks.answers import PUBLIC_KEY, problems, tells
 
 _ROOT = Path(__file__).resolve().parents[2]
 _UUID = "52000fb2-ee46-4673-93a8-de2c2bdba33b"
@@ -273,10 +273,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
 def test_a_wrong_value_is_one_problem_with_cause_and_remedy(
     setting: str, value: Any, path: str, why: str, remedy: str
 ) -> None:
-    (problem,) = _problems({setting: value})
-    assert problem.path == f"metal-ipi:{path}"
-    assert why in problem.why
-    assert remedy in problem.remedy
+    assert tells(_problems({setting: value}), path, why, remedy)
 
 
 def test_every_field_with_a_rule_of_its_own_is_in_the_table() -> None:
@@ -391,8 +388,7 @@ def test_only_a_rehearsal_does_without(path: str, changes: dict[str, Any]) -> No
 
 
 def test_a_stream_is_needed_one_way_or_the_other() -> None:
-    (problem,) = _problems({"boot": {"install": _INSTALL}})
-    assert problem.path == "metal-ipi:boot.streamFile"
+    assert tells(_problems({"boot": {"install": _INSTALL}}), "boot.streamFile", "")
     boot = {"streamFile": "stacks/rhcos-4.21.json", "install": _INSTALL}
     assert _settings({"boot": boot}).boot.stream_file == "stacks/rhcos-4.21.json"
 
@@ -402,15 +398,13 @@ def test_nodes_have_names_that_their_labels_can_hold() -> None:
     bases = ["m" * length + ".example.com" for length in (25, 26)]
     changes: list[dict[str, Any]] = [{"clusterName": "da11", "baseDomain": base} for base in bases]
     assert len(f"da11-control-plane-0.{_settings(changes[0]).domain}") == 63
-    (problem,) = _problems(changes[1])
-    assert problem.path == "metal-ipi:clusterName"
-    assert f"called da11-control-plane-0.da11.{bases[1]}, which has 64 characters" in problem.why
+    name = f"da11-control-plane-0.da11.{bases[1]}"
+    assert tells(_problems(changes[1]), "clusterName", f"called {name}, which has 64 characters")
 
 
 def test_nodes_are_installed_to_a_disk_where_they_have_one() -> None:
-    (problem,) = _problems({"boot.install": _ABSENT})
-    assert problem.path == "metal-ipi:boot.install"
-    assert "puts the release's operating system on its disk at the first boot" in problem.why
+    why = "puts the release's operating system on its disk at the first boot"
+    assert tells(_problems({"boot.install": _ABSENT}), "boot.install", why)
     assert _settings({"boot.install": _ABSENT, "boot.diskless": True}).boot.install is None
 
 
