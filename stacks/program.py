@@ -86,9 +86,8 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
 
     # A worker may be installed only when the bootstrap machine has given its server back.
     joining = [formed, *(workers_installed.installed if workers_installed else ())]
-    ready = steps.nodes_ready(base, machines, dns, worker_checks, after=joining)
-    alone = [removal.resource] if removal else stands
-    complete = steps.install_complete(base, machines, dns, worker_checks, after=[*joining, *alone, dns.ingress_records])
+    alone = [*([removal.resource] if removal else stands), dns.ingress_records]
+    ready, complete = steps.completion_gates(base, machines, dns, worker_checks, joining=joining, alone=alone)
     passed = worker_checks.passed if worker_checks else []
     services = service_addresses(
         settings,

@@ -223,50 +223,43 @@ def bootstrap_removal(
     return None
 
 
-def nodes_ready(
+def completion_gates(
     base: Base,
     machines: Mapping[Node, Machine],
     dns: ClusterDns,
     worker_checks: PoolChecks | None,
     *,
-    after: Sequence[pulumi.Resource],
-) -> Gate:
-    """Declare the gate behind which all nodes are ready."""
+    joining: Sequence[pulumi.Resource],
+    alone: Sequence[pulumi.Resource],
+) -> tuple[Gate, Gate]:
+    """Declare the gates behind which all nodes are ready and, after `alone` too, the cluster version is available."""
+    timeouts = base.settings.timeouts
+    credentials, logs = cluster_credentials(dns, base.assets), base.access.logs(machines)
+    workers = [worker_checks.reachable_gate] if worker_checks else []
     # From bootstrap's end the API is the control plane's: nodes join while others are checked and the bootstrap machine
     # goes.
-    return Gate(
+    ready = Gate(
         "nodes-ready",
         GateArgs(
             spec=NodesReady(
-                credentials=cluster_credentials(dns, base.assets),
+                credentials=credentials,
                 names=[node.fqdn for node in machines],
                 addresses=node_addresses(machines),
-                logs=base.access.logs(machines),
+                logs=logs,
             ),
-            timeout_seconds=base.settings.timeouts.nodes_ready,
-            gives_up_with=[worker_checks.reachable_gate] if worker_checks else [],
+            timeout_seconds=timeouts.nodes_ready,
+            gives_up_with=workers,
         ),
-        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=list(after))),
+        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=list(joining))),
     )
-
-
-def install_complete(
-    base: Base,
-    machines: Mapping[Node, Machine],
-    dns: ClusterDns,
-    worker_checks: PoolChecks | None,
-    *,
-    after: Sequence[pulumi.Resource],
-) -> Gate:
-    """Declare the gate behind which the cluster version is available."""
-    timeouts = base.settings.timeouts
-    return Gate(
+    complete = Gate(
         "install-complete",
         GateArgs(
-            spec=InstallComplete(credentials=cluster_credentials(dns, base.assets), logs=base.access.logs(machines)),
+            spec=InstallComplete(credentials=credentials, logs=logs),
             timeout_seconds=timeouts.install_complete,
             stability_seconds=timeouts.stable,
-            gives_up_with=["nodes-ready", *([worker_checks.reachable_gate] if worker_checks else [])],
+            gives_up_with=["nodes-ready", *workers],
         ),
-        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=list(after))),
+        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=[*joining, *alone])),
     )
+    return ready, complete
