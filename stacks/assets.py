@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pulumi
 
@@ -18,10 +17,9 @@ from metal_ipi.components.install.stage import Stage, stage, tell
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.contract import Facility
 from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.sections.forms import PROJECT
 from metal_ipi.stacks.settings import OKD_PULL_SECRET, Settings
 
-PROJECT = Path(__file__).resolve().parents[1]
-"""Where relative paths among the settings begin."""
 KEYS, ASSETS, BOOTSTRAP = "keys", "install-assets", "bootstrap"
 """The Pulumi names by which a run finds what earlier ones left."""
 

@@ -18,6 +18,7 @@ from metal_ipi.stacks.platforms.contract import Facility
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.preflight import plan
 from metal_ipi.stacks.protection import protection
+from metal_ipi.stacks.sections.forms import PROJECT
 from metal_ipi.stacks.settings import Settings
 
 
@@ -59,7 +60,7 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
     access = Access(
         private_key=keys.private_key,
         host_key_seed=keys.host_key_seed,
-        log_directory=str(assets.PROJECT / settings.install.log_directory / pulumi.get_stack()),
+        log_directory=str(PROJECT / settings.install.log_directory / pulumi.get_stack()),
         host_key_type=key_type,
     )
     config = keys.public_key.apply(lambda key: assets.config(settings, site, key))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -15,8 +14,8 @@ from metal_ipi.provider.types import MachineOrder, Orders
 from metal_ipi.provider.types import cost as cost_of
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.sections.forms import PROJECT
 
-_PROJECT = Path(__file__).resolve().parents[1]
 _OFFLINE = "a rehearsal asks nobody for prices: set cost.priceFile to a file of them (docs/cost.md)"
 
 
@@ -57,7 +56,7 @@ def _prices(file: str | None) -> dict[str, Any] | None:
     if file is None:
         return None
     try:
-        document: Any = json.loads((_PROJECT / file).read_text())
+        document: Any = json.loads((PROJECT / file).read_text())
     except OSError as error:
         raise PriceFileError(f"cost.priceFile '{file}' cannot be read: {error.strerror}") from None
     except ValueError as error:

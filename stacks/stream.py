@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts, StreamError, pxe_artifacts
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.sections.forms import PROJECT
 
-_PROJECT = Path(__file__).resolve().parents[1]
 _TIMEOUT = 20.0
 _REHEARSAL_URL = "https://rehearsal.invalid/boot"
 
@@ -18,7 +17,7 @@ def boot_artifacts(settings: Settings) -> PxeArtifacts:
     """What the stack's stream names to boot and to install. Raises StreamError naming the setting to look at."""
     boot = settings.boot
     if boot.stream_file is not None:
-        path = _PROJECT / boot.stream_file
+        path = PROJECT / boot.stream_file
         try:
             text = path.read_text()
         except OSError as error:

@@ -28,12 +28,12 @@ from semver import VersionInfo
 from tools.engine import Engine
 from tools.errors import StackError
 from tools.files import write_private
-from tools.layout import Layout
+from tools.layout import ROOT, Layout
 from tools.state import Deployment
 
 Program = Callable[[], object]
 _OURS = "metal_ipi"
-_DECLARING = tuple(f"{Path(__file__).resolve().parents[1]}/metal_ipi/{room}/" for room in ("stacks", "components"))
+_DECLARING = tuple(f"{ROOT}/metal_ipi/{room}/" for room in ("stacks", "components"))
 """Where resources are declared; `metal_ipi.provider.types` only names them."""
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[1]
+from tools.layout import ROOT
 
 
 def notes(tag: str, version: str, changelog: str) -> str:
@@ -40,9 +39,9 @@ def main() -> int:
     if len(sys.argv) != 2:
         print("usage: python -m tools.release_notes TAG", file=sys.stderr)
         return 2
-    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     try:
-        print(notes(sys.argv[1], project["version"], (_ROOT / "CHANGELOG.md").read_text()), end="")
+        print(notes(sys.argv[1], project["version"], (ROOT / "CHANGELOG.md").read_text()), end="")
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -19,9 +19,9 @@ from pydantic_core import PydanticUndefined
 from metal_ipi.stacks.problems import NAMESPACE
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.settings import NEEDED, Settings
+from tools.layout import ROOT
 
 DOCUMENT = Path("docs") / "settings.md"
-_ROOT = Path(__file__).resolve().parents[1]
 _SHARED: dict[type[BaseModel], str] = {DeviceRule: "A rule for disks"}
 """Models that several settings take: told once, under this heading."""
 _WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
@@ -263,7 +263,7 @@ def _anchor(title: str) -> str:
 
 def main() -> int:
     """Write it."""
-    (_ROOT / DOCUMENT).write_text(document())
+    (ROOT / DOCUMENT).write_text(document())
     return 0
 
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator
 
 from metal_ipi.stacks.sections.base import matching, wrong
+
+PROJECT = Path(__file__).resolve().parents[2]
+"""Where relative paths among the settings begin."""
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rf"(?=.{{1,253}}$){_NAME}(\.{_NAME})*\.?")

@@ -207,7 +207,7 @@ def test_a_rehearsal_asks_nobody_and_says_so() -> None:
 
 
 def test_a_rehearsal_takes_prices_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "_PROJECT", tmp_path)
+    monkeypatch.setattr(cost, "PROJECT", tmp_path)
     document = {"plans": [{"slug": "c3.small.x86", "pricing": {"hour": 0.75}}]}
     (tmp_path / "prices.json").write_text(json.dumps(document))
     values = {**rehearsed(), "cost": json.dumps({"priceFile": "prices.json"})}
@@ -222,7 +222,7 @@ def test_a_rehearsal_takes_prices_of_a_file(tmp_path: Path, monkeypatch: pytest.
 def test_a_file_of_prices_that_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, why: str
 ) -> None:
-    monkeypatch.setattr(cost, "_PROJECT", tmp_path)
+    monkeypatch.setattr(cost, "PROJECT", tmp_path)
     if text is not None:
         (tmp_path / "prices.json").write_text(text)
     with pytest.raises(cost.PriceFileError, match=f"cost.priceFile 'prices.json' {why}"):
