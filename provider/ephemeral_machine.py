@@ -190,7 +190,7 @@ def _outputs(machine: Machine, *, announces: bool) -> Values:
 
 
 def _timeout(inputs: Values) -> float:
-    return float(inputs.get("timeoutSeconds") or 1800)
+    return MachineArgs.of_state(inputs).timeout_seconds
 
 
 def _platform(inputs: Values) -> str:

@@ -20,8 +20,6 @@ from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Va
 from metal_ipi.provider.resources.redfish_machine import RedfishMachineArgs
 from metal_ipi.provider.values import UNKNOWN
 
-_TIMEOUT = 180
-"""How long a BMC may be in trouble that passes, in seconds."""
 _FACTS = ("machineId", "serial", "manufacturer", "model", "biosVersion", "memoryMib", "disks", "nics", "bootMode",
           "console")  # fmt: skip
 _COMPARED = ("server", "hostname", "mac", "publicIpv4", "privateIpv4", "minimumMemoryMib")
@@ -48,18 +46,19 @@ class RedfishMachine(ResourceType):
 
     async def create(self, context: Context, inputs: Values) -> Made:
         self._want(context, inputs)
-        await context.status.live(f"looking at {inputs['server']}")
-        async with _open(context, inputs) as driver:
-            found = await driver.inventory(inputs["server"])
-        await self._check(context, found, inputs)
-        found.check_free(accept=str(inputs.get("accept") or "empty"))
-        secure_boot.refuse(found.where, found.secure_boot, context.settings.need_bmc(str(inputs["server"])))
-        machine_id = str(MachineId(server=str(inputs["server"]), identity=found.identity))
+        given = RedfishMachineArgs.read(inputs)
+        await context.status.live(f"looking at {given.server}")
+        async with _open(context, given) as driver:
+            found = await driver.inventory(given.server)
+        await self._check(context, found, given)
+        found.check_free(accept=given.accept)
+        secure_boot.refuse(found.where, found.secure_boot, context.settings.need_bmc(given.server))
+        machine_id = str(MachineId(server=given.server, identity=found.identity))
         return Made(id=machine_id, outputs=_outputs(machine_id, found, inputs))
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         found = await _look(context, old)
-        await self._check(context, found, new)
+        await self._check(context, found, RedfishMachineArgs.read(new))
         return _outputs(old["machineId"], found, new)
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
@@ -73,7 +72,7 @@ class RedfishMachine(ResourceType):
                 f"pulumi state delete '{context.urn}'"
             )
         await context.status.live(f"switching {old['server']} off")
-        async with _open(context, old) as driver:
+        async with _open(context, RedfishMachineArgs.of_state(old)) as driver:
             await driver.boot_disk(old["machineId"])
             await driver.power_off(old["machineId"])
 
@@ -91,9 +90,9 @@ class RedfishMachine(ResourceType):
                 "machine a server of its own"
             )
 
-    async def _check(self, context: Context, found: Inventory, inputs: Values) -> None:
-        found.check_mac(str(inputs["mac"]))
-        minimum = float(inputs.get("minimumMemoryMib") or 0)
+    async def _check(self, context: Context, found: Inventory, given: RedfishMachineArgs) -> None:
+        found.check_mac(given.mac)
+        minimum = given.minimum_memory_mib or 0
         if found.memory_mib is not None and found.memory_mib < minimum:
             raise InvalidInputs(
                 f"{found.where} has {found.memory_mib} MiB of memory, and needs {minimum:g}: take another server"
@@ -107,13 +106,13 @@ class RedfishMachine(ResourceType):
             await context.status.remark(f"{found.where} does not tell of its {' and '.join(unknown)}: not checked")
 
 
-def _open(context: Context, inputs: Values) -> Redfish:
-    return Redfish(context.settings, context.status.remark, timeout=float(inputs.get("timeoutSeconds") or _TIMEOUT))
+def _open(context: Context, given: RedfishMachineArgs) -> Redfish:
+    return Redfish(context.settings, context.status.remark, timeout=given.timeout_seconds)
 
 
 async def _look(context: Context, old: Values) -> Inventory:
     machine = MachineId.parse(old["machineId"])
-    async with _open(context, old) as driver:
+    async with _open(context, RedfishMachineArgs.of_state(old)) as driver:
         return await driver.inventory(machine.server, machine.identity)
 
 

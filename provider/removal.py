@@ -11,14 +11,13 @@ Killed at any moment: the next run does all steps again; what is gone already is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metal_ipi.provider import backoff
 from metal_ipi.provider.artifact_stores import open_store, persistently
 from metal_ipi.provider.dns_records import records_of, withdraw
 from metal_ipi.provider.ephemeral_machine import remove_machine
-from metal_ipi.provider.platforms.registry import PLATFORMS, open_driver
+from metal_ipi.provider.platforms.registry import open_driver
 from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes, time_now
 from metal_ipi.provider.resources.removal import RemovalArgs
 from metal_ipi.provider.values import UNKNOWN
@@ -40,19 +39,18 @@ class Removal(ResourceType):
         return {"removedAt": UNKNOWN}
 
     async def create(self, context: Context, inputs: Values) -> Made:
-        await _remove(context, inputs)
+        await _remove(context, RemovalArgs.read(inputs))
         return Made(id=context.identity, outputs=_now())
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         if old.get("triggers") != new.get("triggers"):
-            await _remove(context, new)
+            await _remove(context, RemovalArgs.read(new))
             return _now()
         fresh = _fresh(old, new)
         if not fresh:
             return {"removedAt": old["removedAt"]}
-        await _remove(
-            context, {**fresh, "drainSeconds": new.get("drainSeconds"), "timeoutSeconds": new.get("timeoutSeconds")}
-        )
+        kept = {key: new.get(key) for key in ("drainSeconds", "timeoutSeconds")}
+        await _remove(context, RemovalArgs.read({**fresh, **kept}))
         return _now()
 
 
@@ -76,25 +74,23 @@ def _fresh(old: Values, new: Values) -> dict[str, Any]:
     return fresh
 
 
-async def _remove(context: Context, inputs: Mapping[str, Any]) -> None:
-    records: Sequence[Mapping[str, Any]] = inputs.get("records") or ()
-    for zone in sorted({str(record["zone"]).lower() for record in records}):
+async def _remove(context: Context, given: RemovalArgs) -> None:
+    for zone in sorted({record.zone.lower() for record in given.records}):
         await context.status.live(f"withdrawing records of zone {zone}")
-        await withdraw(context, zone, records_of([r for r in records if str(r["zone"]).lower() == zone]))
-    machine_id = str(inputs.get("machineId") or "")
-    platform = str(inputs.get("platform") or PLATFORMS[0])
-    if machine_id:
-        async with open_driver(platform, context.settings, context.status) as driver:
+        inside = [record.to_wire() for record in given.records if record.zone.lower() == zone]
+        await withdraw(context, zone, records_of(inside))
+    if given.machine_id:
+        async with open_driver(given.platform, context.settings, context.status) as driver:
             if driver.bgp is not None:
-                await driver.bgp.close_bgp(machine_id)
-    drain = float(inputs.get("drainSeconds") or 0)
-    if records and drain:
-        await context.status.live(f"waiting {drain:g} s for resolvers to forget {len(records)} records")
+                await driver.bgp.close_bgp(given.machine_id)
+    drain = given.drain_seconds
+    if given.records and drain:
+        await context.status.live(f"waiting {drain:g} s for resolvers to forget {len(given.records)} records")
         await backoff.clock.sleep(drain)
-    if machine_id:
-        async with open_driver(platform, context.settings, context.status) as driver:
-            await remove_machine(context, driver, machine_id, timeout=float(inputs.get("timeoutSeconds") or 1800))
-    files: Sequence[str] = inputs.get("artifactsFiles") or ()
-    if inputs.get("artifactsDirectory") and files:
-        store, directory = open_store(context.settings.need_artifacts()), str(inputs["artifactsDirectory"])
+    if given.machine_id:
+        async with open_driver(given.platform, context.settings, context.status) as driver:
+            await remove_machine(context, driver, given.machine_id, timeout=given.timeout_seconds)
+    directory, files = given.artifacts_directory, given.artifacts_files
+    if directory and files:
+        store = open_store(context.settings.need_artifacts())
         await persistently(lambda: store.delete(directory, files), context.status.live)

@@ -45,28 +45,29 @@ class SpotMachine(ResourceType):
 
     async def create(self, context: Context, inputs: Values) -> Made:
         async with _open(context) as driver:
-            machine = await _wait(context, driver, inputs, patient=True)
+            machine = await _wait(context, driver, SpotMachineArgs.read(inputs), patient=True)
         return Made(id=machine.id, outputs=_outputs(machine))
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         async with _open(context) as driver:
-            machine = await _wait(context, driver, new, patient=False)
+            machine = await _wait(context, driver, SpotMachineArgs.read(new), patient=False)
         if machine.id != old.get("machineId"):
             await context.status.remark(f"{new['hostname']} was taken away; goes on with its successor {machine.id}")
         return _outputs(machine)
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        given = SpotMachineArgs.of_state(old)
         async with _open(context) as driver:
-            machines = await driver.spot_machines(old["requestId"])
-            await driver.end_spot_request(old["requestId"])
+            machines = await driver.spot_machines(given.request_id)
+            await driver.end_spot_request(given.request_id)
             for machine_id in {str(old["machineId"]), *(machines or ())}:
-                await remove_machine(context, driver, machine_id, timeout=_timeout(old))
+                await remove_machine(context, driver, machine_id, timeout=given.timeout_seconds)
 
 
-async def _wait(context: Context, driver: EquinixMetal, inputs: Values, *, patient: bool) -> Machine:
+async def _wait(context: Context, driver: EquinixMetal, given: SpotMachineArgs, *, patient: bool) -> Machine:
     """The request's active machine; `patient`: also where it has none yet."""
-    hostname, request_id = inputs["hostname"], inputs["requestId"]
-    backoff = Backoff(timeout=_timeout(inputs), longest=_LONGEST_PAUSE)
+    hostname, request_id = given.hostname, given.request_id
+    backoff = Backoff(timeout=given.timeout_seconds, longest=_LONGEST_PAUSE)
     last: Machine | None = None
     while True:
         machines = await driver.spot_machines(request_id)
@@ -99,10 +100,6 @@ async def _wait(context: Context, driver: EquinixMetal, inputs: Values, *, patie
 
 def _outputs(machine: Machine) -> dict[str, Any]:
     return {**machine_outputs(machine), "bond": machine.bond}
-
-
-def _timeout(inputs: Values) -> float:
-    return float(inputs.get("timeoutSeconds") or 1800)
 
 
 def _open(context: Context) -> EquinixMetal:
