@@ -43,11 +43,9 @@ class Kind:
 
     name: str
     listed: str
-    """Below /projects/<id>/."""
+    """Below /projects/<id>/; one is deleted by its id below the same name."""
     member: str
     """Of the answer."""
-    path: str
-    """Where one is deleted, before its id."""
     called: Callable[[Document], Any]
     marked: Callable[[Document, Collection[Resource]], dict[str, str]]
     """What marks one; it may ask those of its project that were listed before it."""
@@ -92,7 +90,6 @@ KINDS = (
         name=MACHINE,
         listed="devices",
         member="devices",
-        path="/devices",
         called=lambda item: item.get("hostname"),
         marked=_tagged,
         deleting={"force_delete": "true"},
@@ -101,7 +98,6 @@ KINDS = (
         name=SPOT_REQUEST,
         listed="spot-market-requests",
         member="spot_market_requests",
-        path="/spot-market-requests",
         called=lambda item: (item.get("instance_parameters") or {}).get("hostname"),
         marked=_of_machines,
         params={"include": "devices"},
@@ -111,7 +107,6 @@ KINDS = (
         name="BGP session",
         listed="bgp/sessions",
         member="bgp_sessions",
-        path="/bgp/sessions",
         called=lambda item: item.get("address_family"),
         marked=_of_its_machine,
     ),
@@ -119,7 +114,6 @@ KINDS = (
         name="VLAN",
         listed="virtual-networks",
         member="virtual_networks",
-        path="/virtual-networks",
         called=lambda item: item.get("description") or item.get("vxlan"),
         marked=_tagged,
     ),
@@ -127,7 +121,6 @@ KINDS = (
         name="reserved address",
         listed="ips",
         member="ip_addresses",
-        path="/ips",
         called=lambda item: f"{item['network']}/{item['cidr']}" if item.get("cidr") else item.get("network"),
         # What a machine has by itself goes with it.
         marked=lambda item, there: {} if item.get("management") else _tagged(item, there),
@@ -136,7 +129,6 @@ KINDS = (
         name="gateway",
         listed="metal-gateways",
         member="metal_gateways",
-        path="/metal-gateways",
         called=lambda item: (item.get("virtual_network") or {}).get("vxlan"),
         marked=_of_network,
         params={"include": "virtual_network,ip_reservation"},
@@ -145,7 +137,6 @@ KINDS = (
         name="SSH key",
         listed="ssh-keys",
         member="ssh_keys",
-        path="/ssh-keys",
         called=lambda item: item.get("label"),
         marked=_tagged,
     ),
@@ -153,7 +144,6 @@ KINDS = (
         name="API key",
         listed="api-keys",
         member="api_keys",
-        path="/api-keys",
         called=lambda item: item.get("description"),
         marked=_tagged,
     ),

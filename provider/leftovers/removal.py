@@ -64,7 +64,7 @@ async def remove(client: MetalClient, targets: Iterable[Target], tell: Tell, *, 
 async def _delete(client: MetalClient, target: Target, patience: float) -> None:
     """One that is still being provisioned, or that others still use, is asked for again."""
     kind = next((kind for kind in KINDS if kind.name == target.kind), None)
-    path = f"{kind.path if kind else '/projects'}/{target.id}"
+    path = f"/{kind.listed if kind else 'projects'}/{target.id}"
     backoff = Backoff(timeout=patience)
     while True:
         try:
