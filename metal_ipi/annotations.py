@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import pulumi
 
-from metal_ipi.provider.given import GIVEN, SECRET, Marker
+from metal_ipi.provider.given import GIVEN, SECRET, said
 from metal_ipi.provider.inputs import Inputs
 
 
@@ -31,7 +31,7 @@ class Shape:
 
 def shape(annotation: Any) -> Shape:
     """Take an annotation apart: `T`, `T | None`, `pulumi.Input[T]`, `pulumi.Output[T]`, `Given[T]`, `A | B`."""
-    members, said = list(_members(annotation)), set(_said(annotation))
+    members, markers = list(_members(annotation)), set(said(annotation))
     outputs = [member for member in members if _is_output(member)]
     kinds = [member for member in members if member not in outputs and get_origin(member) is not Awaitable]
     if not [kind for kind in kinds if kind is not types.NoneType]:  # an output alone
@@ -39,18 +39,9 @@ def shape(annotation: Any) -> Shape:
     return Shape(
         kinds=tuple(kind for kind in kinds if kind is not types.NoneType),
         optional=types.NoneType in kinds,
-        plain=not outputs and GIVEN not in said,
-        secret=SECRET in said,
+        plain=not outputs and GIVEN not in markers,
+        secret=SECRET in markers,
     )
-
-
-def _said(annotation: Any) -> Iterator[Marker]:
-    """What is declared of a value, or of what it holds."""
-    for each in (*getattr(annotation, "__metadata__", ()), *get_args(annotation)):
-        if isinstance(each, Marker):
-            yield each
-        else:
-            yield from _said(each)
 
 
 def _members(annotation: Any) -> Iterator[Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar, get_args
 
 import pulumi
 from pydantic import Strict, ValidationError, ValidationInfo, WrapValidator
@@ -19,6 +19,15 @@ T = TypeVar("T")
 
 class Marker:
     """Something that a declaration says of a field, beside its type."""
+
+
+def said(annotation: Any) -> Iterator[Marker]:
+    """What is declared of a value, or of what it holds."""
+    for each in (*getattr(annotation, "__metadata__", ()), *get_args(annotation)):
+        if isinstance(each, Marker):
+            yield each
+        else:
+            yield from said(each)
 
 
 SECRET: Final = Marker()

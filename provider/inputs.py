@@ -29,7 +29,7 @@ from pydantic_core import InitErrorDetails
 
 from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.forms import PLACEHOLDER, wrong
-from metal_ipi.provider.given import FLAT, LEFT_OUT, LOCAL, SECRET, Marker, Reading, pass_what_is_not_known
+from metal_ipi.provider.given import FLAT, LEFT_OUT, LOCAL, SECRET, Marker, Reading, pass_what_is_not_known, said
 
 if TYPE_CHECKING:
     from typing import Self
@@ -183,15 +183,7 @@ def _hints(declared: type[Inputs]) -> dict[str, Any]:
 @cache
 def markers(declared: type[Inputs], name: str) -> frozenset[Marker]:
     """What is said of a field."""
-    return frozenset(_markers(_hints(declared)[name]))
-
-
-def _markers(annotation: Any) -> Iterator[Marker]:
-    for each in (*getattr(annotation, "__metadata__", ()), *get_args(annotation)):
-        if isinstance(each, Marker):
-            yield each
-        else:
-            yield from _markers(each)
+    return frozenset(said(_hints(declared)[name]))
 
 
 @cache
