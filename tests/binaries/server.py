@@ -65,10 +65,7 @@ def stalling(content: bytes, ended: threading.Event) -> Answer:
     """Half of the file, and then nothing, with the connection left open."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(content)))
-        handler.end_headers()
-        handler.wfile.write(content[: len(content) // 2])
+        breaking_off(content)(handler)
         handler.wfile.flush()
         ended.wait(30)
 

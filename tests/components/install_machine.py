@@ -162,19 +162,12 @@ class Disk:
         }
 
 
-class Machine:
-    """A machine in its live system."""
+class Root:
+    """A root file system of a test's own, with this machine's programs."""
 
-    def __init__(self, root: Path, *disks: Disk) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
-        for folder in ("proc", "dev", "run", "tmp", "var/tmp", "disks", "record", "opt/bin", "fixtures/udev"):
-            (root / folder).mkdir(parents=True)
-        programs = {"lsblk": _LSBLK, "udevadm": _UDEVADM, "coreos-installer": _INSTALLER, "dd": _DD, "sleep": _SLEEP}
-        if not loop_devices():
-            programs["mount"] = _BIND
-        for name, text in programs.items():
-            self.write(f"opt/bin/{name}", text).chmod(0o755)
-        self._mounts = ["proc", "dev"]
+        self._mounts: list[str] = []
         for name in _TOOLS:
             own = Path("/", name)
             if own.is_symlink():
@@ -182,6 +175,28 @@ class Machine:
             elif own.is_dir():
                 (root / name).mkdir()
                 self._mounts.append(name)
+
+    def write(self, path: str, text: str) -> Path:
+        """Put a file there."""
+        file = self._root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+
+class Machine(Root):
+    """A machine in its live system."""
+
+    def __init__(self, root: Path, *disks: Disk) -> None:
+        super().__init__(root)
+        for folder in ("proc", "dev", "run", "tmp", "var/tmp", "disks", "record", "opt/bin", "fixtures/udev"):
+            (root / folder).mkdir(parents=True)
+        programs = {"lsblk": _LSBLK, "udevadm": _UDEVADM, "coreos-installer": _INSTALLER, "dd": _DD, "sleep": _SLEEP}
+        if not loop_devices():
+            programs["mount"] = _BIND
+        for name, text in programs.items():
+            self.write(f"opt/bin/{name}", text).chmod(0o755)
+        self._mounts += ["proc", "dev"]
         self.write("fixtures/lsblk.json", json.dumps({"blockdevices": [disk.listed() for disk in disks]}))
         for disk in disks:
             values = {"DEVLINKS": " ".join(disk.links), **disk.udev}
@@ -192,13 +207,6 @@ class Machine:
         self.installer("works")
         self.power_loss("never")
         self.late("none", 0)
-
-    def write(self, path: str, text: str) -> Path:
-        """Put a file there."""
-        file = self._root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        return file
 
     def disk(self, name: str) -> Path:
         """The file that a disk is."""

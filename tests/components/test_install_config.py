@@ -16,7 +16,8 @@ _PULL_SECRET = '{"auths":{"quay.io":{"auth":"eDp5"}}}'
 _DOMAIN = "lab.facility.test"
 
 
-def _config(**changes: Any) -> str:
+def config(**changes: Any) -> str:
+    """An install-config.yaml."""
     given: dict[str, Any] = {
         "cluster_name": "lab",
         "base_domain": "facility.test",
@@ -30,20 +31,20 @@ def _config(**changes: Any) -> str:
 
 
 def test_install_config() -> None:
-    golden.check("install-config.yaml", _config())
+    golden.check("install-config.yaml", config())
 
 
 def test_what_depends_on_the_cluster() -> None:
-    config = yaml.safe_load(_config(architecture="aarch64", control_plane=1, workers=0))
-    assert config["controlPlane"] == {"name": "master", "architecture": "arm64", "replicas": 1}
-    assert config["compute"] == [{"name": "worker", "architecture": "arm64", "replicas": 0}]
-    assert config["pullSecret"] == _PULL_SECRET
-    assert config["sshKey"] == "ssh-ed25519 AAAA cluster\nssh-rsa BBBB someone\n"
+    made = yaml.safe_load(config(architecture="aarch64", control_plane=1, workers=0))
+    assert made["controlPlane"] == {"name": "master", "architecture": "arm64", "replicas": 1}
+    assert made["compute"] == [{"name": "worker", "architecture": "arm64", "replicas": 0}]
+    assert made["pullSecret"] == _PULL_SECRET
+    assert made["sshKey"] == "ssh-ed25519 AAAA cluster\nssh-rsa BBBB someone\n"
 
 
 def test_a_single_node_in_place_names_a_disk_that_is_none() -> None:
     """openshift-install wants a disk; ours is chosen on the machine, and what would write to this one never runs."""
-    text = _config(control_plane=1, workers=0, in_place=True)
+    text = config(control_plane=1, workers=0, in_place=True)
     disk = yaml.safe_load(text)["bootstrapInPlace"]["installationDisk"]
     assert disk == "/dev/disk/by-id/metal-ipi-chooses-the-disk"
 
@@ -54,23 +55,23 @@ def test_the_installer_is_told_how_many_workers_there_are(workers: int) -> None:
 
     Source: openshift/installer, pkg/asset/manifests/scheduler.go.
     """
-    assert [pool["replicas"] for pool in yaml.safe_load(_config(workers=workers))["compute"]] == [workers]
+    assert [pool["replicas"] for pool in yaml.safe_load(config(workers=workers))["compute"]] == [workers]
 
 
 def test_the_machines_networks_are_named_where_they_are_known() -> None:
-    assert "machineNetwork" not in yaml.safe_load(_config())["networking"]
-    known = yaml.safe_load(_config(machine_networks=["192.0.2.0/24", "203.0.113.0/24"]))["networking"]
+    assert "machineNetwork" not in yaml.safe_load(config())["networking"]
+    known = yaml.safe_load(config(machine_networks=["192.0.2.0/24", "203.0.113.0/24"]))["networking"]
     assert known["machineNetwork"] == [{"cidr": "192.0.2.0/24"}, {"cidr": "203.0.113.0/24"}]
 
 
 def test_fips_is_asked_for_by_name() -> None:
-    assert "fips" not in yaml.safe_load(_config())
-    assert yaml.safe_load(_config(fips=True))["fips"] is True
+    assert "fips" not in yaml.safe_load(config())
+    assert yaml.safe_load(config(fips=True))["fips"] is True
 
 
 def test_a_pull_secret_that_is_no_json_is_refused_and_not_shown() -> None:
     with pytest.raises(InstallConfigError) as caught:
-        _config(pull_secret="hunter2")
+        config(pull_secret="hunter2")
     assert str(caught.value) == "the pull secret is no JSON document; set install.pullSecret anew"
     assert caught.value.__suppress_context__
 
@@ -97,4 +98,4 @@ def test_dns_records(workers: int) -> None:
 
 
 def test_the_pull_secret_is_one_text_and_not_a_tree() -> None:
-    assert json.loads(yaml.safe_load(_config())["pullSecret"])["auths"]["quay.io"] == {"auth": "eDp5"}
+    assert json.loads(yaml.safe_load(config())["pullSecret"])["auths"]["quay.io"] == {"auth": "eDp5"}

@@ -16,6 +16,7 @@ from metal_ipi.components.boot.installer import marker
 from metal_ipi.components.checks import node_check
 from metal_ipi.components.checks.node_check import CheckOutputError, Expectation, parse, script
 from tests import golden
+from tests.components.install_machine import Root
 
 _EXPECTATION = Expectation(
     hostname="lab-worker-0.lab.facility.test",
@@ -42,7 +43,6 @@ _FILES = {
     "opt/bin/sudo": '#!/bin/sh\n[ "$1" = -n ] || exit 1\nshift\nexec "$@"\n',
     "dev/null": "",
 }
-_TOOLS = ("bin", "sbin", "usr", "lib", "lib64")
 
 
 def _namespaces() -> bool:
@@ -55,29 +55,15 @@ def _namespaces() -> bool:
 runs_scripts = pytest.mark.skipif(not _namespaces(), reason="user and mount namespaces are not permitted here")
 
 
-class Node:
-    """A root file system with the machine's tools, in which every file can be changed."""
+class Node(Root):
+    """A node, every file of which can be changed."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        super().__init__(root)
         for path, text in _FILES.items():
             self.write(path, text)
         for program in ("afterburn", "sudo"):
             (root / "opt/bin" / program).chmod(0o755)
-        self._mounts: list[str] = []
-        for name in _TOOLS:
-            own = Path("/", name)
-            if own.is_symlink():
-                (root / name).symlink_to(own.readlink())
-            elif own.is_dir():
-                (root / name).mkdir()
-                self._mounts.append(name)
-
-    def write(self, path: str, text: str) -> None:
-        """Put a file there."""
-        file = self._root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
 
     def replace(self, path: str, old: str, new: str) -> None:
         """Change a file of a healthy node."""

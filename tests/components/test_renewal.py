@@ -15,15 +15,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from metal_ipi.components.install.asking import Answer
-from metal_ipi.components.install.install_config import install_config
 from metal_ipi.components.install.previous_runs import PreviousRuns
 from metal_ipi.components.install.renewal import certificates, reasons
 from metal_ipi.components.install.stage import Stage, stage
 from metal_ipi.stacks.sections.install import Timeouts
+from tests.components.test_install_config import config
 
 _MADE = datetime(2020, 1, 1, 8, 0, tzinfo=UTC)
 _DAY = timedelta(days=1)
-_PULL_SECRET = '{"auths":{"quay.io":{"auth":"eDp5"}}}'
 
 
 def _certificate(name: str, life: timedelta) -> str:
@@ -59,19 +58,9 @@ OF_OPENSHIFT = _assets(**{"root-ca": 3650 * _DAY, "kube-control-plane-signer": 3
 
 
 def _request(**changes: Any) -> dict[str, Any]:
-    config: dict[str, Any] = {
-        "cluster_name": "lab",
-        "base_domain": "facility.test",
-        "architecture": "x86_64",
-        "control_plane": 3,
-        "workers": 2,
-        "pull_secret": _PULL_SECRET,
-        "authorized_keys": ["ssh-ed25519 AAAA cluster"],
-    }
     top = {key: changes.pop(key) for key in ("version", "installer", "workDirectory") if key in changes}
-    text = install_config(**{**config, **changes})
     fixed = {"version": "4.21.3", "installer": "openshift-install", "workDirectory": "/w", "inPlace": False}
-    return {**fixed, "installConfig": text, **top}
+    return {**fixed, "installConfig": config(**changes), **top}
 
 
 def _reasons(hours: float = 1, assets: str = OF_OPENSHIFT, **changes: Any) -> tuple[str, ...]:

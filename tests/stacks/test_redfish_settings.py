@@ -278,33 +278,23 @@ def test_a_url_with_a_password_is_refused_and_not_shown(key: str) -> None:
 
 
 def test_the_provider_gets_each_servers_bmc(certificate: str) -> None:
-    settings = rack_settings(
-        platform__bmc__ca=certificate,
-        platform__bmc__bootMethod="uefi-http",
-        platform__servers__0__bmc={
-            "address": "https://10.0.0.14",
-            "username": "own",
-            "password": "other",
-            "fingerprint": _FINGERPRINT,
-            "systemId": "1",
-            "bootMethod": "virtual-media",
-            "bootImage": "http://boot.example.com/ipxe.iso",
-            "bootMode": "uefi",
-        },
-    )
-    sections = connections.provider_sections(settings)
-    assert set(sections) == {"bmcs", "artifacts"}
-    assert list(sections["bmcs"]) == [server["name"] for server in _SERVERS]
-    assert sections["bmcs"]["worker-4"] == {
+    own = {
         "address": "https://10.0.0.14",
         "username": "own",
         "password": "other",
         "fingerprint": _FINGERPRINT,
         "systemId": "1",
         "bootMethod": "virtual-media",
-        "bootMode": "uefi",
         "bootImage": "http://boot.example.com/ipxe.iso",
+        "bootMode": "uefi",
     }
+    settings = rack_settings(
+        platform__bmc__ca=certificate, platform__bmc__bootMethod="uefi-http", platform__servers__0__bmc=own
+    )
+    sections = connections.provider_sections(settings)
+    assert set(sections) == {"bmcs", "artifacts"}
+    assert list(sections["bmcs"]) == [server["name"] for server in _SERVERS]
+    assert sections["bmcs"]["worker-4"] == own
     assert sections["bmcs"]["worker-0"] == {
         "address": "https://10.0.0.13",
         "username": "ipi",

@@ -151,10 +151,8 @@ async def test_what_a_reinstallation_wipes(tmp_path: Path, asked: dict[str, bool
         as_killed = (tmp_path / SAVED).read_text()
         await lab.until(lambda: bool(lab.machines.blanked))
         assert lab.machines.blanked == [serials[:wiped]]
-    after = tmp_path / "after"
-    after.mkdir()
-    (after / SAVED).write_text(as_killed)
-    async with world(after) as lab:
+    (tmp_path / SAVED).write_text(as_killed)
+    async with world(tmp_path) as lab:
         await lab.provisioner.resume()
         assert (await lab.booted(device["id"]))["state"] == "active"
         assert lab.machines.blanked == [serials[:wiped]]
@@ -189,10 +187,8 @@ async def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
         await lab.booted(running["id"])
         await lab.client.post("/lab/faults", json={"kind": "never_boots", "match": {"hostname": "x"}})
         as_killed = (tmp_path / SAVED).read_text()
-    after = tmp_path / "after"
-    after.mkdir()
-    (after / SAVED).write_text(as_killed)
-    async with world(after) as lab:
+    (tmp_path / SAVED).write_text(as_killed)
+    async with world(tmp_path) as lab:
         await lab.provisioner.resume()
         await lab.until(lambda: len(lab.machines.specs) == 2)
         assert (await lab.device(running["id"]))["state"] == "active"
