@@ -131,14 +131,7 @@ metadata: {name: lab}
 
 func TestApplyTriesAgainAndSaysSoOnce(t *testing.T) {
 	api := newFakeAPI()
-	failures := 3
-	api.refuse = func(method, path string) int {
-		if method == http.MethodPost && path == "/apis/rbac.authorization.k8s.io/v1/clusterroles" && failures > 0 {
-			failures--
-			return http.StatusServiceUnavailable
-		}
-		return 0
-	}
+	api.refuseToMake("/apis/rbac.authorization.k8s.io/v1/clusterroles", 3)
 	heard := applied(t, api, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -163,14 +156,7 @@ metadata: {name: told}
 // have another one made that lacks its labels.
 func TestANamespaceComesFromItsOwnManifest(t *testing.T) {
 	api := newFakeAPI()
-	failures := 1
-	api.refuse = func(method, path string) int {
-		if method == http.MethodPost && path == "/api/v1/namespaces" && failures > 0 {
-			failures--
-			return http.StatusServiceUnavailable
-		}
-		return 0
-	}
+	api.refuseToMake("/api/v1/namespaces", 1)
 	applied(t, api, `
 apiVersion: v1
 kind: Namespace

@@ -140,12 +140,7 @@ func TestANodeWhoseCertificateIsRefusedAsksForAnotherOne(t *testing.T) {
 	node, api, _, _ := joining(t)
 	ctx := context.Background()
 	must(node.agent.certificate(ctx))
-	api.refuse = func(_, path string) int {
-		if strings.HasPrefix(path, kube.Nodes) {
-			return http.StatusUnauthorized
-		}
-		return 0
-	}
+	api.refuseWhere(http.StatusUnauthorized, func(_, path string) bool { return strings.HasPrefix(path, kube.Nodes) })
 	node.attached = true
 	if err := node.agent.member(ctx); kube.Code(err) != http.StatusUnauthorized {
 		t.Fatal(err)

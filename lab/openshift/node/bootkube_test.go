@@ -171,28 +171,17 @@ func newSite(t *testing.T, inPlace bool) *site {
 // service is the lab's: it tells everybody where the API is.
 func (s *site) service(t *testing.T, config *tls.Config) string {
 	t.Helper()
-	listener := must(tls.Listen("tcp", "127.0.0.1:0", config))
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer connection.Close()
-				lines := bufio.NewReader(connection)
-				if _, err := lines.ReadBytes('\n'); err != nil {
-					return
-				}
-				fmt.Fprintf(connection, "{\"address\": %q}\n", s.server)
-				for err == nil {
-					_, err = lines.ReadBytes('\n')
-				}
-			}()
+	return accepting(t, must(tls.Listen("tcp", "127.0.0.1:0", config)), func(connection net.Conn) {
+		defer connection.Close()
+		lines := bufio.NewReader(connection)
+		_, err := lines.ReadBytes('\n')
+		if err == nil {
+			fmt.Fprintf(connection, "{\"address\": %q}\n", s.server)
 		}
-	}()
-	return listener.Addr().String()
+		for err == nil {
+			_, err = lines.ReadBytes('\n')
+		}
+	})
 }
 
 // controlPlane has two nodes of the control plane be ready, and serve the API until the test ends.
@@ -310,12 +299,9 @@ func TestBootkubeGoesOnWhereItWasKilled(t *testing.T) {
 // bootkube.service does not start again once .bootkube.done is there: what is not said by then is never said.
 func TestBootkubeIsDoneOnceTheClusterKnowsIt(t *testing.T) {
 	s := newSite(t, false)
-	s.api.refuse = func(method, path string) int {
-		if method == http.MethodPost && path == kube.ConfigMaps && exists(s.path("cb-bootstrap.done")) {
-			return http.StatusServiceUnavailable
-		}
-		return 0
-	}
+	s.api.refuseWhere(http.StatusServiceUnavailable, func(method, path string) bool {
+		return method == http.MethodPost && path == kube.ConfigMaps && exists(s.path("cb-bootstrap.done"))
+	})
 	s.controlPlane(t)
 	kill, _ := s.start(t)
 	s.heard.await(t, "Reporting install progress...")

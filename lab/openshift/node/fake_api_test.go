@@ -45,6 +45,27 @@ func newFakeAPI() *fakeAPI {
 	}}
 }
 
+// refuseWhere refuses some requests.
+func (f *fakeAPI) refuseWhere(code int, it func(method, path string) bool) {
+	f.refuse = func(method, path string) int {
+		if it(method, path) {
+			return code
+		}
+		return 0
+	}
+}
+
+// refuseToMake is unavailable so many times to who makes an object there.
+func (f *fakeAPI) refuseToMake(where string, times int) {
+	f.refuseWhere(http.StatusServiceUnavailable, func(method, path string) bool {
+		asked := method == http.MethodPost && path == where
+		if asked {
+			times--
+		}
+		return asked && times >= 0
+	})
+}
+
 // serve has the API answer on a free port of loopback, without TLS.
 func (f *fakeAPI) serve(t *testing.T) *kube.Client {
 	t.Helper()

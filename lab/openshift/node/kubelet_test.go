@@ -217,12 +217,7 @@ func TestANodeThatIsDeletedStaysOutUntilTheKubeletStartsAgain(t *testing.T) {
 func TestANodeWhoseChassisIsRefusedIsNotReady(t *testing.T) {
 	node, api, _, _ := joining(t)
 	api.set(kube.Nodes+"/node0", kube.Object{"metadata": kube.Object{"name": "node0"}})
-	api.refuse = func(method, _ string) int {
-		if method == http.MethodPatch {
-			return http.StatusForbidden
-		}
-		return 0
-	}
+	api.refuseWhere(http.StatusForbidden, func(method, _ string) bool { return method == http.MethodPatch })
 	client := node.agent.access.bootstrapper(node.host.network)
 	defer client.Close()
 	for range 2 {
@@ -349,12 +344,7 @@ func TestANodesCertificateSurvivesWhatIsHalfWritten(t *testing.T) {
 func TestARequestThatIsForgottenIsMadeAgain(t *testing.T) {
 	for _, code := range []int{http.StatusNotFound, http.StatusUnauthorized} {
 		node, api, _, _ := joining(t)
-		api.refuse = func(method, _ string) int {
-			if method == http.MethodGet {
-				return code
-			}
-			return 0
-		}
+		api.refuseWhere(code, func(method, _ string) bool { return method == http.MethodGet })
 		now := time.Now()
 		node.agent.now = func() time.Time { now = now.Add(forgotten / 2); return now }
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -184,12 +184,7 @@ func TestOneProblemKeepsNothingElseFromBeingDone(t *testing.T) {
 kind: Secret
 metadata: {name: token, annotations: {kubernetes.io/service-account.name: node-bootstrapper}}
 `)
-	api.refuse = func(_, path string) int {
-		if strings.HasSuffix(path, "/token") {
-			return http.StatusServiceUnavailable
-		}
-		return 0
-	}
+	api.refuseWhere(http.StatusServiceUnavailable, func(_, path string) bool { return strings.HasSuffix(path, "/token") })
 	if err := it.step(context.Background()); err == nil || !strings.Contains(err.Error(), "serviceaccounts/node-bootstrapper/token: 503") {
 		t.Error(err)
 	}

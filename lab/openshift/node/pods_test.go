@@ -103,6 +103,16 @@ func manifestOf(variable, value, config string, privileged bool) string {
 		"volumes": [{"name": "config", "hostPath": {"path": %[4]q}}]}}`, shoutImage, variable, value, config, privileged)
 }
 
+// runPod keeps one pod of a machine with /config.
+func runPod(t *testing.T, name, manifest string) (heard *told, end func()) {
+	t.Helper()
+	haveRegistry(t)
+	root := t.TempDir()
+	put(t, filepath.Join(root, "config"), "", 0o644)
+	put(t, filepath.Join(root, manifestDirectory, name), manifest, 0o600)
+	return runPods(t, root)
+}
+
 func put(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
 	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -138,31 +148,19 @@ func TestStaticPodsFollowTheirManifests(t *testing.T) {
 }
 
 func TestAPodThatEndsIsStartedAgain(t *testing.T) {
-	haveRegistry(t)
-	root := t.TempDir()
-	put(t, filepath.Join(root, "config"), "", 0o644)
-	put(t, filepath.Join(root, manifestDirectory, "shout.json"), manifestOf("EXIT", "yes", "/config", true), 0o600)
-	heard, _ := runPods(t, root)
+	heard, _ := runPod(t, "shout.json", manifestOf("EXIT", "yes", "/config", true))
 	heard.await(t, "pod shout.json ended: shout: exit status 3; starting it again")
 }
 
 // On a node SELinux keeps the machine's files from containers: only privileged ones have the label that may read them.
 func TestTheMachinesFilesAreForPrivilegedContainers(t *testing.T) {
-	haveRegistry(t)
-	root := t.TempDir()
-	put(t, filepath.Join(root, "config"), "", 0o644)
-	put(t, filepath.Join(root, manifestDirectory, "shout.json"), manifestOf("WHO", "one", "/config", false), 0o600)
-	heard, _ := runPods(t, root)
+	heard, _ := runPod(t, "shout.json", manifestOf("WHO", "one", "/config", false))
 	heard.await(t, "SELinux keeps /config from container shout, which is not privileged")
 }
 
 func TestAnImageThatTheRegistryDoesNotHaveIsSaidOnce(t *testing.T) {
-	haveRegistry(t)
-	root := t.TempDir()
-	put(t, filepath.Join(root, "config"), "", 0o644)
 	text := strings.ReplaceAll(manifestOf("WHO", "one", "/config", true), shoutImage, "registry.test/other")
-	put(t, filepath.Join(root, manifestDirectory, "other.json"), text, 0o600)
-	heard, end := runPods(t, root)
+	heard, end := runPod(t, "other.json", text)
 	heard.await(t, "pod other.json: ")
 	sleep(context.Background(), 3*podsEvery)
 	end()

@@ -12,7 +12,12 @@ import (
 // upstream is a listener whose connections are given to `serve`.
 func upstream(t *testing.T, serve func(*net.TCPConn)) string {
 	t.Helper()
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))
+	return accepting(t, must(net.Listen("tcp", "127.0.0.1:0")), func(connection net.Conn) { serve(connection.(*net.TCPConn)) })
+}
+
+// accepting gives the connections of a listener to `serve`, until the test ends; the result is its address.
+func accepting(t *testing.T, listener net.Listener, serve func(net.Conn)) string {
+	t.Helper()
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -20,7 +25,7 @@ func upstream(t *testing.T, serve func(*net.TCPConn)) string {
 			if err != nil {
 				return
 			}
-			go serve(connection.(*net.TCPConn))
+			go serve(connection)
 		}
 	}()
 	return listener.Addr().String()
