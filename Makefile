@@ -26,16 +26,17 @@ TOOLS = $(PY) -m tools
 WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES)) $(if $(INSTALLER),--installer $(INSTALLER))
 
 .DEFAULT_GOAL := help
-.PHONY: help up down preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all conformance check quick lint bench docs clean
+.PHONY: help up down hub hub-down preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all conformance check quick lint bench docs clean
 
 help:
 	@echo 'make up | down | preview | preflight | sweep | refresh | output | kubeconfig | setup   STACK=$(STACK) MACHINES=...'
+	@echo 'make hub | hub-down   STACK=$(STACK)'
 	@echo 'make topology | timeline   STACK=$(STACK) OUT=...'
 	@echo 'make preview-report   BASE=main'
 	@echo 'make test | test-all | conformance | check | bench | docs | clean'
 
 # Only what runs in the lab needs the lab's packages; a preview needs neither.
-up down refresh output kubeconfig preflight sweep: $(READY_LAB)
+up down hub hub-down refresh output kubeconfig preflight sweep: $(READY_LAB)
 	@$(TOOLS) $@ $(WITH)
 
 preview topology timeline: $(READY)

@@ -15,6 +15,8 @@ from lab.layout import Layout
 
 # Everything else is imported by the command that needs it: `run` stands before each command of an installation.
 
+_NOTHING_LEFT = "nothing is left of the lab: no device, key, record, process, namespace, mount or file"
+
 _RACK = {
     "rack": "print the servers of the rack: power, boots, faults, as JSON",
     "power": "do something to the power of a server, or of its BMC",
@@ -52,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     setup = add("setup", _setup, "install and build what the lab needs, after saying what", state=False)
+    setup.add_argument("--hub", action="store_true", help="what a hub is made of, too")
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
     up = add("up", _up, "start the lab; one that runs is left alone")
     rack = "so many servers with BMCs, in the place of the Metal API"
@@ -64,6 +67,8 @@ def _parser() -> argparse.ArgumentParser:
         text = "no real Kubernetes API: small services, at once"
         command.add_argument("--small-kubernetes", action="store_true", help=text)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
+    add("hub", _hub, "start a one-node Kubernetes in the lab's network, beside its machines")
+    add("hub-down", _hub_down, "stop the hub, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
     add("facts", _facts, "print where everything is and what opens it, as JSON with secrets")
@@ -119,8 +124,23 @@ def _setup(arguments: argparse.Namespace) -> int:
         kube_vip=arguments.kube_vip,
         openshift=arguments.openshift,
         real_kubernetes=not arguments.small_kubernetes,
+        hub=arguments.hub,
     )
     return 0
+
+
+def _hub(arguments: argparse.Namespace) -> int:
+    from lab.hub import control
+
+    control.up(Layout.of(arguments.state), _say)
+    return 0
+
+
+def _hub_down(arguments: argparse.Namespace) -> int:
+    from lab.hub import control
+
+    left = control.down(Layout.of(arguments.state), _say)
+    return _report_left(left, "nothing is left of the hub: no process, namespace, mount, cgroup or file")
 
 
 def _up(arguments: argparse.Namespace) -> int:
@@ -151,9 +171,9 @@ def _verify_clean(arguments: argparse.Namespace) -> int:
     return _report_left(leftovers.find(Layout.of(arguments.state)))
 
 
-def _report_left(left: list[str]) -> int:
+def _report_left(left: list[str], nothing: str = _NOTHING_LEFT) -> int:
     if not left:
-        _say("nothing is left of the lab: no device, key, record, process, namespace, mount or file")
+        _say(nothing)
         return 0
     print("left over:", *left, sep="\n  ", file=sys.stderr)
     return 1

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError, SandboxRefused, ServiceFailed
+from lab.hub import cgroups
 from lab.layout import Layout, write_private
 from lab.supervision import Supervisor, holder, wait_gone
 
@@ -78,7 +79,7 @@ def up(wanted: Wanted, report: Report) -> None:
     layout = wanted.layout
     layout.make()
     shutil.rmtree(layout.removed, ignore_errors=True)
-    with _only_one(layout):
+    with only_one(layout):
         _refuse_other_machines(wanted, facts.load(layout))
         seen = status(layout)
         if seen["state"] == "ready":
@@ -109,7 +110,7 @@ def down(layout: Layout, report: Report) -> list[str]:
     from lab import leftovers
 
     left: list[str] = []
-    with _only_one(layout) if layout.state.exists() else nullcontext(), leftovers.watched_namespaces(layout) as spaces:
+    with only_one(layout) if layout.state.exists() else nullcontext(), leftovers.watched_namespaces(layout) as spaces:
         if spaces:
             left += leftovers.held(layout)
             report("stopping the lab")
@@ -125,6 +126,7 @@ def _remove(layout: Layout) -> None:
 
     What cannot be removed is no error here: `down` finds it and reports it as left.
     """
+    cgroups.remove(cgroups.name(layout.state))
     shutil.rmtree(layout.removed, ignore_errors=True)
     if layout.state.exists():
         layout.state.rename(layout.removed)
@@ -143,7 +145,7 @@ def stop(layout: Layout, grace: float = 45.0) -> None:
 
 
 @contextmanager
-def _only_one(layout: Layout) -> Generator[None, None, None]:
+def only_one(layout: Layout) -> Generator[None, None, None]:
     """One `up` or `down` at a time: a second one waits, and then sees what the first one did.
 
     The directory itself is the lock, so that nothing is left of it.

@@ -38,6 +38,8 @@ class Layout:
         """What the clusters' API servers keep, one directory per cluster."""
         self.rack = state / "bmc"
         """What the BMCs of a rack keep, and the socket through which the lab's command line reaches them."""
+        self.hub = state / "hub"
+        """The hub's files, where there is one (see lab.hub.layout)."""
         self.api_servers = state / "kubernetes.json"
         """Where machines have their API servers run: what the stand-in for openshift-install tells them, JSON."""
         self.etc = state / "etc"

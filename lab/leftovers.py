@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from lab.hub import cgroups
 from lab.layout import Layout
 from lab.network import namespaces
 from lab.supervision import holder
@@ -67,6 +68,7 @@ def find(layout: Layout, spaces: dict[str, str] | None = None, settle: float = _
     deadline = time.monotonic() + settle
     while True:
         left = [*_processes(layout, spaces or {}), *_mounts(layout, spaces or {})]
+        left += [f"cgroup {path}" for path in cgroups.left(cgroups.name(layout.state))]
         if not left or time.monotonic() > deadline:
             return [*left, *_files(layout)]
         time.sleep(0.05)

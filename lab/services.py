@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lab import facts
 from lab.errors import LabError
+from lab.hub.layout import HubLayout
 from lab.layout import Layout
 from lab.network import bird, plan
 from lab.network.dns import knot
@@ -31,6 +32,8 @@ class Service:
     """Raises OSError as long as the service does not answer."""
     patience: float
     """Seconds after which not answering is a failure."""
+    grace: float = 10.0
+    """Seconds that it has to end when it is told to."""
     directory: str = "."
     """Its working directory, below the state directory."""
 
@@ -39,7 +42,7 @@ def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]
     """The named services, in the order in which they start. An unknown name is an error.
 
     The router is told by the Metal API what to route, and comes with it wherever it is installed. What runs the
-    machines' API servers comes with the Metal API and with a rack's BMCs.
+    machines' API servers comes with the Metal API and with a rack's BMCs. The hub comes as long as somebody wants it.
     """
 
     def python(module: str, *more: str) -> tuple[str, ...]:
@@ -55,6 +58,7 @@ def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]
         Service(name="kubernetes", argv=python("lab.kubernetes"), probe=_kubernetes_listens, patience=40),
         Service(name="metal-api", argv=api, probe=_api_answers, patience=90),
         Service(name="bmc", argv=bmc, probe=_bmcs_answer, patience=90),
+        Service(name="hub", argv=python("lab.hub"), probe=_hub_ready, patience=90, grace=40),
     )
     if unknown := set(names) - {service.name for service in known}:
         raise LabError(f"no such service: {', '.join(sorted(unknown))}")
@@ -63,6 +67,8 @@ def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]
         wanted.add("bgp")
     if wanted & {"metal-api", "bmc"}:
         wanted.add("kubernetes")
+    if HubLayout(layout.hub).wanted.exists():
+        wanted.add("hub")
     return [service for service in known if service.name in wanted]
 
 
@@ -142,6 +148,12 @@ def _api_answers(layout: Layout) -> None:
     status = _status(_tls(layout, "api.equinix.com"), "/metal/v1/facilities", {"X-Auth-Token": api.token})
     if status != http.client.OK:
         raise OSError(f"the API answers with status {status}")
+
+
+def _hub_ready(layout: Layout) -> None:
+    """It says so itself: it waits for its own node."""
+    if not HubLayout(layout.hub).ready.exists():
+        raise OSError("it has not said that it is ready")
 
 
 def _bmcs_answer(layout: Layout) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
+from lab.hub.programs import refusal
 from lab.network.dns import knot
 from lab.openshift import kinds
 
@@ -55,6 +56,15 @@ MACHINES = (
 )
 """What libvirt machines use on top."""
 
+HUB = (
+    Package("containerd", "/usr/bin/containerd", "containerd.service"),
+    Package("runc", "/usr/sbin/runc"),
+    Package("containernetworking-plugins", "/usr/lib/cni/bridge"),
+    Package("docker-registry", "/usr/bin/docker-registry", "docker-registry.service"),
+    Package("nftables", "/usr/sbin/nft"),
+)
+"""What a hub uses on top."""
+
 CARGO = (
     Package("gcc", "/usr/bin/cc"),
     Package("libc6-dev", "/usr/include/stdio.h"),
@@ -73,11 +83,14 @@ def run(
     kube_vip: bool = False,
     openshift: str = "stand-in",
     real_kubernetes: bool = True,
+    hub: bool = False,
 ) -> str:
     """Install, download and build what a lab needs, and no more; returns the kind of machines it can have here."""
     if machines == "libvirt" and (reason := _no_libvirt()):
         machines = _simulated(reason, report)
-    install(missing(_wanted(machines)), report)
+    if hub and (reason := refusal()):
+        raise SetupFailed(f"the hub cannot run here: {reason}")
+    install(missing((*_wanted(machines), *(HUB if hub else ()))), report)
     knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
@@ -85,6 +98,10 @@ def run(
     report(f"{'the stand-in for ' if found.images is None else ''}openshift-install: {found.installer}")
     if real_kubernetes:
         report(kubernetes(report))
+    if hub:
+        from lab.hub import control
+
+        control.setup(report)
     if machines == "libvirt":
         from lab.node_image.build import ensure
 

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -23,10 +24,10 @@ from lab.network import bird, link, resolver
 from lab.services import Service, environment, select
 from lab.supervision import Held, hold
 
-_WAKING = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-_ENDING = _WAKING - {signal.SIGCHLD}
+_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+_WAKING = {signal.SIGCHLD, signal.SIGUSR1, *_ENDING}
+"""SIGUSR1: other services may be wanted."""
 _PROBE_EVERY = 0.05
-_GRACE = 10.0
 
 
 def say(message: str) -> None:
@@ -54,25 +55,39 @@ def _unblock() -> None:
 class Services:
     """The services, and the loop that watches them. Everything happens in one thread."""
 
-    def __init__(self, layout: Layout, machines: str) -> None:
+    def __init__(self, layout: Layout, machines: str, wanted: Callable[[], list[Service]]) -> None:
+        """`wanted` is asked which services there are to be: at the start, and at SIGUSR1."""
         self._layout = layout
         self._machines = machines
+        self._wanted = wanted
         self._running: dict[int, _Running] = {}
 
-    def run(self, services: list[Service]) -> None:
-        """Start `services`, watch them until told to end, end them."""
+    def run(self) -> None:
+        """Start the services, watch them until told to end, end them."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
-        for service in services:
-            self._start(service)
+        self._adjust()
         self._tell("starting")
         while True:
             probing = any(each.state == "starting" for each in self._running.values())
             woken = signal.sigtimedwait(_WAKING, _PROBE_EVERY if probing else 3600)
             if woken is not None and woken.si_signo in _ENDING:
                 break
+            if woken is not None and woken.si_signo == signal.SIGUSR1:
+                self._adjust()
+                self._tell()
             if self._reap() | self._probe():
                 self._tell()
         self._end()
+
+    def _adjust(self) -> None:
+        """Start what is wanted and does not run, end what is not wanted any more."""
+        wanted = {service.name: service for service in self._wanted()}
+        for pid, each in list(self._running.items()):
+            if wanted.pop(each.service.name, None) is None:
+                self._stop(each)
+                del self._running[pid]
+        for service in wanted.values():
+            self._start(service)
 
     def _start(self, service: Service) -> None:
         with self._layout.log(service.name).open("ab") as log:
@@ -138,17 +153,21 @@ class Services:
         """Let services end in the reverse order of their start, those that use others first."""
         self._tell("stopping")
         for each in reversed(self._running.values()):
-            if each.state == "dead":
-                continue
-            say(f"{each.service.name}: stopping")
-            each.process.terminate()
-            deadline = time.monotonic() + _GRACE
-            while each.state != "dead" and time.monotonic() < deadline:
-                signal.sigtimedwait({signal.SIGCHLD}, 0.1)
-                self._reap()
-            if each.state != "dead":
-                say(f"{each.service.name}: did not stop within {_GRACE:.0f} s, killed")
+            self._stop(each)
         say("stopped")
+
+    def _stop(self, each: _Running) -> None:
+        if each.state == "dead":
+            return
+        say(f"{each.service.name}: stopping")
+        each.process.terminate()
+        deadline = time.monotonic() + each.service.grace
+        while each.state != "dead" and time.monotonic() < deadline:
+            signal.sigtimedwait({signal.SIGCHLD}, 0.1)
+            self._reap()
+        if each.state != "dead":
+            say(f"{each.service.name}: did not stop within {each.service.grace:.0f} s, killed")
+            each.process.kill()
 
 
 def _prepare_router(layout: Layout) -> None:
@@ -179,12 +198,13 @@ def main() -> int:
         resolver.set_up(layout)
         if "metal-api" in arguments.services.split(","):
             _prepare_router(layout)
-        services = select(layout, arguments.machines, arguments.services.split(","))
+        names = arguments.services.split(",")
+        select(layout, arguments.machines, names)
     except (LabError, OSError) as error:
         say(f"cannot set the sandbox up: {error}")
         return 1
     say(f"the lab runs with {arguments.machines} machines")
-    Services(layout, arguments.machines).run(services)
+    Services(layout, arguments.machines, lambda: select(layout, arguments.machines, names)).run()
     os.close(lock)
     return 0
 

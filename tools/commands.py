@@ -113,6 +113,26 @@ def _look(operation: str, layout: Layout, asked: Asked) -> None:
     _inner(layout, operation, is_lab=is_lab)
 
 
+def hub(layout: Layout, asked: Asked) -> None:
+    """Start the hub of a lab stack, a real one-node Kubernetes, in its lab; that is started, if it is not running."""
+    document = stackfile.read(layout.stack_file)
+    if stackfile.lab_machines(document) is None:
+        raise StackError(
+            f"stack '{layout.stack}' is no lab stack",
+            why="its stack file has no metal-ipi:lab, and only the lab has a hub of its own",
+            remedy="name a lab stack, such as `make hub STACK=lab`",
+        )
+    _start_lab(layout, asked, document, hub=True)
+
+
+def hub_down(layout: Layout, asked: Asked) -> None:
+    """Remove the hub, and the lab with it where no stack has a state."""
+    facility = Facility(layout=layout)
+    facility.hub_down()
+    if not layout.checkpoints() and os.environ.get("KEEP_LAB", "") in ("", "0"):
+        facility.down()
+
+
 def output(layout: Layout, asked: Asked) -> None:
     """Print a stack's outputs as one JSON document; secrets are masked."""
     print(_outputs(layout))
@@ -155,14 +175,16 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     _inner(layout, operation, is_lab=is_lab)
 
 
-def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> tuple[str, str]:
+def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree, *, hub: bool = False) -> tuple[str, str]:
     """Start the lab, or find it running; returns which machines it has, and the installer."""
     wanted = choices.lab(layout, asked, document)
     assert wanted is not None, "a stack of the lab"
     engine.ensure(say)  # first: the lab's set-up is told which hosts did not answer
     facility = Facility(layout=layout)
-    facility.setup(wanted)
+    facility.setup(wanted, hub=hub)
     facts = facility.up(wanted)
+    if hub:
+        facility.hub()
     facility.reserve(stackfile.reservations(document))
     return facts["machines"], wanted.installer
 
@@ -238,7 +260,10 @@ def _existing(layout: Layout) -> None:
 
 
 COMMANDS: dict[str, Callable[[Layout, Asked], None]] = {
-    command.__name__: command
-    for command in (setup, up, down, preview, refresh, output, kubeconfig, preflight, topology, timeline, sweep)
+    command.__name__.replace("_", "-"): command
+    for command in (
+        *(setup, up, down, preview, refresh, output, kubeconfig, preflight, topology, timeline, sweep),
+        *(hub, hub_down),
+    )
 }
 """By name; their docstrings are what `--help` prints."""

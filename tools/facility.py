@@ -46,10 +46,10 @@ class Facility:
     layout: Layout
     """Where its runtime directory is."""
 
-    def setup(self, wanted: Wanted) -> None:
+    def setup(self, wanted: Wanted, *, hub: bool = False) -> None:
         """Install and build what the lab needs; the lab says what it does, and does nothing when all is there."""
-        announced = ["--kube-vip"] if wanted.kube_vip else []
-        self._call("setup", *wanted.options, *announced, what="the lab could not be set up")
+        more = [*(["--kube-vip"] if wanted.kube_vip else []), *(["--hub"] if hub else [])]
+        self._call("setup", *wanted.options, *more, what="the lab could not be set up")
 
     def up(self, wanted: Wanted) -> dict[str, Any]:
         """Start the lab, or find it running; returns its facts."""
@@ -63,6 +63,14 @@ class Facility:
             command = [sys.executable, "-m", "lab.metal_api.reserve", *self._state]
             pairs = [f"{identity}={plan}" for identity, plan in reservations.items()]
             self._call("run", *self._state, "--", *command, *pairs, what="the lab could not reserve hardware")
+
+    def hub(self) -> None:
+        """Start the hub in the lab that runs, or find it running."""
+        self._call("hub", *self._state, what="the hub could not be started")
+
+    def hub_down(self) -> None:
+        """End the hub; raises LabError when anything of it is left."""
+        self._call("hub-down", *self._state, what="the hub was not taken down cleanly")
 
     def down(self) -> None:
         """End the lab; raises LabError when anything of it is left."""

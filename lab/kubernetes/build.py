@@ -1,4 +1,4 @@
-"""kube-apiserver of the version that the go.mod beside this file pins: on PATH, downloaded, or built once per user."""
+"""Kubernetes' programs of the version that go.mod beside this file pins: on PATH, downloaded, or built once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from binaries.program import Program
 from binaries.release import Release, architecture
 from lab.errors import SetupFailed
 
-PROGRAM = "kube-apiserver"
+APISERVER = "kube-apiserver"
 
 _HERE = Path(__file__).parent
 _RELEASES = "https://dl.k8s.io"
@@ -33,19 +33,19 @@ def pinned() -> str:
     return version((_HERE / "go.mod").read_text())
 
 
-def cached() -> Path | None:
+def cached(name: str = APISERVER) -> Path | None:
     """The program, if it is there already."""
-    return _on_path() or _program().cached()
+    return _on_path(name) or _program(name).cached()
 
 
-def ensure(report: Report) -> Path:
+def ensure(report: Report, name: str = APISERVER) -> Path:
     """The program, downloaded or built if need be. Raises ProgramMissing."""
-    return _on_path() or _program().ensure(report)
+    return _on_path(name) or _program(name).ensure(report)
 
 
-def _on_path() -> Path | None:
+def _on_path(name: str) -> Path | None:
     """The program on PATH, if it is of the version that is pinned."""
-    found = shutil.which(PROGRAM)
+    found = shutil.which(name)
     if found is None:
         return None
     try:
@@ -55,21 +55,21 @@ def _on_path() -> Path | None:
     return Path(found) if done.stdout.split() == ["Kubernetes", f"v{pinned()}"] else None
 
 
-def _program() -> Program:
+def _program(name: str) -> Program:
     number = pinned()
     major, minor, _ = number.split(".")
     stamps = {"gitVersion": f"v{number}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "archive"}
     machine = architecture("amd64", "arm64")
-    url = f"{_RELEASES}/v{number}/bin/linux/{machine}/{PROGRAM}"
+    url = f"{_RELEASES}/v{number}/bin/linux/{machine}/{name}"
     return Program(
-        name=PROGRAM,
+        name=name,
         version=number,
         release=Release(url=url, sums=f"{url}.sha256") if machine is not None else None,
         builder=GoTool(
-            program=PROGRAM,
-            package="k8s.io/kubernetes/cmd/kube-apiserver",
+            program=name,
+            package=f"k8s.io/kubernetes/cmd/{name}",
             pins=_HERE,
-            link=("-s", "-w", *(f"-X {_VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())),
+            link=("-s", "-w", *(f"-X {_VERSION_PACKAGE}.{stamp}={value}" for stamp, value in stamps.items())),
             minutes="about 3 minutes",
         ),
     )

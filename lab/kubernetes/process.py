@@ -33,6 +33,11 @@ class Process:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int | None:
+        """Its process id; None when it was stopped."""
+        return self._running.pid if self._running is not None else None
+
     def check(self) -> None:
         """Raise ServiceFailed, with the last lines of its log, if it does not run any more."""
         if self._running is None:

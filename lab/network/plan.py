@@ -11,6 +11,7 @@ METADATA = "192.0.2.11"
 BOOT = "192.0.2.12"
 SOS = "192.0.2.13"
 KUBERNETES = "192.0.2.14"
+HUB = "192.0.2.15"
 DNS = "192.0.2.53"
 
 BMCS = "192.0.2.64/27"
@@ -31,6 +32,14 @@ BOOT_NAME = f"boot.{ZONE}"
 KUBERNETES_NAME = f"kubernetes.{ZONE}"
 KUBERNETES_PORT = 7443
 """Where machines ask for an API server; the servers themselves have other ports of the same address."""
+HUB_NAME = f"hub.{ZONE}"
+HUB_PORT = 6443
+HUB_SERVICES = "10.96.0.0/16"
+HUB_PODS = "10.244.0.0/24"
+"""Inside of the hub only: it goes out behind its own address."""
+REGISTRY_NAME = f"registry.{ZONE}"
+REGISTRY_PORT = 5000
+REGISTRY = f"{REGISTRY_NAME}:{REGISTRY_PORT}"
 NAMESERVER = f"ns1.{ZONE}"
 METRO = "lb"
 FACILITY = "lab1"
@@ -40,6 +49,7 @@ TLS_NAMES = {
     "metadata.packet.net": METADATA,
     "metadata.platformequinix.com": METADATA,
     BOOT_NAME: BOOT,
+    REGISTRY_NAME: HUB,
     KUBERNETES_NAME: KUBERNETES,
 }
 """Names that get a server certificate, with the address behind each."""
@@ -52,7 +62,13 @@ REVERSE_ZONES = (
 )
 
 STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    ZONE: (("ns1", "A", DNS), ("boot", "A", BOOT), ("kubernetes", "A", KUBERNETES)),
+    ZONE: (
+        ("ns1", "A", DNS),
+        ("boot", "A", BOOT),
+        ("kubernetes", "A", KUBERNETES),
+        ("hub", "A", HUB),
+        ("registry", "A", HUB),
+    ),
     "equinix.com": (("api", "A", API),),
     "packet.net": (("metadata", "A", METADATA),),
     "platformequinix.com": (("metadata", "A", METADATA), (f"sos.{FACILITY}", "A", SOS), ("sos.lab2", "A", SOS)),
@@ -62,6 +78,7 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("11", "PTR", "metadata.packet.net."),
         ("12", "PTR", f"{BOOT_NAME}."),
         ("14", "PTR", f"{KUBERNETES_NAME}."),
+        ("15", "PTR", f"{HUB_NAME}."),
         ("53", "PTR", f"{NAMESERVER}."),
     ),
     **{zone: () for zone in REVERSE_ZONES},

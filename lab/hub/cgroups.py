@@ -1,0 +1,63 @@
+"""The hub's part of each cgroup hierarchy. The kubelet makes its pods' cgroups below it, and none elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+MOUNTS = Path("/proc/self/mountinfo")
+_KINDS = ("cgroup", "cgroup2")
+_INHERITED = ("cpuset.cpus", "cpuset.mems")
+"""What a new cgroup of version 1 has to be given before a process can be in it."""
+_SETTLE_SECONDS = 5.0
+
+
+def name(state: Path) -> str:
+    """The path of a lab's hub in each hierarchy."""
+    return f"/metal-ipi-hub-{hashlib.sha256(os.fsencode(state)).hexdigest()[:8]}"
+
+
+def hierarchies(mounts: Path = MOUNTS) -> list[Path]:
+    """Where the hierarchies are mounted."""
+    found: list[Path] = []
+    for line in mounts.read_text().splitlines():
+        place, _, source = line.partition(" - ")
+        if source.split()[0] in _KINDS:
+            found.append(Path(place.split()[4]))
+    return found
+
+
+def make(path: str) -> None:
+    """Make the cgroup in each hierarchy; repeating it changes nothing."""
+    for hierarchy in hierarchies():
+        own = hierarchy / path.lstrip("/")
+        own.mkdir(exist_ok=True)
+        for setting in _INHERITED:
+            inherited = hierarchy / setting
+            if inherited.exists() and not (own / setting).read_text().strip():
+                (own / setting).write_text(inherited.read_text())
+
+
+def remove(path: str, settle: float = _SETTLE_SECONDS) -> None:
+    """Remove the cgroup from each hierarchy, with all below it. What still has processes stays; `left` tells it."""
+    deadline = time.monotonic() + settle  # the kernel may still be ending the processes
+    while left(path):
+        for own in _places(path):
+            for directory, _, _ in os.walk(own, topdown=False):
+                with suppress(OSError):
+                    Path(directory).rmdir()
+        if not left(path) or time.monotonic() > deadline:
+            return
+        time.sleep(0.05)
+
+
+def left(path: str) -> list[str]:
+    """Where the cgroup still is."""
+    return [str(own) for own in _places(path)]
+
+
+def _places(path: str) -> list[Path]:
+    return [own for hierarchy in hierarchies() if (own := hierarchy / path.lstrip("/")).is_dir()]

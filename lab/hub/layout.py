@@ -1,0 +1,46 @@
+"""The hub's files. Everything is below the lab's state directory, so that removing it removes the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class HubLayout:
+    """The paths of one hub."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        """Absolute path of its directory (mode 0700)."""
+        self.wanted = root / "programs.json"
+        """What it is made of. As long as this file is there, the lab runs a hub."""
+        self.ready = root / "ready"
+        """There once the node is ready, and until its service ends."""
+        self.pki = root / "pki"
+        """Certificates and keys: `<name>.crt`, `<name>.key`."""
+        self.logs = root / "logs"
+        """One log per program."""
+        self.images = root / "registry"
+        """What the registry keeps."""
+        self.containerd = root / "containerd"
+        """What containerd keeps: images and containers."""
+        self.kubelet = root / "kubelet"
+        """What the kubelet keeps: volumes."""
+        self.networks = root / "cni"
+        """The configuration of pods' networks."""
+        self.leases = root / "leases"
+        """Which pod has which address."""
+        self.tunables = root / "tunables"
+        """Files that stand for settings of the system's kernel."""
+
+    def make(self) -> None:
+        """Make the directories; repeating it changes nothing."""
+        for path in (self.root, self.pki, self.logs, self.containerd, self.kubelet, self.networks, self.tunables):
+            path.mkdir(exist_ok=True, mode=0o700)
+
+    def kubeconfig(self, name: str) -> Path:
+        """The kubeconfig of the administrator (`admin`) or of a program."""
+        return self.root / f"{name}.kubeconfig"
+
+    def config(self, name: str) -> Path:
+        """The configuration file of a program."""
+        return self.root / name

@@ -1,0 +1,215 @@
+"""The hub as it runs: real pods on a real node in the lab's network. It takes root, and Debian's containerd."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import control as lab_control
+from lab.errors import NotRunning
+from lab.hub import cgroups, control, images, programs
+from lab.hub.configs import TUNABLES
+from lab.hub.layout import HubLayout
+from lab.layout import Layout
+from lab.network import plan
+from tests.lab.network.conftest import Lab, made
+from tests.lab.waiting import processes, until
+
+pytestmark = [
+    pytest.mark.libvirt,
+    pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
+]
+
+_READY_SECONDS = 60.0
+"""The hub is to be ready that soon after set-up, with the lab below it."""
+_MEMORY_BYTES = 1.5 * 2**30
+
+_ASK = (
+    """
+import json, ssl, sys, httpx
+directory, method, path, body = sys.argv[1:]
+context = ssl.create_default_context(cafile=directory + "/pki/ca.crt")
+context.load_cert_chain(directory + "/pki/admin.crt", directory + "/pki/admin.key")
+headers = {"Content-Type": "application/json"}
+with httpx.Client(verify=context, trust_env=False, headers=headers) as client:
+    answer = client.request(method, "https://%s" + path, content=body or None)
+print(json.dumps([answer.status_code, answer.json()]))
+"""
+    % f"{plan.HUB}:{plan.HUB_PORT}"
+)
+
+
+def ask(lab: Lab, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    """What the hub's API answers its administrator, who is in the lab."""
+    told = lab.python(_ASK, str(lab.layout.hub), method, path, json.dumps(body) if body else "")
+    status, document = json.loads(told)
+    assert status < 300, document
+    return document
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Generator[Lab]:
+    """A lab with a hub."""
+    for lab in made(tmp_path_factory.mktemp("hub") / "lab"):
+        lab.up()
+        for recipe in images.ALL:
+            recipe.ensure(lambda line: None)
+        settings = {setting: (Path("/proc/sys") / setting).read_text() for setting in TUNABLES}
+        (lab.layout.state / "settings-before").write_text(json.dumps(settings))
+        yield lab
+        control.down(lab.layout, lambda line: None)
+
+
+@pytest.fixture(scope="module")
+def hub(lab: Lab) -> HubLayout:
+    """The hub, which runs."""
+    said: list[str] = []
+    control.up(lab.layout, said.append)
+    seconds = float(said[0].split("after ")[1].split(" s")[0])
+    assert seconds < _READY_SECONDS
+    return HubLayout(lab.layout.hub)
+
+
+def pod(*command: str, name: str) -> dict[str, Any]:
+    """A template of pods that run a command of busybox's."""
+    container = {"name": name, "image": images.PAUSE.reference, "command": ["/usr/bin/busybox", *command]}
+    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+
+
+def logs(lab: Lab, name: str) -> str:
+    """What a pod printed, from the kubelet's own files."""
+    found = sorted((lab.layout.hub / "logs" / "pods").glob(f"default_{name}*/*/*.log"))
+    return "".join(path.read_text() for path in found)
+
+
+def test_pods_are_reached_through_a_service_and_reach_the_facility(lab: Lab, hub: HubLayout) -> None:
+    """The scheduler, controllers, kubelet, containerd, CNI and kube-proxy all have their part in it."""
+    server = pod(
+        "sh", "-c", "mkdir /w; echo served > /w/index.html; exec /usr/bin/busybox httpd -f -p 8080 -h /w", name="web"
+    )
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": server},
+    }
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {
+            "type": "NodePort",
+            "selector": {"app": "web"},
+            "ports": [{"port": 80, "targetPort": 8080, "nodePort": 30080}],
+        },
+    }
+    ask(lab, "POST", "/apis/apps/v1/namespaces/default/deployments", deployment)
+    address = ask(lab, "POST", "/api/v1/namespaces/default/services", service)["spec"]["clusterIP"]
+    path = "/apis/apps/v1/namespaces/default/deployments/web"
+    until(lambda: ask(lab, "GET", path)["status"].get("readyReplicas") == 2, 60)
+
+    # From the facility, by the node's port.
+    fetch = "import httpx, sys; print(httpx.get(sys.argv[1], trust_env=False).text)"
+    assert lab.python(fetch, f"http://{plan.HUB}:30080/").strip() == "served"
+    # From a pod, by the service's address; and from a pod to the facility, behind the hub's address.
+    box = "/usr/bin/busybox"
+    script = f"{box} wget -qO- http://{address}/ && {box} wget -qO- http://{plan.BOOT}/streams/lab.json && echo reached"
+    client = pod("sh", "-c", script, name="client")
+    client["spec"]["restartPolicy"] = "Never"
+    client["metadata"]["name"] = "client"
+    ask(lab, "POST", "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", **client})
+    until(lambda: "reached" in logs(lab, "client"), 60)
+    assert "served" in logs(lab, "client")
+
+
+def test_it_is_no_larger_than_it_may_be(hub: HubLayout) -> None:
+    """All of its processes, with what they share counted once."""
+    (node,) = (pid for pid in processes("lab.hub.node", hub.root.parent) if _name(pid) == "unshare")
+    space = str(Path(f"/proc/{node}/ns/pid_for_children").readlink())
+    sizes = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        if _space(entry) == space:
+            line = next(line for line in (entry / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+            sizes += int(line.split()[1]) * 1024
+    assert 100 * 2**20 < sizes < _MEMORY_BYTES
+
+
+def test_the_system_keeps_its_own_settings(lab: Lab, hub: HubLayout) -> None:
+    """The kubelet sets the kernel's; the hub's must not."""
+    before = lab.layout.state / "settings-before"
+    assert {setting: (Path("/proc/sys") / setting).read_text() for setting in TUNABLES} == json.loads(
+        before.read_text()
+    )
+
+
+def test_one_that_runs_is_left_alone(lab: Lab, hub: HubLayout) -> None:
+    """Whoever wants a hub need not know whether there is one."""
+    said: list[str] = []
+    control.up(lab.layout, said.append)
+    assert said[0] == "the hub is running"
+
+
+def test_a_broken_one_is_started_again_with_what_it_had(lab: Lab, hub: HubLayout) -> None:
+    """Its objects are in etcd, and its pods are started again."""
+    made_before = ask(lab, "POST", "/api/v1/namespaces", {"metadata": {"name": "kept"}})["metadata"]["uid"]
+    (proxy,) = processes("kube-proxy", "--config", hub.root)
+    os.kill(proxy, signal.SIGKILL)
+    until(lambda: lab_control.status(lab.layout)["services"]["hub"]["state"] == "dead", 30)
+    assert lab_control.status(lab.layout)["state"] == "failed"
+    assert "kube-proxy ended with status -9" in lab.layout.log("hub").read_text()
+    said: list[str] = []
+    control.up(lab.layout, said.append)
+    assert said[0] == "the hub is broken: it is stopped and started again"
+    assert lab_control.status(lab.layout)["state"] == "ready"
+    assert ask(lab, "GET", "/api/v1/namespaces/kept")["metadata"]["uid"] == made_before
+    running = "/apis/apps/v1/namespaces/default/deployments/web"
+    until(lambda: ask(lab, "GET", running)["status"].get("readyReplicas") == 2, 90)
+
+
+def test_nothing_of_it_is_left(lab: Lab, hub: HubLayout) -> None:
+    """Process, cgroup, device and file; the lab goes on without it."""
+    assert control.down(lab.layout, lambda line: None) == []
+    assert not processes("lab.hub", "--state", lab.layout.state)
+    assert not processes("containerd-shim")
+    assert cgroups.left(cgroups.name(lab.layout.state)) == []
+    assert "hub0" not in lab.run("ip", "-brief", "link").stdout
+    assert lab_control.status(lab.layout)["state"] == "ready"
+    assert "hub" not in lab_control.status(lab.layout)["services"]
+    said: list[str] = []
+    assert control.down(lab.layout, said.append) == []
+    assert said == ["there is no hub"]
+
+
+def test_the_lab_takes_its_hub_along(tmp_path: Path) -> None:
+    """`down` of the lab with a hub that runs: no cgroup of it stays."""
+    for lab in made(tmp_path / "lab"):
+        lab.up()
+        control.up(lab.layout, lambda line: None)
+        assert cgroups.left(cgroups.name(lab.layout.state))
+        assert lab_control.down(lab.layout, lambda line: None) == []
+        assert cgroups.left(cgroups.name(lab.layout.state)) == []
+
+
+def test_without_a_lab_there_is_no_hub(tmp_path: Path) -> None:
+    """It says what to start first."""
+    layout = Layout.of(tmp_path / "lab")
+    layout.make()
+    with pytest.raises(NotRunning, match="start it with `python -m lab up"):
+        control.up(layout, lambda line: None)
+
+
+def _space(process: Path) -> str | None:
+    try:
+        return str((process / "ns/pid").readlink())
+    except OSError:
+        return None  # it has ended since
+
+
+def _name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
