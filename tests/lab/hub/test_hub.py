@@ -30,24 +30,23 @@ _READY_SECONDS = 60.0
 """The hub is to be ready that soon after set-up, with the lab below it."""
 _MEMORY_BYTES = 1.5 * 2**30
 
-_ASK = (
-    """
+_ASK = """
 import json, ssl, sys, httpx
-directory, method, path, body = sys.argv[1:]
+directory, method, address, body = sys.argv[1:]
 context = ssl.create_default_context(cafile=directory + "/pki/ca.crt")
 context.load_cert_chain(directory + "/pki/admin.crt", directory + "/pki/admin.key")
 headers = {"Content-Type": "application/json"}
 with httpx.Client(verify=context, trust_env=False, headers=headers) as client:
-    answer = client.request(method, "https://%s" + path, content=body or None)
+    answer = client.request(method, address, content=body or None)
 print(json.dumps([answer.status_code, answer.json()]))
 """
-    % f"{plan.HUB}:{plan.HUB_PORT}"
-)
 
 
 def ask(lab: Lab, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
     """What the hub's API answers its administrator, who is in the lab."""
-    told = lab.python(_ASK, str(lab.layout.hub), method, path, json.dumps(body) if body else "")
+    told = lab.python(
+        _ASK, str(lab.layout.hub), method, f"https://{plan.HUB}:{plan.HUB_PORT}{path}", json.dumps(body) if body else ""
+    )
     status, document = json.loads(told)
     assert status < 300, document
     return document
