@@ -140,7 +140,7 @@ def _hub_down(arguments: argparse.Namespace) -> int:
     from lab.hub import control
 
     left = control.down(Layout.of(arguments.state), _say)
-    return _report_left(left, "nothing is left of the hub: no process, namespace, mount, cgroup or file")
+    return _report_left(left, "nothing is left of the hub: no process, cgroup or file")
 
 
 def _up(arguments: argparse.Namespace) -> int:

@@ -218,8 +218,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     dns.prepare(layout, known)
     api = prepare_kubernetes(layout, known, asked_for=real)
     stream.publish(layout, wanted.machines, openshift.images)
-    for stale in (layout.status, layout.state / "metal_api.ready"):
-        stale.unlink(missing_ok=True)
+    layout.status.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
     bgp = "no BGP, for BIRD is not installed" if not known.rack else f"BMCs for {len(known.rack.servers)} servers"
     if known.bgp is not None:

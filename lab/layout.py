@@ -38,6 +38,8 @@ class Layout:
         """What the clusters' API servers keep, one directory per cluster."""
         self.rack = state / "bmc"
         """What the BMCs of a rack keep, and the socket through which the lab's command line reaches them."""
+        self.api_ready = state / "metal_api.ready"
+        """There once the Metal API answers."""
         self.hub = state / "hub"
         """The hub's files, where there is one (see lab.hub.layout)."""
         self.api_servers = state / "kubernetes.json"

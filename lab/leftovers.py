@@ -67,16 +67,24 @@ def find(layout: Layout, spaces: dict[str, str] | None = None, settle: float = _
     """What is left of a lab that was stopped, nothing if all is well. `spaces` are namespaces to look for."""
     deadline = time.monotonic() + settle
     while True:
-        left = [*_processes(layout, spaces or {}), *_mounts(layout, spaces or {})]
-        left += [f"cgroup {path}" for path in cgroups.left(cgroups.name(layout.state))]
+        left = [*_processes(layout.state, spaces or {}), *_mounts(layout, spaces or {})]
+        left += cgroups.left(cgroups.name(layout.state))
         if not left or time.monotonic() > deadline:
             return [*left, *_files(layout)]
         time.sleep(0.05)
 
 
-def _processes(layout: Layout, spaces: dict[str, str]) -> Iterator[str]:
-    """Processes in the lab's namespaces or mounts, holding its namespaces open, or started for its state directory."""
-    state = os.fsencode(layout.state)
+def users(directory: Path, settle: float = _SETTLE) -> list[str]:
+    """Processes that were started for a directory of the lab's or have something of it among their mounts."""
+    deadline = time.monotonic() + settle
+    while (left := [*_processes(directory, {})]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def _processes(directory: Path, spaces: dict[str, str]) -> Iterator[str]:
+    """Processes in these namespaces or in mounts of the directory, holding the namespaces open, or started for it."""
+    state = os.fsencode(directory)
     wanted = set(spaces.values())
     mine = _ancestry()
     usual = namespaces.identity("self", "mnt")

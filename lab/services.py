@@ -36,6 +36,8 @@ class Service:
     """Seconds that it has to end when it is told to."""
     directory: str = "."
     """Its working directory, below the state directory."""
+    ready: Path | None = None
+    """The file with which it says that it is ready; removed before it is started, for an old one proves nothing."""
 
 
 def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]:
@@ -50,15 +52,16 @@ def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]
 
     resolver = (knot(), "-c", str(layout.dns / "knot.conf"))
     router = (bird.program() or "", "-f", "-c", bird.CONFIGURATION, "-s", bird.CONTROL)
+    hub = HubLayout(layout.hub)
     api, bmc = (python(module, "--machines", machines) for module in ("lab.metal_api", "lab.bmc"))
     known = (
         Service(name="dns", argv=resolver, probe=_dns_answers, patience=20, directory="dns"),
         Service(name="boot", argv=python("lab.network.boot"), probe=_boot_answers, patience=40),
         Service(name="bgp", argv=router, probe=_router_answers, patience=20, directory=bird.directory(layout).name),
         Service(name="kubernetes", argv=python("lab.kubernetes"), probe=_kubernetes_listens, patience=40),
-        Service(name="metal-api", argv=api, probe=_api_answers, patience=90),
+        Service(name="metal-api", argv=api, probe=_api_answers, patience=90, ready=layout.api_ready),
         Service(name="bmc", argv=bmc, probe=_bmcs_answer, patience=90),
-        Service(name="hub", argv=python("lab.hub"), probe=_hub_ready, patience=90, grace=40),
+        Service(name="hub", argv=python("lab.hub"), probe=_hub_ready, patience=90, grace=40, ready=hub.ready),
     )
     if unknown := set(names) - {service.name for service in known}:
         raise LabError(f"no such service: {', '.join(sorted(unknown))}")
@@ -67,7 +70,7 @@ def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]
         wanted.add("bgp")
     if wanted & {"metal-api", "bmc"}:
         wanted.add("kubernetes")
-    if HubLayout(layout.hub).wanted.exists():
+    if hub.wanted.exists():
         wanted.add("hub")
     return [service for service in known if service.name in wanted]
 
@@ -141,7 +144,7 @@ def _kubernetes_listens(layout: Layout) -> None:
 
 def _api_answers(layout: Layout) -> None:
     """An authorised request to the API; its metadata service listens from the same moment on."""
-    if not (layout.state / "metal_api.ready").exists():
+    if not layout.api_ready.exists():
         raise OSError("it has not said that it is ready")
     api = facts.require(layout).api
     assert api is not None, "the Metal API runs in labs that have one"

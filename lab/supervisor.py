@@ -90,6 +90,8 @@ class Services:
             self._start(service)
 
     def _start(self, service: Service) -> None:
+        if service.ready is not None:
+            service.ready.unlink(missing_ok=True)
         with self._layout.log(service.name).open("ab") as log:
             process = subprocess.Popen(
                 service.argv,
@@ -199,7 +201,7 @@ def main() -> int:
         if "metal-api" in arguments.services.split(","):
             _prepare_router(layout)
         names = arguments.services.split(",")
-        select(layout, arguments.machines, names)
+        select(layout, arguments.machines, names)  # what is wrong with them is told before anything starts
     except (LabError, OSError) as error:
         say(f"cannot set the sandbox up: {error}")
         return 1

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 
 from tests import browser
+from tests.lab.hub import hub
 
 _ROOMS = ["binaries", "components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
 _ENGINE = "engine and not libvirt"
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str]) -> int:
         return [sys.executable, "-m", "pytest", "-rs", *durations, *options, "-m", which + chosen]
 
     browser.set_up(print)
+    hub.set_up(print)
     # A user's Python compiles a module once; the copies that tests make of the project have it from here.
     subprocess.run([sys.executable, "-m", "compileall", "-q", *_ROOMS], check=True)
     with tempfile.TemporaryFile("w+", errors="replace") as told:

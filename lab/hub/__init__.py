@@ -12,5 +12,5 @@
     control      starting and stopping it, from outside of the lab
 
 It has a network, mount and pid namespace of its own below the lab's. It is one more host of the facility, with the
-address `plan.HUB`: its pods reach machines and BMCs behind that address, and are reached only by what it publishes.
+address `plan.HUB`: its pods reach machines and BMCs behind that address, and Services publish them there.
 """

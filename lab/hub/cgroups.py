@@ -44,19 +44,19 @@ def make(path: str) -> None:
 def remove(path: str, settle: float = _SETTLE_SECONDS) -> None:
     """Remove the cgroup from each hierarchy, with all below it. What still has processes stays; `left` tells it."""
     deadline = time.monotonic() + settle  # the kernel may still be ending the processes
-    while left(path):
-        for own in _places(path):
+    while places := _places(path):
+        for own in places:
             for directory, _, _ in os.walk(own, topdown=False):
                 with suppress(OSError):
                     Path(directory).rmdir()
-        if not left(path) or time.monotonic() > deadline:
+        if not _places(path) or time.monotonic() > deadline:
             return
         time.sleep(0.05)
 
 
 def left(path: str) -> list[str]:
     """Where the cgroup still is."""
-    return [str(own) for own in _places(path)]
+    return [f"cgroup {own}" for own in _places(path)]
 
 
 def _places(path: str) -> list[Path]:

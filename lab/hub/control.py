@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 
+from lab import leftovers
 from lab.control import only_one, status, tail
 from lab.errors import LabError, NotRunning, ServiceFailed
 from lab.hub import cgroups, credentials, images, programs
@@ -34,9 +35,9 @@ def setup(report: Report) -> None:
 def up(layout: Layout, report: Report) -> None:
     """Start the hub in a lab that runs, and wait until its node is ready. A hub that runs is left alone."""
     hub = HubLayout(layout.hub)
+    supervisor = _supervisor(layout)
     with only_one(layout):
         began = time.monotonic()
-        supervisor = _supervisor(layout)
         state = _state(layout)
         if state != "ready":
             found = programs.find()
@@ -72,7 +73,7 @@ def down(layout: Layout, report: Report) -> list[str]:
             _withdraw(layout, hub, supervisor)
         shutil.rmtree(layout.hub, ignore_errors=True)
         cgroups.remove(cgroups.name(layout.state))
-        left = [f"cgroup {path}" for path in cgroups.left(cgroups.name(layout.state))]
+        left = [*leftovers.users(layout.hub), *cgroups.left(cgroups.name(layout.state))]
         return left + ([f"directory {layout.hub}"] if layout.hub.exists() else [])
 
 

@@ -14,7 +14,7 @@ class HubLayout:
         self.wanted = root / "programs.json"
         """What it is made of. As long as this file is there, the lab runs a hub."""
         self.ready = root / "ready"
-        """There once the node is ready, and until its service ends."""
+        """There once the node is ready."""
         self.pki = root / "pki"
         """Certificates and keys: `<name>.crt`, `<name>.key`."""
         self.logs = root / "logs"

@@ -53,8 +53,6 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         say("the hub ends, as it was told")
-    finally:
-        layout.ready.unlink(missing_ok=True)
     return 0
 
 
@@ -86,7 +84,7 @@ class Node:
         began = time.monotonic()
         try:
             self._start()
-            self._layout.ready.write_text(f"{time.monotonic() - began:.1f}\n")
+            self._layout.ready.touch()
             say(f"the hub is ready after {time.monotonic() - began:.1f} s")
             while True:
                 self._check()

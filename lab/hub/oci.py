@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from binaries.release import architecture
 from lab.errors import ServiceFailed
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -35,7 +36,7 @@ class Image:
     def of(cls, tar: bytes, run: dict[str, Any]) -> Image:
         """An image with the files of `tar`; `run` says what is started: `Entrypoint`, `Env`, `User`..."""
         config = {
-            "architecture": "amd64",
+            "architecture": architecture("amd64", "arm64"),
             "os": "linux",
             "config": run,
             "rootfs": {"type": "layers", "diff_ids": [digest(tar)]},

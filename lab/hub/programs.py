@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from binaries.release import architecture
 from lab.kubernetes import build, etcd
 from lab.layout import write_private
 
@@ -49,6 +51,8 @@ def refusal() -> str | None:
         return "its pods take root (run as root for it)"
     if not Path("/etc/debian_version").exists():
         return "containerd, runc, the CNI plug-ins and the registry are Debian's, and this is no Debian-like system"
+    if architecture("amd64", "arm64") is None:
+        return f"its images are for x86_64 and aarch64, and this is {platform.machine()}"
     return None
 
 

@@ -71,7 +71,7 @@ def _enable_bgp(account: Account, project_id: str, *, md5: bool) -> None:
 
 async def _serve(options: argparse.Namespace) -> None:
     layout = Layout.of(options.state)
-    ready = layout.state / "metal_api.ready"
+    ready = layout.api_ready
     _tell(ready, None)
     facts = require(layout)
     if facts.api is None:

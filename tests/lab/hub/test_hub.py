@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -195,12 +196,40 @@ def test_the_lab_takes_its_hub_along(tmp_path: Path) -> None:
         assert cgroups.left(cgroups.name(lab.layout.state)) == []
 
 
+def test_it_is_not_taken_for_ready_after_a_power_cut(tmp_path: Path) -> None:
+    """What it said before proves nothing: its programs have to start again first."""
+    for lab in made(tmp_path / "lab"):
+        lab.up()
+        control.up(lab.layout, lambda line: None)
+        ask(lab, "POST", "/api/v1/namespaces", {"metadata": {"name": "kept"}})
+        lab.cut_power()
+        assert HubLayout(lab.layout.hub).ready.exists()
+        lab.up()
+        assert ask(lab, "GET", "/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
+        assert lab_control.down(lab.layout, lambda line: None) == []
+
+
+def test_what_still_uses_it_is_told(tmp_path: Path) -> None:
+    """`hub-down` says that nothing is left only where it looked."""
+    for lab in made(tmp_path / "lab"):
+        lab.up()
+        control.up(lab.layout, lambda line: None)
+        stays = subprocess.Popen(["sh", "-c", "sleep 60", str(lab.layout.hub / "ready")])
+        try:
+            (left,) = control.down(lab.layout, lambda line: None)
+            assert left.startswith(f"process {stays.pid} (started for it)")
+        finally:
+            stays.kill()
+            stays.wait()
+
+
 def test_without_a_lab_there_is_no_hub(tmp_path: Path) -> None:
-    """It says what to start first."""
+    """It says what to start first, whether there was ever a lab or not."""
     layout = Layout.of(tmp_path / "lab")
-    layout.make()
-    with pytest.raises(NotRunning, match="start it with `python -m lab up"):
-        control.up(layout, lambda line: None)
+    for prepare in (lambda: None, layout.make):
+        prepare()
+        with pytest.raises(NotRunning, match="start it with `python -m lab up"):
+            control.up(layout, lambda line: None)
 
 
 def _space(process: Path) -> str | None:
