@@ -31,6 +31,7 @@ from metal_ipi.provider.preflight.resource import Preflight
 from metal_ipi.provider.redfish_machine import RedfishMachine
 from metal_ipi.provider.removal import Removal
 from metal_ipi.provider.resource import Changes, Context, Kind, ResourceType, Values
+from metal_ipi.provider.service_credentials import ServiceCredentials
 from metal_ipi.provider.spot_machine import SpotMachine
 from metal_ipi.provider.status import Log, NoLog, Status
 from metal_ipi.provider.values import has_unknown, to_python_map, to_wire_map
@@ -47,6 +48,7 @@ class MetalIpiProvider(sdk.Provider):
     def __init__(self, log: Log | None = None) -> None:
         types: list[ResourceType] = [
             ClusterKeys(),
+            ServiceCredentials(),
             DnsRecords(),
             Artifacts(),
             Mirror(),

@@ -50,6 +50,7 @@ from metal_ipi.provider.resources.preflight import Preflight
 from metal_ipi.provider.resources.provider import Provider, ProviderArgs
 from metal_ipi.provider.resources.redfish_machine import RedfishMachine, RedfishMachineArgs
 from metal_ipi.provider.resources.removal import Removal, RemovalArgs
+from metal_ipi.provider.resources.service_credentials import ServiceCredentials, ServiceCredentialsArgs
 from metal_ipi.provider.resources.spot_machine import SpotMachine, SpotMachineArgs
 from metal_ipi.provider.sizes import LOCAL_VM_MIB
 
@@ -111,6 +112,8 @@ __all__ = [
     "RemovalRecordArgs",
     "Secret",
     "Server",
+    "ServiceCredentials",
+    "ServiceCredentialsArgs",
     "SpotMachine",
     "SpotMachineArgs",
     "SshReachable",

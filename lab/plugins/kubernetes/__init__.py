@@ -1,4 +1,4 @@
-"""The stand-in for `kubernetes`, v4.34.2: namespaces, Secrets and custom resources of any kind.
+"""The stand-in for `kubernetes`, v4.34.2: custom resources of any kind, and those of Kubernetes that the stacks use.
 
     inputs       what the resource types and the provider's configuration take
     objects      pure functions between inputs, state and what the API server knows
@@ -14,7 +14,7 @@ Compared with the source of the official plug-in (at 94977969d), not yet with th
 | other types of Kubernetes' own, Helm, Kustomize, YAML, patches | done | refused by name |
 | objects without a name | named | refused |
 | kubeconfig | text, path, $KUBECONFIG, ~/.kube/config | text with certificates or a token, or refused when needed |
-| settings but kubeconfig, deleteUnreachable, enableSecretMutable | done | refused by name |
+| settings but kubeconfig, deleteUnreachable, enableSecretMutable, enableConfigMapMutable | done | refused by name |
 | annotations but waitFor, patchForce | done | refused by name |
 | difference | inputs against the last known object | the live object against a dry run of server-side apply |
 | drift | shows after a refresh | shows at once |
@@ -24,7 +24,7 @@ Compared with the source of the official plug-in (at 94977969d), not yet with th
 | field manager | random | derived from the resource's name |
 | create, the object is there | refused | the same, unless a create of this resource was interrupted: then it goes on |
 | delete, somebody made the object anew since | deletes it | leaves it, with a warning |
-| delete: propagation | foreground | background, for the lab has no garbage collector |
+| delete: propagation | foreground | foreground of what controllers make pods of, else background |
 | `stringData` | in the state, and as `data` | as `data` alone |
 | 429 and 502 to 504 | not repeated | repeated with back-off, Retry-After honoured |
 | secrets in the API server's messages | shown | `[secret]` |

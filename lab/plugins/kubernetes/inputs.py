@@ -19,6 +19,7 @@ CONFIGURATION: Mapping[str, Field] = {
     "kubeconfig": TEXT,
     "deleteUnreachable": _FLAG,
     "enableSecretMutable": _FLAG,
+    "enableConfigMapMutable": _FLAG,
     "enableServerSideApply": Field(kind="any", only=_TRUE),
     **dict.fromkeys(
         (
@@ -26,7 +27,6 @@ CONFIGURATION: Mapping[str, Field] = {
             "cluster",
             "clusterIdentifier",
             "context",
-            "enableConfigMapMutable",
             "enablePatchForce",
             "helmReleaseSettings",
             "kubeClientSettings",
@@ -57,9 +57,24 @@ _FRAME: Mapping[str, Field] = {
         },
     ),
 }
+_SPEC = Field(kind="any", required=True)
+"""The API server knows its schema, and refuses what does not fit (`fieldValidation=Strict`)."""
 KINDS: Mapping[str, Mapping[str, Field]] = {
     "core/v1:Namespace": {**_FRAME, "spec": ABSENT},
     "core/v1:Secret": {**_FRAME, "data": _MAP, "stringData": _MAP, "immutable": Field(kind="boolean"), "type": TEXT},
+    "core/v1:ConfigMap": {**_FRAME, "data": _MAP, "binaryData": _MAP, "immutable": Field(kind="boolean")},
+    **{
+        kind: {**_FRAME, "spec": _SPEC}
+        for kind in (
+            "core/v1:Service",
+            "core/v1:PersistentVolumeClaim",
+            "apps/v1:Deployment",
+            "apps/v1:StatefulSet",
+            "batch/v1:Job",
+            "networking.k8s.io/v1:NetworkPolicy",
+            "policy/v1:PodDisruptionBudget",
+        )
+    },
 }
 """Kubernetes' own kinds, as in the type tokens."""
 
@@ -117,6 +132,7 @@ class Settings:
     """Its text; empty: there is no cluster yet."""
     delete_unreachable: bool = False
     secret_mutable: bool = False
+    config_map_mutable: bool = False
 
 
 def settings_of(arguments: Mapping[str, Json]) -> Settings:
@@ -126,4 +142,5 @@ def settings_of(arguments: Mapping[str, Json]) -> Settings:
         kubeconfig="" if kubeconfig == UNKNOWN else kubeconfig,
         delete_unreachable=arguments.get("deleteUnreachable") in _TRUE,
         secret_mutable=arguments.get("enableSecretMutable") in _TRUE,
+        config_map_mutable=arguments.get("enableConfigMapMutable") in _TRUE,
     )

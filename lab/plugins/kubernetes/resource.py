@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.provider import PropertyDiffKind
@@ -14,7 +14,7 @@ from lab.plugins.kubernetes import objects
 from lab.plugins.kubernetes.client import ApiError, Client, Conflict, KindUnknown, Unreachable
 from lab.plugins.kubernetes.inputs import Kind, kind_problems, refuse_annotations
 from lab.plugins.kubernetes.objects import Object
-from lab.plugins.kubernetes.readiness import look_of
+from lab.plugins.kubernetes.readiness import look_of, related_to
 from lab.plugins.values import UNKNOWN, diff_response, differences, plain_map, unknown, wrap, wrap_map
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
@@ -26,8 +26,23 @@ COMING_SECONDS = 30.0
 POLL_SECONDS = 0.5
 TELL_EVERY_SECONDS = 10.0
 _IDENTITY = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
-_FIXED = ("data", "type")
-"""What takes a new Secret, unless the provider is told that Secrets may be changed: as officially."""
+_FIXED: Mapping[str, tuple[str, ...]] = {
+    "Secret": ("data", "type"),
+    "ConfigMap": ("data", "binaryData"),
+    "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.storageClassName", "spec.volumeName"),
+    "Service": ("spec.clusterIP",),
+    "Deployment": ("spec.selector",),
+    "StatefulSet": (
+        "spec.podManagementPolicy",
+        "spec.revisionHistoryLimit",
+        "spec.selector",
+        "spec.serviceName",
+        "spec.volumeClaimTemplates",
+    ),
+    "Job": ("spec.completions", "spec.parallelism", "spec.selector", "spec.template"),
+}
+"""What takes a new object, of Kubernetes' own kinds; Secrets and ConfigMaps may be changed where the provider is told
+so: as officially (pulumi-kubernetes, provider/pkg/provider/diff.go)."""
 
 
 class KubernetesObject(Resource):
@@ -77,8 +92,9 @@ class KubernetesObject(Resource):
         return response
 
     def _replaces(self, path: str) -> bool:
-        secret = self._kind.kind == "Secret" and self._kind.fields is not None
-        fixed = _FIXED if secret and not self._client.settings.secret_mutable else ()
+        settings, kind = self._client.settings, self._kind.kind
+        mutable = {"Secret": settings.secret_mutable, "ConfigMap": settings.config_map_mutable}.get(kind, False)
+        fixed = () if self._kind.fields is None or mutable else _FIXED.get(kind, ())
         return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in (*_IDENTITY, *fixed))
 
     async def _dry_difference(
@@ -269,14 +285,18 @@ class KubernetesObject(Resource):
         """Wait until it is as it should be. Whatever goes wrong, what was made stays in the state."""
         look, name, latest = look_of(live), objects.title(live), live
 
+        async def seen(known: Object) -> str | None:
+            other = related_to(known)
+            return look(known, None if other is None else await self._client.get(other))
+
         async def missing() -> str | None:
             nonlocal latest
-            if latest is not live or look(live) is not None:
+            if latest is not live or await seen(live) is not None:
                 now = await self._client.get(live)
                 if now is None:
                     raise PluginError(f"{name} disappeared while it was waited for")
                 latest = now
-            return look(latest)
+            return await seen(latest)
 
         try:
             if reason := await self._wait(urn, f"waiting for {name}", missing, seconds):

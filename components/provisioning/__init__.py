@@ -1,0 +1,16 @@
+"""Ironic as a service on a hub: any Kubernetes that manages machines from outside of their clusters.
+
+service      the component: declares all objects on the hub, in order
+contract     its arguments: plain data
+configuration, files   what Ironic and the web servers read
+conductors, database, image_cache, dhcp   the objects of each part
+objects      what all objects have in common
+operator     the same settings as resources of Metal3's ironic-standalone-operator
+
+All but `service` are pure functions of plain data.
+"""
+
+from metal_ipi.components.provisioning.contract import IronicArgs
+from metal_ipi.components.provisioning.service import IronicService
+
+__all__ = ["IronicArgs", "IronicService"]

@@ -1,0 +1,208 @@
+"""Ironic itself: each pod is one process with the API and a conductor, and a web server for its boot files.
+
+Conductors have names that last, so that one that is started again goes on with what it had, and the others take over
+what one that stays away had. They ask each other by name, over TLS and with an account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metal_ipi.components.provisioning import configuration, files, objects
+from metal_ipi.components.provisioning.configuration import API, CONDUCTORS
+from metal_ipi.components.provisioning.contract import API_PORT, FILES_PORT, RPC_PORT, IronicArgs, LoadBalancer
+from metal_ipi.components.provisioning.objects import Object
+
+NAME = "ironic"
+SECRETS = "ironic-secrets"
+"""The Secret with `secrets.conf`."""
+ACCOUNTS = "ironic-accounts"
+"""The Secret with who may ask: `api` and `rpc`, lines with bcrypt hashes. Ironic reads it at each request."""
+TLS = "ironic-tls"
+DATABASE_CA = "ironic-database-ca"
+LOGS = "ironic-logs"
+
+_STOP_SECONDS = 120
+
+
+def config_map(args: IronicArgs) -> Object:
+    """What is no secret."""
+    data = {
+        "ironic.conf": configuration.ironic_conf(args),
+        **{f"{NAME}-{number}.conf": configuration.conductor_conf(args, number) for number in range(args.conductors)},
+        "nginx.conf": files.nginx_conf("/shared/html", FILES_PORT, tls=not args.plain_boot_files),
+    }
+    return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data=data)
+
+
+def made_of(args: IronicArgs) -> str:
+    """Changes with what a conductor reads only when it starts, but for secrets."""
+    return objects.digest(configuration.ironic_conf(args), str(args.plain_boot_files), str(args.rotation))
+
+
+def services(args: IronicArgs) -> list[Object]:
+    """The API's, the one that names conductors, and one for each conductor's boot files."""
+    chosen, access = objects.selector(NAME), args.access
+    balanced = isinstance(access, LoadBalancer)
+    api = objects.published(chosen, "api", API_PORT, access.address if balanced else access.api)
+    names = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": chosen,
+        "ports": [{"name": "rpc", "port": RPC_PORT, "targetPort": "rpc"}],
+    }
+    found = [
+        objects.manifest("Service", API, args.namespace, NAME, spec=api),
+        objects.manifest("Service", CONDUCTORS, args.namespace, NAME, spec=names),
+    ]
+    for number in range(args.conductors):
+        one = {**chosen, "statefulset.kubernetes.io/pod-name": f"{NAME}-{number}"}
+        where = access.files[number] if isinstance(access, LoadBalancer) else access.files + number
+        spec = objects.published(one, "files", FILES_PORT, where)
+        found.append(objects.manifest("Service", f"{NAME}-{number}-files", args.namespace, NAME, spec=spec))
+    if isinstance(access, LoadBalancer) and access.annotations:
+        for each in found:
+            if each["spec"].get("type") == "LoadBalancer":
+                each["metadata"]["annotations"] = dict(access.annotations)
+    return found
+
+
+def stateful_set(args: IronicArgs, *, changes: object) -> Object:
+    """The conductors. `changes` stands for all that they read only when they start: they are started again for it,
+    one by one."""
+    shared = objects.mount("shared", "/shared")
+    prepare = objects.container(
+        "prepare",
+        args.images.ironic,
+        ["/bin/sh", "-c", _PREPARE],
+        [shared, objects.mount("state", "/var/lib/ironic")],
+    )
+    ironic = objects.container(
+        NAME,
+        args.images.ironic,
+        ["ironic", *_READ, "--config-file", "/etc/ironic/conductor.conf"],
+        [*_reads(), _OWN, shared, objects.mount("state", "/var/lib/ironic"), objects.mount("tmp", "/tmp")],  # noqa: S108
+        env=[{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        ports=[{"name": "api", "containerPort": API_PORT}, {"name": "rpc", "containerPort": RPC_PORT}],
+        startupProbe={**objects.https_probe(API_PORT, "/"), "periodSeconds": 2, "failureThreshold": 150},
+        readinessProbe=objects.https_probe(API_PORT, "/"),
+        livenessProbe={**objects.https_probe(API_PORT, "/"), "periodSeconds": 20, "failureThreshold": 6},
+        resources={"requests": {"memory": "384Mi", "cpu": "100m"}},
+    )
+    tls = [] if args.plain_boot_files else [objects.mount("tls", "/etc/files/tls", read_only=True)]
+    server = objects.container(
+        "files",
+        args.images.files,
+        ["nginx", "-c", "/etc/files/nginx.conf", "-g", "daemon off;"],
+        [
+            {**shared, "readOnly": True},
+            objects.mount("config", "/etc/files/nginx.conf", sub_path="nginx.conf", read_only=True),
+            objects.mount("files-tmp", "/tmp"),  # noqa: S108 - a path in a container
+            *tls,
+        ],
+        ports=[{"name": "files", "containerPort": FILES_PORT}],
+        readinessProbe={"tcpSocket": {"port": "files"}, "periodSeconds": 5},
+        resources={"requests": {"memory": "16Mi", "cpu": "10m"}},
+    )
+    volumes = [*_volumes(), objects.empty("shared"), objects.empty("files-tmp"), objects.empty("state")]
+    template = objects.pod(
+        NAME,
+        {
+            "initContainers": [prepare],
+            "containers": [ironic, server],
+            "volumes": volumes,
+            "terminationGracePeriodSeconds": _STOP_SECONDS,
+            "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_APART]}},
+        },
+        {"metal-ipi/made-of": changes},
+    )
+    return objects.manifest(
+        "StatefulSet",
+        NAME,
+        args.namespace,
+        NAME,
+        spec={
+            "serviceName": CONDUCTORS,
+            "replicas": args.conductors,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": objects.selector(NAME)},
+            "template": template,
+        },
+    )
+
+
+_PREPARE = (
+    "mkdir -p /shared/html /shared/tftp /shared/images /shared/master /shared/instances /shared/master-iso /shared/log"
+    " /var/lib/ironic/tmp /var/lib/ironic/lock"
+)
+_APART = {
+    "weight": 100,
+    "podAffinityTerm": {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": objects.selector(NAME)},
+    },
+}
+
+
+_READ = ("--config-file", "/etc/ironic/ironic.conf", "--config-dir", "/etc/ironic/secrets")
+_OWN = {
+    "name": "config",
+    "mountPath": "/etc/ironic/conductor.conf",
+    "subPathExpr": "$(POD_NAME).conf",
+    "readOnly": True,
+}
+"""What differs from conductor to conductor."""
+
+
+def _reads() -> Sequence[Object]:
+    """What every program of Ironic's reads."""
+    return [
+        objects.mount("config", "/etc/ironic/ironic.conf", sub_path="ironic.conf", read_only=True),
+        objects.mount("secrets", "/etc/ironic/secrets", read_only=True),
+        objects.mount("accounts", "/etc/ironic/accounts", read_only=True),
+        objects.mount("tls", "/etc/ironic/tls", read_only=True),
+        objects.mount("database-ca", "/etc/ironic/database", read_only=True),
+    ]
+
+
+def _volumes() -> list[Object]:
+    return [
+        objects.of_map("config", NAME),
+        objects.of_secret("secrets", SECRETS),
+        objects.of_secret("accounts", ACCOUNTS),
+        objects.of_secret("tls", TLS),
+        objects.of_secret("database-ca", DATABASE_CA),
+        objects.empty("tmp"),
+    ]
+
+
+def schema_job(args: IronicArgs) -> Object:
+    """Brings the database's schema up to the release of the image. Refuses what the release before left undone."""
+    return _dbsync(args, "schema", ["ironic-dbsync", *_READ, "upgrade"])
+
+
+def migrations_job(args: IronicArgs) -> Object:
+    """Brings the data up to the release, after all conductors are of it."""
+    return _dbsync(args, "migrations", ["ironic-dbsync", *_READ, "online_data_migrations"])
+
+
+def _dbsync(args: IronicArgs, what: str, command: Sequence[str]) -> Object:
+    mounts = [*_reads(), objects.mount("tmp", "/tmp"), objects.mount("state", "/var/lib/ironic")]  # noqa: S108
+    container = objects.container(what, args.images.ironic, command, mounts)
+    return objects.job(
+        f"{NAME}-{what}-{objects.digest(args.images.ironic)[:8]}",
+        args.namespace,
+        f"{NAME}-{what}",
+        {"containers": [container], "volumes": [*_volumes(), objects.empty("state")]},
+    )
+
+
+def disruption_budget(args: IronicArgs) -> Object:
+    """No more than one conductor is taken away at a time, whoever drains the hub's nodes."""
+    return objects.manifest(
+        "PodDisruptionBudget",
+        NAME,
+        args.namespace,
+        NAME,
+        spec={"maxUnavailable": 1, "selector": {"matchLabels": objects.selector(NAME)}},
+    )

@@ -1,0 +1,191 @@
+"""MariaDB beside Ironic: one pod with a volume, TLS for everybody, an account of its own for Ironic."""
+
+from __future__ import annotations
+
+from metal_ipi.components.provisioning import objects
+from metal_ipi.components.provisioning.contract import DATABASE_PORT, IronicArgs, OwnDatabase
+from metal_ipi.components.provisioning.objects import Object
+
+NAME = "database"
+SCHEMA = "ironic"
+"""The name of Ironic's database."""
+SETUP = "database-setup"
+"""The Secret with the statements that a start, or a rotation, carries out."""
+_DATA = "/var/lib/mysql"
+_SERVER = f"""[mariadbd]
+user=
+datadir={_DATA}/data
+socket=/run/mysqld/mysqld.sock
+pid-file=/run/mysqld/mysqld.pid
+port={DATABASE_PORT}
+bind-address=0.0.0.0
+skip-name-resolve
+require-secure-transport=ON
+ssl-cert=/etc/database/tls/tls.crt
+ssl-key=/etc/database/tls/tls.key
+tls-version=TLSv1.2,TLSv1.3
+init-file=/etc/database/setup/start.sql
+innodb-buffer-pool-size=64M
+performance-schema=OFF
+max-connections=500
+"""
+_START = f"""set -eu
+if [ ! -e {_DATA}/data/ready ]; then
+    # What a start that was killed left half made is made again.
+    rm -rf {_DATA}/data
+    mariadb-install-db --no-defaults --datadir={_DATA}/data --auth-root-authentication-method=normal --skip-test-db
+    touch {_DATA}/data/ready
+fi
+exec mariadbd --defaults-file=/etc/database/server/server.cnf
+"""
+
+
+def address(namespace: str) -> str:
+    """Its name within the hub."""
+    return f"{NAME}.{namespace}.svc"
+
+
+def server_name(namespace: str) -> list[str]:
+    """What its certificate is good for."""
+    return [address(namespace), f"{address(namespace)}.cluster.local", NAME]
+
+
+def configuration(args: IronicArgs) -> Object:
+    """The server's configuration file."""
+    return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data={"server.cnf": _SERVER, "start.sh": _START})
+
+
+def start_statements(administrator: str, password: str) -> str:
+    """What the server carries out at each start: only the administrator gets in, and only with its password."""
+    return (
+        "\n".join(  # noqa: S608 - names and passwords are of our own making
+            [
+                "DELETE FROM mysql.global_priv WHERE User = '' OR (User = 'root' AND Host <> 'localhost');",
+                "FLUSH PRIVILEGES;",
+                f"CREATE DATABASE IF NOT EXISTS {SCHEMA} CHARACTER SET utf8mb3;",
+                f"CREATE OR REPLACE USER '{administrator}'@'%' IDENTIFIED BY '{password}' REQUIRE SSL;",
+                f"GRANT ALL PRIVILEGES ON *.* TO '{administrator}'@'%' WITH GRANT OPTION;",
+                f"CREATE OR REPLACE USER 'root'@'localhost' IDENTIFIED BY '{password}';",
+                "GRANT ALL PRIVILEGES ON *.* TO 'root'@'localhost' WITH GRANT OPTION;",
+            ]
+        )
+        + "\n"
+    )
+
+
+def account_statements(username: str, password: str, *kept: str) -> str:
+    """What makes Ironic's account. Those that are `kept` stay: of the rotation before, and who carries this out."""
+    keep = ", ".join(f"'{each}'" for each in (username, *kept) if each)
+    return (
+        "\n".join(  # noqa: S608 - names and passwords are of our own making
+            [
+                f"CREATE OR REPLACE USER '{username}'@'%' IDENTIFIED BY '{password}' REQUIRE SSL;",
+                f"GRANT ALL PRIVILEGES ON {SCHEMA}.* TO '{username}'@'%';",
+                "SELECT GROUP_CONCAT(CONCAT(QUOTE(User), '@', QUOTE(Host))) INTO @old FROM mysql.global_priv"
+                f" WHERE (User LIKE 'ironic-%' OR User LIKE 'administrator-%') AND User NOT IN ({keep});",  # noqa: S608
+                "SET @drop = IF(@old IS NULL, 'DO 0', CONCAT('DROP USER ', @old));",
+                "PREPARE dropping FROM @drop;",
+                "EXECUTE dropping;",
+            ]
+        )
+        + "\n"
+    )
+
+
+def client(username: str, password: str, namespace: str) -> str:
+    """An option file for MariaDB's client programs. A password on a command line could be read by others."""
+    return (
+        f"[client]\nhost={address(namespace)}\nport={DATABASE_PORT}\nuser={username}\npassword={password}\n"
+        "ssl-ca=/etc/database/ca/ca.crt\nssl-verify-server-cert\n"
+    )
+
+
+def service(args: IronicArgs) -> Object:
+    """Its name in the hub's DNS."""
+    ports = [{"name": "mysql", "port": DATABASE_PORT, "targetPort": "mysql"}]
+    return objects.manifest(
+        "Service", NAME, args.namespace, NAME, spec={"selector": objects.selector(NAME), "ports": ports}
+    )
+
+
+def server(args: IronicArgs, database: OwnDatabase, *, made_of: object) -> Object:
+    """The server. `made_of` changes with its certificate: it is started again then."""
+    listens = {"tcpSocket": {"port": "mysql"}, "periodSeconds": 2}
+    container = objects.container(
+        NAME,
+        args.images.database,
+        ["/bin/sh", "/etc/database/server/start.sh"],
+        [
+            objects.mount("data", _DATA),
+            objects.mount("run", "/run/mysqld"),
+            objects.mount("tmp", "/tmp"),  # noqa: S108 - a path in a container
+            objects.mount("server", "/etc/database/server", read_only=True),
+            objects.mount("setup", "/etc/database/setup", read_only=True),
+            objects.mount("tls", "/etc/database/tls", read_only=True),
+        ],
+        ports=[{"name": "mysql", "containerPort": DATABASE_PORT}],
+        startupProbe={**listens, "failureThreshold": 150},
+        readinessProbe=listens,
+        livenessProbe={**listens, "periodSeconds": 10, "failureThreshold": 6},
+        resources={"requests": {"memory": "192Mi", "cpu": "50m"}},
+    )
+    volumes = [
+        objects.empty("run"),
+        objects.empty("tmp"),
+        objects.of_map("server", NAME),
+        objects.of_secret("setup", SETUP, {"start.sql": "start.sql"}),
+        objects.of_secret("tls", f"{NAME}-tls", {"tls.crt": "tls.crt", "tls.key": "tls.key"}),
+    ]
+    template = objects.pod(
+        NAME,
+        {"containers": [container], "volumes": volumes, "terminationGracePeriodSeconds": 60},
+        {"metal-ipi/made-of": made_of},
+    )
+    return objects.manifest(
+        "StatefulSet",
+        NAME,
+        args.namespace,
+        NAME,
+        spec={
+            "serviceName": NAME,
+            "replicas": 1,
+            "selector": {"matchLabels": objects.selector(NAME)},
+            "template": template,
+            "volumeClaimTemplates": [
+                {
+                    "metadata": {"name": "data"},
+                    "spec": objects.claim("data", database.storage, database.storage_class),
+                }
+            ],
+        },
+    )
+
+
+def accounts_job(args: IronicArgs) -> Object:
+    """What makes Ironic's account of this rotation."""
+    # Before the first job of a rotation, the server knows the administrator of the one before only.
+    known = "mariadb --defaults-extra-file=client.cnf -e 'DO 0'"
+    first = "mariadb --defaults-extra-file=previous.cnf < start.sql"
+    then = "mariadb --defaults-extra-file=client.cnf < accounts.sql"
+    command = f"set -eu; cd /etc/database/setup; {known} || {first}; {then}"
+    container = objects.container(
+        "accounts",
+        args.images.database,
+        ["/bin/sh", "-c", command],
+        [
+            objects.mount("setup", "/etc/database/setup", read_only=True),
+            objects.mount("ca", "/etc/database/ca", read_only=True),
+        ],
+    )
+    volumes = [
+        objects.of_secret(
+            "setup", SETUP, {name: name for name in ("client.cnf", "previous.cnf", "start.sql", "accounts.sql")}
+        ),
+        objects.of_secret("ca", f"{NAME}-tls", {"ca.crt": "ca.crt"}),
+    ]
+    return objects.job(
+        f"{NAME}-accounts-{args.rotation}",
+        args.namespace,
+        f"{NAME}-accounts",
+        {"containers": [container], "volumes": volumes},
+    )

@@ -1,0 +1,79 @@
+"""dnsmasq: DHCP and TFTP on the provisioning network. The only part that answers in the nodes' own network."""
+
+from __future__ import annotations
+
+from metal_ipi.components.provisioning import objects
+from metal_ipi.components.provisioning.contract import Dhcp, IronicArgs
+from metal_ipi.components.provisioning.objects import Object
+
+NAME = "dhcp"
+
+
+def dnsmasq_conf(dhcp: Dhcp) -> str:
+    """What dnsmasq is told: addresses, and iPXE for firmware that has none."""
+    lines = [
+        "port=0",  # no DNS
+        "keep-in-foreground",
+        "log-facility=-",
+        "log-dhcp",
+        f"interface={dhcp.interface}",
+        "bind-dynamic",
+        *(f"dhcp-range={each},{dhcp.lease_seconds}s" for each in dhcp.ranges),
+        f"dhcp-option=option:router{',' + dhcp.gateway if dhcp.gateway else ''}",
+        *([f"dhcp-option=option:dns-server,{','.join(dhcp.nameservers)}"] if dhcp.nameservers else []),
+        "dhcp-leasefile=/var/lib/dhcp/leases",
+        "enable-tftp",
+        "tftp-root=/usr/lib/ipxe",
+        "dhcp-match=set:ipxe,175",
+        "dhcp-match=set:efi,option:client-arch,7",
+        "dhcp-match=set:efi,option:client-arch,9",
+        "dhcp-match=set:efi,option:client-arch,11",
+        "dhcp-boot=tag:!ipxe,tag:efi,ipxe.efi",
+        "dhcp-boot=tag:!ipxe,tag:!efi,undionly.kpxe",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def config_map(args: IronicArgs, dhcp: Dhcp) -> Object:
+    """dnsmasq's configuration."""
+    return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data={"dnsmasq.conf": dnsmasq_conf(dhcp)})
+
+
+def deployment(args: IronicArgs, dhcp: Dhcp) -> Object:
+    """One server: two would give the same address to two machines."""
+    assert args.images.dhcp is not None, "checked before"
+    container = objects.container(
+        NAME,
+        args.images.dhcp,
+        ["dnsmasq", "--conf-file=/etc/dhcp/dnsmasq.conf", "--user=root"],
+        [
+            objects.mount("config", "/etc/dhcp", read_only=True),
+            objects.mount("leases", "/var/lib/dhcp"),
+            objects.mount("run", "/run"),
+        ],
+    )
+    container["securityContext"] = {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "runAsUser": 0,
+        "runAsNonRoot": False,
+        "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW", "NET_BIND_SERVICE"]},
+    }
+    volumes = [objects.of_map("config", NAME), objects.empty("leases"), objects.empty("run")]
+    template = objects.pod(
+        NAME,
+        {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet", "containers": [container], "volumes": volumes},
+        {"metal-ipi/made-of": objects.digest(dnsmasq_conf(dhcp))},
+    )
+    return objects.manifest(
+        "Deployment",
+        NAME,
+        args.namespace,
+        NAME,
+        spec={
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": objects.selector(NAME)},
+            "template": template,
+        },
+    )

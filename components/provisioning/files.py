@@ -1,0 +1,36 @@
+"""The web servers for boot files and cached images (nginx)."""
+
+from __future__ import annotations
+
+
+def nginx_conf(root: str, port: int, *, tls: bool) -> str:
+    """The configuration of a server that hands out files, and lists none."""
+    listen = f"listen {port} ssl;\n        ssl_certificate /etc/files/tls/tls.crt;\n" if tls else f"listen {port};\n"
+    keys = (
+        "        ssl_certificate_key /etc/files/tls/tls.key;\n        ssl_protocols TLSv1.2 TLSv1.3;\n" if tls else ""
+    )
+    return f"""worker_processes 1;
+error_log stderr notice;
+pid /tmp/nginx.pid;
+events {{
+    worker_connections 512;
+}}
+http {{
+    access_log off;
+    client_body_temp_path /tmp/body;
+    proxy_temp_path /tmp/proxy;
+    fastcgi_temp_path /tmp/fastcgi;
+    uwsgi_temp_path /tmp/uwsgi;
+    scgi_temp_path /tmp/scgi;
+    types {{ }}
+    default_type application/octet-stream;
+    sendfile on;
+    server {{
+        {listen}{keys}        root {root};
+        autoindex off;
+        location = /healthz {{
+            return 200;
+        }}
+    }}
+}}
+"""

@@ -1,0 +1,156 @@
+"""What all objects on the hub have in common. Pure functions from plain data to manifests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Object = dict[str, Any]
+
+PART_OF = "metal-ipi-provisioning"
+_USER = 10475
+"""Whom the programs run as: nobody of the images'."""
+
+API_VERSIONS: Mapping[str, str] = {
+    "Namespace": "v1",
+    "ConfigMap": "v1",
+    "Secret": "v1",
+    "Service": "v1",
+    "PersistentVolumeClaim": "v1",
+    "StatefulSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
+    "PodDisruptionBudget": "policy/v1",
+}
+
+
+def manifest(kind: str, name: str, namespace: str, component: str, **rest: Any) -> Object:
+    """An object; `component` names the part of the service that it belongs to."""
+    metadata = {"name": name, "namespace": namespace, "labels": {**selector(component), **_PART}}
+    return {"apiVersion": API_VERSIONS[kind], "kind": kind, "metadata": metadata, **rest}
+
+
+_PART = {"app.kubernetes.io/part-of": PART_OF, "app.kubernetes.io/managed-by": "metal-ipi"}
+
+
+def selector(component: str) -> dict[str, str]:
+    """The labels that tell a part's pods from all others."""
+    return {"app.kubernetes.io/name": PART_OF, "app.kubernetes.io/component": component}
+
+
+def namespace(name: str, *, privileged: bool) -> Object:
+    """The namespace. Only DHCP needs a privileged one: it answers in the nodes' own network."""
+    level = "privileged" if privileged else "restricted"
+    levels = {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "audit", "warn")}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**_PART, **levels}}}
+
+
+def pod(component: str, spec: Mapping[str, Any], annotations: Mapping[str, Any] | None = None) -> Object:
+    """A pod template. It runs as nobody in particular, and is not told the API server's credentials."""
+    return {
+        "metadata": {"labels": {**selector(component), **_PART}, "annotations": dict(annotations or {})},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": _USER,
+                "runAsGroup": _USER,
+                "fsGroup": _USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            **spec,
+        },
+    }
+
+
+def container(name: str, image: str, command: Sequence[str], mounts: Sequence[Object], **rest: Any) -> Object:
+    """A container that can change nothing but its volumes."""
+    return {
+        "name": name,
+        "image": image,
+        "command": list(command),
+        "volumeMounts": list(mounts),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **rest,
+    }
+
+
+def mount(name: str, path: str, *, sub_path: str | None = None, read_only: bool = False) -> Object:
+    """Where a volume stands in a container."""
+    return {
+        "name": name,
+        "mountPath": path,
+        **({"subPath": sub_path} if sub_path else {}),
+        **({"readOnly": True} if read_only else {}),
+    }
+
+
+def empty(name: str) -> Object:
+    """A volume that lasts as long as its pod."""
+    return {"name": name, "emptyDir": {}}
+
+
+def of_map(name: str, config_map: str) -> Object:
+    """A volume with what a ConfigMap holds."""
+    return {"name": name, "configMap": {"name": config_map}}
+
+
+def of_secret(name: str, secret: str, keys: Mapping[str, str] | None = None) -> Object:
+    """A volume with what a Secret holds, or some of it: key → file. Only the pod's own group reads it."""
+    items = [{"key": key, "path": path} for key, path in keys.items()] if keys else None
+    return {
+        "name": name,
+        "secret": {"secretName": secret, "defaultMode": 0o440, **({"items": items} if items else {})},
+    }
+
+
+def claim(name: str, storage: str, storage_class: str | None) -> Object:
+    """The spec of a claim of a volume for one node."""
+    return {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": storage}},
+        **({"storageClassName": storage_class} if storage_class else {}),
+    }
+
+
+def https_probe(port: int, path: str) -> Object:
+    """Whether a server answers. Who it is, is not looked at."""
+    return {"httpGet": {"scheme": "HTTPS", "port": port, "path": path}, "periodSeconds": 5, "timeoutSeconds": 5}
+
+
+def published(chosen: Mapping[str, str], name: str, port: int, where: int | str) -> Object:
+    """The spec of a Service that is reached from outside: at a port of each node, or at a load balancer's address.
+
+    `name` is the one of the containers' port, too.
+    """
+    ports = {"name": name, "port": port, "targetPort": name}
+    if isinstance(where, int):
+        return {"type": "NodePort", "selector": dict(chosen), "ports": [{**ports, "nodePort": where}]}
+    return {
+        "type": "LoadBalancer",
+        "loadBalancerIP": where,
+        "selector": dict(chosen),
+        "ports": [ports],
+    }
+
+
+def job(
+    name: str, namespace_: str, component: str, spec: Mapping[str, Any], annotations: Mapping[str, Any] | None = None
+) -> Object:
+    """A job that is tried again until it succeeds, with a limit that names no time: the `up` that waits has one."""
+    template = pod(component, {"restartPolicy": "OnFailure", **spec}, annotations)
+    return manifest("Job", name, namespace_, component, spec={"backoffLimit": 30, "template": template})
+
+
+def digest(*texts: str) -> str:
+    """16 hexadecimal digits that stand for some texts."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]

@@ -1,0 +1,243 @@
+"""The service: all its objects on the hub, each after what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.apps import v1 as apps
+from pulumi_kubernetes.batch import v1 as batch
+from pulumi_kubernetes.core import v1 as core
+from pulumi_kubernetes.networking import v1 as networking
+from pulumi_kubernetes.policy import v1 as policy
+
+from metal_ipi.components.provisioning import (
+    conductors,
+    configuration,
+    database,
+    dhcp,
+    image_cache,
+    network,
+    objects,
+)
+from metal_ipi.components.provisioning.contract import GivenDatabase, GivenTls, IronicArgs, MadeTls
+from metal_ipi.components.provisioning.objects import Object
+from metal_ipi.provider.types import ServiceCredentials, ServiceCredentialsArgs
+
+_KINDS: Mapping[str, Callable[..., pulumi.CustomResource]] = {
+    "Namespace": core.Namespace,
+    "ConfigMap": core.ConfigMap,
+    "Secret": core.Secret,
+    "Service": core.Service,
+    "PersistentVolumeClaim": core.PersistentVolumeClaim,
+    "StatefulSet": apps.StatefulSet,
+    "Deployment": apps.Deployment,
+    "Job": batch.Job,
+    "NetworkPolicy": networking.NetworkPolicy,
+    "PodDisruptionBudget": policy.PodDisruptionBudget,
+}
+_READY_MINUTES = 10
+
+
+class IronicService(pulumi.ComponentResource):
+    """Ironic, its database and what else it needs, on one hub."""
+
+    endpoint: pulumi.Output[str]
+    """The API's URL, once it answers and data are migrated."""
+    ca: pulumi.Output[str]
+    """The authority of its certificate, PEM."""
+    username: pulumi.Output[str]
+    """An account of the API."""
+    password: pulumi.Output[str]
+    """Its password. Secret."""
+
+    def __init__(self, name: str, args: IronicArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:provisioning:IronicService", name, None, opts)
+        self._name = name
+        self._args = args
+        hub = kubernetes.Provider(
+            f"{name}-hub",
+            kubeconfig=pulumi.Output.secret(args.kubeconfig),
+            enable_server_side_apply=True,
+            # Else a new password would take its Secret away before it brings the new one.
+            enable_secret_mutable=True,
+            enable_config_map_mutable=True,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self._hub = pulumi.ResourceOptions(parent=self, provider=hub)
+        self._credentials = self._make_credentials()
+        self._space = [self._declare(objects.namespace(args.namespace, privileged=args.dhcp is not None))]
+        policies = [self._declare(each) for each in network.policies(args)]
+        secrets = self._secrets()
+        reached = [self._declare(each) for each in conductors.services(args)]
+        stored = self._database()
+        cached = self._image_cache()
+        self._dhcp()
+
+        config = self._declare(conductors.config_map(args))
+        ready = [*policies, *secrets.values(), config]
+        schema = self._declare(conductors.schema_job(args), after=[*ready, *stored])
+        self._declare(conductors.disruption_budget(args))
+        changes = pulumi.Output.all(conductors.made_of(args), self._restarting).apply(
+            lambda known: objects.digest(*cast("list[str]", known))
+        )
+        running = self._declare(conductors.stateful_set(args, changes=changes), after=[schema, *cached])
+        migrated = self._declare(conductors.migrations_job(args), after=[running, *reached])
+        self.endpoint = migrated.id.apply(lambda _: configuration.api_url(args))
+        self.ca = self._ca
+        self.username = self._account("api", "username")
+        self.password = pulumi.Output.secret(self._account("api", "password"))
+        self.register_outputs(
+            {"endpoint": self.endpoint, "ca": self.ca, "username": self.username, "password": self.password}
+        )
+
+    # --- credentials -----------------------------------------------------------------------------------------------
+
+    def _make_credentials(self) -> ServiceCredentials:
+        args = self._args
+        tls = args.tls if isinstance(args.tls, MadeTls) else MadeTls()
+        return ServiceCredentials(
+            f"{self._name}-credentials",
+            ServiceCredentialsArgs(
+                certificates={
+                    "ironic": configuration.certificate_names(args),
+                    "database": database.server_name(args.namespace),
+                },
+                accounts=["api", "rpc", "ironic", "administrator"],
+                rotation=args.rotation,
+                valid_days=tls.valid_days,
+                renew_before_days=tls.renew_before_days,
+            ),
+            pulumi.ResourceOptions(parent=self),
+        )
+
+    def _account(self, name: str, part: str) -> pulumi.Output[str]:
+        return self._credentials.accounts_made.apply(lambda made: str(made[name][part]))
+
+    def _pair(self, name: str) -> dict[str, pulumi.Input[str]]:
+        """Certificate and key of a server, and who vouches for it."""
+        given = self._args.tls
+        if name == "ironic" and isinstance(given, GivenTls):
+            return {"tls.crt": given.certificate, "tls.key": given.private_key, "ca.crt": given.ca}
+        made = self._credentials.certificates_made
+        return {
+            "tls.crt": made.apply(lambda all_: str(all_[name]["certificate"])),
+            "tls.key": made.apply(lambda all_: str(all_[name]["privateKey"])),
+            "ca.crt": self._credentials.ca,
+        }
+
+    @property
+    def _ca(self) -> pulumi.Output[str]:
+        return pulumi.Output.from_input(self._pair("ironic")["ca.crt"])
+
+    @property
+    def _restarting(self) -> pulumi.Output[str]:
+        """Stands for the secrets that conductors read only when they start."""
+        pair = pulumi.Output.all(self._pair("ironic")["tls.crt"], self._connection)
+        return pulumi.Output.unsecret(pair.apply(lambda known: objects.digest(*cast("list[str]", known))))
+
+    @property
+    def _connection(self) -> pulumi.Output[str]:
+        given = self._args.database
+        account = (
+            pulumi.Output.all(given.username, given.password)
+            if isinstance(given, GivenDatabase)
+            else pulumi.Output.all(self._account("ironic", "username"), self._account("ironic", "password"))
+        )
+        return account.apply(lambda known: configuration.connection(self._args, str(known[0]), str(known[1])))
+
+    def _secrets(self) -> dict[str, pulumi.CustomResource]:
+        given = self._args.database
+        database_ca = given.ca if isinstance(given, GivenDatabase) else self._credentials.ca
+        rpc = pulumi.Output.all(self._connection, self._account("rpc", "username"), self._account("rpc", "password"))
+        conf = rpc.apply(lambda known: configuration.secret_conf(*(str(each) for each in known)))
+        accounts = {name: self._account(name, "htpasswd") for name in ("api", "rpc")}
+        return {
+            conductors.SECRETS: self._secret(conductors.SECRETS, conductors.NAME, {"secrets.conf": conf}),
+            conductors.ACCOUNTS: self._secret(conductors.ACCOUNTS, conductors.NAME, accounts),
+            conductors.TLS: self._secret(conductors.TLS, conductors.NAME, self._pair("ironic")),
+            conductors.DATABASE_CA: self._secret(conductors.DATABASE_CA, conductors.NAME, {"ca.crt": database_ca}),
+        }
+
+    # --- parts -----------------------------------------------------------------------------------------------------
+
+    def _database(self) -> list[pulumi.CustomResource]:
+        args = self._args
+        if isinstance(args.database, GivenDatabase):
+            return []
+        pair = self._pair("database")
+        made_of = pulumi.Output.unsecret(pulumi.Output.from_input(pair["tls.crt"]).apply(objects.digest))
+        administrator = [self._account("administrator", part) for part in ("username", "password")]
+        previous = [self._account("administrator", f"previous{part}") for part in ("Username", "Password")]
+        ironic = [self._account("ironic", part) for part in ("username", "password", "previousUsername")]
+        statements: dict[str, pulumi.Input[str]] = {
+            "start.sql": _told(database.start_statements, *administrator),
+            "client.cnf": _told(database.client, *administrator, args.namespace),
+            "previous.cnf": _told(database.client, *previous, args.namespace),
+            "accounts.sql": _told(database.account_statements, *ironic, administrator[0], previous[0]),
+        }
+        needed = [
+            self._secret(f"{database.NAME}-tls", database.NAME, pair),
+            self._secret(database.SETUP, database.NAME, statements),
+            self._declare(database.configuration(args)),
+        ]
+        # A Service is there when a pod of it answers: none may wait for its own.
+        name = self._declare(database.service(args))
+        server = self._declare(database.server(args, args.database, made_of=made_of), after=needed)
+        return [self._declare(database.accounts_job(args), after=[server, name])]
+
+    def _image_cache(self) -> list[pulumi.CustomResource]:
+        args, cache = self._args, self._args.image_cache
+        if cache is None:
+            return []
+        made_of = pulumi.Output.from_input(self._pair("ironic")["tls.crt"]).apply(objects.digest)
+        needed = [
+            self._declare(each)
+            for each in (
+                image_cache.listed(args, cache),
+                image_cache.program(args),
+                image_cache.volume(args, cache),
+            )
+        ]
+        reached = self._declare(image_cache.service(args))
+        deployed = image_cache.deployment(args, made_of=pulumi.Output.unsecret(made_of))
+        return [reached, self._declare(deployed, after=needed)]
+
+    def _dhcp(self) -> None:
+        args = self._args
+        if args.dhcp is not None:
+            config = self._declare(dhcp.config_map(args, args.dhcp))
+            self._declare(dhcp.deployment(args, args.dhcp), after=[config])
+
+    def _secret(self, name: str, component: str, texts: Mapping[str, pulumi.Input[str]]) -> pulumi.CustomResource:
+        data = {key: pulumi.Output.secret(text) for key, text in texts.items()}
+        return self._declare(
+            objects.manifest("Secret", name, self._args.namespace, component, stringData=data, type="Opaque")
+        )
+
+    def _declare(self, manifest: Object, after: Sequence[pulumi.Resource] = ()) -> pulumi.CustomResource:
+        """An object on the hub, in its namespace and after what it needs."""
+        kind, metadata = manifest["kind"], manifest["metadata"]
+        fields = {_argument(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+        space = [] if kind == "Namespace" else self._space
+        name = (
+            f"{self._name}-{metadata['name']}"
+            if kind in ("StatefulSet", "Deployment")
+            else (f"{self._name}-{metadata['name']}-{kind.lower()}")
+        )
+        opts = pulumi.ResourceOptions(
+            depends_on=[*space, *after],
+            custom_timeouts=pulumi.CustomTimeouts(create=f"{_READY_MINUTES}m", update=f"{2 * _READY_MINUTES}m"),
+        )
+        return _KINDS[kind](name, opts=pulumi.ResourceOptions.merge(self._hub, opts), **fields)
+
+
+def _argument(key: str) -> str:
+    return "string_data" if key == "stringData" else key
+
+
+def _told(function: Callable[..., str], *values: Any) -> pulumi.Output[str]:
+    """A text that is made of values which are known later."""
+    return pulumi.Output.all(*values).apply(lambda known: function(*(str(each) for each in known)))
