@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 NAMESPACE = "metal-ipi"
-SECRET_NAMES = frozenset({"authToken", "secret", "privateKey", "pullSecret", "secretAccessKey", "password"})
+SECRET_NAMES = frozenset(
+    {"authToken", "secret", "privateKey", "pullSecret", "secretAccessKey", "password", "kubeconfig"}
+)
 Found = Iterator[tuple[str, str, str, str]]
 """Path, value, why and remedy of each problem."""
 _USERINFO = re.compile(r"//[^/\s]*@")

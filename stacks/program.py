@@ -1,4 +1,4 @@
-"""The program of every stack: settings → assets → boot artifacts → machines → names → gates → checks → outputs.
+"""The program of every cluster: settings → assets → boot artifacts → machines → names → gates → checks → outputs.
 
 `declare` is the list of steps. What a step declares stands in `stacks.steps`, and what comes before machines in
 `stacks.base`.
@@ -15,7 +15,10 @@ from metal_ipi.stacks import api_address, steps
 from metal_ipi.stacks.base import prepared
 from metal_ipi.stacks.boot_files import BootFiles
 from metal_ipi.stacks.cost import cost
+from metal_ipi.stacks.hub import program as hub_program
+from metal_ipi.stacks.hub import settings as hub
 from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.reading import given
 from metal_ipi.stacks.sections.dns import NoDns
 from metal_ipi.stacks.service_addresses import service_addresses
 from metal_ipi.stacks.settings import Settings, load
@@ -23,9 +26,13 @@ from metal_ipi.stacks.stream import boot_artifacts
 
 
 def main() -> None:
-    """Declare the running stack's cluster. Raises SettingsError before any resource is registered."""
-    settings = load()
-    for name, value in declare(settings, boot_spec(settings)).items():
+    """Declare the running stack's cluster, or hub. Raises SettingsError before any resource is registered."""
+    if hub.is_hub(given()):
+        outputs = hub_program.declare(hub.HUB.load())
+    else:
+        settings = load()
+        outputs = declare(settings, boot_spec(settings))
+    for name, value in outputs.items():
         pulumi.export(name, value)
 
 

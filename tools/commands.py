@@ -169,7 +169,7 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     if is_lab:
         if operation == "up":
             _check_settings(layout, document)
-        machines, installer = _start_lab(layout, asked, document)
+        machines, installer = _start_lab(layout, asked, document, hub=stackfile.is_hub(document))
         write_private(layout.machines, machines)
         write_private(layout.installer, installer)
     _inner(layout, operation, is_lab=is_lab)
@@ -192,7 +192,7 @@ def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree, *, hub: b
 def _check_settings(layout: Layout, document: stackfile.Tree) -> None:
     """Tell what is wrong with a stack file before the lab, which is built for minutes at first, is set up for it."""
     import_from(layout.root)
-    from metal_ipi.stacks.settings import parse
+    from metal_ipi.stacks.kinds import parse
 
     try:
         parse(stackfile.values(stackfile.for_rehearsal(document)), layout.stack)

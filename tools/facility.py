@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tools.errors import LabError
@@ -78,15 +79,21 @@ class Facility:
 
     def facts(self) -> dict[str, Any]:
         """What the running lab tells about itself."""
-        path = self.layout.lab / "facts.json"
+        return self._told(self.layout.lab / "facts.json", "the lab's", "start the lab with `make up`")
+
+    def _told(self, path: Path, whose: str, remedy: str) -> dict[str, Any]:
         try:
             return json.loads(path.read_text())
         except (OSError, ValueError) as error:
             raise LabError(
-                "the lab's facts cannot be read",
+                f"{whose} facts cannot be read",
                 why=f"{path}: {error}",
-                remedy="start the lab with `make up`",
+                remedy=remedy,
             ) from error
+
+    def hub_facts(self) -> dict[str, Any]:
+        """What the running hub tells about itself: address, kubeconfig, images."""
+        return self._told(self.layout.lab / "hub" / "facts.json", "the hub's", "start the hub with `make hub`")
 
     def enter(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a command inside the lab's namespaces."""

@@ -21,6 +21,7 @@ from tools.automation import EngineCommand, Program, export, import_, last_words
 from tools.containment import RunLock
 from tools.engine import Engine
 from tools.errors import RecoveryFailed, RunFailed, StackError
+from tools.facility import Facility
 from tools.files import write_private
 from tools.layout import Layout
 from tools.metal import MetalApi
@@ -133,7 +134,7 @@ class Session:
         self._is_lab = stackfile.lab_machines(document) is not None
         if self._is_lab:
             self._facts = cast("dict[str, Any]", json.loads((self._layout.lab / "facts.json").read_text()))
-            config = stackfile.for_lab(document, self._facts, self._facts["machines"])
+            config = self._for_lab(document, self._facts)
             self._screen.redact.add(config.secrets.values())
         else:
             config = stackfile.for_facility(document)
@@ -145,6 +146,12 @@ class Session:
                 remedy="set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE",
             )
         return self._open(config, own_passphrase=own, lab=self._is_lab)
+
+    def _for_lab(self, document: stackfile.Tree, facts: dict[str, Any]) -> stackfile.Config:
+        """The stack file with what the lab adds to it."""
+        if stackfile.is_hub(document):
+            return stackfile.for_lab_hub(document, Facility(layout=self._layout).hub_facts(), facts["machines"])
+        return stackfile.for_lab(document, facts, facts["machines"])
 
     def _open(self, config: stackfile.Config, *, own_passphrase: bool, lab: bool) -> automation.Stack:
         write_project(self._layout, with_stand_ins=lab)
@@ -239,7 +246,9 @@ class Session:
         recover.clear(platform, leftovers, lambda text: self._screen.line(f"  {text}"))
 
     def _credentials(self) -> Credentials | None:
-        """The platform's token and project; None when the stack has no platform."""
+        """The platform's token and project; None when the stack orders no machines."""
+        if stackfile.is_hub(stackfile.read(self._layout.stack_file)):
+            return None
         if self._facts is not None:
             api = self._facts["api"]
             if api is None:

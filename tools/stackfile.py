@@ -80,6 +80,11 @@ def cluster(document: Tree) -> str:
     return f"{config.get(f'{NAMESPACE}:clusterName')}.{config.get(f'{NAMESPACE}:baseDomain')}"
 
 
+def is_hub(document: Tree) -> bool:
+    """Whether it is the stack of a hub, and not of a cluster."""
+    return bool(_section(document, "provisioning")) or f"{NAMESPACE}:provisioning" in _config(document)
+
+
 def lab_machines(document: Tree) -> str | None:
     """Which kind of machines of the lab the stack wants; None when it is a real facility's stack."""
     if _config(document).get(f"{NAMESPACE}:lab") is None:
@@ -94,7 +99,11 @@ def is_lab(path: Path) -> bool:
 
 def lab_installer(document: Tree) -> str:
     """Which installer of the lab the stack wants: `real` for what asks for a release of OpenShift itself."""
-    default = "stand-in" if _of_stand_in(_config(document).get(f"{NAMESPACE}:openshiftVersion")) else "real"
+    default = (
+        "stand-in"
+        if is_hub(document) or _of_stand_in(_config(document).get(f"{NAMESPACE}:openshiftVersion"))
+        else "real"
+    )
     return str(_section(document, "lab").get("installer", default))
 
 
@@ -172,6 +181,17 @@ def reservations(document: Tree) -> dict[str, str]:
 def has_secrets(document: Tree) -> bool:
     """Whether the file holds values that only its own passphrase decrypts."""
     return _holds_secure(document.get("config"))
+
+
+def for_lab_hub(document: Tree, facts: Tree, machines: str) -> Config:
+    """Add what the lab's hub tells about itself to the file of a hub's stack, whose own values win."""
+    result = _without_salt(document)
+    config, name = _config(result), f"{NAMESPACE}:provisioning"
+    added = {"images": facts["images"], "access": {"address": facts["address"]}}
+    config[name] = merge(added, config.get(name) or {})
+    config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": machines}
+    config.setdefault(f"{NAMESPACE}:hub", {})
+    return Config(document=result, secrets={f"{NAMESPACE}:hub.kubeconfig": facts["kubeconfig"]})
 
 
 def for_lab(document: Tree, facts: Tree, machines: str) -> Config:

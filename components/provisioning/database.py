@@ -81,8 +81,8 @@ def account_statements(username: str, password: str, *kept: str) -> str:
             [
                 f"CREATE OR REPLACE USER '{username}'@'%' IDENTIFIED BY '{password}' REQUIRE SSL;",
                 f"GRANT ALL PRIVILEGES ON {SCHEMA}.* TO '{username}'@'%';",
-                "SELECT GROUP_CONCAT(CONCAT(QUOTE(User), '@', QUOTE(Host))) INTO @old FROM mysql.global_priv"
-                f" WHERE (User LIKE 'ironic-%' OR User LIKE 'administrator-%') AND User NOT IN ({keep});",  # noqa: S608
+                "SELECT GROUP_CONCAT(CONCAT(QUOTE(User), '@', QUOTE(Host))) INTO @old FROM mysql.global_priv"  # noqa: S608
+                f" WHERE (User LIKE 'ironic-%' OR User LIKE 'administrator-%') AND User NOT IN ({keep});",
                 "SET @drop = IF(@old IS NULL, 'DO 0', CONCAT('DROP USER ', @old));",
                 "PREPARE dropping FROM @drop;",
                 "EXECUTE dropping;",

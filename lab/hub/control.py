@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 from lab import leftovers
 from lab.control import only_one, status, tail
 from lab.errors import LabError, NotRunning, ServiceFailed
 from lab.hub import cgroups, credentials, images, programs
 from lab.hub.layout import HubLayout
-from lab.layout import Layout
+from lab.layout import Layout, write_private
 from lab.network import plan
 from lab.supervision import Supervisor
 
@@ -53,6 +55,7 @@ def up(layout: Layout, report: Report) -> None:
             found.save(hub.wanted)
             _tell(supervisor)
             _await_ready(layout, hub)
+            write_private(hub.facts, json.dumps(_facts(hub), indent=2))
             report(f"the hub is ready after {time.monotonic() - began:.1f} s")
         else:
             report("the hub is running")
@@ -75,6 +78,15 @@ def down(layout: Layout, report: Report) -> list[str]:
         cgroups.remove(cgroups.name(layout.state))
         left = [*leftovers.users(layout.hub), *cgroups.left(cgroups.name(layout.state))]
         return left + ([f"directory {layout.hub}"] if layout.hub.exists() else [])
+
+
+def _facts(hub: HubLayout) -> dict[str, Any]:
+    """What whoever uses the hub is told."""
+    return {
+        "address": plan.HUB,
+        "kubeconfig": hub.kubeconfig("admin").read_text(),
+        "images": {recipe.name: recipe.reference for recipe in images.ALL},
+    }
 
 
 def _supervisor(layout: Layout) -> Supervisor:

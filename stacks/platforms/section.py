@@ -18,7 +18,7 @@ class Needed:
 
     path: str
     """Where it stands."""
-    when: Callable[[Tree], bool]
+    when: Callable[[Tree], bool] = lambda tree: True
     """Whether a tree of settings needs it; the tree is not validated yet."""
     why: str = "only a rehearsal can do without it"
     """What is wrong without it."""

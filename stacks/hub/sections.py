@@ -1,0 +1,292 @@
+"""The settings of a hub's stack: one validated tree, as `stacks.model` is of a cluster's."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from metal_ipi.stacks.sections.base import Pem, Section, is_public_key, matching, wrong
+from metal_ipi.stacks.sections.install import Lab
+
+_HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
+Namespace = Annotated[
+    str,
+    matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "it is no name of a namespace", "use a-z, 0-9 and -, at most 63"),
+]
+ImageReference = Annotated[
+    str,
+    matching(
+        r"[a-z0-9][A-Za-z0-9._:/-]{0,250}(@sha256:[0-9a-f]{64})?",
+        "it is no reference of a container image",
+        "write it as registry/name:tag, or better registry/name@sha256:<digest>",
+    ),
+]
+Host = Annotated[str, matching(_HOST, "it is no host name and no IPv4 address", "give one, e.g. 192.0.2.15")]
+Size = Annotated[str, matching(r"[1-9][0-9]{0,6}(Mi|Gi|Ti)", "it is no size", "write it as Kubernetes does, e.g. 20Gi")]
+NodePort = Annotated[int, Field(ge=30000, le=32767)]
+DownloadUrl = Annotated[
+    str, matching(r"https?://[^/\s\"'`\\<>]+/[^\s\"'`\\<>]*", "it is no http(s) URL", "give the URL of a file")
+]
+KernelWord = Annotated[
+    str, matching(r"[A-Za-z0-9_.,:=/@+-]{1,256}", "it is not one kernel argument", "write one per item, no spaces")
+]
+OptionName = Annotated[
+    str, matching(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", "it is no name of an option", "copy it from Ironic's documentation")
+]
+OptionValue = Annotated[
+    str, matching(r"[^\x00-\x1f\x7f]{1,1024}", "it is no value of one line", "give printable characters, at most 1024")
+]
+
+
+class Hub(Section):
+    """How the hub is reached."""
+
+    kubeconfig: SecretStr | None = Field(
+        default=None, description="the text of a kubeconfig that may make the namespace and what is in it, as a secret"
+    )
+
+
+class Images(Section):
+    """The container images of the service; each is told by the programs that must be on its PATH."""
+
+    ironic: ImageReference | None = Field(default=None, description="ironic, ironic-dbsync, python3 (and ipmitool)")
+    database: ImageReference | None = Field(
+        default=None, description="mariadbd, mariadb-install-db, mariadb, mariadb-admin; only with database mariadb"
+    )
+    files: ImageReference | None = Field(default=None, description="nginx")
+    dhcp: ImageReference | None = Field(default=None, description="dnsmasq; only with provisioning.dhcp")
+
+
+class AtNodePorts(Section):
+    """At an address of the hub's nodes."""
+
+    type: Literal["node-port"] = "node-port"
+    address: Host | None = Field(default=None, description="an address or name that leads to a node of the hub")
+    api: NodePort = Field(default=31385, description="the node port of the API")
+    images: NodePort = Field(default=31384, description="the node port of the image cache")
+    files: NodePort = Field(
+        default=31400, description="the node port of the first conductor's boot files; the others' follow"
+    )
+
+
+class AtLoadBalancer(Section):
+    """At addresses of the hub's load balancer."""
+
+    type: Literal["load-balancer"] = "load-balancer"
+    address: Host = Field(description="the address of the API and the image cache")
+    files: tuple[Host, ...] = Field(strict=False, description="the address of each conductor's boot files")
+    annotations: dict[str, str] = Field(
+        default_factory=dict, description="annotations of these Services, for the load balancer"
+    )
+
+
+class MadeTls(Section):
+    """Certificates of an authority of the stack's own."""
+
+    type: Literal["made"] = "made"
+    valid_days: int = Field(default=397, ge=2, le=3650, description="how long they are good for, days")
+    renew_before_days: int = Field(
+        default=60, ge=1, le=3649, description="an `up` within so many days of their end makes them anew"
+    )
+
+    @model_validator(mode="after")
+    def _in_time(self) -> MadeTls:
+        if self.renew_before_days >= self.valid_days:
+            raise wrong("every `up` would renew them", "make it less than validDays", at="renewBeforeDays")
+        return self
+
+
+class GivenTls(Section):
+    """Certificates that somebody else makes and renews."""
+
+    type: Literal["given"] = "given"
+    ca: Pem = Field(description="the authority that signed it (PEM)")
+    certificate: Pem = Field(description="the API's certificate (PEM)")
+    private_key: SecretStr | None = Field(default=None, description="its key (PEM), as a secret")
+
+
+class OwnDatabase(Section):
+    """MariaDB beside Ironic."""
+
+    type: Literal["mariadb"] = "mariadb"
+    storage: Size = Field(default="1Gi", description="the size of its volume")
+    storage_class: str | None = Field(default=None, description="its storage class; not set: the hub's default")
+
+
+class GivenDatabase(Section):
+    """A MariaDB or MySQL that is there; it must speak TLS."""
+
+    type: Literal["external"] = "external"
+    host: Host = Field(description="its name or address, as its certificate has it")
+    port: int = Field(default=3306, ge=1, le=65535, description="its port")
+    name: OptionName = Field(default="ironic", description="the database's name")
+    username: OptionName = Field(description="the account, which may make and change tables there")
+    password: SecretStr | None = Field(default=None, description="its password, as a secret")
+    ca: Pem = Field(description="the authority of its certificate (PEM)")
+
+
+class Dhcp(Section):
+    """dnsmasq on the provisioning network: addresses, and iPXE over TFTP. Virtual media needs none."""
+
+    interface: Annotated[
+        str, matching(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}", "it is no name of an interface", "give it as `ip link` does")
+    ] = Field(description="the interface of the hub's nodes in the provisioning network")
+    ranges: tuple[str, ...] = Field(strict=False, description="ranges of addresses, first-last", min_length=1)
+    gateway: str | None = Field(default=None, description="the default gateway that servers are told; not set: none")
+    nameservers: tuple[str, ...] = Field(default=(), strict=False, description="the DNS resolvers they are told")
+    lease_seconds: int = Field(default=3600, ge=120, le=604800, description="how long an address is lent, seconds")
+
+    @field_validator("ranges")
+    @classmethod
+    def _in_order(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            first, _, last = each.partition("-")
+            try:
+                right = ipaddress.IPv4Address(first) <= ipaddress.IPv4Address(last)
+            except ValueError:
+                right = False
+            if not right:
+                raise wrong(f"'{each}' is no range", "write the first and the last address: 192.0.2.50-192.0.2.99")
+        return value
+
+
+class CachedImage(Section):
+    """A file that is fetched once, checked, and served from the cache."""
+
+    name: Annotated[
+        str, matching(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", "it is no plain file name", "use letters, digits, . _ -")
+    ] = Field(description="the file's name there")
+    url: DownloadUrl = Field(description="where it is fetched from")
+    sha256: Annotated[
+        str, matching(r"[0-9a-f]{64}", "it is no SHA-256", "give 64 hexadecimal digits, as sha256sum prints them")
+    ] = Field(description="its SHA-256")
+
+
+class ImageCache(Section):
+    """Ramdisks and images of operating systems, fetched once and shared by all that can reach it."""
+
+    images: tuple[CachedImage, ...] = Field(strict=False, description="what it has", min_length=1)
+    storage: Size = Field(default="20Gi", description="the size of its volume")
+    storage_class: str | None = Field(default=None, description="its storage class; not set: the hub's default")
+    ca: Pem | None = Field(default=None, description="authorities (PEM) of the hosts; not set: the image's own")
+
+    @field_validator("images")
+    @classmethod
+    def _named_once(cls, value: tuple[CachedImage, ...]) -> tuple[CachedImage, ...]:
+        names = [each.name for each in value]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise wrong(f"{', '.join(twice)} is named twice", "give each image its own name")
+        return value
+
+
+class Ramdisk(Section):
+    """The ramdisk by which Ironic cleans, and inspects and deploys where it is asked to. CoreOS needs none."""
+
+    kernel: str | None = Field(default=None, description="its kernel's URL, or cache:<name> of a cached image")
+    initramfs: str | None = Field(default=None, description="its URL, or cache:<name> of a cached image")
+    kernel_arguments: tuple[KernelWord, ...] = Field(
+        default=(), strict=False, description="more kernel arguments for it"
+    )
+    ssh_key: str | None = Field(default=None, description="a public key that may log in to it")
+
+    @field_validator("ssh_key")
+    @classmethod
+    def _public(cls, value: str | None) -> str | None:
+        if value is not None and not is_public_key(value):
+            raise wrong("it is no SSH public key", "give the content of a .pub file: 'ssh-ed25519 AAAA... name'")
+        return value
+
+
+class Provisioning(Section):
+    """Ironic as a service."""
+
+    namespace: Namespace = Field(default="metal-ipi-provisioning", description="the namespace that it has to itself")
+    images: Images = Field(default_factory=Images, description="its container images")
+    access: Annotated[AtNodePorts | AtLoadBalancer, Field(discriminator="type")] = Field(
+        default_factory=AtNodePorts, description="where it is reached from outside of the hub"
+    )
+    tls: Annotated[MadeTls | GivenTls, Field(discriminator="type")] = Field(
+        default_factory=MadeTls, description="the certificate of the API, which conductors use, too"
+    )
+    rotation: int = Field(
+        default=1,
+        ge=1,
+        le=1_000_000,
+        description="raise it for new passwords; the ones before stay good until the next",
+    )
+    conductors: int = Field(default=1, ge=1, le=9, description="how many share the nodes, each with an API of its own")
+    conductor_group: Annotated[
+        str, matching(r"[A-Za-z0-9_.-]{0,255}", "it is no name of a group", "use letters, digits, _ . -")
+    ] = Field(default="", description="only nodes of this group are theirs; not set: nodes of no group")
+    drivers: tuple[Literal["redfish", "idrac", "ipmi"], ...] = Field(
+        default=("redfish",), strict=False, min_length=1, description="Ironic's hardware types"
+    )
+    automated_cleaning: bool = Field(
+        default=False, description="disks are emptied before and after each use, by the ramdisk"
+    )
+    database: Annotated[OwnDatabase | GivenDatabase, Field(discriminator="type")] = Field(
+        default_factory=OwnDatabase, description="where Ironic keeps what it knows"
+    )
+    image_cache: ImageCache | None = Field(default=None, description="files that are fetched once and shared")
+    dhcp: Dhcp | None = Field(default=None, description="addresses for servers that boot from the network")
+    ramdisk: Ramdisk = Field(default_factory=Ramdisk, description="the ramdisk of Ironic's agent")
+    plain_boot_files: bool = Field(
+        default=False, description="boot files over HTTP, for BMCs that cannot be told which authority to trust"
+    )
+    pin_release: (
+        Annotated[
+            str, matching(r"[0-9]{1,3}\.[0-9]{1,3}", "it is no release of Ironic", "write two numbers, e.g. '38.0'")
+        ]
+        | None
+    ) = Field(default=None, description="while conductors of two releases run: the older release")
+    extra_config: dict[OptionName, dict[OptionName, OptionValue]] = Field(
+        default_factory=dict, description="more of Ironic's options, by section and name"
+    )
+    log_level: Literal["debug", "info"] = Field(default="info", description="debug or info")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Provisioning:
+        ports = self.access
+        if isinstance(ports, AtNodePorts):
+            files = range(ports.files, ports.files + self.conductors)
+            if ports.api == ports.images or ports.api in files or ports.images in files or files[-1] > 32767:
+                raise wrong(
+                    f"node ports meet: api {ports.api}, images {ports.images}, files {files[0]} to {files[-1]}",
+                    "give each its own, at most 32767",
+                    at="access",
+                )
+        elif len(ports.files) != self.conductors:
+            raise wrong(
+                f"there are {self.conductors} conductors and {len(ports.files)} addresses",
+                "give each conductor an address for its boot files",
+                at="access.files",
+            )
+        cached = {f"cache:{image.name}" for image in self.image_cache.images} if self.image_cache else set[str]()
+        for name, url in (("kernel", self.ramdisk.kernel), ("initramfs", self.ramdisk.initramfs)):
+            if url is not None and url not in cached and not url.startswith(("http://", "https://")):
+                raise wrong(
+                    "it is no URL, and imageCache has no such image",
+                    "write cache:<name>, or a URL",
+                    at=f"ramdisk.{name}",
+                )
+        if self.automated_cleaning and not (self.ramdisk.kernel and self.ramdisk.initramfs):
+            raise wrong(
+                "Ironic cleans with a ramdisk, and none is named",
+                "set ramdisk.kernel and ramdisk.initramfs, or this to false",
+                at="automatedCleaning",
+            )
+        return self
+
+
+class HubSettings(Section):
+    """All settings of a hub's stack."""
+
+    hub: Hub = Field(default_factory=Hub, description="how the hub is reached")
+    provisioning: Provisioning = Field(description="Ironic as a service on it")
+    lab: Lab | None = Field(
+        default=None,
+        description="set only for stacks that run in the lab; read by the command line, not by the program",
+    )
+    rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
