@@ -157,6 +157,7 @@ async def _plain(value: Any) -> Any:
 
 
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
+_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark
 
 
 def plain(value: Any) -> Any:
@@ -168,7 +169,12 @@ def plain(value: Any) -> Any:
 
 def is_secret(value: Any) -> bool:
     """Whether a registered input is marked as a secret."""
-    return isinstance(value, dict) and value.get(_SIGNATURE) == "1b47061264138c4ac30d75fd1eb44270"
+    return isinstance(value, dict) and value.get(_SIGNATURE) == _SECRET
+
+
+def secret(value: Any) -> dict[str, Any]:
+    """What a resource answers as a secret."""
+    return {_SIGNATURE: _SECRET, "value": value}
 
 
 def config_text(values: Mapping[str, Any]) -> dict[str, str]:

@@ -1,0 +1,198 @@
+"""The provisioning service's objects against golden files, and the component that declares them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from metal_ipi.components.provisioning import (
+    IronicArgs,
+    IronicService,
+    conductors,
+    configuration,
+    contract,
+    database,
+    dhcp,
+    image_cache,
+    network,
+    objects,
+)
+from tests import golden
+from tests.mocks import Recorder, is_secret, plain, run, secret
+
+PASSWORD = "hunter2-rotation"
+SMALL = IronicArgs(
+    kubeconfig="apiVersion: v1",
+    namespace="provisioning",
+    images=contract.Images(
+        ironic="registry.test/ironic:1", database="registry.test/mariadb:1", files="registry.test/f:1"
+    ),
+    access=contract.NodePorts(address="192.0.2.15", api=31385, files=31400, images=31384),
+)
+CACHE = contract.ImageCache(
+    images=[contract.CachedImage(name="ipa.kernel", url="https://images.test/ipa.kernel", sha256="0" * 64)]
+)
+LARGE = replace(
+    SMALL,
+    access=contract.LoadBalancer(address="192.0.2.20", files=["192.0.2.21", "192.0.2.22"], annotations={"pool": "bmc"}),
+    images=replace(SMALL.images, dhcp="registry.test/dnsmasq:1"),
+    conductors=2,
+    conductor_group="hall-b",
+    drivers=("redfish", "idrac", "ipmi"),
+    automated_cleaning=True,
+    plain_boot_files=True,
+    database=contract.GivenDatabase(
+        host="db.test", port=3306, name="ironic", username="ironic", password=PASSWORD, ca="-----BEGIN CERTIFICATE-----"
+    ),
+    image_cache=CACHE,
+    dhcp=contract.Dhcp(
+        interface="eno2", ranges=["192.0.2.50,192.0.2.99"], gateway="192.0.2.1", nameservers=["192.0.2.53"]
+    ),
+    ramdisk=contract.Ramdisk(
+        kernel="cache:ipa.kernel",
+        initramfs="https://images.test/i",
+        kernel_arguments=["console=ttyS0"],
+        ssh_key="ssh-ed25519 AAAA",
+    ),
+    pin_release="38.0",
+    extra={"conductor": {"sync_power_state_interval": "120"}},
+)
+
+
+def manifests(args: IronicArgs) -> list[objects.Object]:
+    found = [objects.namespace(args.namespace, privileged=args.dhcp is not None), *network.policies(args)]
+    if isinstance(args.database, contract.OwnDatabase):
+        found += [
+            database.configuration(args),
+            database.service(args),
+            database.server(args, args.database, made_of="made"),
+            database.accounts_job(args),
+        ]
+    if args.image_cache is not None:
+        found += [
+            image_cache.listed(args, args.image_cache),
+            image_cache.volume(args, args.image_cache),
+            image_cache.service(args),
+            image_cache.deployment(args, made_of="made"),
+        ]
+    if args.dhcp is not None:
+        found += [dhcp.config_map(args, args.dhcp), dhcp.deployment(args, args.dhcp)]
+    return [
+        *found,
+        conductors.config_map(args),
+        conductors.schema_job(args),
+        *conductors.services(args),
+        conductors.stateful_set(args, changes="made"),
+        conductors.migrations_job(args),
+        conductors.disruption_budget(args),
+    ]
+
+
+@pytest.mark.parametrize(("name", "args"), [("small", SMALL), ("large", LARGE)])
+def test_objects(name: str, args: IronicArgs) -> None:
+    golden.check(f"provisioning-{name}.yaml", yaml.safe_dump_all(json.loads(json.dumps(manifests(args))), sort_keys=False))
+
+
+def test_what_is_carried_out_at_a_rotation() -> None:
+    golden.check(
+        "provisioning-accounts.sql",
+        database.start_statements("administrator-2", "new")
+        + database.account_statements("ironic-2", "new", "ironic-1", "administrator-2", "administrator-1"),
+    )
+
+
+@pytest.mark.parametrize("args", [SMALL, LARGE])
+def test_only_dhcp_is_in_the_nodes_own_network_and_nothing_else_has_rights(args: IronicArgs) -> None:
+    specs = {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]
+        for each in manifests(args)
+        if "template" in each.get("spec", {})
+    }
+    assert {name for name, spec in specs.items() if spec.get("hostNetwork")} == ({"dhcp"} if args.dhcp else set())
+    for name, spec in specs.items():
+        assert spec["automountServiceAccountToken"] is False
+        for container in [*spec["containers"], *spec.get("initContainers", [])]:
+            given = container["securityContext"]
+            assert given["capabilities"]["drop"] == ["ALL"] and given["readOnlyRootFilesystem"] is True
+            assert ("add" in given["capabilities"]) == (name == "dhcp")
+
+
+def test_the_database_s_certificate_is_verified_and_odd_passwords_pass() -> None:
+    url = configuration.connection(SMALL, "ironic-1", "a:b/c@d%e")
+    assert url.startswith("mysql+pymysql://ironic-1:a%3Ab%2Fc%40d%25e@database.provisioning.svc:3306/ironic?")
+    assert "ssl_verify_identity=true" in url
+    # oslo.config replaces `$name` and reads `$$` as `$`.
+    assert "connection = mysql://a:b$$c@d/e\n" in configuration.secret_conf("mysql://a:b$c@d/e", "rpc-1", "p")
+
+
+def test_options_of_the_service_s_own_are_told() -> None:
+    args = replace(SMALL, extra={"api": {"port": "1", "max_limit": "5"}, "database": {"connection": "sqlite://"}})
+    assert configuration.clashes(args) == [("api", "port"), ("database", "connection")]
+
+
+CREDENTIALS = {
+    "ca": "CA",
+    "certificatesMade": {
+        name: {"certificate": f"{name}-cert", "privateKey": f"{PASSWORD}-key"} for name in ("ironic", "database")
+    },
+    "accountsMade": {
+        name: {
+            "username": f"{name}-1",
+            "password": PASSWORD,
+            "htpasswd": f"{name}-1:$2b$\n",
+            "previousUsername": "",
+            "previousPassword": "",
+        }
+        for name in ("api", "rpc", "ironic", "administrator")
+    },
+    "renewal": "2027-01-01T00:00:00+00:00",
+}
+KINDS = (
+    *("core/v1:Namespace", "core/v1:ConfigMap", "core/v1:Secret", "core/v1:Service", "core/v1:PersistentVolumeClaim"),
+    *("apps/v1:StatefulSet", "apps/v1:Deployment", "batch/v1:Job", "networking.k8s.io/v1:NetworkPolicy"),
+    "policy/v1:PodDisruptionBudget",
+)
+
+
+def declared(args: IronicArgs) -> Recorder:
+    answers: dict[str, Any] = {f"kubernetes:{kind}": lambda _: {} for kind in KINDS}
+    answers["metal-ipi:index:ServiceCredentials"] = lambda _: {
+        **CREDENTIALS,
+        **{name: secret(CREDENTIALS[name]) for name in ("certificatesMade", "accountsMade")},
+    }
+    recorder = Recorder(answers)
+    run(lambda: cast(None, IronicService("it", args)), recorder, {})
+    return recorder
+
+
+def test_each_part_comes_after_what_it_needs() -> None:
+    found = declared(SMALL)
+    (schema,) = [each.name for each in found.of("kubernetes:batch/v1:Job") if "schema" in each.name]
+    (migrations,) = [each.name for each in found.of("kubernetes:batch/v1:Job") if "migrations" in each.name]
+    assert "it-database-accounts-1-job" in found.after(schema)
+    assert schema in found.after("it-ironic") and "it-ironic" in found.after(migrations)
+    # A Service is there when a pod of it answers: what makes the pods cannot wait for it.
+    for server in ("it-database", "it-ironic"):
+        assert not [name for name in found.after(server) if name == f"{server}-service"]
+
+
+def test_credentials_stand_in_secrets_alone() -> None:
+    found = declared(SMALL)
+    for each in found.resources:
+        if each.typ.startswith("kubernetes:") and "Secret" not in each.typ:
+            assert PASSWORD not in str(plain(each.inputs)), each.name
+    for each in found.of("kubernetes:core/v1:Secret"):
+        assert all(is_secret(text) for text in each.inputs["stringData"].values()) or is_secret(
+            each.inputs["stringData"]
+        )
+
+
+def test_a_database_that_is_given_is_not_made() -> None:
+    names: Sequence[str] = [each.name for each in declared(LARGE).resources]
+    assert not [name for name in names if name.startswith("it-database")]
+    assert {"it-image-cache", "it-dhcp"} <= set(names)

@@ -1,0 +1,13 @@
+DELETE FROM mysql.global_priv WHERE User = '' OR (User = 'root' AND Host <> 'localhost');
+FLUSH PRIVILEGES;
+CREATE DATABASE IF NOT EXISTS ironic CHARACTER SET utf8mb3;
+CREATE OR REPLACE USER 'administrator-2'@'%' IDENTIFIED BY 'new' REQUIRE SSL;
+GRANT ALL PRIVILEGES ON *.* TO 'administrator-2'@'%' WITH GRANT OPTION;
+CREATE OR REPLACE USER 'root'@'localhost' IDENTIFIED BY 'new';
+GRANT ALL PRIVILEGES ON *.* TO 'root'@'localhost' WITH GRANT OPTION;
+CREATE OR REPLACE USER 'ironic-2'@'%' IDENTIFIED BY 'new' REQUIRE SSL;
+GRANT ALL PRIVILEGES ON ironic.* TO 'ironic-2'@'%';
+SELECT GROUP_CONCAT(CONCAT(QUOTE(User), '@', QUOTE(Host))) INTO @old FROM mysql.global_priv WHERE (User LIKE 'ironic-%' OR User LIKE 'administrator-%') AND User NOT IN ('ironic-2', 'ironic-1', 'administrator-2', 'administrator-1');
+SET @drop = IF(@old IS NULL, 'DO 0', CONCAT('DROP USER ', @old));
+PREPARE dropping FROM @drop;
+EXECUTE dropping;
