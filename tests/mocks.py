@@ -157,7 +157,7 @@ async def _plain(value: Any) -> Any:
 
 
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
-_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark
+_SECRET = "1b47061264138c4ac30d75fd1eb44270"
 
 
 def plain(value: Any) -> Any:
