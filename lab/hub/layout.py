@@ -15,6 +15,8 @@ class HubLayout:
         """What it is made of. As long as this file is there, the lab runs a hub."""
         self.ready = root / "ready"
         """There once the node is ready."""
+        self.references = root / "images.json"
+        """What pods call the images that are in the registry, by their names, JSON."""
         self.pki = root / "pki"
         """Certificates and keys: `<name>.crt`, `<name>.key`."""
         self.logs = root / "logs"
