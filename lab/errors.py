@@ -5,7 +5,7 @@ LabError                  anything a user of the lab can act on; the message nam
 ├── SandboxRefused        this system does not let us have namespaces
 ├── ServiceFailed         a service of the lab died or never answered
 └── SetupFailed           something that the lab needs could not be installed or built
-    └── ImageError        the node image cannot be built here
+    └── ImageError        the node image or a container image cannot be made here
 """
 
 from __future__ import annotations
@@ -32,4 +32,4 @@ class SetupFailed(LabError):
 
 
 class ImageError(SetupFailed):
-    """The node image cannot be built here; the message says what was missing and which command asked for it."""
+    """An image, of the nodes or of containers, cannot be made here; the message says which command failed, and why."""

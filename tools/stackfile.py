@@ -183,11 +183,16 @@ def has_secrets(document: Tree) -> bool:
     return _holds_secure(document.get("config"))
 
 
+_HUB_IMAGES = {"ironic": "ironic", "database": "mariadb", "files": "httpd", "dhcp": "dnsmasq"}
+"""By setting, the lab's image."""
+
+
 def for_lab_hub(document: Tree, facts: Tree, machines: str) -> Config:
     """Add what the lab's hub tells about itself to the file of a hub's stack, whose own values win."""
     result = _without_salt(document)
     config, name = _config(result), f"{NAMESPACE}:provisioning"
-    added = {"images": facts["images"], "access": {"address": facts["address"]}}
+    images = {setting: facts["images"][image] for setting, image in _HUB_IMAGES.items()}
+    added = {"images": images, "access": {"address": facts["address"]}}
     config[name] = merge(added, config.get(name) or {})
     config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": machines}
     config.setdefault(f"{NAMESPACE}:hub", {})

@@ -1,8 +1,10 @@
 """The hub: a real one-node Kubernetes in the lab's network, for what manages machines from outside of their clusters.
 
     programs     what it is made of: Kubernetes' own programs, Debian's containerd, runc, CNI plug-ins and registry
-    images       container images, made here of Debian packages; nothing is pulled from outside
-    oci          how an image is put into a registry
+    images       its container images, by what they are made of; nothing is pulled from outside
+    recipe       how an image is made, and its layers in the user's cache
+    layers       what a layer is made of: Debian packages, Python packages, programs, files
+    oci          images and layers as a registry has them
     layout       its files, below the lab's state directory
     credentials  its certificates and kubeconfigs
     configs      what its programs are told: pure functions

@@ -14,6 +14,7 @@ from lab.control import only_one, status, tail
 from lab.errors import LabError, NotRunning, ServiceFailed
 from lab.hub import cgroups, credentials, images, programs
 from lab.hub.layout import HubLayout
+from lab.hub.recipe import forget_unused
 from lab.layout import Layout, write_private
 from lab.network import plan
 from lab.supervision import Supervisor
@@ -31,6 +32,7 @@ def setup(report: Report) -> None:
     found = programs.ensure(report)
     for recipe in images.ALL:
         recipe.ensure(report)
+    forget_unused()
     report(f"the hub: Kubernetes {found.version}, Debian's containerd and docker-registry")
 
 

@@ -1,80 +1,128 @@
-"""The hub's container images, made of Debian packages by the system's own apt; kept in the user's cache."""
+"""The hub's container images, by what they are made of. How they are made: lab.hub.recipe and lab.hub.layers.
+
+Programs run without rights of their own: where an image has a user, volumes have to be writable for the group of the
+same id (`fsGroup`). What the programs write outside of volumes is in /tmp and /run.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+import platform
 from pathlib import Path
 
-from binaries.cache import alone, cache_directory, filling
-from lab.hub.oci import Image
-from lab.network import plan
-from lab.node_image import packages
-from lab.node_image.tree import Tree
+from lab.hub.layers import BootLoader, Debian, DebianFiles, Files, Wheels
+from lab.hub.recipe import Recipe
 
-Report = Callable[[str], None]
+_FILES = Path(__file__).with_name("image_files")
+_REQUIREMENTS = Path(__file__).parents[1] / "ironic" / "requirements.txt"
+
+IRONIC_USER = 997
+MARIADB_USER = 998
+HTTPD_USER = 996
+
+_BUSYBOX = "busybox-static"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_LANGUAGE = ("LANG", "C.UTF-8")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """An image: which files of which packages it has, and what it starts."""
+def _basis(accounts: dict[str, int], *, volumes: tuple[str, ...] = (), **texts: str) -> Files:
+    """What every root file system has, and the accounts of this one; volumes are mounted on empty directories."""
+    known = {"root": 0, **accounts, "nobody": 65534}
+    shell = "/bin/sh"
+    return Files(
+        texts={
+            "etc/passwd": "".join(f"{name}:x:{number}:{number}::/tmp:{shell}\n" for name, number in known.items()),
+            "etc/group": "".join(f"{name}:x:{number}:\n" for name, number in known.items()),
+            "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+            **texts,
+        },
+        directories={"tmp": 0o1777, "run": 0o1777, **dict.fromkeys(volumes, 0o755)},
+    )
 
-    name: str
-    """Of the repository in the registry."""
-    packages: tuple[str, ...]
-    """Debian's."""
-    files: tuple[str, ...]
-    """The files that are taken from them, paths from the root without the first slash."""
-    entrypoint: tuple[str, ...]
 
-    @property
-    def key(self) -> str:
-        """A hash of what it is made of: another Debian release has other packages."""
-        made_of = [self.packages, self.files, self.entrypoint, Path("/etc/os-release").read_text()]
-        return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
-
-    @property
-    def reference(self) -> str:
-        """What pods call it."""
-        return f"{plan.REGISTRY}/{self.name}:{self.key}"
-
-    def cached(self) -> Image | None:
-        """The image, if it was made before."""
-        return Image.load(self._directory) if self._directory.is_dir() else None
-
-    def ensure(self, report: Report) -> Image:
-        """The image, made if need be; one process at a time makes it. Raises ImageError."""
-        with alone(self._directory.parent / "lock", f"the image {self.name}", report):
-            if not self._directory.is_dir():
-                report(f"making the container image {self.name} of Debian packages: {' '.join(self.packages)}")
-                made = self._make()
-                with filling(self._directory) as fresh:
-                    made.save(fresh)
-            return Image.load(self._directory)
-
-    @property
-    def _directory(self) -> Path:
-        return cache_directory() / "container-images" / f"{self.name}-{self.key}"
-
-    def _make(self) -> Image:
-        tree = Tree()
-        with tempfile.TemporaryDirectory(prefix="metal-ipi-image-") as work:
-            debian = Path(work, "debian")
-            packages.unpack(packages.fetch(self.packages, Path(work, "packages")), debian)
-            for name in self.files:
-                tree.file(name, (debian / name).resolve(strict=True).read_bytes(), 0o755)
-        return Image.of(tree.tar(), {"Entrypoint": list(self.entrypoint)})
+def _script(name: str) -> dict[str, str]:
+    return {f"usr/local/bin/{name}": (_FILES / name).read_text()}
 
 
 PAUSE = Recipe(
     name="pause",
-    packages=("busybox-static",),
-    files=("usr/bin/busybox",),
+    layers=(DebianFiles((_BUSYBOX,), ("usr/bin/busybox",)),),
     entrypoint=("/usr/bin/busybox", "sleep", "infinity"),
 )
 """What keeps a pod's network namespace. It has a shell, too, and serves for pods that try the hub."""
 
-ALL = (PAUSE,)
+_PYTHON = Debian(("base-files", _BUSYBOX, "ca-certificates", "curl", "openssl", "python3"))
+
+TOOLS = Recipe(
+    name="tools",
+    layers=(_PYTHON, _basis({"tools": 1000})),
+    entrypoint=("/bin/sh",),
+    environment=(("PATH", _PATH), _LANGUAGE),
+    user=1000,
+)
+"""curl, openssl, Python and busybox, for programs that are mounted into it."""
+
+_ESP = "usr/lib/ironic/esp.img"
+_FROM_DISC = "search --file --set=root /boot/grub/grub.cfg\nconfigfile /boot/grub/grub.cfg\n"
+
+IRONIC = Recipe(
+    name="ironic",
+    layers=(
+        _PYTHON,
+        Debian(("dosfstools", "file", "genisoimage", "iproute2", "ipmitool", "mtools", "qemu-utils", "zstd")),
+        DebianFiles(("ipxe",), ("usr/lib/ipxe/snponly.efi", "usr/lib/ipxe/undionly.kpxe")),
+        *((BootLoader(_ESP, _FROM_DISC),) if platform.machine() == "x86_64" else ()),
+        Wheels(_REQUIREMENTS, "opt/ironic"),
+        _basis({"ironic": IRONIC_USER}, volumes=("etc/ironic", "shared", "var/lib/ironic")),
+    ),
+    entrypoint=("ironic",),
+    environment=(("PATH", f"/opt/ironic/bin:{_PATH}"), _LANGUAGE),
+    user=IRONIC_USER,
+    directory="/var/lib/ironic",
+)
+"""Ironic and what it calls. Its configuration is mounted as /etc/ironic/ironic.conf.
+
+`ironic` is its API and conductor in one process; `ironic-dbsync`, `ironic-status` and the others are on PATH, too. iPXE
+is below /usr/lib/ipxe. For [conductor]bootloader there is file:///usr/lib/ironic/esp.img (on x86_64): its GRUB reads
+/boot/grub/grub.cfg of the disc, which [DEFAULT]grub_config_path has to name without the first slash.
+"""
+
+MARIADB = Recipe(
+    name="mariadb",
+    layers=(
+        Debian(("base-files", _BUSYBOX, "mariadb-client-core", "mariadb-server-core")),
+        DebianFiles(("mariadb-client",), ("usr/bin/mariadb-admin", "usr/bin/mariadb-dump")),
+        _basis({"mysql": MARIADB_USER}, volumes=("var/lib/mysql",), **_script("mariadb-start")),
+    ),
+    entrypoint=("mariadb-start",),
+    environment=(("PATH", _PATH), _LANGUAGE),
+    user=MARIADB_USER,
+)
+"""MariaDB on a volume at /var/lib/mysql; arguments are mariadbd's (see image_files/mariadb-start)."""
+
+HTTPD = Recipe(
+    name="httpd",
+    layers=(
+        Debian(("base-files", _BUSYBOX, "nginx-light")),
+        _basis(
+            {"www-data": HTTPD_USER},
+            volumes=("certs", "shared"),
+            **_script("httpd-start"),
+            **{"etc/nginx/nginx.conf": (_FILES / "nginx.conf").read_text()},
+        ),
+    ),
+    entrypoint=("httpd-start",),
+    environment=(("PATH", _PATH), ("WATCH", "/certs")),
+    user=HTTPD_USER,
+    stop_signal="SIGQUIT",
+)
+"""nginx, which serves /shared/html over TLS on port 8443 and reads its certificates again when they are renewed."""
+
+DNSMASQ = Recipe(
+    name="dnsmasq",
+    layers=(Debian(("base-files", _BUSYBOX, "dnsmasq-base")), _basis({}, volumes=("shared", "var/lib/misc"))),
+    entrypoint=("dnsmasq", "--keep-in-foreground", "--log-facility=-", "--user=root"),
+    environment=(("PATH", _PATH),),
+)
+"""dnsmasq for DHCP and TFTP. It begins as root; it takes NET_ADMIN, NET_BIND_SERVICE and NET_RAW."""
+
+ALL = (PAUSE, TOOLS, IRONIC, MARIADB, HTTPD, DNSMASQ)

@@ -17,6 +17,8 @@ class HubLayout:
         """There once the node is ready."""
         self.facts = root / "facts.json"
         """What whoever uses the hub is told, secrets among it."""
+        self.references = root / "images.json"
+        """What pods call the images that are in the registry, by their names, JSON."""
         self.pki = root / "pki"
         """Certificates and keys: `<name>.crt`, `<name>.key`."""
         self.logs = root / "logs"

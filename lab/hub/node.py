@@ -6,6 +6,7 @@ Started by lab.hub as `unshare ... python -m lab.hub.node --state DIR`.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import ssl
@@ -25,7 +26,7 @@ from lab.hub.programs import Programs
 from lab.kubernetes.access import send
 from lab.kubernetes.etcd import Etcd
 from lab.kubernetes.process import Process
-from lab.layout import Layout
+from lab.layout import Layout, write_private
 from lab.network import namespaces, plan
 
 _READY_SECONDS = 60.0
@@ -150,11 +151,13 @@ class Node:
     def _fill_registry(self) -> None:
         context = ssl.create_default_context(cafile=str(self._lab.ca))
         with httpx.Client(base_url=f"https://{plan.REGISTRY}", verify=context, trust_env=False) as client:
+            known: dict[str, str] = {}
             for recipe in images.ALL:
                 image = recipe.cached()
                 if image is None:
                     raise LabError(f"the container image {recipe.name} is not there: run `make hub`")
-                oci.push(client, recipe.name, recipe.key, image)
+                oci.push(client, recipe.name, recipe.key, image, known=known)
+        write_private(self._layout.references, json.dumps({each.name: each.reference for each in images.ALL}))
 
     def _api_problem(self) -> str | None:
         with credentials.access(self._layout).client() as client:

@@ -21,12 +21,18 @@ configfile $prefix/grub.cfg
 """What the signed GRUB for disks reads first: the rest is on the boot partition, whatever other disks there are."""
 
 
-def disc_image(tools: Tools, work: Path) -> bytes:
-    """What the live ISO's boot catalogue names. Its GRUB looks for /.disk/info and boot/grub/grub.cfg on the disc."""
+def disc_image(tools: Tools, work: Path, configuration: str | None = None) -> bytes:
+    """What an ISO's boot catalogue names. Its GRUB looks for /.disk/info and boot/grub/grub.cfg on the disc.
+
+    It reads `configuration` where the disc has neither.
+    """
     files = {
         "EFI/BOOT/BOOTX64.EFI": tools.directory / _SHIM,
         "EFI/BOOT/grubx64.efi": tools.directory / _GRUB.format("gcdx64"),
     }
+    if configuration is not None:
+        (work / "disc-grub.cfg").write_text(configuration)
+        files["EFI/BOOT/grub.cfg"] = work / "disc-grub.cfg"
     return _file_system(tools, work / EFI_BOOT, "4c414222", files)
 
 

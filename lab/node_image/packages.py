@@ -18,15 +18,16 @@ _MERGED = ("bin", "sbin", "lib", "lib64")
 """Directories that have moved under /usr; packages of Debian 12 still name some files at their old place."""
 
 
-def fetch(names: Sequence[str], directory: Path) -> list[Path]:
+def fetch(names: Sequence[str], directory: Path, status: Path = Path("/dev/null")) -> list[Path]:
     """Download packages and everything they depend on into `directory`; the .deb files.
 
-    An empty package status makes apt ignore what the host has installed.
+    `status` is a file of dpkg's: what is installed there is not downloaded. An empty one makes apt ignore what the host
+    has installed.
     """
     (directory / "partial").mkdir(parents=True)
     run(
         "apt-get",
-        *("-o", "Dir::State::status=/dev/null", "-o", f"Dir::Cache::archives={directory}", "-o", "Debug::NoLocking=1"),
+        *("-o", f"Dir::State::status={status}", "-o", f"Dir::Cache::archives={directory}", "-o", "Debug::NoLocking=1"),
         *("-o", "APT::Install-Recommends=false", "-o", "APT::Sandbox::User=", "-qq", "-y"),
         *("--download-only", "install", *names),
     )
@@ -76,7 +77,7 @@ def run(*command: str | os.PathLike[str], **environment: str) -> str:
             words, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C", **environment}
         )
     except OSError as error:
-        raise ImageError(f"{words[0]}: {error.strerror or error}; it is needed to build the node image") from error
+        raise ImageError(f"{words[0]}: {error.strerror or error}; it is needed to make an image") from error
     if done.returncode:
         detail = "\n".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-15:])
         raise ImageError(f"{' '.join(words[:2])} failed with status {done.returncode}:\n{detail}")

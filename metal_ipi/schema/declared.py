@@ -116,6 +116,7 @@ def resources(types: Types) -> dict[str, dict[str, Any]]:
     """Every resource, by token."""
     kinds: Mapping[type, tuple[type, ...]] = {
         ours.ClusterKeys: (ours.ClusterKeysArgs,),
+        ours.ServiceCredentials: (ours.ServiceCredentialsArgs,),
         ours.DnsRecords: (ours.DnsRecordsArgs,),
         ours.Artifacts: (ours.ArtifactsArgs,),
         ours.Mirror: (ours.MirrorArgs,),

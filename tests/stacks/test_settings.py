@@ -327,7 +327,7 @@ _CANARY = "hunter2-canary"
 def _misplaced() -> Iterator[tuple[str, dict[str, Any]]]:
     """Configurations that are wrong in or around a secret."""
     secrets = ["platform.authToken", "dns.tsig.secret", "artifacts.privateKey", "install.pullSecret"]
-    assert {path.split(".")[-1] for path in secrets} | {"secretAccessKey", "password"} == SECRET_NAMES
+    assert {path.split(".")[-1] for path in secrets} | {"secretAccessKey", "password", "kubeconfig"} == SECRET_NAMES
     for path in secrets:
         section, _, name = path.rpartition(".")
         yield f"{path}: a list", {path: [_CANARY]}

@@ -145,6 +145,6 @@ def test_kubernetes_answers_soon_and_in_sentences() -> None:
         creating = provider_pb2.CreateRequest(urn=POOL, properties=checked.inputs)
         error: Any = refused(lambda: stub.Create(creating, timeout=20))
         assert error.details() == "the provider has no kubeconfig: set it to that of the cluster"
-        unknown = provider_pb2.CheckRequest(urn=urn("kubernetes:apps/v1:Deployment"))
+        unknown = provider_pb2.CheckRequest(urn=urn("kubernetes:apps/v1:DaemonSet"))
         error = refused(lambda: stub.Check(unknown, timeout=20))
-        assert "does not implement the resource type kubernetes:apps/v1:Deployment" in error.details()
+        assert "does not implement the resource type kubernetes:apps/v1:DaemonSet" in error.details()

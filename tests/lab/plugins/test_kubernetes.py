@@ -403,7 +403,7 @@ async def test_waiting_as_the_annotation_says(driver: Driver, called: str, other
 )
 def test_what_is_still_missing(wanted: str, status: Json, missing: str | None) -> None:
     document = {"kind": "A", "metadata": {"annotations": {"pulumi.com/waitFor": wanted}}, "status": status}
-    assert look_of(document)(document) == missing
+    assert look_of(document)(document, None) == missing
 
 
 async def test_a_kind_or_namespace_that_is_not_there_yet(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,11 +445,11 @@ async def test_a_preview_with_values_that_nobody_knows_yet(driver: Driver, calle
 
 async def test_refused_by_name(plugin: Plugin) -> None:
     for token in (
-        "kubernetes:apps/v1:Deployment",
+        "kubernetes:apps/v1:DaemonSet",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
         "kubernetes:helm.sh/v3:Release",
         "kubernetes:metallb.io/v1beta1:IPAddressPoolPatch",
-        "kubernetes:core/v1:ConfigMap",
+        "kubernetes:core/v1:Pod",
     ):
         with pytest.raises(NotInTheLab, match=f"does not implement the resource type {token}"):
             await (await plugin.driver(token)).check({})
