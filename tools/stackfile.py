@@ -192,7 +192,7 @@ def for_lab_hub(document: Tree, facts: Tree, machines: str) -> Config:
     result = _without_salt(document)
     config, name = _config(result), f"{NAMESPACE}:provisioning"
     images = {setting: facts["images"][image] for setting, image in _HUB_IMAGES.items()}
-    added = {"images": images, "access": {"address": facts["address"]}}
+    added = {"images": images, "access": {"type": "node-port", "address": facts["address"]}}
     config[name] = merge(added, config.get(name) or {})
     config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": machines}
     config.setdefault(f"{NAMESPACE}:hub", {})

@@ -12,10 +12,11 @@ SCHEMA = "ironic"
 SETUP = "database-setup"
 """The Secret with the statements that a start, or a rotation, carries out."""
 _DATA = "/var/lib/mysql"
+_SOCKET = "/run/mysqld/mysqld.sock"
 _SERVER = f"""[mariadbd]
 user=
 datadir={_DATA}/data
-socket=/run/mysqld/mysqld.sock
+socket={_SOCKET}
 pid-file=/run/mysqld/mysqld.pid
 port={DATABASE_PORT}
 bind-address=0.0.0.0
@@ -110,7 +111,9 @@ def service(args: IronicArgs) -> Object:
 
 def server(args: IronicArgs, database: OwnDatabase, *, made_of: object) -> Object:
     """The server. `made_of` changes with its certificate: it is started again then."""
-    listens = {"tcpSocket": {"port": "mysql"}, "periodSeconds": 2}
+    # It answers whoever asks that it is alive, also without an account.
+    ping = ["mariadb-admin", "--no-defaults", f"--socket={_SOCKET}", "ping"]
+    answers = {"exec": {"command": ping}, "periodSeconds": 5, "timeoutSeconds": 5}
     container = objects.container(
         NAME,
         args.images.database,
@@ -124,9 +127,9 @@ def server(args: IronicArgs, database: OwnDatabase, *, made_of: object) -> Objec
             objects.mount("tls", "/etc/database/tls", read_only=True),
         ],
         ports=[{"name": "mysql", "containerPort": DATABASE_PORT}],
-        startupProbe={**listens, "failureThreshold": 150},
-        readinessProbe=listens,
-        livenessProbe={**listens, "periodSeconds": 10, "failureThreshold": 6},
+        startupProbe={**answers, "periodSeconds": 2, "failureThreshold": 150},
+        readinessProbe=answers,
+        livenessProbe={**answers, "periodSeconds": 20, "failureThreshold": 6},
         resources={"requests": {"memory": "192Mi", "cpu": "50m"}},
     )
     volumes = [

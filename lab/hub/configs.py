@@ -98,6 +98,7 @@ def apiserver(layout: HubLayout, programs: Programs, *, etcd_url: str, etcd_pki:
         f"--kubelet-certificate-authority={pki / 'ca.crt'}",
         f"--kubelet-client-certificate={pki / 'kube-apiserver-kubelet-client.crt'}",
         f"--kubelet-client-key={pki / 'kube-apiserver-kubelet-client.key'}",
+        "--kubelet-preferred-address-types=InternalIP",  # the node's name is in nobody's DNS
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
         "--service-account-issuer=https://kubernetes.default.svc",
