@@ -8,6 +8,7 @@
     layout       its files, below the lab's state directory
     credentials  its certificates and kubeconfigs
     configs      what its programs are told: pure functions
+    objects      what its API is given first: DNS for Services, storage; pure functions
     cgroups      its part of each cgroup hierarchy
     node         process 1 of its namespaces: starts the programs, watches them, ends them
     __main__     the lab's service `hub`: makes the namespaces and the cable, and lives as long as they do

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lab.hub import images
+from lab.hub import images, objects
 from lab.hub.credentials import NODE
 from lab.hub.layout import HubLayout
 from lab.hub.programs import CONTAINERD, PLUGINS, REGISTRY, Programs
@@ -181,6 +181,8 @@ def _kubelet(layout: HubLayout, cgroup: str) -> dict[str, Any]:
         "containerRuntimeEndpoint": f"unix://{SOCKET}",
         "podLogsDir": str(layout.logs / "pods"),
         "resolvConf": str(layout.config("resolv.conf")),
+        "clusterDNS": [objects.DNS_SERVICE],
+        "clusterDomain": objects.DNS_DOMAIN,
         # Whoever has a lab has the machine, swap and cgroups that they have.
         "failCgroupV1": False,
         "failSwapOn": False,

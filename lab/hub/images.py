@@ -9,7 +9,8 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from lab.hub.layers import BootLoader, Debian, DebianFiles, Files, Wheels
+from lab import coredns, local_path
+from lab.hub.layers import BootLoader, Debian, DebianFiles, Files, Program, Wheels
 from lab.hub.recipe import Recipe
 
 _FILES = Path(__file__).with_name("image_files")
@@ -125,4 +126,22 @@ DNSMASQ = Recipe(
 )
 """dnsmasq for DHCP and TFTP. It begins as root; it takes NET_ADMIN, NET_BIND_SERVICE and NET_RAW."""
 
-ALL = (PAUSE, TOOLS, IRONIC, MARIADB, HTTPD, DNSMASQ)
+COREDNS = Recipe(
+    name="coredns",
+    layers=(Program(path="usr/bin/coredns", ensure=coredns.program().ensure, pins=coredns.PINS),),
+    entrypoint=("/usr/bin/coredns",),
+)
+"""The hub's own DNS for Services."""
+
+LOCAL_PATH = Recipe(
+    name="local-path-provisioner",
+    layers=(
+        Debian(("base-files", _BUSYBOX)),
+        Program(path="usr/bin/local-path-provisioner", ensure=local_path.PROVISIONER.ensure, pins=local_path.PINS),
+    ),
+    entrypoint=("local-path-provisioner",),
+    environment=(("PATH", _PATH),),
+)
+"""What makes the hub's volumes. It has a shell: the pods that make and remove directories run it."""
+
+ALL = (PAUSE, COREDNS, LOCAL_PATH, TOOLS, IRONIC, MARIADB, HTTPD, DNSMASQ)

@@ -29,6 +29,8 @@ class HubLayout:
         """What containerd keeps: images and containers."""
         self.kubelet = root / "kubelet"
         """What the kubelet keeps: volumes."""
+        self.volumes = root / "volumes"
+        """What persistent volumes have in them."""
         self.networks = root / "cni"
         """The configuration of pods' networks."""
         self.leases = root / "leases"
@@ -38,7 +40,8 @@ class HubLayout:
 
     def make(self) -> None:
         """Make the directories; repeating it changes nothing."""
-        for path in (self.root, self.pki, self.logs, self.containerd, self.kubelet, self.networks, self.tunables):
+        made = (self.pki, self.logs, self.containerd, self.kubelet, self.volumes, self.networks, self.tunables)
+        for path in (self.root, *made):
             path.mkdir(exist_ok=True, mode=0o700)
 
     def kubeconfig(self, name: str) -> Path:

@@ -17,13 +17,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import dns.exception
+import dns.message
+import dns.query
+import dns.rcode
+import dns.rdatatype
 import httpx
 
 from lab.errors import LabError, ServiceFailed
-from lab.hub import cgroups, configs, credentials, images, oci
+from lab.hub import cgroups, configs, credentials, images, objects, oci
 from lab.hub.layout import HubLayout
 from lab.hub.programs import Programs
-from lab.kubernetes.access import send
+from lab.kubernetes.access import apply, send
 from lab.kubernetes.etcd import Etcd
 from lab.kubernetes.process import Process
 from lab.layout import Layout, write_private
@@ -32,6 +37,7 @@ from lab.network import namespaces, plan
 _READY_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 _CABLE_SECONDS = 10.0
+_DNS_SECONDS = 0.5
 
 
 def say(message: str) -> None:
@@ -113,9 +119,13 @@ class Node:
             self._launch(name, commands.pop(name))
         self._await("the registry", self._fill_registry)
         self._await("the API", self._api_problem)
+        with credentials.access(self._layout).client() as client:
+            for each in objects.all_of(self._layout.volumes):
+                apply(client, objects.path(each), each)
         for name, command in commands.items():
             self._launch(name, command)
         self._await(f"node {credentials.NODE}", self._node_problem)
+        self._await("DNS for Services", _dns_problem)
 
     def _launch(self, name: str, command: list[str]) -> None:
         self._begin(Process(name, command, self._layout.logs / f"{name}.log"))
@@ -172,6 +182,17 @@ class Node:
         if any(each["status"] == "True" for each in ready):
             return None
         return " ".join(each["message"] for each in ready) or "the kubelet has not registered it"
+
+
+def _dns_problem() -> str | None:
+    """Asks for the API's own Service, as a pod does."""
+    question = dns.message.make_query(f"kubernetes.default.svc.{objects.DNS_DOMAIN}", dns.rdatatype.A)
+    try:
+        answer = dns.query.udp(question, objects.DNS_SERVICE, timeout=_DNS_SECONDS)
+    except (OSError, dns.exception.DNSException) as error:
+        return str(error)  # it does not listen yet
+    found = [record.to_text() for rrset in answer.answer for record in rrset]
+    return None if found == [credentials.API_SERVICE] else f"its answer is {dns.rcode.to_text(answer.rcode())} {found}"
 
 
 def _plug_in() -> None:
