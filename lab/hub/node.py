@@ -119,12 +119,13 @@ class Node:
             self._launch(name, commands.pop(name))
         self._await("the registry", self._fill_registry)
         self._await("the API", self._api_problem)
-        with credentials.access(self._layout).client() as client:
-            for each in objects.all_of(self._layout.volumes):
-                apply(client, objects.path(each), each)
         for name, command in commands.items():
             self._launch(name, command)
         self._await(f"node {credentials.NODE}", self._node_problem)
+        # Not before: the scheduler waits longer after each attempt that fails, and until now there was no node.
+        with credentials.access(self._layout).client() as client:
+            for each in objects.all_of(self._layout.volumes):
+                apply(client, objects.path(each), each)
         self._await("DNS for Services", _dns_problem)
 
     def _launch(self, name: str, command: list[str]) -> None:

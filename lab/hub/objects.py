@@ -154,7 +154,12 @@ def storage(volumes: Path) -> list[Object]:
     container = {
         "name": name,
         "image": images.LOCAL_PATH.reference,
-        "command": ["local-path-provisioner", "start", "--config", "/etc/config/config.json"],
+        "command": [
+            "local-path-provisioner",
+            "start",
+            "--config=/etc/config/config.json",
+            f"--service-account-name={name}",
+        ],
         "env": [
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "CONFIG_MOUNT_PATH", "value": "/etc/config/"},
