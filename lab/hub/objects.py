@@ -1,6 +1,7 @@
 """What the hub's API is given before anybody uses it: DNS for Services, and storage. Pure functions.
 
-Both are laid out as others do it: DNS as kubeadm does, storage as local-path-provisioner's own manifests.
+Both are laid out as others do it: DNS as kubeadm does, storage as local-path-provisioner's own manifests. The one
+CoreDNS does not wait before it ends: no other one is there to take over.
 """
 
 from __future__ import annotations
@@ -40,9 +41,7 @@ _PATHS = {
 _COREFILE = f"""\
 .:53 {{
     errors
-    health {{
-        lameduck 5s
-    }}
+    health
     ready
     kubernetes {DNS_DOMAIN} in-addr.arpa ip6.arpa {{
         pods insecure

@@ -69,15 +69,14 @@ def test_pods_are_reached_through_a_service_and_reach_the_facility(lab: Lab, hub
     assert "served" in logs(lab, "client")
 
 
-def test_it_is_no_larger_than_it_may_be(hub: HubLayout) -> None:
-    """All of its processes, with what they share counted once."""
-    (node,) = (pid for pid in processes("lab.hub.node", hub.root.parent) if _name(pid) == "unshare")
-    space = str(Path(f"/proc/{node}/ns/pid_for_children").readlink())
+def test_it_is_no_larger_than_it_may_be(lab: Lab, hub: HubLayout) -> None:
+    """All of its processes and its pods', with what they share counted once."""
     sizes = 0
-    for entry in Path("/proc").glob("[0-9]*"):
-        if _space(entry) == space:
-            line = next(line for line in (entry / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
-            sizes += int(line.split()[1]) * 1024
+    pods = cgroups.processes(cgroups.name(lab.layout.state))
+    assert pods
+    for entry in {*_inside(_space_of(hub)), *(Path(f"/proc/{pid}") for pid in pods)}:
+        line = next(line for line in (entry / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+        sizes += int(line.split()[1]) * 1024
     assert 100 * 2**20 < sizes < _MEMORY_BYTES
 
 
@@ -115,9 +114,11 @@ def test_a_broken_one_is_started_again_with_what_it_had(lab: Lab, hub: HubLayout
 
 def test_nothing_of_it_is_left(lab: Lab, hub: HubLayout) -> None:
     """Process, cgroup, device and file; the lab goes on without it."""
+    space = _space_of(hub)
+    assert _inside(space)
     assert control.down(lab.layout, lambda line: None) == []
     assert not processes("lab.hub", "--state", lab.layout.state)
-    assert not processes("containerd-shim")
+    assert not _inside(space)
     assert cgroups.left(cgroups.name(lab.layout.state)) == []
     assert "hub0" not in lab.run("ip", "-brief", "link").stdout
     assert lab_control.status(lab.layout)["state"] == "ready"
@@ -171,6 +172,16 @@ def test_without_a_lab_there_is_no_hub(tmp_path: Path) -> None:
         prepare()
         with pytest.raises(NotRunning, match="start it with `python -m lab up"):
             control.up(layout, lambda line: None)
+
+
+def _space_of(hub: HubLayout) -> str:
+    """The hub's process id namespace: everything that it starts is in it, or in one below."""
+    (node,) = (pid for pid in processes("lab.hub.node", hub.root.parent) if _name(pid) == "unshare")
+    return str(Path(f"/proc/{node}/ns/pid_for_children").readlink())
+
+
+def _inside(space: str) -> list[Path]:
+    return [entry for entry in Path("/proc").glob("[0-9]*") if _space(entry) == space]
 
 
 def _space(process: Path) -> str | None:
