@@ -25,6 +25,8 @@ pytestmark = [
 ]
 
 _PODS = "/api/v1/namespaces/default/pods"
+_RIGHTS = {"readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": False}
+"""None."""
 _CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 
 
@@ -157,6 +159,7 @@ def test_mariadb_starts_on_an_empty_volume_answers_over_tls_and_keeps_what_it_ha
         "volumeMounts": [{"name": name, "mountPath": path} for name, (path, _) in mounts.items()],
         "volumes": [{"name": name, **source} for name, (_, source) in mounts.items()],
         "securityContext": {"runAsNonRoot": True, "fsGroup": images.MARIADB_USER},
+        "rights": _RIGHTS,
     }
     start(lab, "database", images.MARIADB, **database)
     until(lambda: is_ready(lab, "database"), 90)
@@ -253,13 +256,12 @@ def test_ironic_answers_with_a_database_in_a_file(lab: Lab, hub: HubLayout) -> N
         ],
         "securityContext": {"runAsNonRoot": True, "fsGroup": images.IRONIC_USER},
     }
-    rights = {"readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": False}
     sync = {
         "name": "schema",
         "image": images.IRONIC.reference,
         "command": ["sh", "-ec", "mkdir /shared/html /shared/tftp; ironic-dbsync create_schema"],
         "volumeMounts": mounts,
-        "securityContext": rights,
+        "securityContext": _RIGHTS,
     }
     serve(lab, "ironic", 6385, 30385)
     start(
@@ -269,7 +271,7 @@ def test_ironic_answers_with_a_database_in_a_file(lab: Lab, hub: HubLayout) -> N
         volumeMounts=mounts,
         readinessProbe={"httpGet": {"path": "/v1", "port": 6385}, "periodSeconds": 1},
         initContainers=[sync],
-        rights=rights,
+        rights=_RIGHTS,
         **of_pod,
     )
     until(lambda: is_ready(lab, "ironic"), 120)
@@ -287,7 +289,7 @@ def test_ironic_answers_with_a_database_in_a_file(lab: Lab, hub: HubLayout) -> N
         "mkisofs -version",
     )
     script = "; ".join((*commands, "ls /usr/lib/ipxe", "python3 /etc/ironic/disc.py"))
-    told = run(lab, "ironic-tools", images.IRONIC, script, volumeMounts=mounts, **of_pod)
+    told = run(lab, "ironic-tools", images.IRONIC, script, volumeMounts=mounts, rights=_RIGHTS, **of_pod)
     assert "39.0.0" in told
     for part in ("snponly.efi", "undionly.kpxe", "/boot/grub/grub.cfg", "quiet", "key=value"):
         assert part in told
@@ -315,6 +317,7 @@ def test_a_renewed_certificate_is_served_without_a_restart(lab: Lab, hub: HubLay
         volumes=[{"name": name, **source} for name, (_, source) in mounts.items()],
         readinessProbe={"tcpSocket": {"port": 8443}, "periodSeconds": 1},
         securityContext={"runAsNonRoot": True, "fsGroup": images.HTTPD_USER},
+        rights=_RIGHTS,
         initContainers=[{**of_files, "volumeMounts": [{"name": "files", "mountPath": "/shared"}]}],
     )
     until(lambda: is_ready(lab, "httpd"), 60)
