@@ -54,6 +54,16 @@ def remove(path: str, settle: float = _SETTLE_SECONDS) -> None:
         time.sleep(0.05)
 
 
+def processes(path: str) -> set[int]:
+    """The processes in the cgroup and below, by the ids that they have here."""
+    found: set[int] = set()
+    for own in _places(path):
+        for listed in own.rglob("cgroup.procs"):
+            with suppress(OSError):  # the cgroup was removed meanwhile
+                found.update(map(int, listed.read_text().split()))
+    return found
+
+
 def left(path: str) -> list[str]:
     """Where the cgroup still is."""
     return [f"cgroup {own}" for own in _places(path)]

@@ -58,6 +58,9 @@ def commands(layout: HubLayout, programs: Programs) -> dict[str, list[str]]:
             f"--cluster-signing-key-file={pki / 'ca.key'}",
             f"--service-account-private-key-file={pki / 'service-accounts.key'}",
             "--use-service-account-credentials=true",
+            # Its controllers start one after the other; at the default rate of requests that takes 5 seconds.
+            "--kube-api-qps=200",
+            "--kube-api-burst=400",
             "--leader-elect=false",
             "--bind-address=127.0.0.1",
         ],

@@ -21,6 +21,9 @@ MARIADB_USER = 998
 HTTPD_USER = 996
 
 _BUSYBOX = "busybox-static"
+_SMALL = ("base-files", _BUSYBOX, "coreutils", "dash")
+"""What every root file system has. busybox's shell would run its own programs instead of those on PATH, and its `dd`
+does not know KiB, which Ironic says."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LANGUAGE = ("LANG", "C.UTF-8")
 
@@ -51,7 +54,7 @@ PAUSE = Recipe(
 )
 """What keeps a pod's network namespace. It has a shell, too, and serves for pods that try the hub."""
 
-_PYTHON = Debian(("base-files", _BUSYBOX, "ca-certificates", "curl", "openssl", "python3"))
+_PYTHON = Debian((*_SMALL, "ca-certificates", "curl", "openssl", "python3"))
 
 TOOLS = Recipe(
     name="tools",
@@ -69,7 +72,9 @@ IRONIC = Recipe(
     name="ironic",
     layers=(
         _PYTHON,
-        Debian(("dosfstools", "file", "genisoimage", "iproute2", "ipmitool", "mtools", "qemu-utils", "zstd")),
+        Debian(
+            ("dosfstools", "file", "genisoimage", "iproute2", "ipmitool", "mtools", "qemu-utils", "util-linux", "zstd")
+        ),
         DebianFiles(("ipxe",), ("usr/lib/ipxe/snponly.efi", "usr/lib/ipxe/undionly.kpxe")),
         *((BootLoader(_ESP, _FROM_DISC),) if platform.machine() == "x86_64" else ()),
         Wheels(_REQUIREMENTS, "opt/ironic"),
@@ -90,7 +95,7 @@ is below /usr/lib/ipxe. For [conductor]bootloader there is file:///usr/lib/ironi
 MARIADB = Recipe(
     name="mariadb",
     layers=(
-        Debian(("base-files", _BUSYBOX, "mariadb-client-core", "mariadb-server-core")),
+        Debian((*_SMALL, "mariadb-client-core", "mariadb-server-core")),
         DebianFiles(("mariadb-client",), ("usr/bin/mariadb-admin", "usr/bin/mariadb-dump")),
         _basis({"mysql": MARIADB_USER}, volumes=("var/lib/mysql",), **_script("mariadb-start")),
     ),
@@ -103,7 +108,7 @@ MARIADB = Recipe(
 HTTPD = Recipe(
     name="httpd",
     layers=(
-        Debian(("base-files", _BUSYBOX, "nginx-light")),
+        Debian((*_SMALL, "nginx-light")),
         _basis(
             {"www-data": HTTPD_USER},
             volumes=("certs", "shared"),
@@ -120,7 +125,7 @@ HTTPD = Recipe(
 
 DNSMASQ = Recipe(
     name="dnsmasq",
-    layers=(Debian(("base-files", _BUSYBOX, "dnsmasq-base")), _basis({}, volumes=("shared", "var/lib/misc"))),
+    layers=(Debian((*_SMALL, "dnsmasq-base")), _basis({}, volumes=("shared", "var/lib/misc"))),
     entrypoint=("dnsmasq", "--keep-in-foreground", "--log-facility=-", "--user=root"),
     environment=(("PATH", _PATH),),
 )
@@ -136,7 +141,7 @@ COREDNS = Recipe(
 LOCAL_PATH = Recipe(
     name="local-path-provisioner",
     layers=(
-        Debian(("base-files", _BUSYBOX)),
+        Debian(_SMALL),
         Program(path="usr/bin/local-path-provisioner", ensure=local_path.PROVISIONER.ensure, pins=local_path.PINS),
     ),
     entrypoint=("local-path-provisioner",),

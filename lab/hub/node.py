@@ -38,6 +38,8 @@ _READY_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 _CABLE_SECONDS = 10.0
 _DNS_SECONDS = 0.5
+_PODS_SECONDS = 5.0
+"""For the programs in pods to end."""
 
 
 def say(message: str) -> None:
@@ -99,9 +101,13 @@ class Node:
         finally:
             for process in reversed(self._running):
                 process.stop()
+                if process.name == "kubelet":
+                    self._end_pods()
 
     def _start(self) -> None:
         _plug_in()
+        # Those of a hub that was killed: the kubelet would look at each of its containers for three seconds.
+        cgroups.remove(self._cgroup)
         cgroups.make(self._cgroup)
         for path, text in configs.files(
             self._layout,
@@ -119,12 +125,13 @@ class Node:
             self._launch(name, commands.pop(name))
         self._await("the registry", self._fill_registry)
         self._await("the API", self._api_problem)
-        with credentials.access(self._layout).client() as client:
-            for each in objects.all_of(self._layout.volumes):
-                apply(client, objects.path(each), each)
         for name, command in commands.items():
             self._launch(name, command)
         self._await(f"node {credentials.NODE}", self._node_problem)
+        # Not before: the scheduler waits longer after each attempt that fails, and until now there was no node.
+        with credentials.access(self._layout).client() as client:
+            for each in objects.all_of(self._layout.volumes):
+                apply(client, objects.path(each), each)
         self._await("DNS for Services", _dns_problem)
 
     def _launch(self, name: str, command: list[str]) -> None:
@@ -133,6 +140,17 @@ class Node:
     def _begin(self, process: Process) -> None:
         process.start()
         self._running.append(process)
+
+    def _end_pods(self) -> None:
+        """Let what runs in pods end well, databases above all. Nothing starts it again: the kubelet has ended."""
+        deadline = time.monotonic() + _PODS_SECONDS
+        told: set[int] = set()
+        while (running := cgroups.processes(self._cgroup) - _pauses()) and time.monotonic() < deadline:
+            for pid in running - told:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            told |= running
+            time.sleep(_POLL_SECONDS)
 
     def _check(self) -> None:
         """Raise ServiceFailed if a program ended; bury what containers left to us as process 1."""
@@ -182,6 +200,17 @@ class Node:
         if any(each["status"] == "True" for each in ready):
             return None
         return " ".join(each["message"] for each in ready) or "the kubelet has not registered it"
+
+
+def _pauses() -> set[int]:
+    """The processes that keep pods' namespaces: they end with the hub only."""
+    command = b"".join(word.encode() + b"\0" for word in images.PAUSE.entrypoint)
+    found: set[int] = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended since
+            if (process / "cmdline").read_bytes() == command:
+                found.add(int(process.name))
+    return found
 
 
 def _dns_problem() -> str | None:

@@ -1,6 +1,7 @@
 """What the hub's API is given before anybody uses it: DNS for Services, and storage. Pure functions.
 
-Both are laid out as others do it: DNS as kubeadm does, storage as local-path-provisioner's own manifests.
+Both are laid out as others do it: DNS as kubeadm does, storage as local-path-provisioner's own manifests. The one
+CoreDNS does not wait before it ends: no other one is there to take over.
 """
 
 from __future__ import annotations
@@ -40,9 +41,7 @@ _PATHS = {
 _COREFILE = f"""\
 .:53 {{
     errors
-    health {{
-        lameduck 5s
-    }}
+    health
     ready
     kubernetes {DNS_DOMAIN} in-addr.arpa ip6.arpa {{
         pods insecure
@@ -154,7 +153,12 @@ def storage(volumes: Path) -> list[Object]:
     container = {
         "name": name,
         "image": images.LOCAL_PATH.reference,
-        "command": ["local-path-provisioner", "start", "--config", "/etc/config/config.json"],
+        "command": [
+            "local-path-provisioner",
+            "start",
+            "--config=/etc/config/config.json",
+            f"--service-account-name={name}",
+        ],
         "env": [
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "CONFIG_MOUNT_PATH", "value": "/etc/config/"},

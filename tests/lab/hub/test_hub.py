@@ -6,86 +6,27 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lab import control as lab_control
 from lab.errors import NotRunning
-from lab.hub import cgroups, control, images, programs
+from lab.hub import cgroups, control
 from lab.hub.configs import TUNABLES
 from lab.hub.layout import HubLayout
 from lab.layout import Layout
 from lab.network import plan
+from tests.lab.hub.hub import FOUND, ask, logs, pod
 from tests.lab.network.conftest import Lab, made
 from tests.lab.waiting import processes, until
 
 pytestmark = [
     pytest.mark.libvirt,
-    pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
+    pytest.mark.skipif(isinstance(FOUND, str), reason=f"no hub here: {FOUND}"),
 ]
 
-_READY_SECONDS = 60.0
-"""The hub is to be ready that soon after set-up, with the lab below it."""
 _MEMORY_BYTES = 1.5 * 2**30
-
-_ASK = """
-import json, ssl, sys, httpx
-directory, method, address, body = sys.argv[1:]
-context = ssl.create_default_context(cafile=directory + "/pki/ca.crt")
-context.load_cert_chain(directory + "/pki/admin.crt", directory + "/pki/admin.key")
-headers = {"Content-Type": "application/json"}
-with httpx.Client(verify=context, trust_env=False, headers=headers) as client:
-    answer = client.request(method, address, content=body or None)
-print(json.dumps([answer.status_code, answer.json()]))
-"""
-
-
-def ask(lab: Lab, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-    """What the hub's API answers its administrator, who is in the lab."""
-    told = lab.python(
-        _ASK, str(lab.layout.hub), method, f"https://{plan.HUB}:{plan.HUB_PORT}{path}", json.dumps(body) if body else ""
-    )
-    status, document = json.loads(told)
-    assert status < 300, document
-    return document
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Generator[Lab]:
-    """A lab with a hub."""
-    for lab in made(tmp_path_factory.mktemp("hub") / "lab"):
-        lab.up()
-        for recipe in images.ALL:
-            recipe.ensure(lambda line: None)
-        settings = {setting: (Path("/proc/sys") / setting).read_text() for setting in TUNABLES}
-        (lab.layout.state / "settings-before").write_text(json.dumps(settings))
-        yield lab
-        control.down(lab.layout, lambda line: None)
-
-
-@pytest.fixture(scope="module")
-def hub(lab: Lab) -> HubLayout:
-    """The hub, which runs."""
-    said: list[str] = []
-    control.up(lab.layout, said.append)
-    seconds = float(said[0].split("after ")[1].split(" s")[0])
-    assert seconds < _READY_SECONDS
-    return HubLayout(lab.layout.hub)
-
-
-def pod(*command: str, name: str) -> dict[str, Any]:
-    """A template of pods that run a command of busybox's."""
-    container = {"name": name, "image": images.PAUSE.reference, "command": ["/usr/bin/busybox", *command]}
-    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
-
-
-def logs(lab: Lab, name: str) -> str:
-    """What a pod printed, from the kubelet's own files."""
-    found = sorted((lab.layout.hub / "logs" / "pods").glob(f"default_{name}*/*/*.log"))
-    return "".join(path.read_text() for path in found)
 
 
 def test_pods_are_reached_through_a_service_and_reach_the_facility(lab: Lab, hub: HubLayout) -> None:
@@ -128,15 +69,14 @@ def test_pods_are_reached_through_a_service_and_reach_the_facility(lab: Lab, hub
     assert "served" in logs(lab, "client")
 
 
-def test_it_is_no_larger_than_it_may_be(hub: HubLayout) -> None:
-    """All of its processes, with what they share counted once."""
-    (node,) = (pid for pid in processes("lab.hub.node", hub.root.parent) if _name(pid) == "unshare")
-    space = str(Path(f"/proc/{node}/ns/pid_for_children").readlink())
+def test_it_is_no_larger_than_it_may_be(lab: Lab, hub: HubLayout) -> None:
+    """All of its processes and its pods', with what they share counted once."""
     sizes = 0
-    for entry in Path("/proc").glob("[0-9]*"):
-        if _space(entry) == space:
-            line = next(line for line in (entry / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
-            sizes += int(line.split()[1]) * 1024
+    pods = cgroups.processes(cgroups.name(lab.layout.state))
+    assert pods
+    for entry in {*_inside(_space_of(hub)), *(Path(f"/proc/{pid}") for pid in pods)}:
+        line = next(line for line in (entry / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+        sizes += int(line.split()[1]) * 1024
     assert 100 * 2**20 < sizes < _MEMORY_BYTES
 
 
@@ -174,9 +114,11 @@ def test_a_broken_one_is_started_again_with_what_it_had(lab: Lab, hub: HubLayout
 
 def test_nothing_of_it_is_left(lab: Lab, hub: HubLayout) -> None:
     """Process, cgroup, device and file; the lab goes on without it."""
+    space = _space_of(hub)
+    assert _inside(space)
     assert control.down(lab.layout, lambda line: None) == []
     assert not processes("lab.hub", "--state", lab.layout.state)
-    assert not processes("containerd-shim")
+    assert not _inside(space)
     assert cgroups.left(cgroups.name(lab.layout.state)) == []
     assert "hub0" not in lab.run("ip", "-brief", "link").stdout
     assert lab_control.status(lab.layout)["state"] == "ready"
@@ -230,6 +172,16 @@ def test_without_a_lab_there_is_no_hub(tmp_path: Path) -> None:
         prepare()
         with pytest.raises(NotRunning, match="start it with `python -m lab up"):
             control.up(layout, lambda line: None)
+
+
+def _space_of(hub: HubLayout) -> str:
+    """The hub's process id namespace: everything that it starts is in it, or in one below."""
+    (node,) = (pid for pid in processes("lab.hub.node", hub.root.parent) if _name(pid) == "unshare")
+    return str(Path(f"/proc/{node}/ns/pid_for_children").readlink())
+
+
+def _inside(space: str) -> list[Path]:
+    return [entry for entry in Path("/proc").glob("[0-9]*") if _space(entry) == space]
 
 
 def _space(process: Path) -> str | None:

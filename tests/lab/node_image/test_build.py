@@ -75,9 +75,7 @@ def test_old_images_are_removed(builds: list[str], program: Path, tmp_path: Path
 
 
 def test_a_missing_tool_is_named_with_what_it_was_for() -> None:
-    with pytest.raises(
-        ImageError, match="no-such-tool: No such file or directory; it is needed to make an image"
-    ):
+    with pytest.raises(ImageError, match="no-such-tool: No such file or directory; it is needed to make an image"):
         packages.run("no-such-tool")
 
 
