@@ -176,17 +176,20 @@ def _volumes() -> list[Object]:
     ]
 
 
-def schema_job(args: IronicArgs) -> Object:
-    """Brings the database's schema up to the release of the image. Refuses what the release before left undone."""
-    return _dbsync(args, "schema", ["ironic-dbsync", *_READ, "upgrade"])
+def schema_job(args: IronicArgs, *, changes: object) -> Object:
+    """Brings the database's schema up to the release of the image. Refuses what the release before left undone.
+
+    `changes` stands for how the database is reached: a job that waits for one that nobody reaches is made anew.
+    """
+    return _dbsync(args, "schema", changes, ["ironic-dbsync", *_READ, "upgrade"])
 
 
-def migrations_job(args: IronicArgs) -> Object:
-    """Brings the data up to the release, after all conductors are of it."""
-    return _dbsync(args, "migrations", ["ironic-dbsync", *_READ, "online_data_migrations"])
+def migrations_job(args: IronicArgs, *, changes: object) -> Object:
+    """Brings the data up to the release, after all conductors are of it. `changes` as of the schema's."""
+    return _dbsync(args, "migrations", changes, ["ironic-dbsync", *_READ, "online_data_migrations"])
 
 
-def _dbsync(args: IronicArgs, what: str, command: Sequence[str]) -> Object:
+def _dbsync(args: IronicArgs, what: str, changes: object, command: Sequence[str]) -> Object:
     mounts = [*_reads(), objects.mount("tmp", "/tmp"), objects.mount("state", "/var/lib/ironic")]  # noqa: S108
     container = objects.container(what, args.images.ironic, command, mounts)
     return objects.job(
@@ -194,6 +197,7 @@ def _dbsync(args: IronicArgs, what: str, command: Sequence[str]) -> Object:
         args.namespace,
         f"{NAME}-{what}",
         {"containers": [container], "volumes": [*_volumes(), objects.empty("state")]},
+        {"metal-ipi/made-of": changes},
     )
 
 

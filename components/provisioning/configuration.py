@@ -220,7 +220,7 @@ def connection(args: IronicArgs, username: str, password: str) -> str:
     port = given.port if given else DATABASE_PORT
     name = given.name if given else database.SCHEMA
     account = f"{quote(username, safe='')}:{quote(password, safe='')}"
-    trust = "ssl_ca=/etc/ironic/database/ca.crt&ssl_verify_cert=true&ssl_verify_identity=true"
+    trust = "ssl_ca=/etc/ironic/database/ca.crt&ssl_check_hostname=true"
     return f"mysql+pymysql://{account}@{host}:{port}/{name}?charset=utf8mb3&{trust}"
 
 

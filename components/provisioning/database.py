@@ -28,6 +28,7 @@ tls-version=TLSv1.2,TLSv1.3
 init-file=/etc/database/setup/start.sql
 innodb-buffer-pool-size=64M
 performance-schema=OFF
+log-warnings=1
 max-connections=500
 """
 _START = f"""set -eu

@@ -77,14 +77,15 @@ class IronicService(pulumi.ComponentResource):
         self._dhcp()
 
         config = self._declare(conductors.config_map(args))
+        reaches = pulumi.Output.unsecret(self._connection.apply(objects.digest))
         ready = [*policies, *secrets.values(), config]
-        schema = self._declare(conductors.schema_job(args), after=[*ready, *stored])
+        schema = self._declare(conductors.schema_job(args, changes=reaches), after=[*ready, *stored])
         self._declare(conductors.disruption_budget(args))
         changes = pulumi.Output.all(conductors.made_of(args), self._restarting).apply(
             lambda known: objects.digest(*cast("list[str]", known))
         )
         running = self._declare(conductors.stateful_set(args, changes=changes), after=[schema, *cached])
-        migrated = self._declare(conductors.migrations_job(args), after=[running, *reached])
+        migrated = self._declare(conductors.migrations_job(args, changes=reaches), after=[running, *reached])
         self.endpoint = migrated.id.apply(lambda _: configuration.api_url(args))
         self.ca = self._ca
         self.username = self._account("api", "username")

@@ -85,10 +85,10 @@ def manifests(args: IronicArgs) -> list[objects.Object]:
     return [
         *found,
         conductors.config_map(args),
-        conductors.schema_job(args),
+        conductors.schema_job(args, changes="made"),
         *conductors.services(args),
         conductors.stateful_set(args, changes="made"),
-        conductors.migrations_job(args),
+        conductors.migrations_job(args, changes="made"),
         conductors.disruption_budget(args),
     ]
 
@@ -126,7 +126,7 @@ def test_only_dhcp_is_in_the_nodes_own_network_and_nothing_else_has_rights(args:
 def test_the_database_s_certificate_is_verified_and_odd_passwords_pass() -> None:
     url = configuration.connection(SMALL, "ironic-1", "a:b/c@d%e")
     assert url.startswith("mysql+pymysql://ironic-1:a%3Ab%2Fc%40d%25e@database.provisioning.svc:3306/ironic?")
-    assert "ssl_verify_identity=true" in url
+    assert url.endswith("&ssl_ca=/etc/ironic/database/ca.crt&ssl_check_hostname=true")
     # oslo.config replaces `$name` and reads `$$` as `$`.
     assert "connection = mysql://a:b$$c@d/e\n" in configuration.secret_conf("mysql://a:b$c@d/e", "rpc-1", "p")
 

@@ -32,6 +32,7 @@ CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 RETRIES = 4
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.3, 30.0
 _CONTROLLED = ("Deployment", "StatefulSet", "Job")
+_LONGEST_MESSAGE = 1000
 _RETRIED = (429, 502, 503, 504)
 _DATA = ("certificate-authority-data", "client-certificate-data", "client-key-data")
 
@@ -241,7 +242,13 @@ def _refusal(status: int, reason: str, body: bytes) -> ApiError:
             ' take it over with the annotation pulumi.com/patchForce: "true"',
             status,
         )
-    return ApiError(str(told.get("message") or reason), status)
+    return ApiError(_shortened(str(told.get("message") or reason)), status)
+
+
+def _shortened(message: str) -> str:
+    """A message without the middle of it where it quotes a whole object; what is wrong stands at its ends."""
+    half = _LONGEST_MESSAGE // 2
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:half]} ... {message[-half:]}"
 
 
 def _named(error: ApiError, document: Object, what: str) -> ApiError:

@@ -230,9 +230,10 @@ class KubernetesObject(Resource):
             manifest = objects.manifest(inputs)
             manager = objects.field_manager(urn, state)
             try:
-                if not state:
-                    await self._must_be_ours(manifest, manager)
-                await self._apply(manifest, inputs, manager, dry_run=True)
+                # What is there already is replaced: its fixed fields would be refused, before the new one is made.
+                replaced = not state and await self._must_be_ours(manifest, manager)
+                if not replaced:
+                    await self._apply(manifest, inputs, manager, dry_run=True)
             except (Unreachable, KindUnknown) as error:
                 await self._log.warning(urn, f"not tried on the cluster: {error}")
             except ApiError as error:
@@ -250,11 +251,11 @@ class KubernetesObject(Resource):
             error.args = (objects.scrubbed(str(error), objects.secret_texts(inputs)),)
             raise
 
-    async def _must_be_ours(self, manifest: Object, manager: str) -> None:
-        """An object that is there is only gone on with if this resource began to make it."""
+    async def _must_be_ours(self, manifest: Object, manager: str) -> bool:
+        """Whether the object is there. It is only gone on with if this resource began to make it."""
         live = await self._client.get(manifest)
         if live is None or objects.owned_by(live, manager) is not None:
-            return
+            return live is not None
         raise PluginError(
             f"{objects.title(live)} exists already, and this resource did not make it: import it, or delete it"
         )
