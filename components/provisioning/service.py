@@ -88,7 +88,7 @@ class IronicService(pulumi.ComponentResource):
         migrated = self._declare(conductors.migrations_job(args, changes=reaches), after=[running, *reached])
         self.endpoint = migrated.id.apply(lambda _: configuration.api_url(args))
         self.ca = self._ca
-        self.username = self._account("api", "username")
+        self.username = pulumi.Output.unsecret(self._account("api", "username"))
         self.password = pulumi.Output.secret(self._account("api", "password"))
         self.register_outputs(
             {"endpoint": self.endpoint, "ca": self.ca, "username": self.username, "password": self.password}

@@ -1,0 +1,137 @@
+"""Ironic as a service on the lab's hub: installed, rotated, with conductors and a database that die, and removed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.hub import images, programs
+from lab.hub.credentials import NODE
+from lab.hub.layout import HubLayout
+from tests.end_to_end import secrets
+from tests.end_to_end.conftest import copies
+from tests.end_to_end.project import Project, await_
+from tools.engine import ensure
+
+pytestmark = [
+    pytest.mark.libvirt,  # it takes the processors for itself
+    pytest.mark.lab,
+    pytest.mark.engine,
+    pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
+]
+
+_SPACE = "metal-ipi-provisioning"
+_CONDUCTORS = {"ironic-0": True, "ironic-1": True}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project]:
+    """A copy whose hub has the service."""
+    for recipe in images.ALL:
+        recipe.ensure(lambda line: None)
+    for project in copies(tmp_path_factory.mktemp("provisioning"), stack="hub"):
+        project.make("up", seconds=300)
+        yield project
+        project.assert_down()
+
+
+class Ironic:
+    """Its API, as it is reached at first; `renew` takes the outputs of now."""
+
+    def __init__(self, project: Project, directory: Path) -> None:
+        self._project = project
+        self._authority = directory / "ca.crt"
+        self.renew()
+
+    def renew(self) -> None:
+        """Take endpoint and account from the stack's outputs."""
+        outputs = secrets.outputs(self._project, str(ensure(print).path))
+        told = outputs["ironic"]
+        self._authority.write_text(told["ca"])
+        self.user: str = told["username"]
+        self._given = (told["endpoint"], str(self._authority), self.user)
+        self._password: str = outputs["ironicPassword"]
+
+    def __call__(self, *what: str, seconds: float = 60) -> Any:
+        return json.loads(
+            self._project.within("ironic_client", *self._given, *what, stdin=self._password, seconds=seconds)
+        )
+
+
+@pytest.fixture(scope="module")
+def ironic(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Ironic:
+    return Ironic(project, tmp_path_factory.mktemp("ironic"))
+
+
+def kubectl(project: Project, *arguments: str) -> str:
+    kubeconfig = HubLayout(project.layout.hub).kubeconfig("admin")
+    return project.facility("kubectl", "--kubeconfig", str(kubeconfig), "--namespace", _SPACE, *arguments)
+
+
+def test_conductors_share_the_nodes_and_nobody_else_is_let_in(project: Project, ironic: Ironic) -> None:
+    assert ironic("conductors") == _CONDUCTORS
+    assert ironic("accounts") == [401, 401]
+    # Whichever API is asked, the conductor that a node belongs to is asked by it, by name.
+    ironic("enrol", "12")
+    assert set(ironic("nodes").values()) == set(_CONDUCTORS)
+    project.assert_unchanged("up", "preview")
+
+
+def test_no_credentials_in_clear(project: Project, ironic: Ironic) -> None:
+    pods = kubectl(project, "get", "pods,configmaps,jobs,statefulsets", "--output", "json")
+    logs = "".join(path.read_text(errors="replace") for path in HubLayout(project.layout.hub).logs.rglob("*.log"))
+    state = project.checkpoint.read_text()
+    kept = json.loads(kubectl(project, "get", "secrets", "--output", "json"))["items"]
+    assert kept, "there are Secrets"
+    for text in (pods, logs, state):
+        assert ironic._password not in text  # pyright: ignore[reportPrivateUsage]
+
+
+def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Ironic) -> None:
+    before, seen = ironic.user, list[dict[str, int]]()
+    poll = threading.Thread(target=lambda: seen.append(ironic("poll", "60", seconds=90)))
+    poll.start()
+    provisioning = {"rotation": 2}
+    project.keep(provisioning=provisioning)
+    project.make("up", seconds=300)
+    poll.join()
+    # The account of before, all the while that conductors were started again one by one.
+    assert set(seen[0]) == {"200"} and seen[0]["200"] > 50, seen
+    ironic.renew()
+    assert (before, ironic.user) == ("api-1", "api-2")
+    await_(lambda: ironic("conductors") == _CONDUCTORS, "both conductors alive", 90)
+    project.assert_unchanged("up")
+
+
+def test_a_conductor_that_dies_comes_back_under_its_name(project: Project, ironic: Ironic) -> None:
+    kubectl(project, "delete", "pod", "ironic-1", "--grace-period=0", "--force")
+    await_(lambda: "2/2" in kubectl(project, "get", "pod", "ironic-1", "--no-headers"), "ironic-1 ready", 120)
+    await_(lambda: ironic("conductors") == _CONDUCTORS, "both conductors alive", 90)
+    assert len(ironic("nodes")) == 12
+
+
+def test_the_others_take_over_what_a_conductor_had(project: Project, ironic: Ironic) -> None:
+    kubectl(project, "cordon", NODE)  # it has nowhere to come back to
+    kubectl(project, "delete", "pod", "ironic-1", "--grace-period=0", "--force")
+    await_(lambda: set(ironic("nodes").values()) == {"ironic-0"}, "all nodes taken over", 150)
+    assert ironic("conductors") == {"ironic-0": True, "ironic-1": False}
+    kubectl(project, "uncordon", NODE)
+    await_(lambda: set(ironic("nodes").values()) == set(_CONDUCTORS), "nodes shared again", 150)
+
+
+def test_a_database_that_is_killed_keeps_what_it_had(project: Project, ironic: Ironic) -> None:
+    kubectl(project, "delete", "pod", "database-0", "--grace-period=0", "--force")
+
+    def known_again() -> bool:
+        try:
+            return len(ironic("nodes")) == 12
+        except AssertionError:  # 500, as long as there is no database
+            return False
+
+    await_(known_again, "nodes known again", 120)
+    await_(lambda: ironic("conductors") == _CONDUCTORS, "both conductors alive", 90)
