@@ -1,4 +1,4 @@
-"""`python -m tools.settings_reference`: write docs/settings.md, every setting of a stack, from the models."""
+"""`python -m tools.settings_reference`: write every setting, from the models, into docs/settings.md and hub-settings.md."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from metal_ipi.stacks.hub.sections import HubSettings
+from metal_ipi.stacks.hub.settings import HUB
 from metal_ipi.stacks.problems import NAMESPACE
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.settings import NEEDED, Settings
 from tools.layout import ROOT
 
 DOCUMENT = Path("docs") / "settings.md"
+HUB_DOCUMENT = Path("docs") / "hub-settings.md"
 _SHARED: dict[type[BaseModel], str] = {DeviceRule: "A rule for disks"}
 """Models that several settings take: told once, under this heading."""
 _WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
@@ -40,6 +43,14 @@ is not listed here. Problems are told all at once, each with path, value, reason
   it unless the description names what may stand in its place.
 - **secret**: set it with `pulumi config set --secret --path`; it is encrypted in the file and in the state, and never
   shown.
+"""
+_HUB_HEAD = """\
+# Every setting of a hub
+
+Written by `python -m tools.settings_reference` from the models in `stacks/hub`; a test fails when it is not up to date.
+
+A stack file with the section `metal-ipi:provisioning` is the one of a hub ([Ironic as a service](provisioning.md)).
+How a stack file is read, and what the columns say, is told in [Every setting](settings.md).
 """
 
 
@@ -69,6 +80,15 @@ def document() -> str:
         rows = [_row(f"…{name}", field, model) for name, field in _fields(model)]
         parts += [f"## {title}", "", _doc(model), "", "The path is that of the setting that takes the rule.", ""]
         parts += [*_table(rows), ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def hub_document() -> str:
+    """The page of a hub's settings."""
+    parts = [_HUB_HEAD]
+    for name, field in _fields(HubSettings):
+        if _models(field.annotation) and name != "lab":
+            parts += [f"## {name}", "", _introduction(field), "", *_section(name, field, 3)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -127,7 +147,7 @@ def _rows(before: str, model: type[BaseModel]) -> tuple[list[_Row], list[tuple[s
 
 
 def _row(path: str, field: FieldInfo, model: type[BaseModel]) -> _Row:
-    needed = "up" if path in {each.path for each in NEEDED if each.remedy is None} else "no"
+    needed = "up" if path in {each.path for each in (*NEEDED, *HUB.needed) if each.remedy is None} else "no"
     return _Row(
         path=path,
         kind=_type(field, path, model),
@@ -262,8 +282,9 @@ def _anchor(title: str) -> str:
 
 
 def main() -> int:
-    """Write it."""
+    """Write them."""
     (ROOT / DOCUMENT).write_text(document())
+    (ROOT / HUB_DOCUMENT).write_text(hub_document())
     return 0
 
 

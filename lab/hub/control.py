@@ -87,7 +87,7 @@ def _facts(hub: HubLayout) -> dict[str, Any]:
     return {
         "address": plan.HUB,
         "kubeconfig": hub.kubeconfig("admin").read_text(),
-        "images": {recipe.name: recipe.reference for recipe in images.ALL},
+        "images": json.loads(hub.references.read_text()),
     }
 
 

@@ -17,6 +17,8 @@ _WITHOUT_UNIT = {
 def test_the_page_is_up_to_date() -> None:
     page = ROOT / settings_reference.DOCUMENT
     assert page.read_text() == settings_reference.document(), "run `python -m tools.settings_reference`"
+    hub = ROOT / settings_reference.HUB_DOCUMENT
+    assert hub.read_text() == settings_reference.hub_document(), "run `python -m tools.settings_reference`"
 
 
 def test_every_setting_is_there() -> None:

@@ -94,7 +94,7 @@ def test_no_credentials_in_clear(project: Project, ironic: Ironic) -> None:
 
 def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Ironic) -> None:
     before, seen = ironic.user, list[dict[str, int]]()
-    poll = threading.Thread(target=lambda: seen.append(ironic("poll", "60", seconds=90)))
+    poll = threading.Thread(target=lambda: seen.append(ironic("poll", "45", seconds=75)))
     poll.start()
     provisioning = {"rotation": 2}
     project.keep(provisioning=provisioning)
