@@ -1,4 +1,4 @@
-"""`python -m tools.settings_reference`: write every setting, from the models, into docs/settings.md and hub-settings.md."""
+"""`python -m tools.settings_reference`: write docs/settings.md and docs/hub-settings.md from the models of the settings."""
 
 from __future__ import annotations
 
