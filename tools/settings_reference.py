@@ -1,4 +1,4 @@
-"""`python -m tools.settings_reference`: write docs/settings.md and docs/hub-settings.md from the models of the settings."""
+"""`python -m tools.settings_reference`: write docs/settings.md and docs/hub-settings.md from the settings' models."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from pydantic import SecretStr
 
+from metal_ipi.stacks.hub.sections import HubSettings
 from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
 from metal_ipi.stacks.problems import SECRET_NAMES, Problem, SettingsError, nearest
 from metal_ipi.stacks.sections.base import REHEARSAL
@@ -442,7 +443,7 @@ def test_texts_that_look_like_numbers_stay_texts() -> None:
 
 def test_the_project_file_declares_every_setting_and_no_other() -> None:
     declared = yaml.safe_load((_ROOT / "Pulumi.yaml").read_text())["config"]
-    known = {info.alias: info for info in Settings.model_fields.values()}
+    known = {info.alias: info for kind in (Settings, HubSettings) for info in kind.model_fields.values()}
     assert set(declared) == set(known) - {"lab"}
     # A truth value that may be left out has no empty default of its own type; the engine keeps all as texts.
     types: dict[Any, str] = {str: "string", bool: "boolean", bool | None: "string"}
