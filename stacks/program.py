@@ -15,8 +15,7 @@ from metal_ipi.stacks import api_address, steps
 from metal_ipi.stacks.base import prepared
 from metal_ipi.stacks.boot_files import BootFiles
 from metal_ipi.stacks.cost import cost
-from metal_ipi.stacks.hub import program as hub_program
-from metal_ipi.stacks.hub import settings as hub
+from metal_ipi.stacks.kinds import is_hub
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.reading import given
 from metal_ipi.stacks.sections.dns import NoDns
@@ -27,8 +26,11 @@ from metal_ipi.stacks.stream import boot_artifacts
 
 def main() -> None:
     """Declare the running stack's cluster, or hub. Raises SettingsError before any resource is registered."""
-    if hub.is_hub(given()):
-        outputs = hub_program.declare(hub.HUB.load())
+    if is_hub(given()):
+        from metal_ipi.stacks.hub.program import declare as declare_hub
+        from metal_ipi.stacks.hub.settings import HUB
+
+        outputs = declare_hub(HUB.load())
     else:
         settings = load()
         outputs = declare(settings, boot_spec(settings))

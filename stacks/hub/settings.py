@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from cryptography import x509
 
 from metal_ipi.components.provisioning import configuration
 from metal_ipi.stacks.hub import sections
-from metal_ipi.stacks.hub.program import arguments
+from metal_ipi.stacks.hub.arguments import arguments
 from metal_ipi.stacks.hub.sections import HubSettings
 from metal_ipi.stacks.platforms.section import Needed, at
 from metal_ipi.stacks.problems import Found, Problem, problems_of
 from metal_ipi.stacks.reading import Kind
 from metal_ipi.stacks.sections.base import certificates
-
-_SECTION = "provisioning"
-
-
-def is_hub(values: Mapping[str, str]) -> bool:
-    """Whether a stack's configuration, as the engine hands it over, is a hub's."""
-    return values.get(_SECTION) not in (None, "", "{}")
 
 
 def _conflicts(settings: HubSettings) -> Found:

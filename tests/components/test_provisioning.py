@@ -11,8 +11,6 @@ import pytest
 import yaml
 
 from metal_ipi.components.provisioning import (
-    IronicArgs,
-    IronicService,
     conductors,
     configuration,
     contract,
@@ -22,6 +20,8 @@ from metal_ipi.components.provisioning import (
     network,
     objects,
 )
+from metal_ipi.components.provisioning.contract import IronicArgs
+from metal_ipi.components.provisioning.service import IronicService
 from tests import golden
 from tests.mocks import Recorder, is_secret, plain, run, secret
 
