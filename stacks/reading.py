@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pulumi
 import pulumi.runtime.config
@@ -18,16 +18,6 @@ from metal_ipi.stacks.plain import of_json, unfit
 from metal_ipi.stacks.platforms.section import Needed, at
 from metal_ipi.stacks.problems import NAMESPACE, SECRET_NAMES, Problem, SettingsError, describe, problems_of
 from metal_ipi.stacks.sections.base import REHEARSAL, Section
-
-
-class Rehearsed(Protocol):
-    """Settings that may be those of a rehearsal."""
-
-    @property
-    def rehearsal(self) -> bool:
-        """An offline preview: missing secrets are stood in for."""
-        ...
-
 
 Model = TypeVar("Model", bound=Section)
 Tree = dict[str, Any]
@@ -66,7 +56,7 @@ class Kind(Generic[Model]):
         Warns of settings that an earlier version took.
         """
         settings = self._validated(tree, pulumi.get_stack())
-        _refuse_rehearsed(settings)
+        _refuse_rehearsed(tree)
         for warning in self.current(tree)[1]:
             pulumi.log.warn(warning)
         return settings
@@ -88,7 +78,7 @@ class Kind(Generic[Model]):
         if found := problems_of(unfit(tree)):
             raise SettingsError(stack, sorted(found, key=lambda problem: problem.path))
         tree, _ = self.current(tree)
-        problems = [] if tree.get("rehearsal") is True else self._incomplete(tree)
+        problems = [] if _is_rehearsed(tree) else self._incomplete(tree)
         try:
             settings = self.model.model_validate(tree)
         except ValidationError as error:
@@ -116,9 +106,14 @@ class Kind(Generic[Model]):
         ]
 
 
-def _refuse_rehearsed(settings: Rehearsed | Section) -> None:
+def _is_rehearsed(tree: Tree) -> bool:
+    """Whether it is an offline preview: missing secrets are stood in for."""
+    return tree.get("rehearsal") is True
+
+
+def _refuse_rehearsed(tree: Tree) -> None:
     """Raises SettingsError where a rehearsal would change something."""
-    if getattr(settings, "rehearsal", False) and not pulumi.runtime.is_dry_run():
+    if _is_rehearsed(tree) and not pulumi.runtime.is_dry_run():
         problem = Problem(
             path=f"{NAMESPACE}:rehearsal",
             value="true",

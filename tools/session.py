@@ -133,7 +133,7 @@ class Session:
         document = stackfile.read(self._layout.stack_file)
         self._is_lab = stackfile.lab_machines(document) is not None
         if self._is_lab:
-            self._facts = cast("dict[str, Any]", json.loads((self._layout.lab / "facts.json").read_text()))
+            self._facts = self._facility.facts()
             config = self._for_lab(document, self._facts)
             self._screen.redact.add(config.secrets.values())
         else:
@@ -150,7 +150,7 @@ class Session:
     def _for_lab(self, document: stackfile.Tree, facts: dict[str, Any]) -> stackfile.Config:
         """The stack file with what the lab adds to it."""
         if stackfile.is_hub(document):
-            return stackfile.for_lab_hub(document, Facility(layout=self._layout).hub_facts(), facts["machines"])
+            return stackfile.for_lab_hub(document, self._facility.hub_facts(), facts["machines"])
         return stackfile.for_lab(document, facts, facts["machines"])
 
     def _open(self, config: stackfile.Config, *, own_passphrase: bool, lab: bool) -> automation.Stack:
@@ -170,6 +170,10 @@ class Session:
             ) from error
         write_config(self._layout, config, self._engine, env)
         return stack
+
+    @property
+    def _facility(self) -> Facility:
+        return Facility(layout=self._layout)
 
     @property
     def _operations(self) -> Operations:

@@ -82,7 +82,7 @@ def cluster(document: Tree) -> str:
 
 def is_hub(document: Tree) -> bool:
     """Whether it is the stack of a hub, and not of a cluster."""
-    return bool(_section(document, "provisioning")) or f"{NAMESPACE}:provisioning" in _config(document)
+    return f"{NAMESPACE}:provisioning" in _config(document)
 
 
 def lab_machines(document: Tree) -> str | None:
@@ -99,11 +99,8 @@ def is_lab(path: Path) -> bool:
 
 def lab_installer(document: Tree) -> str:
     """Which installer of the lab the stack wants: `real` for what asks for a release of OpenShift itself."""
-    default = (
-        "stand-in"
-        if is_hub(document) or _of_stand_in(_config(document).get(f"{NAMESPACE}:openshiftVersion"))
-        else "real"
-    )
+    version = _config(document).get(f"{NAMESPACE}:openshiftVersion")
+    default = "stand-in" if is_hub(document) or _of_stand_in(version) else "real"
     return str(_section(document, "lab").get("installer", default))
 
 

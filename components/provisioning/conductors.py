@@ -20,7 +20,6 @@ ACCOUNTS = "ironic-accounts"
 """The Secret with who may ask: `api` and `rpc`, lines with bcrypt hashes. Ironic reads it at each request."""
 TLS = "ironic-tls"
 DATABASE_CA = "ironic-database-ca"
-LOGS = "ironic-logs"
 
 _STOP_SECONDS = 120
 
@@ -125,8 +124,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
             "serviceName": CONDUCTORS,
             "replicas": args.conductors,
             "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": objects.selector(NAME)},
-            "template": template,
+            **objects.pods_of(NAME, template),
         },
     )
 

@@ -153,8 +153,7 @@ def server(args: IronicArgs, database: OwnDatabase, *, made_of: object) -> Objec
         spec={
             "serviceName": NAME,
             "replicas": 1,
-            "selector": {"matchLabels": objects.selector(NAME)},
-            "template": template,
+            **objects.pods_of(NAME, template),
             "volumeClaimTemplates": [
                 {
                     "metadata": {"name": "data"},

@@ -70,10 +70,5 @@ def deployment(args: IronicArgs, dhcp: Dhcp) -> Object:
         NAME,
         args.namespace,
         NAME,
-        spec={
-            "replicas": 1,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": objects.selector(NAME)},
-            "template": template,
-        },
+        spec={"replicas": 1, "strategy": {"type": "Recreate"}, **objects.pods_of(NAME, template)},
     )

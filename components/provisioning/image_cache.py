@@ -86,8 +86,7 @@ def deployment(args: IronicArgs, *, made_of: object) -> Object:
         spec={
             "replicas": 1,
             "strategy": {"type": "Recreate"},  # its volume is for one node
-            "selector": {"matchLabels": objects.selector(IMAGES)},
-            "template": template,
+            **objects.pods_of(IMAGES, template),
         },
     )
 

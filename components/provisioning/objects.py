@@ -67,6 +67,11 @@ def pod(component: str, spec: Mapping[str, Any], annotations: Mapping[str, Any] 
     }
 
 
+def pods_of(component: str, template: Object) -> Object:
+    """The part of a workload's spec that says which pods are its own, and how they are made."""
+    return {"selector": {"matchLabels": selector(component)}, "template": template}
+
+
 def container(name: str, image: str, command: Sequence[str], mounts: Sequence[Object], **rest: Any) -> Object:
     """A container that can change nothing but its volumes."""
     return {

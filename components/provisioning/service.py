@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -77,17 +78,16 @@ class IronicService(pulumi.ComponentResource):
         self._dhcp()
 
         config = self._declare(conductors.config_map(args))
-        reaches = pulumi.Output.unsecret(self._connection.apply(objects.digest))
-        ready = [*policies, *secrets.values(), config]
+        reaches = _stand_in_for(self._connection)
+        ready = [*policies, *secrets, config]
         schema = self._declare(conductors.schema_job(args, changes=reaches), after=[*ready, *stored])
         self._declare(conductors.disruption_budget(args))
-        changes = pulumi.Output.all(conductors.made_of(args), self._restarting).apply(
-            lambda known: objects.digest(*cast("list[str]", known))
-        )
+        # All that conductors read only when they start.
+        changes = _stand_in_for(conductors.made_of(args), self._pair("ironic")["tls.crt"], self._connection)
         running = self._declare(conductors.stateful_set(args, changes=changes), after=[schema, *cached])
         migrated = self._declare(conductors.migrations_job(args, changes=reaches), after=[running, *reached])
         self.endpoint = migrated.id.apply(lambda _: configuration.api_url(args))
-        self.ca = self._ca
+        self.ca = pulumi.Output.from_input(self._pair("ironic")["ca.crt"])
         self.username = pulumi.Output.unsecret(self._account("api", "username"))
         self.password = pulumi.Output.secret(self._account("api", "password"))
         self.register_outputs(
@@ -130,37 +130,28 @@ class IronicService(pulumi.ComponentResource):
         }
 
     @property
-    def _ca(self) -> pulumi.Output[str]:
-        return pulumi.Output.from_input(self._pair("ironic")["ca.crt"])
-
-    @property
-    def _restarting(self) -> pulumi.Output[str]:
-        """Stands for the secrets that conductors read only when they start."""
-        pair = pulumi.Output.all(self._pair("ironic")["tls.crt"], self._connection)
-        return pulumi.Output.unsecret(pair.apply(lambda known: objects.digest(*cast("list[str]", known))))
-
-    @property
     def _connection(self) -> pulumi.Output[str]:
         given = self._args.database
         account = (
-            pulumi.Output.all(given.username, given.password)
+            (given.username, given.password)
             if isinstance(given, GivenDatabase)
-            else pulumi.Output.all(self._account("ironic", "username"), self._account("ironic", "password"))
+            else (self._account("ironic", "username"), self._account("ironic", "password"))
         )
-        return account.apply(lambda known: configuration.connection(self._args, str(known[0]), str(known[1])))
+        return _told(partial(configuration.connection, self._args), *account)
 
-    def _secrets(self) -> dict[str, pulumi.CustomResource]:
+    def _secrets(self) -> list[pulumi.CustomResource]:
         given = self._args.database
         database_ca = given.ca if isinstance(given, GivenDatabase) else self._credentials.ca
-        rpc = pulumi.Output.all(self._connection, self._account("rpc", "username"), self._account("rpc", "password"))
-        conf = rpc.apply(lambda known: configuration.secret_conf(*(str(each) for each in known)))
+        rpc = [self._account("rpc", part) for part in ("username", "password")]
+        conf = _told(configuration.secret_conf, self._connection, *rpc)
         accounts = {name: self._account(name, "htpasswd") for name in ("api", "rpc")}
-        return {
-            conductors.SECRETS: self._secret(conductors.SECRETS, conductors.NAME, {"secrets.conf": conf}),
-            conductors.ACCOUNTS: self._secret(conductors.ACCOUNTS, conductors.NAME, accounts),
-            conductors.TLS: self._secret(conductors.TLS, conductors.NAME, self._pair("ironic")),
-            conductors.DATABASE_CA: self._secret(conductors.DATABASE_CA, conductors.NAME, {"ca.crt": database_ca}),
+        texts: dict[str, dict[str, pulumi.Input[str]]] = {
+            conductors.SECRETS: {"secrets.conf": conf},
+            conductors.ACCOUNTS: {**accounts},
+            conductors.TLS: self._pair("ironic"),
+            conductors.DATABASE_CA: {"ca.crt": database_ca},
         }
+        return [self._secret(name, conductors.NAME, each) for name, each in texts.items()]
 
     # --- parts -----------------------------------------------------------------------------------------------------
 
@@ -169,7 +160,7 @@ class IronicService(pulumi.ComponentResource):
         if isinstance(args.database, GivenDatabase):
             return []
         pair = self._pair("database")
-        made_of = pulumi.Output.unsecret(pulumi.Output.from_input(pair["tls.crt"]).apply(objects.digest))
+        made_of = _stand_in_for(pair["tls.crt"])
         administrator = [self._account("administrator", part) for part in ("username", "password")]
         previous = [self._account("administrator", f"previous{part}") for part in ("Username", "Password")]
         ironic = [self._account("ironic", part) for part in ("username", "password", "previousUsername")]
@@ -193,7 +184,6 @@ class IronicService(pulumi.ComponentResource):
         args, cache = self._args, self._args.image_cache
         if cache is None:
             return []
-        made_of = pulumi.Output.from_input(self._pair("ironic")["tls.crt"]).apply(objects.digest)
         needed = [
             self._declare(each)
             for each in (
@@ -203,7 +193,7 @@ class IronicService(pulumi.ComponentResource):
             )
         ]
         reached = self._declare(image_cache.service(args))
-        deployed = image_cache.deployment(args, made_of=pulumi.Output.unsecret(made_of))
+        deployed = image_cache.deployment(args, made_of=_stand_in_for(self._pair("ironic")["tls.crt"]))
         return [reached, self._declare(deployed, after=needed)]
 
     def _dhcp(self) -> None:
@@ -223,11 +213,9 @@ class IronicService(pulumi.ComponentResource):
         kind, metadata = manifest["kind"], manifest["metadata"]
         fields = {_argument(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
         space = [] if kind == "Namespace" else self._space
-        name = (
-            f"{self._name}-{metadata['name']}"
-            if kind in ("StatefulSet", "Deployment")
-            else (f"{self._name}-{metadata['name']}-{kind.lower()}")
-        )
+        name = f"{self._name}-{metadata['name']}"
+        if kind not in ("StatefulSet", "Deployment"):
+            name += f"-{kind.lower()}"
         opts = pulumi.ResourceOptions(
             depends_on=[*space, *after],
             custom_timeouts=pulumi.CustomTimeouts(create=f"{_READY_MINUTES}m", update=f"{2 * _READY_MINUTES}m"),
@@ -237,6 +225,11 @@ class IronicService(pulumi.ComponentResource):
 
 def _argument(key: str) -> str:
     return "string_data" if key == "stringData" else key
+
+
+def _stand_in_for(*values: Any) -> pulumi.Output[str]:
+    """What changes with these values, and tells nothing of them."""
+    return pulumi.Output.unsecret(_told(objects.digest, *values))
 
 
 def _told(function: Callable[..., str], *values: Any) -> pulumi.Output[str]:

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from metal_ipi.stacks.sections import forms
 from metal_ipi.stacks.sections.base import Pem, Section, is_public_key, matching, wrong
+from metal_ipi.stacks.sections.forms import Interface
 from metal_ipi.stacks.sections.install import Lab
 
-_HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
 Namespace = Annotated[
     str,
     matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "it is no name of a namespace", "use a-z, 0-9 and -, at most 63"),
@@ -23,7 +24,9 @@ ImageReference = Annotated[
         "write it as registry/name:tag, or better registry/name@sha256:<digest>",
     ),
 ]
-Host = Annotated[str, matching(_HOST, "it is no host name and no IPv4 address", "give one, e.g. 192.0.2.15")]
+Host = Annotated[
+    forms.Host, matching(r"[^:]+[^:.]", "it is no host name and no IPv4 address", "give one, e.g. 192.0.2.15")
+]
 Size = Annotated[str, matching(r"[1-9][0-9]{0,6}(Mi|Gi|Ti)", "it is no size", "write it as Kubernetes does, e.g. 20Gi")]
 NodePort = Annotated[int, Field(ge=30000, le=32767)]
 DownloadUrl = Annotated[
@@ -130,9 +133,7 @@ class GivenDatabase(Section):
 class Dhcp(Section):
     """dnsmasq on the provisioning network: addresses, and iPXE over TFTP. Virtual media needs none."""
 
-    interface: Annotated[
-        str, matching(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}", "it is no name of an interface", "give it as `ip link` does")
-    ] = Field(description="the interface of the hub's nodes in the provisioning network")
+    interface: Interface = Field(description="the interface of the hub's nodes in the provisioning network")
     ranges: tuple[str, ...] = Field(strict=False, description="ranges of addresses, first-last", min_length=1)
     gateway: str | None = Field(default=None, description="the default gateway that servers are told; not set: none")
     nameservers: tuple[str, ...] = Field(default=(), strict=False, description="the DNS resolvers they are told")

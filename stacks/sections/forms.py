@@ -168,3 +168,11 @@ KeyId = Annotated[
 """Of an access key."""
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 """The URL of a service."""
+Interface = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}",
+        "it is no name of an interface",
+        "give it as `ip link` on the machines shows it, e.g. eno1",
+    ),
+]

@@ -157,14 +157,6 @@ SystemId = Annotated[
         "give the last part of its path below /redfish/v1/Systems, e.g. System.Embedded.1",
     ),
 ]
-Interface = Annotated[
-    str,
-    matching(
-        r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}",
-        "it is no name of an interface",
-        "give it as `ip link` on the machines shows it, e.g. eno1",
-    ),
-]
 FilePath = Annotated[str, AfterValidator(_path)]
 """An absolute path where libvirt runs."""
 Connection = Annotated[str, AfterValidator(_connection)]

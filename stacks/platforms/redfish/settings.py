@@ -16,7 +16,6 @@ from metal_ipi.stacks.platforms.redfish.forms import (
     Connection,
     FilePath,
     Fingerprint,
-    Interface,
     Mac,
     MachineAddress,
     Password,
@@ -26,6 +25,7 @@ from metal_ipi.stacks.platforms.redfish.forms import (
 from metal_ipi.stacks.platforms.section import Needed, OfMachine, PlatformSection, Tree, at, items
 from metal_ipi.stacks.sections.base import REHEARSAL, Pem, Section, wrong
 from metal_ipi.stacks.sections.devices import DeviceRule
+from metal_ipi.stacks.sections.forms import Interface
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 
 BootMethod = Literal["pxe", "uefi-http", "virtual-media", "live-iso"]
