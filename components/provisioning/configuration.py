@@ -155,7 +155,6 @@ def own_options(args: IronicArgs) -> dict[str, dict[str, str]]:
             "http_root": "/shared/html",
             "default_boot_mode": "uefi",
             "iso_master_path": "/shared/master-iso",
-            "enable_iso_cache": "true",
         },
         "dhcp": {"dhcp_provider": "none"},
         "pxe": {

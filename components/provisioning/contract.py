@@ -175,7 +175,7 @@ class IronicArgs:
     plain_boot_files: bool = False
     """Boot files over HTTP: for BMCs and firmware that cannot be told which authority to trust."""
     pin_release: str | None = None
-    """While conductors of two releases run: the older one."""
+    """While conductors of two releases run: the older one. Data are migrated by the first `up` without it."""
     extra: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
     """More of Ironic's options, by section and name. Those that the service sets itself are refused before."""
     log_level: Literal["debug", "info"] = "info"

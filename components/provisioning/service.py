@@ -46,7 +46,7 @@ class IronicService(pulumi.ComponentResource):
     """Ironic, its database and what else it needs, on one hub."""
 
     endpoint: pulumi.Output[str]
-    """The API's URL, once it answers and data are migrated."""
+    """The API's URL, once it answers and, unless a release is pinned, data are migrated."""
     ca: pulumi.Output[str]
     """The authority of its certificate, PEM."""
     username: pulumi.Output[str]
@@ -85,8 +85,11 @@ class IronicService(pulumi.ComponentResource):
         # All that conductors read only when they start.
         changes = _stand_in_for(conductors.made_of(args), self._pair("ironic")["tls.crt"], self._connection)
         running = self._declare(conductors.stateful_set(args, changes=changes), after=[schema, *cached])
-        migrated = self._declare(conductors.migrations_job(args, changes=reaches), after=[running, *reached])
-        self.endpoint = migrated.id.apply(lambda _: configuration.api_url(args))
+        last = [running, *reached]
+        if args.pin_release is None:
+            # It brings data to the newest version, which conductors of the release before do not read.
+            last = [self._declare(conductors.migrations_job(args, changes=reaches), after=last)]
+        self.endpoint = pulumi.Output.all(*(each.id for each in last)).apply(lambda _: configuration.api_url(args))
         self.ca = pulumi.Output.from_input(self._pair("ironic")["ca.crt"])
         self.username = pulumi.Output.unsecret(self._account("api", "username"))
         self.password = pulumi.Output.secret(self._account("api", "password"))

@@ -241,7 +241,10 @@ class Provisioning(Section):
             str, matching(r"[0-9]{1,3}\.[0-9]{1,3}", "it is no release of Ironic", "write two numbers, e.g. '38.0'")
         ]
         | None
-    ) = Field(default=None, description="while conductors of two releases run: the older release")
+    ) = Field(
+        default=None,
+        description="while conductors of two releases run: the older release; data are migrated without it",
+    )
     extra_config: dict[OptionName, dict[OptionName, OptionValue]] = Field(
         default_factory=dict, description="more of Ironic's options, by section and name"
     )

@@ -183,6 +183,14 @@ def test_each_part_comes_after_what_it_needs() -> None:
         assert not [name for name in found.after(server) if name == f"{server}-service"]
 
 
+def test_data_are_migrated_when_no_conductor_of_the_release_before_is_left() -> None:
+    """`ironic-dbsync online_data_migrations` heeds no pin: it takes the newest versions (ironic/db/sqlalchemy/api.py,
+    `update_to_latest_versions`)."""
+    for pin, jobs in ((None, 1), ("38.0", 0)):
+        found = declared(replace(SMALL, pin_release=pin)).of("kubernetes:batch/v1:Job")
+        assert len([each for each in found if "migrations" in each.name]) == jobs
+
+
 def test_credentials_stand_in_secrets_alone() -> None:
     found = declared(SMALL)
     for each in found.resources:
