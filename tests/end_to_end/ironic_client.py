@@ -4,7 +4,7 @@ conductors                  {name: whether it is alive}
 enrol COUNT                 enrols nodes, which nothing is behind
 nodes                       {name: the conductor that it belongs to}
 accounts                    statuses of questions without, and with a wrong account
-poll SECONDS                statuses by how often they came, of questions asked without a pause
+poll SECONDS                statuses by how often they came, of questions asked up to ten times a second
 """
 
 from __future__ import annotations
