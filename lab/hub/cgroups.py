@@ -58,9 +58,9 @@ def processes(path: str) -> set[int]:
     """The processes in the cgroup and below, by the ids that they have here."""
     found: set[int] = set()
     for own in _places(path):
-        for listed in own.rglob("cgroup.procs"):
-            with suppress(OSError):  # the cgroup was removed meanwhile
-                found.update(map(int, listed.read_text().split()))
+        for directory, _, _ in os.walk(own):  # which passes over what is removed meanwhile
+            with suppress(OSError):
+                found.update(map(int, (Path(directory) / "cgroup.procs").read_text().split()))
     return found
 
 
