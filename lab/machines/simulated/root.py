@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
@@ -34,25 +35,16 @@ _DIRECTORIES = (*_VOLATILE, "usr", "boot", "etc/ssh", "var/home/core", "var/root
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENTER = """\
 set -e
-root=$1 name=$2 directory=$3 filesystems=$4 boot=$5
-shift 5
-mount --rbind -o ro /usr "$root/usr"
-if [ -d "$root/dev/disk" ]; then
-    for node in pts shm null zero full random urandom tty; do
-        [ ! -e "/dev/$node" ] || mount --rbind "/dev/$node" "$root/dev/$node"
-    done
-    mount --bind "$filesystems" "$root/run/simulated/filesystems"
-    mount --rbind /proc "$root/run/simulated/proc"
-else
-    mount --rbind /dev "$root/dev"
-fi
-[ -z "$boot" ] || mount --bind "$boot" "$root/boot"
-mount --bind "$root/var/usrlocal" "$root/usr/local"
+root=$1 name=$2 directory=$3
+shift 3
+# One program for all mounts: with one for each, they were most of what a machine's many short processes cost.
+mount --all --fstab "$root/run/simulated/mounts"
 # Whoever is root in a user namespace only may call sethostname, but not write the file.
-hostname "$name" 2>/dev/null || echo "$name" > /proc/sys/kernel/hostname
+{ echo "$name" > /proc/sys/kernel/hostname; } 2>/dev/null || hostname "$name"
 cd "$root"
 exec chroot . /bin/sh -c 'cd "$1" && shift && exec "$@"' sh "$directory" "$@"
 """
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _SUDO = """\
 #!/bin/sh
 # core may become root without a password on CoreOS; here everybody is.
@@ -86,16 +78,42 @@ class System:
 
         It stays one process: signals reach the program. Its environment has nothing of ours.
         """
+        table = self.root / "run/simulated/mounts"
+        table.parent.mkdir(exist_ok=True)
+        fresh = table.with_suffix(".new")
+        fresh.write_text(self._mounts())
+        fresh.replace(table)  # another process may be reading it
         return await asyncio.create_subprocess_exec(
             *("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--uts", "--propagation", "private"),
-            *("sh", "-c", _ENTER, "sh", self.root, self.hostname, directory),
-            *(self.filesystems or "", self.boot or "", *argv),
+            *("sh", "-c", _ENTER, "sh", self.root, self.hostname, directory, *argv),
             stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
             env={"PATH": _PATH, "LANG": "C.UTF-8", **self.variables, **variables},
             start_new_session=True,
         )
+
+    def _mounts(self) -> str:
+        """What a process of the machine sees at which place, in the format of fstab(5)."""
+        root = self.root
+        binds: list[tuple[Path, Path, str]] = [(Path("/usr"), root / "usr", "rbind,ro")]
+        if (root / "dev/disk").is_dir():
+            nodes = (name for name in ("pts", "shm", *_DEVICES) if Path("/dev", name).exists())
+            binds += [(Path("/dev", name), root / "dev" / name, "rbind") for name in nodes]
+            assert self.filesystems is not None, "a machine with disks has them"
+            binds.append((self.filesystems, root / "run/simulated/filesystems", "bind"))
+            binds.append((Path("/proc"), root / "run/simulated/proc", "rbind"))
+        else:
+            binds.append((Path("/dev"), root / "dev", "rbind"))
+        if self.boot is not None:
+            binds.append((self.boot, root / "boot", "bind"))
+        binds.append((root / "var/usrlocal", root / "usr/local", "bind"))
+        return "".join(f"{_escaped(what)} {_escaped(where)} none {how} 0 0\n" for what, where, how in binds)
+
+
+def _escaped(path: Path) -> str:
+    """A path as fstab(5) wants it."""
+    return re.sub(r"[\s\\#]", lambda found: f"\\{ord(found[0]):03o}", str(path))
 
 
 def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:
@@ -142,7 +160,7 @@ def start(root: Path, disks: Disks, *, live: bool) -> None:
         (root / "dev/fd").symlink_to("/run/simulated/proc/self/fd")
         for name in ("pts", "shm"):
             (root / "dev" / name).mkdir()
-        for name in ("null", "zero", "full", "random", "urandom", "tty"):
+        for name in _DEVICES:
             (root / "dev" / name).touch()
         populate(root, disks)
 
