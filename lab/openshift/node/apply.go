@@ -89,20 +89,39 @@ func parseObjects(data []byte) ([]kube.Object, error) {
 // Apply has all objects be there, definitions first; an object of a kind that nothing defines is left out, and said.
 // It tries again until everything else is there, or the context ends.
 func (a *applier) Apply(ctx context.Context, objects []kube.Object) error {
-	first := slices.Clone(objects)
-	slices.SortStableFunc(first, func(x, y kube.Object) int { return rank(x) - rank(y) })
+	definitions, others := []kube.Object{}, []kube.Object{}
 	defined := map[string]bool{}
 	for _, object := range objects {
-		defined[definedKind(object)] = true
 		if groupKind(object) == "v1/Namespace" { // never made for what is in it: it would lack its labels
 			a.spaces[fmt.Sprint(metadata(object)["name"])] = true
 		}
+		if kind := definedKind(object); kind != "" {
+			defined[kind] = true
+			definitions = append(definitions, object)
+		} else {
+			others = append(others, object)
+		}
 	}
+	slices.SortStableFunc(others, func(x, y kube.Object) int { return rank(x) - rank(y) })
+	// All definitions before one is waited for: the API takes a while with each, and takes that for all at once.
+	if err := a.all(ctx, definitions, defined); err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		if err := a.established(ctx, definition); err != nil {
+			return err
+		}
+	}
+	return a.all(ctx, others, defined)
+}
+
+// all has objects be there in their order, as far as the API takes them at once.
+func (a *applier) all(ctx context.Context, objects []kube.Object, defined map[string]bool) error {
 	last := ""
-	for len(first) > 0 && ctx.Err() == nil {
+	for len(objects) > 0 && ctx.Err() == nil {
 		var missing []kube.Object
 		var problem error
-		for _, object := range first {
+		for _, object := range objects {
 			err := a.one(ctx, object)
 			switch {
 			case errors.Is(err, errUnknownKind) && !defined[groupKind(object)]:
@@ -111,12 +130,12 @@ func (a *applier) Apply(ctx context.Context, objects []kube.Object) error {
 				missing, problem = append(missing, object), fmt.Errorf("%s: %w", describe(object), err)
 			}
 		}
-		first = missing
+		objects = missing
 		if problem != nil && problem.Error() != last {
 			last = problem.Error()
 			a.log.Printf("applying manifests, trying again: %v", problem)
 		}
-		if len(first) > 0 {
+		if len(objects) > 0 {
 			sleep(ctx, applyEvery)
 		}
 	}
@@ -126,12 +145,10 @@ func (a *applier) Apply(ctx context.Context, objects []kube.Object) error {
 // rank is the order: what others need comes first.
 func rank(object kube.Object) int {
 	switch object["kind"] {
-	case "CustomResourceDefinition":
-		return 0
 	case "Namespace", "ClusterRole":
-		return 1
+		return 0
 	}
-	return 2
+	return 1
 }
 
 func describe(object kube.Object) string {
@@ -151,9 +168,6 @@ func (a *applier) one(ctx context.Context, object kube.Object) error {
 	err = a.client.Do(ctx, http.MethodPost, path[:strings.LastIndex(path, "/")], wanted, nil)
 	if err != nil && kube.Code(err) != http.StatusConflict {
 		return err
-	}
-	if object["kind"] == "CustomResourceDefinition" {
-		return a.established(ctx, path)
 	}
 	if told, ok := status.(kube.Object); !ok || len(told) == 0 {
 		return nil
@@ -236,23 +250,21 @@ func (a *applier) kind(ctx context.Context, base, kind string) (apiKind, error) 
 	return apiKind{}, errUnknownKind
 }
 
-// established waits until the kind that a definition defines is served.
-func (a *applier) established(ctx context.Context, path string) error {
-	for ctx.Err() == nil {
-		var definition struct {
+// established waits until the kind that a definition defines is served; what the API does not answer is asked again.
+func (a *applier) established(ctx context.Context, definition kube.Object) error {
+	path, err := a.path(ctx, definition)
+	if err != nil {
+		return err
+	}
+	return until(ctx, 50*time.Millisecond, a.log, "waiting for "+describe(definition), func() (bool, error) {
+		var seen struct {
 			Status struct {
 				Conditions []kube.Condition `json:"conditions"`
 			} `json:"status"`
 		}
-		if err := a.client.Do(ctx, http.MethodGet, path, nil, &definition); err != nil {
-			return err
-		}
-		if kube.Is(definition.Status.Conditions, "Established", "True") {
-			return nil
-		}
-		sleep(ctx, 50*time.Millisecond)
-	}
-	return ctx.Err()
+		err := a.client.Do(ctx, http.MethodGet, path, nil, &seen)
+		return err == nil && kube.Is(seen.Status.Conditions, "Established", "True"), err
+	})
 }
 
 // needed leaves out definitions of kinds that no other object has.
