@@ -25,13 +25,14 @@ clock = Clock()
 
 
 class Backoff:
-    """Pauses that grow by 1.5 from `first` to `longest` seconds, spread by a fifth, until `timeout` has passed."""
+    """Pauses that grow by `growth` from `first` to `longest` seconds, spread by a fifth, until `timeout` has passed."""
 
-    def __init__(self, *, timeout: float, first: float = 0.3, longest: float = 5.0) -> None:
+    def __init__(self, *, timeout: float, first: float = 0.3, longest: float = 5.0, growth: float = 1.5) -> None:
         self._start = clock.now()
         self._timeout = timeout
         self._pause = first
         self._longest = longest
+        self._growth = growth
 
     @property
     def elapsed(self) -> float:
@@ -59,5 +60,5 @@ class Backoff:
     async def pause(self, at_least: float = 0.0) -> None:
         """Waits, not beyond the end of the time. `at_least` is what a server asked for."""
         pause = max(self._pause * random.uniform(0.9, 1.1), at_least)  # noqa: S311 - spreads load, keeps no secret
-        self._pause = min(self._pause * 1.5, self._longest)
+        self._pause = min(self._pause * self._growth, self._longest)
         await clock.sleep(min(pause, self.left))

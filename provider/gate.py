@@ -25,6 +25,8 @@ _COMPUTED = ("passedAt", "observed", "waitedSeconds")
 # Not `givesUpWith`: to a gate that has passed it is nothing.
 _INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts")
 _LONGEST_PAUSE = 1.0
+_GROWTH = 1.05
+"""What took a few seconds is seen at once: no look comes later than a twentieth of the time waited already."""
 
 
 class Gate(ResourceType):
@@ -66,7 +68,7 @@ class Gate(ResourceType):
 
     async def _wait(self, context: Context, check: Check | None, inputs: Values) -> Values:
         timeout, stability = float(inputs["timeoutSeconds"]), float(inputs.get("stabilitySeconds") or 0)
-        backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
+        backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE, growth=_GROWTH)
         passed_since: float | None = None
         seen = Observation(passed=check is None, text="nothing to wait for")
         while check is not None:
