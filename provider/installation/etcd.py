@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.gates.https import conditions_of
 from metal_ipi.provider.installation.inputs import Job
@@ -61,7 +60,7 @@ def members_available(operator: Mapping[str, Any] | None) -> int | None:
 
 async def is_whole(job: Job, cluster: Cluster, status: Status, pace: Pace) -> None:
     """Waits until all members are there again."""
-    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
+    backoff = pace.looks(job.timeout_seconds)
     while text := await trouble(cluster, members=len(job.members)):
         too_long = ProviderError(
             f"node {job.node} was installed and is Ready, but etcd is not whole after {job.timeout_seconds:g} s: "

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import ProviderError, RemoteError
 from metal_ipi.provider.gates.https import is_ready
 from metal_ipi.provider.installation import etcd
@@ -60,7 +59,7 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
     if await cluster.operator("etcd") is None:
         await status.remark(f"this cluster has no etcd operator: no member of etcd is taken out for {job.node}")
         return
-    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
+    backoff = pace.looks(job.timeout_seconds)
     told = False
     while True:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 
 from metal_ipi.provider import backoff
@@ -27,8 +28,10 @@ _ORDER, _FOUND = _NOT_OURS = ("order", "found")
 class Pace:
     """How long things may take, in seconds."""
 
+    soon: float = 0.7
+    """Between the first looks at a machine, and after something new was seen of it."""
     look: float = 3.0
-    """Between two looks at a machine."""
+    """Between two looks at one of which nothing new is seen."""
     gather: float = 0.5
     """For the machines of a pool to come together before the first one has its turn."""
     patience: float = 120.0
@@ -47,6 +50,10 @@ class Pace:
     """A cluster that does not answer for so long is unreachable."""
     commands: float = 900.0
     """One command of the user, or the check of a node."""
+
+    def looks(self, timeout: float) -> backoff.Backoff:
+        """The pauses between looks at something that may take `timeout` seconds."""
+        return backoff.Backoff(timeout=timeout, first=min(self.soon, self.look), longest=self.look)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +95,7 @@ class Installer:
 
         Raises ProviderError where a system answers that is none of the machine's, and may not be wiped.
         """
-        begun = backoff.clock.now()
+        begun, pauses = backoff.clock.now(), self._pace.looks(math.inf)
         patience = 0.0
         while True:
             seen = await machine.look(self._job)
@@ -107,7 +114,7 @@ class Installer:
             if patience and quiet >= patience:
                 return seen
             await self._status.live(f"waiting for {self._job.hostname} to answer ({seen.why}), {quiet:.0f} s")
-            await backoff.clock.sleep(self._pace.look)
+            await pauses.pause()
 
     async def _refuse_stranger(self) -> None:
         job = self._job
@@ -208,9 +215,12 @@ class Installer:
         """Watches until the machine is installed, or is not in its installer. Raises ProviderError when it failed."""
         job, pace = self._job, self._pace
         begun = sign = backoff.clock.now()
-        lived = False
+        lived, told, pauses = False, "", pace.looks(deadline - begun)
         while True:
             seen, now = await machine.look(job), backoff.clock.now()
+            told, before_that = machine.told(seen), told
+            if told != before_that:
+                pauses = pace.looks(deadline - now)
             left = isinstance(seen, Silent) or seen.boot_id != before
             if not left and now - begun >= pace.leave:
                 return _Lost(why="the system that ran there did not end", entry_failed=True, seen=seen)
@@ -243,10 +253,8 @@ class Installer:
                     f"waiting for the installer of {job.hostname} ({seen.why}), {now - begun:.0f} s"
                 )
             if now >= deadline:
-                raise self._gave_up(
-                    f"was not installed within {job.timeout_seconds:g} s (last seen: {machine.told(seen)})"
-                )
-            await backoff.clock.sleep(pace.look)
+                raise self._gave_up(f"was not installed within {job.timeout_seconds:g} s (last seen: {told})")
+            await pauses.pause()
 
     async def boot_from_disk(self, done: Outcome) -> None:
         """Has the machine boot from its disk, now and from now on; returns once the live system is left."""
@@ -267,13 +275,14 @@ class Installer:
         except (NotYet, WrongHostKey):
             await self._remote.restart()
         begun, restarted = backoff.clock.now(), False
+        pauses = self._pace.looks(math.inf)
         while isinstance(now := await machine.look(job), Installing) and now.boot_id == seen.boot_id:
             if backoff.clock.now() - begun >= self._pace.leave:
                 if restarted:
                     raise self._gave_up("is installed, but its live system does not end", "Reset it by hand")
                 begun, restarted = backoff.clock.now(), True
                 await self._remote.restart()
-            await backoff.clock.sleep(self._pace.look)
+            await pauses.pause()
 
     async def watch(self) -> Seen:
         """Which system of an installed machine answers. Switches one on that is silent because it has no power: nobody

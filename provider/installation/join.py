@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.gates.cluster import NodesReady
 from metal_ipi.provider.gates.first_boot import FirstBoot
@@ -18,7 +17,7 @@ from metal_ipi.provider.status import Status
 
 async def runs_from_disk(job: Job, installer: Installer, status: Status, pace: Pace) -> Installed:
     """Waits until the machine runs its generation and is past its first boot, which ends in a restart."""
-    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
+    backoff = pace.looks(job.timeout_seconds)
     first_boot = FirstBoot()
     while True:
         seen = await installer.watch()
@@ -42,7 +41,7 @@ async def check(job: Job, installer: Installer, status: Status, pace: Pace) -> N
     What the script finds on a node that goes down or restarts meanwhile is not believed: it is run again. What it finds
     on one that stays as it is cannot get better.
     """
-    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
+    backoff = pace.looks(job.timeout_seconds)
     while True:
         before = await runs_from_disk(job, installer, status, pace)
         if job.check is None:
@@ -75,7 +74,7 @@ async def is_ready(job: Job, node: NodeObject, installer: Installer, status: Sta
     gate = NodesReady(
         {**(job.api or {}), "names": [job.node], "addresses": {job.node: list(job.all_addresses)}}, [job.node]
     )
-    backoff = Backoff(timeout=job.timeout_seconds, first=pace.look, longest=pace.look)
+    backoff = pace.looks(job.timeout_seconds)
     while True:
         seen, now = await gate.look(backoff.elapsed), await installer.watch()
         text = seen.text

@@ -24,7 +24,7 @@ OLD, NEW = "0" * 16, "1" * 16
 RECORDED = "/dev/disk/by-id/virtio-1"
 DIRECTORY = "an-unguessable-directory"
 PACE = Pace(
-    look=2.0, gather=15.0, patience=20.0, entry=40.0, leave=20.0, vanished=10.0, power=4.0, answer=0.2, cluster=10.0
+    look=2.0, gather=30.0, patience=20.0, entry=40.0, leave=20.0, vanished=10.0, power=4.0, answer=0.2, cluster=10.0
 )
 CONTROL_PLANE: dict[str, Any] = {"role": "control-plane", "pool": "control-plane"}
 """Inputs of its machines."""
