@@ -1,4 +1,4 @@
-"""The provider's configuration: five sections, each one JSON string, because provider configuration is flat.
+"""The provider's configuration: six sections, each one JSON string, because provider configuration is flat.
 
 Only the form is checked, and nothing is contacted: a preview without credentials gives `rehearsal` for each of them.
 Every section is optional; a resource that needs a missing one says so by name when it works.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator
@@ -32,12 +32,13 @@ from metal_ipi.provider.forms import (
 )
 from metal_ipi.provider.given import SECRET, Secret
 from metal_ipi.provider.inputs import Inputs, Problem, markers, not_known
+from metal_ipi.provider.ironic_settings import IronicServer, IronicSettings
 from metal_ipi.provider.values import Unknown
 
 _T = TypeVar("_T")
 METAL_ENDPOINT = "https://api.equinix.com/metal/v1"
 LIBVIRT_URI = "qemu:///system"
-SECTIONS = ("metal", "bmcs", "libvirt", "dns", "artifacts")
+SECTIONS = ("metal", "bmcs", "ironic", "libvirt", "dns", "artifacts")
 _ENGINE_KEYS = frozenset({"version", "pluginDownloadURL", "parameterization"})
 
 
@@ -118,6 +119,9 @@ class Settings:
     metal: MetalSettings | None = None
     bmcs: Mapping[str, BmcSettings] | None = None
     """By server name."""
+    ironic: IronicSettings | None = None
+    ironic_servers: Mapping[str, IronicServer] = field(default_factory=dict[str, IronicServer])
+    """By server name."""
     libvirt_uri: str = LIBVIRT_URI
     """Which libvirt runs virtual machines."""
     dns: DnsSettings | None = None
@@ -134,6 +138,20 @@ class Settings:
             known = ", ".join(sorted(bmcs)) or "none"
             raise InvalidInputs(f"server {server} is not in `bmcs` of the metal-ipi provider; known are {known}")
         return bmcs[server]
+
+    def need_ironic(self) -> IronicSettings:
+        """The section, or an error that names it."""
+        return _needed(self.ironic, "ironic", "Ironic")
+
+    def need_ironic_server(self, server: str) -> IronicServer:
+        """One of its servers, or an error that names what is missing."""
+        self.need_ironic()
+        if server not in self.ironic_servers:
+            known = ", ".join(sorted(self.ironic_servers)) or "none"
+            raise InvalidInputs(
+                f"server {server} is not in `ironic.servers` of the metal-ipi provider; known are {known}"
+            )
+        return self.ironic_servers[server]
 
     def need_dns(self) -> DnsSettings:
         """The section, or an error that names it."""
@@ -173,10 +191,14 @@ def parse(values: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     problems += [Problem(path=key, reason=not_known(key, SECTIONS)) for key in given if key not in SECTIONS]
     found = {key: section for key in SECTIONS if (section := _section(key, given.get(key), problems)) is not None}
     dns, wrong = dns_settings.read(found["dns"]) if "dns" in found else (None, [])
+    ironic = dict(found["ironic"]) if "ironic" in found else None
+    servers = ironic.pop("servers", None) or {} if ironic is not None else {}
     libvirt = _read(_Libvirt, found.get("libvirt"), "libvirt", problems)
     settings = Settings(
         metal=_read(MetalSettings, found.get("metal"), "metal", problems),
-        bmcs=_bmcs(found["bmcs"], problems) if "bmcs" in found else None,
+        bmcs=_servers(BmcSettings, found["bmcs"], "bmcs", problems) if "bmcs" in found else None,
+        ironic=_read(IronicSettings, ironic, "ironic", problems),
+        ironic_servers=_servers(IronicServer, servers, "ironic.servers", problems),
         libvirt_uri=libvirt.uri if libvirt else LIBVIRT_URI,
         dns=dns,
         artifacts=_artifacts(found["artifacts"], problems) if "artifacts" in found else None,
@@ -211,9 +233,12 @@ def _read(kind: type[_Read], values: Any, path: str, problems: list[Problem]) ->
     return None if wrong else kind.read(values)
 
 
-def _bmcs(servers: Mapping[str, Any], problems: list[Problem]) -> Mapping[str, BmcSettings]:
-    found = {name: _read(BmcSettings, values or {}, f"bmcs.{name}", problems) for name, values in servers.items()}
-    return {name: bmc for name, bmc in found.items() if bmc is not None}
+def _servers(kind: type[_Read], servers: Any, path: str, problems: list[Problem]) -> Mapping[str, _Read]:
+    if not isinstance(servers, Mapping):
+        problems.append(Problem(path=path, reason="must be a JSON object"))
+        return {}
+    found = {str(name): _read(kind, values or {}, f"{path}.{name}", problems) for name, values in servers.items()}
+    return {name: server for name, server in found.items() if server is not None}
 
 
 def _artifacts(values: Mapping[str, Any], problems: list[Problem]) -> ArtifactSettings | None:

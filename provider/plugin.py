@@ -25,6 +25,7 @@ from metal_ipi.provider.errors import InitFailed, InvalidInputs
 from metal_ipi.provider.gate import Gate
 from metal_ipi.provider.inputs import Problem
 from metal_ipi.provider.installation import Installation
+from metal_ipi.provider.ironic_machine import IronicMachine
 from metal_ipi.provider.lifetime import Lifetime
 from metal_ipi.provider.mirror import Mirror
 from metal_ipi.provider.preflight.resource import Preflight
@@ -56,6 +57,7 @@ class MetalIpiProvider(sdk.Provider):
             EphemeralMachine(),
             SpotMachine(),
             RedfishMachine(),
+            IronicMachine(),
             Gate(),
             Removal(),
             Installation(),

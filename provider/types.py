@@ -43,6 +43,7 @@ from metal_ipi.provider.resources.installation import (
     InstallationArgs,
     InstalledSystemArgs,
 )
+from metal_ipi.provider.resources.ironic_machine import IronicMachine, IronicMachineArgs
 from metal_ipi.provider.resources.lifetime import Lifetime, LifetimeArgs
 from metal_ipi.provider.resources.live_system import LiveFileArgs, LiveSystemArgs
 from metal_ipi.provider.resources.mirror import Mirror, MirrorArgs
@@ -87,6 +88,8 @@ __all__ = [
     "Installation",
     "InstallationArgs",
     "InstalledSystemArgs",
+    "IronicMachine",
+    "IronicMachineArgs",
     "LentServerArgs",
     "Lifetime",
     "LifetimeArgs",

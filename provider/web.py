@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -48,3 +49,15 @@ def retry_after(headers: Any) -> float:
     """For how many seconds a server wants to be left alone; 0 where it does not tell, or tells a date."""
     text = headers.get("retry-after", "")
     return float(text) if text.isdecimal() else 0.0
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and everything it is made of: sushy, openstacksdk, requests and urllib3 wrap one another."""
+    waiting, known = [error], {id(error)}
+    while waiting:
+        current = waiting.pop(0)
+        yield current
+        for inner in (current.__cause__, current.__context__, getattr(current, "reason", None), *current.args):
+            if isinstance(inner, BaseException) and id(inner) not in known:
+                known.add(id(inner))
+                waiting.append(inner)

@@ -122,6 +122,7 @@ def resources(types: Types) -> dict[str, dict[str, Any]]:
         ours.Mirror: (ours.MirrorArgs,),
         ours.EphemeralMachine: (ours.EphemeralMachineArgs, ours.LentServerArgs, ours.LocalVmArgs),
         ours.Lifetime: (ours.LifetimeArgs,),
+        ours.IronicMachine: (ours.IronicMachineArgs,),
         ours.SpotMachine: (ours.SpotMachineArgs,),
         ours.Preflight: (ours.Plan,),
         ours.RedfishMachine: (ours.RedfishMachineArgs,),

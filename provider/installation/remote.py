@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -12,6 +12,7 @@ from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.live_iso import disc, place
 from metal_ipi.provider.platforms.redfish import published
 from metal_ipi.provider.platforms.registry import open_driver
 from metal_ipi.provider.resource import Context
@@ -141,6 +142,53 @@ class _Redfish(Remote):
         return self._settings.need_bmc(self._server)
 
 
+class _Ironic(Remote):
+    def __init__(self, context: Context, job: Job, opener: Opener) -> None:
+        super().__init__(context, job, opener)
+        self._server = job.machine_id.partition("/")[0]
+
+    @property
+    def via(self) -> str:
+        return "live ISO"
+
+    @property
+    def where(self) -> str:
+        return f"{self._server} of Ironic at {self._settings.need_ironic().endpoint}"
+
+    @property
+    def remedy(self) -> str:
+        return (
+            "Does its BMC, or Ironic's conductor, reach artifacts.bootBaseUrl, and does it boot the disc that is "
+            "attached? Its console shows where it stopped"
+        )
+
+    async def prepare(self) -> None:
+        """Nothing: a disc is large, and nothing finds it by itself; it is made when it is to be attached."""
+
+    async def enter(self) -> None:
+        job = self._job
+        await disc.publish(
+            self._settings,
+            self._settings.need_ironic().live_iso,
+            job.mac or "",
+            job.script_now(),
+            lambda text: self._status.live(f"{job.hostname}: {text}"),
+        )
+        async with self._driver() as driver:
+            await driver.boot_installer(job.machine_id, job.mac or "")
+
+    async def withdraw(self) -> None:
+        await place.remove(self._settings, self._job.mac or "")
+
+    async def boot_disk(self) -> None:
+        async with self._driver() as driver:
+            await driver.boot_disk(self._job.machine_id)
+
+    async def is_off(self) -> bool:
+        async with self._driver() as driver:
+            return await driver.power_state(self._job.machine_id) == "Off"
+
+
 class _EquinixMetal(Remote):
     @property
     def via(self) -> str:
@@ -195,25 +243,34 @@ class _EquinixMetal(Remote):
         return f"{self._job.hostname}.ipxe"
 
 
-def open_remote(context: Context, job: Job, opener: Opener = open_driver) -> Remote:
+def _open(platform: str, settings: Settings, status: Status) -> AbstractAsyncContextManager[Any]:
+    if platform == "ironic":
+        from metal_ipi.provider.platforms.ironic import Ironic
+
+        return Ironic(settings, status.live)
+    return open_driver(platform, settings, status)
+
+
+_REMOTES: Mapping[str, type[Remote]] = {"redfish": _Redfish, "ironic": _Ironic, "equinix-metal": _EquinixMetal}
+
+
+def open_remote(context: Context, job: Job, opener: Opener = _open) -> Remote:
     """The machine's platform; contacts nothing yet."""
-    if job.platform == "redfish":
-        return _Redfish(context, job, opener)
-    return _EquinixMetal(context, job, opener)
+    return _REMOTES[job.platform](context, job, opener)
 
 
 async def missing_files(context: Context, job: Job) -> list[str]:
     """The installer's files which are not on the artifact host."""
     store = open_store(context.settings.need_artifacts())
     missing: list[str] = []
-    for place in job.artifacts:
-        there = await persistently(lambda place=place: store.hashes(place.directory, place.files), context.status.live)
-        missing += [name for name in place.files if name not in there]
+    for each in job.artifacts:
+        there = await persistently(lambda each=each: store.hashes(each.directory, each.files), context.status.live)
+        missing += [name for name in each.files if name not in there]
     return missing
 
 
 async def withdraw_files(context: Context, job: Job) -> None:
     """Deletes the installer's files: they hold secrets, and the machine is installed."""
     store = open_store(context.settings.need_artifacts())
-    for place in job.artifacts:
-        await persistently(lambda place=place: store.delete(place.directory, place.files), context.status.live)
+    for each in job.artifacts:
+        await persistently(lambda each=each: store.delete(each.directory, each.files), context.status.live)

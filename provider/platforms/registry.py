@@ -37,6 +37,8 @@ def platform_of(machine_id: str, settings: Settings) -> str | None:
         return None if settings.artifacts is None else "local-vm"
     if identity and server in (settings.bmcs or {}):
         return "redfish"
+    if identity and server in settings.ironic_servers:
+        return "ironic"
     return None if settings.metal is None or identity else "equinix-metal"
 
 
@@ -53,5 +55,10 @@ async def is_gone(machine_id: str | None, settings: Settings) -> bool:
         from metal_ipi.provider.platforms.redfish.ids import MachineId
 
         return await published.given_back(MachineId.parse(machine_id), settings)
+    if platform == "ironic":
+        from metal_ipi.provider.platforms import ironic
+
+        async with ironic.Ironic(settings) as servers:
+            return await servers.held(ironic.MachineId.parse(machine_id)) is None
     async with open_driver(platform, settings) as driver:
         return await driver.get(machine_id) is None

@@ -67,14 +67,22 @@ class InstalledSystemArgs(Inputs):
     """Its static network in words; empty where DHCP tells it."""
 
 
+_BOOTED_BY: Mapping[str, tuple[str, ...]] = {
+    "redfish": ("mac", "script", "chain"),
+    "ironic": ("mac", "script"),
+    "equinix-metal": ("userData", "ipxeScriptUrl"),
+}
+"""The platforms, and by what their machines boot the installer."""
+
+
 class InstallationArgs(Inputs):
     """Arguments of `Installation`. A changed `generation` installs the machine again.
 
     Where only `artifacts` changed they are deleted again; no other change does anything.
     """
 
-    platform: Given[Annotated[str, one_of("redfish", "equinix-metal")]]
-    """`redfish` or `equinix-metal`."""
+    platform: Given[Annotated[str, one_of(*_BOOTED_BY)]]
+    """`redfish`, `ironic` or `equinix-metal`."""
     machine_id: Given[str]
     """The platform's id. A change replaces: it is another machine."""
     hostname: Given[HostName]
@@ -108,7 +116,7 @@ class InstallationArgs(Inputs):
     live: LiveSystemArgs
     """What a running node goes over to in order to be installed again."""
     mac: Given[Mac | None] = default()
-    """MAC address of the interface that boots; with `redfish`."""
+    """MAC address of the interface that boots; with `redfish` and `ironic`."""
     script: Given[Secret[BootScript] | None] = default()
     """iPXE script that boots the live system: published anew whenever the machine is sent there. Secret."""
     chain: Given[Script | None] = default()
@@ -157,7 +165,7 @@ class InstallationArgs(Inputs):
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
         platform, node, members = given.get("platform"), given.get("node"), given.get("members")
         if isinstance(platform, str):
-            for key in ("mac", "script", "chain") if platform == "redfish" else ("userData", "ipxeScriptUrl"):
+            for key in _BOOTED_BY.get(platform, ()):
                 if given.get(key) is None:
                     yield (key,), f"is required on {platform}: the machine boots its installer by it"
         if isinstance(node, str) and isinstance(members, list) and not has_unknown(members) and node not in members:

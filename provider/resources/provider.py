@@ -24,6 +24,13 @@ class ProviderArgs:
     `virtual-media` or `live-iso`), "bootMode"? (`bios` or `uefi`), "bootImage"? (URL of an iPXE image, for
     virtual-media), "bootUrl"? (for uefi-http; else what DHCP says), "liveIso"? ({"url", "sha256"} of CoreOS's live ISO,
     for live-iso), "secureBoot"? (`check`, or `ignore`: what boots is signed for its firmware)}."""
+    ironic: pulumi.Input[Mapping[str, Any]] | None = None
+    """{"endpoint" (https, without `/v1`), "username", "password", "ca"? (PEM), "claimant" (whose claims these are:
+    unique among all that share this Ironic), "liveIso": {"url", "sha256"}, "release"? (`keep`, or `remove`: an enrolled
+    server that is given back is taken out), "servers": server name to {"driver" (`redfish` or `idrac`), "address",
+    "username", "password", "systemId"?, "verifyCa"? (`true`, `false` or a path of the conductors'), "resourceClass"?,
+    "conductorGroup"?} of one that is enrolled, or {"node" (name or UUID)} or {"resourceClass", "traits"?} of one that
+    Ironic has}."""
     libvirt: pulumi.Input[Mapping[str, Any]] | None = None
     """{"uri"?}: the libvirt that runs virtual machines, `qemu:///system` unless it says otherwise."""
     dns: pulumi.Input[Mapping[str, Any]] | None = None
@@ -48,6 +55,7 @@ class Provider(pulumi.ProviderResource):
         sections = {
             "metal": args.metal,
             "bmcs": args.bmcs,
+            "ironic": args.ironic,
             "libvirt": args.libvirt,
             "dns": args.dns,
             "artifacts": args.artifacts,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import ssl
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.bmc_settings import BmcSettings
 from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.platforms.redfish.trouble import MALFORMED, Trouble, diagnose
+from metal_ipi.provider.trust import adapter
 
 T = TypeVar("T")
 CONNECT_TIMEOUT = 10
@@ -164,7 +164,7 @@ class Connection:
         # Neither proxies, nor CA bundles, nor passwords of ~/.netrc from the environment; nor anything without TLS.
         session.trust_env = False
         session.adapters.clear()
-        session.mount("https://", _adapter(self.settings))
+        session.mount("https://", adapter(ca=self.settings.ca, fingerprint=self.settings.fingerprint))
         self._auth = Auth(self.settings.username, self.settings.password)
         return sushy.Sushy(self.settings.address, auth=self._auth, connector=connector)
 
@@ -230,30 +230,3 @@ def _log_out(client: Any) -> None:
         auth.close()
     client._auth = None
     client._conn.close()
-
-
-def _adapter(settings: BmcSettings) -> Any:
-    """An HTTPS adapter that trusts what the settings say, and nothing else."""
-    from requests.adapters import HTTPAdapter
-
-    pinned = settings.fingerprint
-    if pinned is None:
-        context = ssl.create_default_context(cadata=settings.ca)
-        # BMCs' own certificates lack extensions that strict verification, on from Python 3.13, asks for.
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        tls = {"ssl_context": context, "cert_reqs": "CERT_REQUIRED"}
-    else:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        tls = {"ssl_context": context, "cert_reqs": "CERT_NONE", "assert_fingerprint": pinned}
-
-    class Trusting(HTTPAdapter):
-        def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
-            host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
-            return host, tls
-
-        def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-            """Leaves the connection alone: requests would trust its own CA bundle as well."""
-
-    return Trusting()

@@ -6,7 +6,6 @@ import http.client
 import json
 import socket
 import ssl
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -65,7 +64,7 @@ def diagnose(error: Exception, address: str, response: Any) -> Trouble:
     if isinstance(error, exceptions.HTTPError):
         status: Any = error.status_code
         return _http(int(status), str(error.detail or error.body or ""), str(error), response)
-    causes = list(_causes(error))
+    causes = list(web.causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _certificate(address, cause)
@@ -84,18 +83,6 @@ def diagnose(error: Exception, address: str, response: Any) -> Trouble:
         # sushy stumbled over how the refusal is told.
         return _http(response.status_code, response.text, response.text, response)
     return Trouble(seen=_NOT_REDFISH, quoted=f"{type(error).__name__}: {error}", remedy=_UPDATE)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and everything it is made of: sushy, requests and urllib3 wrap one another."""
-    waiting, known = [error], {id(error)}
-    while waiting:
-        current = waiting.pop(0)
-        yield current
-        for inner in (current.__cause__, current.__context__, getattr(current, "reason", None), *current.args):
-            if isinstance(inner, BaseException) and id(inner) not in known:
-                known.add(id(inner))
-                waiting.append(inner)
 
 
 def _http(status: int, words: str, whole: str, response: Any) -> Trouble:

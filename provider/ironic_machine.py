@@ -1,0 +1,98 @@
+"""IronicMachine: a server that Ironic has, claimed for the cluster.
+
+Life cycle: create claims it: a server of one's own is enrolled and made available first, any other must be available.
+It boots nothing: that comes after the claim. update and read look again; an Ironic that does not answer is an error,
+never a server that is gone. delete gives it back: what it runs is taken down, and it is cleaned where Ironic does that.
+Killed while claiming: the allocation has a name, and the next create finds it. Killed while giving back: the next
+delete goes on. A node that was given to somebody else since is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.platforms.ironic import Ironic, MachineId
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resources.ironic_machine import IronicMachineArgs
+from metal_ipi.provider.values import UNKNOWN
+
+_FACTS = ("machineId", "driver", "resourceClass", "memoryMib", "disks", "nics")
+_COMPARED = ("server", "hostname", "mac", "publicIpv4", "privateIpv4")
+
+
+class IronicMachine(ResourceType):
+    """A server that Ironic has, claimed for the cluster."""
+
+    token = "metal-ipi:index:IronicMachine"  # noqa: S105 - a type token
+    inputs = IronicMachineArgs
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        return simple_changes(old, {**new, **_addresses(new)}, _COMPARED, replace=frozenset({"server"}))
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        facts: dict[str, Any] = {key: UNKNOWN if old is None else old.get(key) for key in _FACTS}
+        return {**facts, **_addresses(new)}
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        given = IronicMachineArgs.read(inputs)
+        await context.status.live(f"claiming {given.server}")
+        async with _open(context, given) as driver:
+            node = await driver.claim(given.server, accept=given.accept)
+            outputs = await _outputs(driver, given.server, node, inputs)
+            if outputs["nics"] and given.mac not in outputs["nics"]:
+                await driver.give_back(outputs["machineId"])
+                raise InvalidInputs(
+                    f"{driver.nodes.where(node)} has no network interface with the MAC address {given.mac}, but "
+                    f"{', '.join(outputs['nics'])}: correct its `mac`, or which node it is; it was given back"
+                )
+        return Made(id=outputs["machineId"], outputs=outputs)
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        machine = MachineId.parse(old["machineId"])
+        async with _open(context, IronicMachineArgs.read(new)) as driver:
+            return await _outputs(driver, machine.server, await driver.nodes.need(machine.node), new)
+
+    async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
+        machine = MachineId.parse(old["machineId"])
+        async with _open(context, IronicMachineArgs.of_state(old)) as driver:
+            node = await driver.held(machine)
+            return None if node is None else await _outputs(driver, machine.server, node, old)
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        await context.status.live(f"giving {old['server']} back")
+        async with _open(context, IronicMachineArgs.of_state(old)) as driver:
+            await driver.give_back(old["machineId"])
+
+
+def _open(context: Context, given: IronicMachineArgs) -> Ironic:
+    return Ironic(context.settings, context.status.live, timeout=given.timeout_seconds)
+
+
+def _addresses(inputs: Values) -> dict[str, Any]:
+    return {
+        "publicIpv4": inputs.get("publicIpv4"),
+        "privateIpv4": inputs.get("privateIpv4") or inputs.get("publicIpv4"),
+    }
+
+
+async def _outputs(driver: Ironic, server: str, node: Any, inputs: Values) -> Values:
+    found = await driver.inventory(node)
+    disks: list[Mapping[str, Any]] = found.get("disks") or []
+    return {
+        "machineId": str(MachineId(server=server, node=node.id)),
+        "driver": node.driver,
+        "resourceClass": node.resource_class,
+        "memoryMib": (found.get("memory") or {}).get("physical_mb"),
+        "disks": [
+            {
+                wire: disk[key]
+                for wire, key in (("name", "name"), ("sizeBytes", "size"), ("model", "model"), ("serial", "serial"))
+                if disk.get(key) is not None
+            }
+            for disk in disks
+        ],
+        "nics": [str(nic["mac_address"]).lower() for nic in found.get("interfaces") or [] if nic.get("mac_address")],
+        **_addresses(inputs),
+    }

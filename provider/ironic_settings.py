@@ -1,0 +1,80 @@
+"""Section `ironic` of the provider's configuration: an Ironic, and the servers that are had from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from metal_ipi.provider.bmc_settings import LiveIso
+from metal_ipi.provider.forms import PEM, Anything, form, one_of
+from metal_ipi.provider.given import GivenList, Secret, default
+from metal_ipi.provider.inputs import Conflict, Inputs
+
+DRIVERS = ("redfish", "idrac")
+"""Ironic's hardware types that attach an image by virtual media."""
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}"
+_OF_ENROLLED = ("address", "username", "password")
+
+
+class IronicServer(Inputs):
+    """One server: enrolled with its BMC (`driver`), or taken from those that Ironic has already."""
+
+    driver: Annotated[str, one_of(*DRIVERS)] | None = None
+    """Ironic's hardware type, one of DRIVERS; given: the server is enrolled, and is ours."""
+    address: Annotated[str, form(r"https?://\S+", "a URL")] | None = None
+    """URL of its BMC, as the conductors reach it; with `driver`."""
+    username: Annotated[str | None, Field(repr=False)] = None
+    """An account of the BMC; with `driver`."""
+    password: Secret[str] | None = None
+    """Its password; with `driver`."""
+    system_id: str | None = None
+    """Path of the System (`/redfish/v1/Systems/1`), where the BMC has several; with `driver`."""
+    verify_ca: Annotated[str, form(r"true|false|/.*", "true, false, or a path where the conductors run")] = "true"
+    """How the conductors verify the BMC's certificate: by the authorities of their system, not at all, or by this
+    file of theirs; with `driver`."""
+    conductor_group: Anything = ""
+    """The group of conductors that has it; with `driver`."""
+    node: str | None = None
+    """Name or UUID of a node that Ironic has; without `driver`."""
+    resource_class: Annotated[str, form(r"[A-Za-z0-9._-]{1,80}", "a resource class")] | None = None
+    """The resource class: of an enrolled server, which it gets (not given: `baremetal`); of others, which it has."""
+    traits: GivenList[str] = default(())
+    """Traits that a node that is taken has; without `driver`."""
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        if given.get("driver") is not None:
+            for key in _OF_ENROLLED:
+                if given.get(key) is None:
+                    yield (key,), "is required with `driver`: Ironic reaches the BMC by it"
+            for key in ("node", "traits"):
+                if given.get(key):
+                    yield (key,), "and `driver` are given: a server is enrolled, or taken from those that Ironic has"
+        else:
+            for key in (*_OF_ENROLLED, "systemId", "conductorGroup"):
+                if given.get(key):
+                    yield (key,), "is of a server that is enrolled: set `driver`, or take it out"
+            if given.get("node") is None and given.get("resourceClass") is None:
+                yield ("node",), "or `driver` or `resourceClass` must be given: which server it is to be"
+
+
+class IronicSettings(Inputs):
+    """How Ironic is reached. Its credentials are nowhere else, and never in a text made of this."""
+
+    endpoint: Annotated[str, form(r"https://\S+", "an https URL"), AfterValidator(lambda value: value.rstrip("/"))]
+    """URL of its API, without `/v1`."""
+    username: Annotated[str, Field(repr=False)]
+    """Account (HTTP basic)."""
+    password: Secret[str]
+    """Its password."""
+    ca: Annotated[str, form(PEM, "a certificate in PEM")] | None = None
+    """PEM: only what these certificates signed is trusted; not given: the system's CAs."""
+    claimant: Annotated[str, form(_NAME, "letters, digits and . _ ~ -, at most 200")]
+    """Whose claims these are; unique among all that share this Ironic: allocations are named
+    `<claimant>-<server>`."""
+    live_iso: LiveIso
+    """CoreOS's live ISO, which discs of servers are made of."""
+    release: Annotated[str, one_of("keep", "remove")] = "keep"
+    """What becomes of an enrolled server when it is given back: it stays Ironic's, available; or it is taken out."""

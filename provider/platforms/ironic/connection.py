@@ -1,0 +1,143 @@
+"""Ironic's API, by openstacksdk (https://docs.openstack.org/openstacksdk): TLS always verified, calls repeated in time.
+
+openstacksdk is synchronous: its calls run in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from metal_ipi.provider import web
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.ironic_settings import IronicSettings
+from metal_ipi.provider.trust import adapter
+
+T = TypeVar("T")
+_READ_TIMEOUT = 60
+_LONGEST_QUOTE = 400
+_PASSING = frozenset({409, 429, 500, 502, 503, 504})
+"""409: the node is locked, by a conductor that works on it. 500: one that dies in the middle of an answer."""
+_REMEDIES = {
+    401: "the user name or the password is wrong: correct `username` and `password` in `ironic`",
+    403: "the account may not do this: give it the role admin",
+    406: "this Ironic is too old: 29.0 (API version 1.95) is needed",
+}
+
+
+class Refused(RemoteError):
+    """Ironic does not do what it was asked for; `status` is HTTP's."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Connection:
+    """One Ironic."""
+
+    def __init__(self, settings: IronicSettings, *, timeout: float) -> None:
+        """`timeout` is how long a call may be repeated, in seconds."""
+        self._settings, self._timeout = settings, timeout
+        self._client: Any = None
+        self._lock = asyncio.Lock()
+
+    @property
+    def where(self) -> str:
+        """How messages call it."""
+        return f"Ironic at {self._settings.endpoint}"
+
+    async def call(self, asked: str, operation: Callable[[Any], T], *, again: bool = True) -> T:
+        """What an operation makes of openstacksdk's proxy. `asked` completes «asked …» in an error.
+
+        What fails in a way that may pass is repeated until the time is up, unless it may not be done `again`.
+        """
+        backoff = Backoff(timeout=self._timeout if again else 0)
+        while True:
+            try:
+                async with self._lock:
+                    return await asyncio.to_thread(self._do, asked, operation)
+            except RemoteError as error:
+                if not error.passing or backoff.over:
+                    raise
+            await backoff.pause()
+
+    async def find(self, asked: str, operation: Callable[[Any], T]) -> T | None:
+        """The same, and None for what is not there."""
+        try:
+            return await self.call(asked, operation)
+        except Refused as refused:
+            if refused.status == 404:
+                return None
+            raise
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        async with self._lock:
+            client, self._client = self._client, None
+            if client is not None:
+                await asyncio.to_thread(client.close)
+
+    # --- in a thread ------------------------------------------------------------------------------------------------
+
+    def _do(self, asked: str, operation: Callable[[Any], T]) -> T:
+        import requests
+        from keystoneauth1 import exceptions as below
+        from openstack import exceptions
+
+        try:
+            if self._client is None:
+                self._client = self._open()
+            return operation(self._client.baremetal)
+        except exceptions.HttpException as error:
+            raise self._refusal(asked, error) from None
+        except (exceptions.SDKException, below.ClientException, requests.RequestException, OSError) as error:
+            raise self._unreachable(asked, error) from None
+
+    def _open(self) -> Any:
+        import requests
+        from keystoneauth1 import session
+        from keystoneauth1.http_basic import HTTPBasicAuth
+        from openstack.connection import Connection as Client
+
+        # What they log is in our errors; on standard error nobody would blot it out.
+        for name in ("openstack", "keystoneauth"):
+            logging.getLogger(name).propagate = False
+        settings, http = self._settings, requests.Session()
+        http.trust_env = False
+        http.adapters.clear()
+        http.mount("https://", adapter(ca=settings.ca))
+        # Asked at first without openstacksdk, which says of everything that goes wrong here that no version was found.
+        http.get(settings.endpoint, timeout=_READ_TIMEOUT).raise_for_status()
+        login = HTTPBasicAuth(endpoint=settings.endpoint, username=settings.username, password=settings.password)
+        made = session.Session(auth=login, session=http, timeout=_READ_TIMEOUT, connect_retries=0)
+        return Client(session=made, baremetal_endpoint_override=settings.endpoint)
+
+    def _refusal(self, asked: str, error: Any) -> RemoteError:
+        status = int(error.status_code or 0)
+        words = self._quote(error.details or error.message or error)
+        message = f"{self.where}, asked {asked}: it answered HTTP {status}: {words}"
+        remedy = _REMEDIES.get(status)
+        if status in _PASSING:
+            return RemoteError(f"{message}; run the same again", passing=True)
+        return Refused(f"{message}; {remedy}" if remedy else message, status)
+
+    def _unreachable(self, asked: str, error: Exception) -> RemoteError:
+        message = f"{self.where}, asked {asked}: "
+        for cause in web.causes(error):
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                seen = f"its TLS certificate is not trusted ({cause.verify_message}); set `ca` in `ironic`"
+                return RemoteError(message + seen + " to what it is signed by")
+        return RemoteError(
+            f"{message}{self._quote(error)}; see whether it runs, and whether `endpoint` in `ironic` is right",
+            passing=True,
+        )
+
+    def _quote(self, words: object) -> str:
+        """Words for a message, on one line and not too many: without the password that was sent."""
+        text = " ".join(str(words).split()).replace(self._settings.password, "[secret]")
+        return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]} ..."

@@ -1,0 +1,144 @@
+"""See `MachineDriver`, for servers that Ironic lends; and what `installation.remote` needs of all servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.live_iso import place
+from metal_ipi.provider.platforms.ironic.connection import Connection
+from metal_ipi.provider.platforms.ironic.ids import MachineId
+from metal_ipi.provider.platforms.ironic.nodes import ACTIVE, AVAILABLE, DEPLOY_FAILED, Node, Nodes
+from metal_ipi.provider.status import Say, silent
+
+_POWER = {"power on": "On", "power off": "Off"}
+_MEDIA = "cdrom"
+
+_OF_DEPLOYMENT = ("deploy_interface", "boot_iso")
+"""What an instance that boots its disc has in its `instance_info`."""
+
+
+class Ironic:
+    """All servers of the section `ironic`; connects when it is first asked something."""
+
+    def __init__(self, settings: Settings, say: Say | None = None, *, timeout: float = 1800) -> None:
+        """`say` takes what it is waiting for; `timeout` is how long one step of a node may take, in seconds."""
+        self._settings = settings
+        self._ironic = settings.need_ironic()
+        self._connection = Connection(self._ironic, timeout=min(timeout, 180))
+        self.nodes = Nodes(self._connection, self._ironic, say or silent, timeout=timeout)
+
+    async def __aenter__(self) -> Ironic:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._connection.close()
+
+    async def claim(self, server: str, *, accept: str = "empty") -> Node:
+        """Has a node for a server; with `empty`, one that is enrolled and not claimed yet must be switched off."""
+        return await self.nodes.claim(server, self._settings.need_ironic_server(server), accept=accept)
+
+    async def held(self, machine: MachineId) -> Node | None:
+        """The node of a server; None where it is gone, or not claimed for it any more."""
+        node = await self.nodes.claimed(machine.server)
+        return node if node is not None and node.id == machine.node else None
+
+    async def inventory(self, node: Node) -> dict[str, Any]:
+        """What Ironic knows of its hardware from an inspection; nothing where it was not inspected."""
+        found = await self._connection.find(
+            f"for the inventory of {node.id}", lambda ironic: ironic.get_node_inventory(node.id)
+        )
+        return dict((found or {}).get("inventory") or {})
+
+    async def power_state(self, machine_id: str) -> str:
+        """`On`, `Off` or `Unknown`, as Ironic saw it last."""
+        node = await self.nodes.need(MachineId.parse(machine_id).node)
+        return _POWER.get(node.power_state or "", "Unknown")
+
+    async def boot_installer(self, machine_id: str, mac: str) -> None:
+        """Boots it from its disc, once, whatever it does just now.
+
+        The first time it is deployed, with the deploy interface `ramdisk` for this instance only. Afterwards the disc
+        is attached: Ironic 39 rebuilds no instance that has a disc for its image (`auto_lessee` is not set, in
+        start_deploy of ironic/conductor/deployments.py). It does not heed either that the BMC is to fetch the disc
+        itself (ironic/conductor/rpcapi.py, attach_virtual_media): its conductor fetches it, and hands it on.
+        """
+        image = await self._image(mac)
+        node = await self.nodes.settled(MachineId.parse(machine_id).node)
+        if node.provision_state in (AVAILABLE, DEPLOY_FAILED):
+            instance = {**node.instance_info, "deploy_interface": "ramdisk", "boot_iso": image}
+            await self._connection.call(
+                f"to have {node.name} boot its disc",
+                lambda ironic: ironic.update_node(node.id, instance_info=instance),
+            )
+            node = await self.nodes.provision(node, ACTIVE)
+            if node.provision_state != ACTIVE:
+                raise self.nodes.stuck(node)
+            return
+        if node.provision_state != ACTIVE:
+            raise self.nodes.stuck(node)
+        await self._detach(node)
+        await self.nodes.act(
+            node,
+            f"to attach the disc of {node.name}",
+            lambda ironic: ironic.attach_vmedia_to_node(node.id, _MEDIA, image, image_download_source="http"),
+        )
+        await self._boot_device(node, _MEDIA, persistent=False)
+        await self._power(node, "rebooting")
+
+    async def boot_disk(self, machine_id: str) -> None:
+        """Has its following boots come from the disk, also after a conductor took it over; resets nothing."""
+        node = await self.nodes.settled(MachineId.parse(machine_id).node)
+        if node.provision_state != ACTIVE:
+            return
+        # With `ramdisk`, a conductor that takes the node over would attach the disc again, for every boot.
+        left = {key: value for key, value in node.instance_info.items() if key not in _OF_DEPLOYMENT}
+        await self._connection.call(
+            f"to have {node.name} boot from its disk", lambda ironic: ironic.update_node(node.id, instance_info=left)
+        )
+        await self._boot_device(node, "disk", persistent=True)
+        await self._detach(node)
+
+    async def restart(self, machine_id: str) -> None:
+        """Resets it, or switches it on; what runs on it is not asked."""
+        await self._power(await self.nodes.settled(MachineId.parse(machine_id).node), "rebooting")
+
+    async def power_off(self, machine_id: str) -> None:
+        """Switches it off; returns once it is off."""
+        await self._power(await self.nodes.settled(MachineId.parse(machine_id).node), "power off")
+
+    async def give_back(self, machine_id: str) -> None:
+        """Ends the claim."""
+        machine = MachineId.parse(machine_id)
+        server = self._settings.ironic_servers.get(machine.server)
+        await self.nodes.give_back(
+            machine.server, machine.node, enrolled=server is not None and server.driver is not None
+        )
+
+    async def _image(self, mac: str) -> str:
+        digest = await place.digest_of(self._settings, mac)
+        if not digest:
+            raise RemoteError(
+                f"there is no boot disc of the machine with the MAC address {mac} on the artifact host: run the same "
+                "command again, which makes it"
+            )
+        return place.url(self._settings, mac, digest)
+
+    async def _detach(self, node: Node) -> None:
+        await self.nodes.act(
+            node,
+            f"to detach the disc of {node.name}",
+            lambda ironic: ironic.detach_vmedia_from_node(node.id, device_types=[_MEDIA]),
+        )
+
+    async def _boot_device(self, node: Node, device: str, *, persistent: bool) -> None:
+        await self._connection.call(
+            f"to have {node.name} boot from {device}",
+            lambda ironic: ironic.set_node_boot_device(node.id, device, persistent=persistent),
+        )
+
+    async def _power(self, node: Node, target: str) -> None:
+        await self.nodes.act(
+            node, f"for {target} of {node.name}", lambda ironic: ironic.set_node_power_state(node.id, target)
+        )

@@ -1,0 +1,294 @@
+"""What becomes of one of Ironic's nodes: enrolled, claimed by an allocation, worked on, given back.
+
+An allocation (https://docs.openstack.org/ironic/latest/admin/allocation.html) is Ironic's own claim: it is made in one
+step, a node has at most one, and it has a name. So whoever was killed finds what is theirs, and nobody takes a node
+that is somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import InvalidInputs, ProviderError, RemoteError
+from metal_ipi.provider.ironic_settings import IronicServer, IronicSettings
+from metal_ipi.provider.platforms.ironic.connection import Connection
+
+Node = Any
+"""openstacksdk's."""
+Say = Callable[[str], Awaitable[None]]
+ACTIVE, AVAILABLE, ENROLLED, MANAGEABLE, DEPLOY_FAILED = "active", "available", "enroll", "manageable", "deploy failed"
+_STABLE = frozenset(
+    {
+        *(ACTIVE, AVAILABLE, ENROLLED, MANAGEABLE, DEPLOY_FAILED),
+        *("clean failed", "inspect failed", "error", "adopt failed", "rescue failed", "rescue", "service failed"),
+    }
+)
+"""Provision states that nothing leads out of by itself (ironic/common/states.py)."""
+_CLEANING_FAILED = "clean failure"
+_MINE = "metal_ipi_claimant"
+"""The key, in a node's `extra`, of whoever enrolled it."""
+_CLASS = "baremetal"
+_LONGEST_PAUSE = 3.0
+
+
+class Nodes:
+    """The nodes of one Ironic, as a claimant sees them."""
+
+    def __init__(self, connection: Connection, settings: IronicSettings, say: Say, *, timeout: float) -> None:
+        """`timeout` is how long a node may take for one step, in seconds."""
+        self._connection, self._settings, self._say, self._timeout = connection, settings, say, timeout
+
+    async def get(self, node_id: str) -> Node | None:
+        """By UUID or name; None where there is none."""
+        return await self._connection.find(f"for node {node_id}", lambda ironic: ironic.get_node(node_id))
+
+    async def need(self, node_id: str) -> Node:
+        """The same, or an error."""
+        node = await self.get(node_id)
+        if node is None:
+            raise RemoteError(f"{self._connection.where} has no node {node_id} any more: run `pulumi refresh`")
+        return node
+
+    def where(self, node: Node) -> str:
+        """How messages call it."""
+        return f"node {node.name or node.id} of {self._connection.where}"
+
+    # --- claims -------------------------------------------------------------------------------------------------------
+
+    def claim_of(self, server: str) -> str:
+        """What the allocation of a server is called."""
+        return f"{self._settings.claimant}-{server}"
+
+    async def claimed(self, server: str) -> Node | None:
+        """The node that is claimed for a server; None where none is."""
+        found = await self._allocation(server)
+        return None if found is None or found.state != "active" else await self.need(found.node_id)
+
+    async def claim(self, name: str, server: IronicServer, *, accept: str) -> Node:
+        """Has a node for a server, whatever an earlier run that was killed has done of it."""
+        found = await self._allocation(name)
+        if found is not None and found.state == "error":
+            await self._drop(name)
+            found = None
+        if found is None:
+            await self._request(name, server, accept)
+        return await self._granted(name, server)
+
+    async def _request(self, name: str, server: IronicServer, accept: str) -> None:
+        wanted: dict[str, Any] = {"name": self.claim_of(name), "resource_class": server.resource_class}
+        if server.driver is not None:
+            node = await self.enrolled(name, server)
+            if node.power_state != "power off" and not node.instance_id and accept != "wipe":
+                raise InvalidInputs(
+                    f"{self.where(node)} is {node.power_state}, and nothing shows that what runs on it is ours: switch "
+                    "it off, or, if it and all its disks may be wiped, set `consent: wipe` of this server"
+                )
+        elif server.node is not None:
+            node = await self.need(server.node)
+            await self._usable(node)
+        else:
+            node = None
+            wanted["traits"] = list(server.traits)
+        if node is not None:
+            if node.resource_class is None:
+                raise InvalidInputs(
+                    f"{self.where(node)} has no resource class, and is not allocated without one: set it, e.g. "
+                    f"`baremetal node set --resource-class {_CLASS} {node.name or node.id}`"
+                )
+            wanted |= {"resource_class": node.resource_class, "candidate_nodes": [node.id]}
+        # Not again after an unclear answer: the next look says whether it is there.
+        await self._connection.call(
+            f"to allocate {name}", lambda ironic: ironic.create_allocation(**wanted), again=False
+        )
+
+    async def _granted(self, name: str, server: IronicServer) -> Node:
+        backoff = Backoff(timeout=self._timeout, longest=_LONGEST_PAUSE)
+        while True:
+            found = await self._allocation(name)
+            if found is None:
+                raise RemoteError(f"{self._connection.where} has dropped the allocation of {name}; run the same again")
+            if found.state == "active":
+                node = await self.need(found.node_id)
+                self._refuse_ramdisks(node)
+                return node
+            if found.state == "error":
+                await self._drop(name)
+                raise RemoteError(await self._not_granted(name, server, str(found.last_error)))
+            if backoff.over:
+                raise RemoteError(f"{self._connection.where} does not say which node {name} gets; run the same again")
+            await backoff.pause()
+
+    async def _not_granted(self, name: str, server: IronicServer, why: str) -> str:
+        """Says who has it, where it is one node."""
+        wanted = name if server.driver is not None else server.node
+        node = None if wanted is None else await self.get(wanted)
+        if node is None:
+            what = f"of the resource class {server.resource_class}"
+            if server.traits:
+                what += f" with the traits {', '.join(server.traits)}"
+            return f"{self._connection.where} has no free node {what} for {name}: {why}"
+        if node.instance_id:
+            return (
+                f"{self.where(node)} is taken, by the instance {node.instance_id}"
+                f"{f' (allocation {node.allocation_id})' if node.allocation_id else ''}: give {name} another node, or "
+                "have that one given back"
+            )
+        return f"{self.where(node)} is {node.provision_state} and is not given to {name}: {why}"
+
+    def _refuse_ramdisks(self, node: Node) -> None:
+        if node.deploy_interface == "ramdisk":
+            raise InvalidInputs(
+                f"{self.where(node)} has the deploy interface ramdisk for good: a conductor that takes it over would "
+                "have it boot its installer again. Set it to direct; the installation is a ramdisk's all the same"
+            )
+
+    async def _allocation(self, server: str) -> Any | None:
+        name = self.claim_of(server)
+        return await self._connection.find(f"for the allocation {name}", lambda ironic: ironic.get_allocation(name))
+
+    async def _drop(self, server: str) -> None:
+        name = self.claim_of(server)
+        await self._connection.find(
+            f"to drop the allocation {name}", lambda ironic: ironic.delete_allocation(name, ignore_missing=True)
+        )
+
+    # --- enrolment ----------------------------------------------------------------------------------------------------
+
+    async def enrolled(self, name: str, server: IronicServer) -> Node:
+        """A server's own node, available; enrolled unless it is there."""
+        node = await self.get(name)
+        if node is None:
+            await self._say(f"enrolling {name}")
+            await self._connection.call(
+                f"to enrol {name}", lambda ironic: ironic.create_node(**self._as_node(name, server)), again=False
+            )
+            node = await self.need(name)
+        if (node.extra or {}).get(_MINE) != self._settings.claimant:
+            raise InvalidInputs(
+                f"{self.where(node)} was not enrolled by this stack: take it as it is, with `node: {name}` and without "
+                "`driver`, or give the server another name"
+            )
+        await self._connection.call(
+            f"to update {name}",
+            lambda ironic: ironic.update_node(node.id, driver_info=self._as_node(name, server)["driver_info"]),
+        )
+        return await self._make_available(node.id)
+
+    def _as_node(self, name: str, server: IronicServer) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "redfish_address": server.address,
+            "redfish_username": server.username,
+            "redfish_password": server.password,
+            "redfish_verify_ca": {"true": True, "false": False}.get(server.verify_ca, server.verify_ca),
+        }
+        if server.system_id is not None:
+            info["redfish_system_id"] = server.system_id
+        media = "redfish-virtual-media" if server.driver == "redfish" else "idrac-redfish-virtual-media"
+        return {
+            "name": name,
+            "driver": server.driver,
+            "driver_info": info,
+            "boot_interface": media,
+            "resource_class": server.resource_class or _CLASS,
+            "conductor_group": server.conductor_group,
+            "extra": {_MINE: self._settings.claimant},
+        }
+
+    async def _make_available(self, node_id: str) -> Node:
+        """Through Ironic's states to `available`; or as far as it had come, where it is claimed already."""
+        tried = set[str]()
+        while True:
+            node = await self.settled(node_id)
+            state = node.provision_state
+            if state in (AVAILABLE, ACTIVE, DEPLOY_FAILED):
+                await self._usable(node)
+                return node
+            verb = {ENROLLED: "manage", MANAGEABLE: "provide", "clean failed": "manage", "inspect failed": "manage"}
+            if state not in verb or state in tried:
+                raise self.stuck(node)
+            tried.add(state)
+            if node.is_maintenance and node.fault == _CLEANING_FAILED:
+                await self._connection.call(
+                    f"to end the maintenance of {node_id}", lambda ironic: ironic.unset_node_maintenance(node_id)
+                )
+            await self.provision(node, verb[state])
+
+    # --- work ---------------------------------------------------------------------------------------------------------
+
+    async def provision(self, node: Node, verb: str) -> Node:
+        """Has a node do something that its provision state tells of; returns it once that is over, well or not."""
+        await self._say(f"{self.where(node)}: {verb}")
+        await self._connection.call(
+            f"for `{verb}` of {node.name or node.id}", lambda ironic: ironic.set_node_provision_state(node.id, verb)
+        )
+        return await self.settled(node.id)
+
+    async def settled(self, node_id: str) -> Node:
+        """A node that nothing is being done with."""
+        backoff = Backoff(timeout=self._timeout, longest=_LONGEST_PAUSE)
+        while True:
+            node = await self.need(node_id)
+            if node.provision_state in _STABLE and not node.reservation and not node.target_power_state:
+                return node
+            if backoff.over:
+                raise RemoteError(
+                    f"{self.where(node)} is still {node.provision_state}"
+                    f"{f', locked by {node.reservation},' if node.reservation else ''} after {self._timeout:g} s; "
+                    "run the same again to wait on"
+                )
+            await self._say(f"waiting for {self.where(node)} ({node.provision_state})")
+            await backoff.pause()
+
+    async def act(self, node: Node, asked: str, operation: Callable[[Any], Any]) -> Node:
+        """Has a conductor do something in the background; raises RemoteError with its words where that failed."""
+        await self._connection.call(asked, operation)
+        done = await self.settled(node.id)
+        if done.last_error:
+            raise RemoteError(f"{self.where(done)}, asked {asked}: {done.last_error}")
+        return done
+
+    def stuck(self, node: Node) -> ProviderError:
+        """Why a node is of no use, and what to do."""
+        why = node.last_error or node.maintenance_reason or "Ironic does not say why"
+        remedies = {
+            ENROLLED: "Ironic does not reach its BMC: correct address, account and `verifyCa` of the server",
+            "clean failed": "see why its cleaning fails; then run the same again, which tries again",
+            "inspect failed": "see why its inspection fails; then run the same again, which tries again",
+            DEPLOY_FAILED: "set right what it says; then run the same again, which tries again",
+            "error": "set right what it says, and give it back: `baremetal node undeploy`",
+        }
+        remedy = remedies.get(node.provision_state, "bring it to the state available")
+        return RemoteError(f"{self.where(node)} is in the state {node.provision_state}: {why}; {remedy}")
+
+    async def _usable(self, node: Node) -> None:
+        if node.is_maintenance:
+            raise RemoteError(
+                f"{self.where(node)} is in maintenance ({node.fault or 'set by hand'}): "
+                f"{node.maintenance_reason or 'no reason is told'}; end that: `baremetal node maintenance unset "
+                f"{node.name or node.id}`"
+            )
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def give_back(self, name: str, node_id: str, *, enrolled: bool) -> None:
+        """Ends a claim: what runs there goes, and the node is available again, or taken out. Finding none is fine."""
+        node = await self.get(node_id)
+        if node is None:
+            await self._drop(name)
+            return
+        held = await self._allocation(name)
+        if node.instance_id and (held is None or held.id != node.instance_id):
+            return  # somebody else's since
+        node = await self.settled(node_id)
+        if node.provision_state in (ACTIVE, DEPLOY_FAILED, "error"):
+            node = await self.provision(node, "deleted")
+            if node.provision_state in ("error", "clean failed"):
+                raise self.stuck(node)
+        await self._drop(name)
+        mine = (node.extra or {}).get(_MINE) == self._settings.claimant
+        if enrolled and mine and self._settings.release == "remove":
+            await self._connection.find(
+                f"to take {name} out", lambda ironic: ironic.delete_node(node_id, ignore_missing=True)
+            )

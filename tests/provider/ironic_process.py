@@ -1,0 +1,188 @@
+"""A real Ironic on loopback: API and conductor in one process, over TLS, with accounts; its packages are pinned."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import bcrypt
+import httpx
+import trustme
+
+from binaries.cache import alone, cache_directory
+from tests.provider.knot import free_port
+from tests.provider.preflight.test_surroundings import serving
+
+USER, PASSWORD = "metal-ipi-tests", "not-the-word-of-anybody-7f"
+_REQUIREMENTS = Path(__file__).parents[2] / "lab" / "ironic" / "requirements.txt"
+_SECONDS = 60
+_CONFIGURATION = """\
+[DEFAULT]
+state_path = {0}
+host = ironic-0
+rpc_transport = none
+auth_strategy = http_basic
+http_basic_auth_user_file = {0}/accounts
+enabled_hardware_types = redfish
+enabled_boot_interfaces = redfish-virtual-media
+enabled_deploy_interfaces = direct,ramdisk
+default_deploy_interface = direct
+enabled_network_interfaces = noop
+enabled_inspect_interfaces = redfish
+enabled_firmware_interfaces = no-firmware
+enabled_console_interfaces = no-console
+enabled_management_interfaces = redfish
+enabled_power_interfaces = redfish
+enabled_raid_interfaces = no-raid
+enabled_bios_interfaces = no-bios
+enabled_vendor_interfaces = no-vendor
+[api]
+host_ip = 127.0.0.1
+port = {1}
+api_workers = 1
+enable_ssl_api = true
+[ssl]
+cert_file = {0}/tls.crt
+key_file = {0}/tls.key
+[conductor]
+automated_clean = false
+sync_power_state_interval = 2
+power_state_change_timeout = 30
+[database]
+connection = sqlite:///{0}/ironic.sqlite
+[deploy]
+http_root = {0}/http
+http_url = {2}
+ramdisk_image_download_source = http
+[redfish]
+use_swift = false
+[oslo_concurrency]
+lock_path = {0}/locks
+"""
+
+
+def installed() -> Path:
+    """The programs of Ironic, in a virtual environment of their own that is made once."""
+    digest = hashlib.sha256(_REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    directory = cache_directory() / "ironic" / digest
+    with alone(directory.with_suffix(".lock"), "Ironic", print):
+        if not (directory / "ready").exists():
+            subprocess.run([sys.executable, "-m", "venv", "--clear", directory], check=True)
+            pip = (directory / "bin" / "python", "-m", "pip", "--quiet", "--disable-pip-version-check")
+            subprocess.run([*pip, "install", "--no-deps", "--requirement", _REQUIREMENTS], check=True)
+            (directory / "ready").touch()
+    return directory / "bin"
+
+
+class Ironic:
+    """One that runs."""
+
+    def __init__(self, directory: Path, files: str) -> None:
+        """`files` is the URL of `<directory>/http`."""
+        self._directory, self._port = directory, free_port()
+        self._bin = installed()
+        authority = trustme.CA()
+        authority.cert_pem.write_to_path(directory / "ca.crt")
+        own = authority.issue_cert("127.0.0.1")
+        own.private_key_pem.write_to_path(directory / "tls.key")
+        (directory / "tls.crt").write_bytes(b"".join(part.bytes() for part in own.cert_chain_pems))
+        kept = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
+        (directory / "accounts").write_text(f"{USER}:{kept}\n")
+        self._configuration = directory / "ironic.conf"
+        self._configuration.write_text(_CONFIGURATION.format(directory, self._port, files))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] = (directory / "ironic.log").open("ab")
+        self._run("ironic-dbsync", "create_schema")
+        self.client = httpx.Client(
+            base_url=self.endpoint,
+            auth=(USER, PASSWORD),
+            verify=ssl.create_default_context(cafile=directory / "ca.crt"),
+            headers={"X-OpenStack-Ironic-API-Version": "1.95"},
+            trust_env=False,
+            timeout=30,
+        )
+
+    @property
+    def endpoint(self) -> str:
+        """URL of its API."""
+        return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def ca(self) -> str:
+        """What its certificate is signed by, PEM."""
+        return (self._directory / "ca.crt").read_text()
+
+    @property
+    def log(self) -> str:
+        """What it has said."""
+        return (self._directory / "ironic.log").read_text(errors="replace")
+
+    def _run(self, *command: str) -> None:
+        name, *arguments = command
+        subprocess.run(
+            [self._bin / name, "--config-file", self._configuration, *arguments],
+            check=True,
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    def start(self) -> None:
+        """Start it, and wait until a conductor is there."""
+        self._process = subprocess.Popen(
+            [self._bin / "ironic", "--config-file", self._configuration],
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+        until = time.monotonic() + _SECONDS
+        while True:
+            try:
+                if self.client.get("/v1/conductors").json().get("conductors"):
+                    return
+            except httpx.TransportError:
+                pass
+            assert time.monotonic() < until and self._process.poll() is None, self.log[-2000:]
+            time.sleep(0.2)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)  # its workers, too
+        self._process.wait()
+        self._process = None
+
+    def close(self) -> None:
+        """End it."""
+        self.client.close()
+        if self._process is not None:
+            self.kill()  # nobody needs what it keeps, and it would ask its BMCs until they answer
+        self._log.close()
+
+    def node(self, name: str) -> dict[str, object]:
+        """A node, as its API tells of it."""
+        answer = self.client.get(f"/v1/nodes/{name}")
+        answer.raise_for_status()
+        found: dict[str, object] = answer.json()
+        return found
+
+
+@contextmanager
+def running(directory: Path) -> Generator[Ironic]:
+    """An Ironic whose state is in `directory`."""
+    (directory / "http").mkdir()
+    with serving(directory / "http") as files:
+        ironic = Ironic(directory, files)
+        try:
+            ironic.start()
+            yield ironic
+        finally:
+            ironic.close()

@@ -1,0 +1,325 @@
+"""Servers through a real Ironic, which reaches the lab's BMCs: claimed, installed, killed at work, given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.installation.remote import open_remote
+from metal_ipi.provider.live_iso import place
+from metal_ipi.provider.live_iso.iso9660 import Disc
+from metal_ipi.provider.platforms.ironic import Ironic, MachineId
+from metal_ipi.provider.platforms.registry import is_gone
+from metal_ipi.provider.resource import Context
+from metal_ipi.provider.status import Status
+from tests.lab.bmc.harness import World, world
+from tests.provider import ironic_process
+from tests.provider.harness import configured, settings_of, until
+from tests.provider.live_iso.discs import line
+from tests.provider.live_iso.test_lending import SCRIPT, Web, cache, web
+from tests.provider.preflight.test_surroundings import serving
+
+__all__ = ["cache", "web"]  # fixtures
+pytestmark = pytest.mark.servers
+
+DIGEST = "0123456789abcdef"
+SERVERS = 4
+ISO = {"url": "https://mirror.test/live.iso", "sha256": "0" * 64}
+
+
+@dataclass
+class Site:
+    """An Ironic, a rack, and an artifact host that BMCs fetch from."""
+
+    ironic: ironic_process.Ironic
+    rack: World
+    artifacts: Mapping[str, Any]
+    folder: Path
+    said: list[str] = field(default_factory=list[str])
+
+    def server(self, number: int, **more: Any) -> dict[str, Any]:
+        """A server that is enrolled."""
+        bmc = self.rack.servers[number].bmc
+        return {
+            "driver": "redfish",
+            "address": self.rack.url(number).removesuffix("/redfish/v1/"),
+            "username": bmc.username,
+            "password": bmc.password,
+            "verifyCa": bmc.ca_path,
+            **more,
+        }
+
+    def settings(self, servers: Mapping[str, Any], claimant: str = "stack-a", **more: Any) -> Settings:
+        """A provider's settings."""
+        return settings_of(**self.config(servers, claimant, **more))
+
+    def config(self, servers: Mapping[str, Any], claimant: str = "stack-a", **more: Any) -> dict[str, Any]:
+        """A provider's configuration."""
+        section = {
+            "endpoint": self.ironic.endpoint,
+            "username": ironic_process.USER,
+            "password": ironic_process.PASSWORD,
+            "ca": self.ironic.ca,
+            "claimant": claimant,
+            "liveIso": ISO,
+            "servers": dict(servers),
+        }
+        return {"ironic": {**section, **more}, "artifacts": self.artifacts}
+
+    def uploaded(self) -> list[Path]:
+        """The discs on the artifact host."""
+        return sorted((self.folder / "artifacts").rglob("*.iso"))
+
+    @asynccontextmanager
+    async def driver(self, settings: Settings) -> AsyncGenerator[Ironic]:
+        """A driver of them."""
+
+        async def say(text: str) -> None:
+            self.said.append(text)
+
+        async with Ironic(settings, say, timeout=60) as driver:
+            yield driver
+
+    async def published(self, settings: Settings, number: int) -> str:
+        """The URL of a server's disc, which is there now."""
+        mac, file = self.mac(number), self.rack.layout.rack / "disc.iso"
+        file.write_bytes(b"a disc" * 1000)
+
+        async def say(text: str) -> None:
+            return
+
+        await place.put(settings, mac, DIGEST, file, say)
+        return place.url(settings, mac, DIGEST)
+
+    def mac(self, number: int) -> str:
+        """Of a server."""
+        return self.rack.servers[number].mac
+
+    def hardware(self, number: int) -> tuple[str, str, str]:
+        """What a server's BMC says: power, where it boots from and how often, what is attached."""
+        system = self.rack.system(number)
+        boot, images = (
+            system.boot,
+            [
+                media.image
+                for manager in system.managers
+                for media in manager.virtual_media.get_members()
+                if media.image
+            ],
+        )
+        where = f"{boot['target'].value} {boot['enabled'].value}" if boot["target"] is not None else "nothing"
+        return system.power_state.value, where, " ".join(images)
+
+
+@pytest.fixture(scope="module")
+def ironic(tmp_path_factory: pytest.TempPathFactory) -> Generator[ironic_process.Ironic]:
+    with ironic_process.running(tmp_path_factory.mktemp("ironic")) as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
+    with world(tmp_path_factory.mktemp("rack"), SERVERS) as it:
+        for each in it.servers:  # in BIOS mode a BMC answers 501 for Secure Boot, and Ironic's sushy asks ten times
+            it.do(do="hardware", server=each.name, secure_boot=True)
+            it.do(do="hardware", server=each.name, secure_boot=False)
+        yield it
+
+
+@pytest.fixture
+def site(ironic: ironic_process.Ironic, rack: World, artifact_host: dict[str, Any], tmp_path: Path) -> Generator[Site]:
+    with serving(tmp_path / "artifacts") as url:
+        yield Site(ironic=ironic, rack=rack, artifacts={**artifact_host, "bootBaseUrl": url}, folder=tmp_path)
+
+
+async def refused(site: Site, settings: Settings, server: str) -> str:
+    """What a claim is refused with."""
+    async with site.driver(settings) as driver:
+        with pytest.raises(ProviderError) as caught:
+            await driver.claim(server)
+    assert ironic_process.PASSWORD not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_a_server_is_enrolled_installed_twice_and_given_back(site: Site) -> None:
+    settings = site.settings({"server-0": site.server(0)}, release="remove")
+    async with site.driver(settings) as driver:
+        node = await driver.claim("server-0")
+        assert (await driver.claim("server-0")).id == node.id, "whoever was killed after the claim has it"
+        machine_id = str(MachineId(server="server-0", node=node.id))
+        image = await site.published(settings, 0)
+        await driver.boot_installer(machine_id, site.mac(0))
+        assert site.hardware(0) == ("On", "Cd Continuous", image)
+        await driver.boot_disk(machine_id)
+        assert site.hardware(0) == ("On", "Hdd Continuous", "")
+        # Nothing that would have a conductor that takes it over boot the installer again.
+        assert "deploy_interface" not in site.ironic.node(node.id)["instance_info"]  # type: ignore[operator]
+        before = len(site.rack.machines.boots)
+        await driver.boot_installer(machine_id, site.mac(0))
+        power, boot, attached = site.hardware(0)
+        assert (power, boot) == ("On", "None Disabled"), "once, and that was"
+        assert attached not in ("", image), "Ironic 39's conductor has fetched it"
+        # A disc that is none of CoreOS's is one with iPXE to the lab's firmware.
+        assert [devices[0] for devices in site.rack.machines.boots[before:]] == ["network"]
+        await driver.boot_disk(machine_id)
+        await driver.power_off(machine_id)
+        assert await driver.power_state(machine_id) == "Off"
+        await driver.give_back(machine_id)
+        await driver.give_back(machine_id)
+    assert site.ironic.client.get(f"/v1/nodes/{node.id}").status_code == 404
+    assert site.hardware(0)[0] == "Off"
+
+
+async def test_the_resource_and_its_installation(site: Site, web: Web) -> None:
+    """Claimed, sent into its installer by a disc of its own, and given back."""
+    iso = {"url": web.iso.url, "sha256": web.iso.sha256}
+    config = site.config({"server-0": site.server(0)}, liveIso=iso, release="remove")
+    it = await configured("IronicMachine", **config)
+    claim = {"server": "server-0", "hostname": "lab-worker-0", "mac": site.mac(0), "publicIpv4": "192.0.2.97"}
+    state = await it.up(claim)
+    assert it.id == state["machineId"] and it.id.startswith("server-0/")
+    assert (state["driver"], state["resourceClass"], state["nics"]) == ("redfish", "baremetal", [])
+    assert (state["publicIpv4"], state["privateIpv4"]) == ("192.0.2.97", "192.0.2.97")
+    for secret in (ironic_process.PASSWORD, site.rack.servers[0].bmc.password):
+        assert secret not in repr(state) + repr(it.harness.log.messages)
+    assert await it.changes(claim) == [] and (await it.diff({**claim, "server": "server-1"})).replaces == ["server"]
+    settings = settings_of(**config)
+    assert not await is_gone(it.id, settings)
+    job = Job.of_state(
+        {"platform": "ironic", "machineId": it.id, "hostname": "lab-worker-0", "mac": site.mac(0), "script": SCRIPT}
+    )
+    context = Context(urn=it.urn, settings=settings, status=Status(it.harness.log, it.urn))
+    remote = open_remote(context, job)
+    await remote.prepare()
+    assert site.uploaded() == []
+    await remote.enter()
+    (told,) = site.uploaded()
+    with told.open("rb") as file:
+        assert "ignition.platform.id=metal" in line(Disc(file))
+    assert not await remote.is_off()
+    assert site.hardware(0)[1] == "Cd Continuous" and told.name in site.hardware(0)[2]
+    await remote.boot_disk()
+    await remote.withdraw()
+    assert site.uploaded() == [] and site.hardware(0) == ("On", "Hdd Continuous", "")
+    # Ironic's inspection tells what the server has; one that has not the interface is refused.
+    await it.delete()
+    await it.delete()
+    assert await is_gone(state["machineId"], settings)
+    assert site.hardware(0)[0] == "Off"
+
+
+async def test_a_server_that_may_be_somebodys_is_refused(site: Site) -> None:
+    settings = site.settings({"server-0": site.server(0)}, release="remove")
+    site.rack.do(do="power", server="server-0", to="on")
+    found = await refused(site, settings, "server-0")
+    assert "is power on, and nothing shows that what runs on it is ours" in found
+    async with site.driver(settings) as driver:
+        node = await driver.claim("server-0", accept="wipe")
+        await driver.give_back(f"server-0/{node.id}")
+
+
+async def test_an_inspected_server_is_known(site: Site) -> None:
+    config = site.config({"server-0": site.server(0)}, release="keep")
+    settings = settings_of(**config)
+    async with site.driver(settings) as driver:
+        node = await driver.claim("server-0", accept="wipe")
+        await driver.give_back(f"server-0/{node.id}")
+        for verb in ("manage", "inspect", "provide"):
+            await driver.nodes.provision(node, verb)
+    it = await configured("IronicMachine", **config)
+    claim = {"server": "server-0", "hostname": "lab-worker-0", "mac": site.mac(0), "publicIpv4": "192.0.2.97"}
+    claim["accept"] = "wipe"
+    with pytest.raises(ProviderError, match=r"no network interface with the MAC address 52:54:00:00:00:99, but"):
+        await it.up({**claim, "mac": "52:54:00:00:00:99"})
+    state = await it.up(claim)
+    assert state["nics"] == [site.mac(0)] and state["memoryMib"] > 0
+    assert [disk["name"] for disk in state["disks"]] == ["Drive 0", "Drive 1"]
+    await it.delete()
+
+
+async def test_nobody_elses_node_is_touched(site: Site) -> None:
+    theirs = site.settings({"server-1": site.server(1, resourceClass="the-only-one")}, claimant="stack-b")
+    async with site.driver(theirs) as driver:
+        node = await driver.claim("server-1")
+    before = site.ironic.node(node.id)
+    ours = site.settings({"server-1": site.server(1), "taken": {"node": "server-1"}})
+    assert "was not enrolled by this stack: take it as it is, with `node: server-1`" in await refused(
+        site, ours, "server-1"
+    )
+    found = await refused(site, ours, "taken")
+    assert f"is taken, by the instance {node.allocation_id}" in found and "give taken another node" in found
+    async with site.driver(ours) as driver:
+        await driver.give_back(f"taken/{node.id}")
+    assert site.ironic.node(node.id) == before
+    async with site.driver(theirs) as driver:
+        await driver.give_back(f"server-1/{node.id}")
+    assert site.ironic.node(node.id)["instance_uuid"] is None, "kept, and free"
+    # Now that it is free, it can be had by its class.
+    either = site.settings({"any": {"resourceClass": "the-only-one"}})
+    async with site.driver(either) as driver:
+        got = await driver.claim("any")
+        assert got.id == node.id
+        assert "no free node of the resource class the-only-one for" in await refused(
+            site, site.settings({"another": {"resourceClass": "the-only-one"}}), "another"
+        )
+        await driver.give_back(f"any/{got.id}")
+
+
+async def test_states_that_nodes_are_stuck_in_are_told_with_the_remedy(site: Site) -> None:
+    wrong = site.settings({"server-2": site.server(2, password="wrong")})
+    found = await refused(site, wrong, "server-2")
+    assert "node server-2 of Ironic" in found and "is in the state enroll" in found
+    assert "correct address, account and `verifyCa` of the server" in found
+    # Once that is corrected, the same goes on.
+    right = site.settings({"server-2": site.server(2)})
+    async with site.driver(right) as driver:
+        node = await driver.claim("server-2")
+        await driver.give_back(f"server-2/{node.id}")
+    site.ironic.client.put(f"/v1/nodes/{node.id}/maintenance", json={"reason": "a new fan"}).raise_for_status()
+    assert "is in maintenance (set by hand): a new fan; end that" in await refused(site, right, "server-2")
+
+
+async def test_a_service_that_is_away_and_one_that_is_not_trusted(site: Site) -> None:
+    settings = site.settings({"server-3": {"node": "nobody"}})
+    assert "has no node nobody any more" in await refused(site, settings, "server-3")
+    assert settings.ironic is not None
+    another = settings.ironic.model_copy(update={"password": "another-password"})
+    strange = replace(settings, ironic=another)
+    found = await refused(site, strange, "server-3")
+    assert "HTTP 401" in found and "correct `username` and `password` in `ironic`" in found
+    assert "another-password" not in found
+    untrusted = replace(settings, ironic=settings.ironic.model_copy(update={"ca": None}))
+    assert "its TLS certificate is not trusted" in await refused(site, untrusted, "server-3")
+
+
+async def test_a_conductor_that_dies_while_it_deploys(site: Site) -> None:
+    settings = site.settings({"server-3": site.server(3)})
+    async with site.driver(settings) as driver:
+        node = await driver.claim("server-3")
+        machine_id = f"server-3/{node.id}"
+        await site.published(settings, 3)
+        work = asyncio.ensure_future(driver.boot_installer(machine_id, site.mac(3)))
+        await until(lambda: any("(deploying)" in text for text in site.said))
+        await asyncio.to_thread(site.ironic.kill)
+        await asyncio.to_thread(site.ironic.start)
+        with pytest.raises(ProviderError, match=r"is in the state deploy failed: .*which tries again"):
+            await work
+        await driver.boot_installer(machine_id, site.mac(3))
+        assert site.hardware(3)[:2] == ("On", "Cd Continuous")
+        await driver.boot_disk(machine_id)
+        # A conductor that takes the server over leaves it on its disk.
+        await asyncio.to_thread(site.ironic.kill)
+        await asyncio.to_thread(site.ironic.start)
+        await driver.restart(machine_id)
+        assert site.hardware(3) == ("On", "Hdd Continuous", "")
+        await driver.give_back(machine_id)
+    assert site.hardware(3)[0] == "Off"
