@@ -14,7 +14,7 @@ from metal_ipi.provider.inputs import Conflict, Inputs
 LIVE_ISO = "live-iso"
 BOOT_METHODS = ("pxe", "uefi-http", "virtual-media", LIVE_ISO)
 BOOT_MODES = ("bios", "uefi")
-_ADDRESS = r"https://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?/?"
+HOST_AND_PORT = r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?"
 _ACCOUNT = r"[^\x00-\x1f\x7f:]+"
 _SYSTEM = r"(/redfish/v1/Systems/)?[A-Za-z0-9_][A-Za-z0-9_.:~-]*/?"
 _Url = Annotated[
@@ -44,7 +44,7 @@ class BmcSettings(Inputs):
 
     address: Annotated[
         str,
-        form(_ADDRESS, "https:// and a host, without user name and path"),
+        form(rf"https://{HOST_AND_PORT}/?", "https:// and a host, without user name and path"),
         AfterValidator(lambda value: value.rstrip("/")),
     ]
     """`https://` and host, without a path."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from metal_ipi.provider.bmc_settings import LiveIso
+from metal_ipi.provider.bmc_settings import HOST_AND_PORT, LiveIso
 from metal_ipi.provider.forms import PEM, Anything, form, one_of
 from metal_ipi.provider.given import GivenList, Secret, default
 from metal_ipi.provider.inputs import Conflict, Inputs
@@ -23,7 +23,10 @@ class IronicServer(Inputs):
 
     driver: Annotated[str, one_of(*DRIVERS)] | None = None
     """Ironic's hardware type, one of DRIVERS; given: the server is enrolled, and is ours."""
-    address: Annotated[str, form(r"https?://\S+", "a URL")] | None = None
+    address: (
+        Annotated[str, form(rf"https?://{HOST_AND_PORT}/?", "http or https and a host, without user name and path")]
+        | None
+    ) = None
     """URL of its BMC, as the conductors reach it; with `driver`."""
     username: Annotated[str | None, Field(repr=False)] = None
     """An account of the BMC; with `driver`."""
@@ -63,7 +66,11 @@ class IronicServer(Inputs):
 class IronicSettings(Inputs):
     """How Ironic is reached. Its credentials are nowhere else, and never in a text made of this."""
 
-    endpoint: Annotated[str, form(r"https://\S+", "an https URL"), AfterValidator(lambda value: value.rstrip("/"))]
+    endpoint: Annotated[
+        str,
+        form(rf"https://{HOST_AND_PORT}(/\S*)?", "an https URL without user name and password"),
+        AfterValidator(lambda value: value.rstrip("/")),
+    ]
     """URL of its API, without `/v1`."""
     username: Annotated[str, Field(repr=False)]
     """Account (HTTP basic)."""

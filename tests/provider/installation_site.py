@@ -40,6 +40,7 @@ class Site:
     artifacts: Path
     settings: Settings
     cluster: FakeCluster
+    platform: str = "redfish"
     log: list[str] = field(default_factory=list[str])
     driver: FakeDriver = field(default_factory=FakeDriver)
     told: RecordedLog = field(default_factory=RecordedLog)
@@ -113,7 +114,7 @@ class Site:
         """A job for the new generation."""
         live = {"url": "https://mirror.test/live", "sha256": "ab" * 32}
         return {
-            "platform": "redfish",
+            "platform": self.platform,
             "machineId": f"{machine.name}/uuid",
             "hostname": machine.name,
             "node": node_of(machine.name),

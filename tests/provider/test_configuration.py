@@ -133,6 +133,53 @@ def test_bmcs() -> None:
     assert "did you mean `password`?" in "".join(found) and "secret-of" not in "".join(found)
 
 
+def test_ironic() -> None:
+    iso = {"url": "https://mirror.test/live.iso", "sha256": "0" * 64}
+    section: dict[str, Any] = {
+        "endpoint": "https://ironic.test/",
+        "username": "name-for-ironic",
+        "password": "secret-of-ironic",
+        "claimant": "stack-a",
+        "liveIso": iso,
+    }
+    bmc = {"driver": "idrac", "address": "https://192.0.2.65", "username": "for-the-bmc", "password": "secret-of-bmc"}
+    servers = {"a": bmc, "b": {"node": "u7"}, "c": {"resourceClass": "compute", "traits": ["CUSTOM_GPU"]}}
+    settings, found = configuration.parse({"ironic": json.dumps({**section, "servers": servers})})
+    assert found == []
+    assert settings.need_ironic().endpoint == "https://ironic.test"
+    assert [settings.need_ironic_server(name).driver for name in "abc"] == ["idrac", None, None]
+    assert "name-for-ironic" not in repr(settings) and "for-the-bmc" not in repr(settings)
+    assert {"secret-of-ironic", "secret-of-bmc"} <= set(configuration.secret_values(settings))
+    wrong = {
+        "a": {**bmc, "driver": "ilo"},
+        "b": {"driver": "redfish"},
+        "c": {**bmc, "node": "u7"},
+        "d": {"address": "https://192.0.2.65", "node": "u7"},
+        "e": {},
+        "f": {**bmc, "address": "https://u:secret-of-bmc@192.0.2.65"},
+        "g": {**bmc, "verifyCa": "maybe"},
+    }
+    found = problems({"ironic": {**section, "endpoint": "http://ironic.test", "claimant": "a b", "servers": wrong}})
+    assert sorted({problem.split(" ")[0] for problem in found}) == [
+        "ironic.claimant",
+        "ironic.endpoint",
+        "ironic.servers.a.driver",
+        "ironic.servers.b.address",
+        "ironic.servers.b.password",
+        "ironic.servers.b.username",
+        "ironic.servers.c.node",
+        "ironic.servers.d.address",
+        "ironic.servers.e.node",
+        "ironic.servers.f.address",
+        "ironic.servers.g.verifyCa",
+    ]
+    assert "secret-of" not in "".join(found)
+    with pytest.raises(
+        InvalidInputs, match="server x is not in `ironic.servers` of the metal-ipi provider; known are a"
+    ):
+        settings.need_ironic_server("x")
+
+
 async def test_a_missing_section_is_named_when_it_is_needed() -> None:
     it = Resource(Harness(), "Removal")
     with pytest.raises(InvalidInputs, match="set `metal` of the metal-ipi provider"):

@@ -9,6 +9,7 @@ import pytest
 from metal_ipi.provider.errors import InitFailed
 from metal_ipi.provider.live_iso.iso9660 import Disc
 from tests.provider.fake_machine import FakeMachine
+from tests.provider.harness import settings_of
 from tests.provider.installation_site import NEW, OLD, Site
 from tests.provider.live_iso.discs import line
 from tests.provider.live_iso.test_lending import Web, cache, web
@@ -26,10 +27,25 @@ def _told(machine: FakeMachine) -> str:
         return line(Disc(file))
 
 
-@pytest.fixture
-def site(site: Site, web: Web, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """The site, where all servers boot discs."""
+IRONIC = {
+    "endpoint": "https://ironic.test",
+    "username": "ipi",
+    "password": "a-password-of-nobody",
+    "claimant": "stack-a",
+    "servers": {"worker-0": {"node": "u7"}},
+}
+
+
+@pytest.fixture(params=["redfish", "ironic"])
+def site(site: Site, web: Web, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Site:
+    """The site, where all servers boot discs: attached by their BMCs, or by Ironic."""
     monkeypatch.setattr(FakeMachine, "told", property(_told))
+    site.platform = request.param
+    if site.platform == "ironic":
+        iso = {"url": web.iso.url, "sha256": web.iso.sha256}
+        added = settings_of(ironic={**IRONIC, "liveIso": iso})
+        site.settings = replace(site.settings, bmcs=None, ironic=added.ironic, ironic_servers=added.ironic_servers)
+        return site
     bmcs = {
         name: bmc.model_copy(update={"boot_method": "live-iso", "live_iso": web.iso})
         for name, bmc in (site.settings.bmcs or {}).items()
@@ -65,7 +81,7 @@ async def test_a_server_that_does_not_boot_its_disc_is_told_what_to_look_at(site
     machine = await site.machine("worker-0")
     site.driver.ignores = 9
     machine.fails["kexec -l"] = "Operation not permitted"
-    with pytest.raises(InitFailed, match=r"Does its BMC reach artifacts\.bootBaseUrl"):
+    with pytest.raises(InitFailed, match=r"Does its BMC(, or Ironic's conductor,)? reach artifacts\.bootBaseUrl"):
         await site.up(machine, script=SCRIPT)
     (left,) = [path for path in site.uploaded() if path.endswith(".iso")]
     assert len(left.split("/")[0]) == 43
