@@ -108,5 +108,5 @@ Script = Annotated[str, form(r"#!ipxe\n.*", "an iPXE script")]
 BootScript = Annotated[str, form(r"#!ipxe\n(.*\n)?kernel .*", "an iPXE script with a kernel")]
 Accept = Annotated[str, one_of("empty", "wipe")]
 """What may be on a server that is taken."""
-PLATFORMS = ("equinix-metal", "redfish", "local-vm")
+PLATFORMS = ("equinix-metal", "redfish", "ironic", "local-vm")
 Platform = Annotated[str, one_of(*PLATFORMS)]

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from metal_ipi.provider.errors import InvalidInputs
-from metal_ipi.provider.platforms.ironic import Ironic, MachineId
+from metal_ipi.provider.platforms.ids import MachineId
+from metal_ipi.provider.platforms.ironic import Ironic
 from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from metal_ipi.provider.resources.ironic_machine import IronicMachineArgs
 from metal_ipi.provider.values import UNKNOWN
@@ -52,7 +53,7 @@ class IronicMachine(ResourceType):
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         machine = MachineId.parse(old["machineId"])
         async with _open(context, IronicMachineArgs.read(new)) as driver:
-            return await _outputs(driver, machine.server, await driver.nodes.need(machine.node), new)
+            return await _outputs(driver, machine.server, await driver.nodes.need(machine.identity), new)
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
         machine = MachineId.parse(old["machineId"])
@@ -81,7 +82,7 @@ async def _outputs(driver: Ironic, server: str, node: Any, inputs: Values) -> Va
     found = await driver.inventory(node)
     disks: list[Mapping[str, Any]] = found.get("disks") or []
     return {
-        "machineId": str(MachineId(server=server, node=node.id)),
+        "machineId": str(MachineId(server=server, identity=node.id)),
         "driver": node.driver,
         "resourceClass": node.resource_class,
         "memoryMib": (found.get("memory") or {}).get("physical_mb"),

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.redfish import Inventory, Redfish, secure_boot
-from metal_ipi.provider.platforms.redfish.ids import MachineId
 from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from metal_ipi.provider.resources.redfish_machine import RedfishMachineArgs
 from metal_ipi.provider.values import UNKNOWN

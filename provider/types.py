@@ -21,6 +21,7 @@ from metal_ipi.provider.resources.dns_records import DnsRecordArgs, DnsRecords, 
 from metal_ipi.provider.resources.ephemeral_machine import (
     EphemeralMachine,
     EphemeralMachineArgs,
+    LentNodeArgs,
     LentServerArgs,
     LocalVmArgs,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "InstalledSystemArgs",
     "IronicMachine",
     "IronicMachineArgs",
+    "LentNodeArgs",
     "LentServerArgs",
     "Lifetime",
     "LifetimeArgs",

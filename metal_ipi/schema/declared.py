@@ -120,7 +120,7 @@ def resources(types: Types) -> dict[str, dict[str, Any]]:
         ours.DnsRecords: (ours.DnsRecordsArgs,),
         ours.Artifacts: (ours.ArtifactsArgs,),
         ours.Mirror: (ours.MirrorArgs,),
-        ours.EphemeralMachine: (ours.EphemeralMachineArgs, ours.LentServerArgs, ours.LocalVmArgs),
+        ours.EphemeralMachine: (ours.EphemeralMachineArgs, ours.LentServerArgs, ours.LentNodeArgs, ours.LocalVmArgs),
         ours.Lifetime: (ours.LifetimeArgs,),
         ours.IronicMachine: (ours.IronicMachineArgs,),
         ours.SpotMachine: (ours.SpotMachineArgs,),

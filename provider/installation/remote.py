@@ -243,18 +243,10 @@ class _EquinixMetal(Remote):
         return f"{self._job.hostname}.ipxe"
 
 
-def _open(platform: str, settings: Settings, status: Status) -> AbstractAsyncContextManager[Any]:
-    if platform == "ironic":
-        from metal_ipi.provider.platforms.ironic import Ironic
-
-        return Ironic(settings, status.live)
-    return open_driver(platform, settings, status)
-
-
 _REMOTES: Mapping[str, type[Remote]] = {"redfish": _Redfish, "ironic": _Ironic, "equinix-metal": _EquinixMetal}
 
 
-def open_remote(context: Context, job: Job, opener: Opener = _open) -> Remote:
+def open_remote(context: Context, job: Job, opener: Opener = open_driver) -> Remote:
     """The machine's platform; contacts nothing yet."""
     return _REMOTES[job.platform](context, job, opener)
 

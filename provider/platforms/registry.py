@@ -21,6 +21,10 @@ def open_driver(platform: str, settings: Settings, status: Status | None = None)
         from metal_ipi.provider.platforms.redfish import Redfish
 
         return Redfish(settings, status.remark if status else None)
+    if platform == "ironic":
+        from metal_ipi.provider.platforms.ironic import Ironic
+
+        return Ironic(settings, status.live if status else None)
     if platform == "local-vm":
         from metal_ipi.provider.platforms.local_vm import LocalVm
 
@@ -51,14 +55,9 @@ async def is_gone(machine_id: str | None, settings: Settings) -> bool:
     if machine_id is None or platform is None:
         return False
     if platform == "redfish":
+        from metal_ipi.provider.platforms.ids import MachineId
         from metal_ipi.provider.platforms.redfish import published
-        from metal_ipi.provider.platforms.redfish.ids import MachineId
 
         return await published.given_back(MachineId.parse(machine_id), settings)
-    if platform == "ironic":
-        from metal_ipi.provider.platforms import ironic
-
-        async with ironic.Ironic(settings) as servers:
-            return await servers.held(ironic.MachineId.parse(machine_id)) is None
     async with open_driver(platform, settings) as driver:
         return await driver.get(machine_id) is None

@@ -101,6 +101,24 @@ class LentServerArgs(MachineArgs):
     """`empty`: it must be switched off; `wipe`: whatever is on it may be lost."""
 
 
+class LentNodeArgs(MachineArgs):
+    """Arguments of `EphemeralMachine` for a server of Ironic's that is lent, and later installed as something else. It
+    was claimed before, by its `IronicMachine`."""
+
+    platform: Given[Platform] = default("ironic")
+    """`ironic`."""
+    server: Given[str]
+    """Its name in `ironic.servers` of the provider."""
+    mac: Given[Mac]
+    """MAC address of the interface it boots from."""
+    public_ipv4: Given[Ipv4]
+    """The address it has while it is lent."""
+    private_ipv4: Given[Ipv4 | None] = default()
+    """Private address; not given: the same."""
+    script: Given[Secret[str]]
+    """The iPXE script that its disc is made of. Secret."""
+
+
 class LocalVmArgs(MachineArgs):
     """Arguments of `EphemeralMachine` for a virtual machine of the libvirt that the provider's section names."""
 
@@ -134,6 +152,7 @@ class LocalVmArgs(MachineArgs):
 ARGS: Mapping[str, type[MachineArgs]] = {
     "equinix-metal": EphemeralMachineArgs,
     "redfish": LentServerArgs,
+    "ironic": LentNodeArgs,
     "local-vm": LocalVmArgs,
 }
 """What a machine is made of, by its platform."""
@@ -145,7 +164,7 @@ def args_of(values: Mapping[str, Any]) -> type[MachineArgs]:
     return ARGS.get(platform if isinstance(platform, str) else "", EphemeralMachineArgs)
 
 
-class EphemeralMachine(Machine[EphemeralMachineArgs | LentServerArgs | LocalVmArgs]):
+class EphemeralMachine(Machine[EphemeralMachineArgs | LentServerArgs | LentNodeArgs | LocalVmArgs]):
     """A machine that is removed within the same up by a `Removal`, and stays gone."""
 
     present: pulumi.Output[bool] = computed()

@@ -66,7 +66,7 @@ def test_secrets_are_declared_and_not_described() -> None:
 
 @pytest.mark.parametrize("token", sorted(_RESOURCES))
 def test_resources_have_the_inputs_that_the_provider_takes(token: str) -> None:
-    platforms = ("equinix-metal", "redfish", "local-vm") if token.endswith(":EphemeralMachine") else (None,)
+    platforms = ("equinix-metal", "redfish", "ironic", "local-vm") if token.endswith(":EphemeralMachine") else (None,)
     taken = set[str]().union(*(_taken(token, {"platform": each} if each else {}) for each in platforms))
     assert set(_SCHEMA["resources"][token]["inputProperties"]) == taken
 

@@ -175,7 +175,7 @@ def test_ironic() -> None:
     ]
     assert "secret-of" not in "".join(found)
     with pytest.raises(
-        InvalidInputs, match="server x is not in `ironic.servers` of the metal-ipi provider; known are a"
+        InvalidInputs, match=r"server x is not in `ironic\.servers` of the metal-ipi provider; known are a"
     ):
         settings.need_ironic_server("x")
 

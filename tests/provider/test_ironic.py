@@ -17,13 +17,14 @@ from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.installation.remote import open_remote
 from metal_ipi.provider.live_iso import place
 from metal_ipi.provider.live_iso.iso9660 import Disc
-from metal_ipi.provider.platforms.ironic import Ironic, MachineId
+from metal_ipi.provider.platforms.ids import MachineId
+from metal_ipi.provider.platforms.ironic import Ironic
 from metal_ipi.provider.platforms.registry import is_gone
 from metal_ipi.provider.resource import Context
 from metal_ipi.provider.status import Status
 from tests.lab.bmc.harness import World, world
 from tests.provider import ironic_process
-from tests.provider.harness import configured, settings_of, until
+from tests.provider.harness import Resource, configured, settings_of, until
 from tests.provider.live_iso.discs import line
 from tests.provider.live_iso.test_lending import SCRIPT, Web, cache, web
 from tests.provider.preflight.test_surroundings import serving
@@ -155,7 +156,7 @@ async def test_a_server_is_enrolled_installed_twice_and_given_back(site: Site) -
     async with site.driver(settings) as driver:
         node = await driver.claim("server-0")
         assert (await driver.claim("server-0")).id == node.id, "whoever was killed after the claim has it"
-        machine_id = str(MachineId(server="server-0", node=node.id))
+        machine_id = str(MachineId(server="server-0", identity=node.id))
         image = await site.published(settings, 0)
         await driver.boot_installer(machine_id, site.mac(0))
         assert site.hardware(0) == ("On", "Cd Continuous", image)
@@ -215,6 +216,37 @@ async def test_the_resource_and_its_installation(site: Site, web: Web) -> None:
     await it.delete()
     assert await is_gone(state["machineId"], settings)
     assert site.hardware(0)[0] == "Off"
+
+
+async def test_a_server_is_lent_and_installed_afterwards(site: Site, web: Web) -> None:
+    iso = {"url": web.iso.url, "sha256": web.iso.sha256}
+    config = site.config({"server-0": site.server(0)}, liveIso=iso, release="remove")
+    loan = await configured("EphemeralMachine", **config)
+    lent = {
+        "platform": "ironic",
+        "server": "server-0",
+        "hostname": "lab-bootstrap",
+        "mac": site.mac(0),
+        "publicIpv4": "192.0.2.97",
+        "script": SCRIPT,
+        "timeoutSeconds": 60,
+    }
+    with pytest.raises(ProviderError, match="server server-0 is not claimed: declare its IronicMachine"):
+        await loan.up(lent)
+    worker = Resource(loan.harness, "IronicMachine", "worker-0")
+    claim = {"server": "server-0", "hostname": "lab-worker-0", "mac": site.mac(0), "publicIpv4": "192.0.2.97"}
+    await worker.up(claim)
+    state = await loan.up(lent)
+    assert loan.id.startswith(f"{worker.id}/bootstrap/{site.mac(0)}/")
+    assert (state["present"], state["state"], state["publicIpv4"]) == (True, "active", "192.0.2.97")
+    assert site.hardware(0)[:2] == ("On", "Cd Continuous") and len(site.uploaded()) == 1
+    settings = settings_of(**config)
+    assert not await is_gone(loan.id, settings)
+    await loan.delete()
+    await loan.delete()
+    assert await is_gone(loan.id, settings) and not await is_gone(worker.id, settings), "claimed still"
+    assert site.hardware(0) == ("Off", "Hdd Continuous", "") and site.uploaded() == []
+    await worker.delete()
 
 
 async def test_a_server_that_may_be_somebodys_is_refused(site: Site) -> None:

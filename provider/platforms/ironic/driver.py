@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
-from metal_ipi.provider.errors import RemoteError
-from metal_ipi.provider.live_iso import place
+from metal_ipi.provider.errors import InvalidInputs, RemoteError
+from metal_ipi.provider.live_iso import disc, place
+from metal_ipi.provider.platforms.contract import Machine, MachineDriver
+from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.ironic.connection import Connection
-from metal_ipi.provider.platforms.ironic.ids import MachineId
 from metal_ipi.provider.platforms.ironic.nodes import ACTIVE, AVAILABLE, DEPLOY_FAILED, Node, Nodes
+from metal_ipi.provider.resources.ephemeral_machine import LentNodeArgs
 from metal_ipi.provider.status import Say, silent
 
 _POWER = {"power on": "On", "power off": "Off"}
@@ -19,7 +22,21 @@ _OF_DEPLOYMENT = ("deploy_interface", "boot_iso")
 """What an instance that boots its disc has in its `instance_info`."""
 
 
-class Ironic:
+def _lent(machine_id: str) -> str:
+    """The MAC address of the interface that a lent server boots from."""
+    mac = MachineId.parse(machine_id).mac
+    if mac is None:
+        raise InvalidInputs(f"{machine_id} is a server of the cluster, not one that was lent")
+    return mac
+
+
+def _machine(machine_id: MachineId, node: Node) -> Machine:
+    """A lent server: active while it is on. Its addresses are not Ironic's to tell."""
+    state = "active" if node.provision_state == ACTIVE and node.power_state == "power on" else "provisioning"
+    return Machine(id=str(machine_id), hostname=machine_id.server, state=state, console="")
+
+
+class Ironic(MachineDriver[LentNodeArgs]):
     """All servers of the section `ironic`; connects when it is first asked something."""
 
     def __init__(self, settings: Settings, say: Say | None = None, *, timeout: float = 1800) -> None:
@@ -27,13 +44,46 @@ class Ironic:
         self._settings = settings
         self._ironic = settings.need_ironic()
         self._connection = Connection(self._ironic, timeout=min(timeout, 180))
-        self.nodes = Nodes(self._connection, self._ironic, say or silent, timeout=timeout)
-
-    async def __aenter__(self) -> Ironic:
-        return self
+        self._say = say or silent
+        self.nodes = Nodes(self._connection, self._ironic, self._say, timeout=timeout)
 
     async def __aexit__(self, *_: object) -> None:
         await self._connection.close()
+
+    # --- servers that are lent ---------------------------------------------------------------------------------------
+
+    async def find(self, spec: LentNodeArgs) -> list[Machine]:
+        return []  # what an earlier run left undone is done again: nothing comes into being twice
+
+    async def create(self, spec: LentNodeArgs) -> Machine:
+        node = await self.nodes.claimed(spec.server)
+        if node is None:
+            raise InvalidInputs(
+                f"server {spec.server} is not claimed: declare its IronicMachine, and have this machine depend on it"
+            )
+        machine_id = MachineId(server=spec.server, identity=node.id, mac=spec.mac, script=boot_tree.digest(spec.script))
+        await disc.publish(self._settings, self._ironic.live_iso, spec.mac, spec.script, self._say)
+        return _machine(machine_id, node)
+
+    async def start(self, machine_id: str) -> None:
+        await self.boot_installer(machine_id, _lent(machine_id))
+
+    async def get(self, machine_id: str) -> Machine | None:
+        machine = MachineId.parse(machine_id)
+        if machine.lent and await place.digest_of(self._settings, _lent(machine_id)) != machine.script:
+            return None
+        node = await self.held(machine)
+        return None if node is None else _machine(machine, node)
+
+    async def delete(self, machine_id: str) -> None:
+        if await self.get(machine_id) is None:
+            return
+        await self.boot_disk(machine_id)
+        await self.power_off(machine_id)
+        # At last: as long as its disc is there, a run that was killed is known to have more to do.
+        await place.remove(self._settings, _lent(machine_id))
+
+    # --- all servers -------------------------------------------------------------------------------------------------
 
     async def claim(self, server: str, *, accept: str = "empty") -> Node:
         """Has a node for a server; with `empty`, one that is enrolled and not claimed yet must be switched off."""
@@ -42,7 +92,7 @@ class Ironic:
     async def held(self, machine: MachineId) -> Node | None:
         """The node of a server; None where it is gone, or not claimed for it any more."""
         node = await self.nodes.claimed(machine.server)
-        return node if node is not None and node.id == machine.node else None
+        return node if node is not None and node.id == machine.identity else None
 
     async def inventory(self, node: Node) -> dict[str, Any]:
         """What Ironic knows of its hardware from an inspection; nothing where it was not inspected."""
@@ -53,7 +103,7 @@ class Ironic:
 
     async def power_state(self, machine_id: str) -> str:
         """`On`, `Off` or `Unknown`, as Ironic saw it last."""
-        node = await self.nodes.need(MachineId.parse(machine_id).node)
+        node = await self.nodes.need(MachineId.parse(machine_id).identity)
         return _POWER.get(node.power_state or "", "Unknown")
 
     async def boot_installer(self, machine_id: str, mac: str) -> None:
@@ -65,7 +115,7 @@ class Ironic:
         itself (ironic/conductor/rpcapi.py, attach_virtual_media): its conductor fetches it, and hands it on.
         """
         image = await self._image(mac)
-        node = await self.nodes.settled(MachineId.parse(machine_id).node)
+        node = await self.nodes.settled(MachineId.parse(machine_id).identity)
         if node.provision_state in (AVAILABLE, DEPLOY_FAILED):
             instance = {**node.instance_info, "deploy_interface": "ramdisk", "boot_iso": image}
             await self._connection.call(
@@ -89,7 +139,7 @@ class Ironic:
 
     async def boot_disk(self, machine_id: str) -> None:
         """Has its following boots come from the disk, also after a conductor took it over; resets nothing."""
-        node = await self.nodes.settled(MachineId.parse(machine_id).node)
+        node = await self.nodes.settled(MachineId.parse(machine_id).identity)
         if node.provision_state != ACTIVE:
             return
         # With `ramdisk`, a conductor that takes the node over would attach the disc again, for every boot.
@@ -102,18 +152,18 @@ class Ironic:
 
     async def restart(self, machine_id: str) -> None:
         """Resets it, or switches it on; what runs on it is not asked."""
-        await self._power(await self.nodes.settled(MachineId.parse(machine_id).node), "rebooting")
+        await self._power(await self.nodes.settled(MachineId.parse(machine_id).identity), "rebooting")
 
     async def power_off(self, machine_id: str) -> None:
         """Switches it off; returns once it is off."""
-        await self._power(await self.nodes.settled(MachineId.parse(machine_id).node), "power off")
+        await self._power(await self.nodes.settled(MachineId.parse(machine_id).identity), "power off")
 
     async def give_back(self, machine_id: str) -> None:
         """Ends the claim."""
         machine = MachineId.parse(machine_id)
         server = self._settings.ironic_servers.get(machine.server)
         await self.nodes.give_back(
-            machine.server, machine.node, enrolled=server is not None and server.driver is not None
+            machine.server, machine.identity, enrolled=server is not None and server.driver is not None
         )
 
     async def _image(self, mac: str) -> str:

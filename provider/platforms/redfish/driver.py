@@ -6,9 +6,9 @@ from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.platforms.contract import Machine, MachineDriver
+from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.redfish import boot, inventory, media, power, published, secure_boot
 from metal_ipi.provider.platforms.redfish.connection import Connection
-from metal_ipi.provider.platforms.redfish.ids import MachineId
 from metal_ipi.provider.platforms.redfish.inventory import Inventory
 from metal_ipi.provider.platforms.redfish.power import Patience
 from metal_ipi.provider.resources.ephemeral_machine import LentServerArgs

@@ -9,7 +9,7 @@ from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs, RemoteError
 from metal_ipi.provider.live_iso import disc, place
-from metal_ipi.provider.platforms.redfish.ids import MachineId
+from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.status import Say, silent
 
 _ATTACHED = "virtual-media"

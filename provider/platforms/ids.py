@@ -1,4 +1,10 @@
-"""Ids of machines on Redfish servers; their form is in the package's docstring."""
+"""Ids of servers that are claimed, or lent for a while, and made by nobody.
+
+`<server>/<identity>` of a claimed one, `<server>/<identity>/bootstrap/<mac>/<script>` of a lent one, where `server` is
+its name in the provider's configuration, `identity` what the platform knows it again by, and `script` the beginning of
+the SHA-512 of the boot script it was lent for: so it is known again by what lies on the artifact host, and by nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +21,9 @@ class MachineId:
 
     server: str
     identity: str
+    """The System's UUID, with `redfish`; the node's, with `ironic`."""
     mac: str | None = None
-    """Of a lent server: whose script is in the boot tree."""
+    """Of a lent server: of the interface that boots its script."""
     script: str | None = None
     """Of a lent server: the beginning of its script's SHA-512."""
 
@@ -38,4 +45,4 @@ class MachineId:
             case [server, identity, word, mac, script] if server and identity and word == _LENT:
                 return cls(server=server, identity=identity, mac=mac, script=script)
             case _:
-                raise InvalidInputs(f"{text} is no id of a Redfish machine: `<server>/<identity>`")
+                raise InvalidInputs(f"{text} is no id of a server: `<server>/<identity>`")
