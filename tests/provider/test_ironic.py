@@ -165,6 +165,10 @@ async def test_a_server_is_enrolled_installed_twice_and_given_back(site: Site) -
         # Nothing that would have a conductor that takes it over boot the installer again.
         assert "deploy_interface" not in site.ironic.node(node.id)["instance_info"]  # type: ignore[operator]
         before = len(site.rack.machines.boots)
+        site.ironic.client.patch(  # its account was changed at the BMC, and in the settings
+            f"/v1/nodes/{node.id}",
+            json=[{"op": "replace", "path": "/driver_info/redfish_password", "value": "what-it-was"}],
+        ).raise_for_status()
         await driver.boot_installer(machine_id, site.mac(0))
         power, boot, attached = site.hardware(0)
         assert (power, boot) == ("On", "None Disabled"), "once, and that was"
@@ -304,6 +308,15 @@ async def test_nobody_elses_node_is_touched(site: Site) -> None:
             site, site.settings({"another": {"resourceClass": "the-only-one"}}), "another"
         )
         await driver.give_back(f"any/{got.id}")
+    # One that somebody deployed without an allocation is theirs, too.
+    image = await site.published(either, 1)
+    change = [{"op": "add", "path": "/instance_info", "value": {"deploy_interface": "ramdisk", "boot_iso": image}}]
+    site.ironic.client.patch(f"/v1/nodes/{node.id}", json=change).raise_for_status()
+    site.ironic.client.put(f"/v1/nodes/{node.id}/states/provision", json={"target": "active"}).raise_for_status()
+    async with site.driver(theirs) as driver:
+        assert (await driver.nodes.settled(node.id)).provision_state == "active"
+        await driver.give_back(f"server-1/{node.id}")
+    assert site.ironic.node(node.id)["provision_state"] == "active" and site.hardware(1)[0] == "On"
 
 
 async def test_states_that_nodes_are_stuck_in_are_told_with_the_remedy(site: Site) -> None:

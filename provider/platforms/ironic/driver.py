@@ -115,7 +115,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
         itself (ironic/conductor/rpcapi.py, attach_virtual_media): its conductor fetches it, and hands it on.
         """
         image = await self._image(mac)
-        node = await self.nodes.settled(MachineId.parse(machine_id).identity)
+        node = await self._ready(machine_id)
         if node.provision_state in (AVAILABLE, DEPLOY_FAILED):
             instance = {**node.instance_info, "deploy_interface": "ramdisk", "boot_iso": image}
             await self._connection.call(
@@ -139,7 +139,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
 
     async def boot_disk(self, machine_id: str) -> None:
         """Has its following boots come from the disk, also after a conductor took it over; resets nothing."""
-        node = await self.nodes.settled(MachineId.parse(machine_id).identity)
+        node = await self._ready(machine_id)
         if node.provision_state != ACTIVE:
             return
         # With `ramdisk`, a conductor that takes the node over would attach the disc again, for every boot.
@@ -152,19 +152,26 @@ class Ironic(MachineDriver[LentNodeArgs]):
 
     async def restart(self, machine_id: str) -> None:
         """Resets it, or switches it on; what runs on it is not asked."""
-        await self._power(await self.nodes.settled(MachineId.parse(machine_id).identity), "rebooting")
+        await self._power(await self._ready(machine_id), "rebooting")
 
     async def power_off(self, machine_id: str) -> None:
         """Switches it off; returns once it is off."""
-        await self._power(await self.nodes.settled(MachineId.parse(machine_id).identity), "power off")
+        await self._power(await self._ready(machine_id), "power off")
 
     async def give_back(self, machine_id: str) -> None:
         """Ends the claim."""
         machine = MachineId.parse(machine_id)
         server = self._settings.ironic_servers.get(machine.server)
-        await self.nodes.give_back(
-            machine.server, machine.identity, enrolled=server is not None and server.driver is not None
-        )
+        await self.nodes.give_back(machine.server, machine.identity, server)
+
+    async def _ready(self, machine_id: str) -> Node:
+        """A server's node, that nothing is being done with; of an enrolled one, Ironic knows how to reach its BMC."""
+        machine = MachineId.parse(machine_id)
+        node = await self.nodes.settled(machine.identity)
+        server = self._settings.ironic_servers.get(machine.server)
+        if server is not None and server.driver is not None:
+            await self.nodes.tell(machine.server, server, node.id)
+        return node
 
     async def _image(self, mac: str) -> str:
         digest = await place.digest_of(self._settings, mac)

@@ -7,17 +7,17 @@ that is somebody else's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import InvalidInputs, ProviderError, RemoteError
 from metal_ipi.provider.ironic_settings import IronicServer, IronicSettings
 from metal_ipi.provider.platforms.ironic.connection import Connection
+from metal_ipi.provider.status import Say
 
 Node = Any
 """openstacksdk's."""
-Say = Callable[[str], Awaitable[None]]
 ACTIVE, AVAILABLE, ENROLLED, MANAGEABLE, DEPLOY_FAILED = "active", "available", "enroll", "manageable", "deploy failed"
 _STABLE = frozenset(
     {
@@ -170,11 +170,13 @@ class Nodes:
                 f"{self.where(node)} was not enrolled by this stack: take it as it is, with `node: {name}` and without "
                 "`driver`, or give the server another name"
             )
-        await self._connection.call(
-            f"to update {name}",
-            lambda ironic: ironic.update_node(node.id, driver_info=self._as_node(name, server)["driver_info"]),
-        )
+        await self.tell(name, server, node.id)
         return await self._make_available(node.id)
+
+    async def tell(self, name: str, server: IronicServer, node_id: str) -> None:
+        """Has Ironic reach the BMC of an enrolled server as the settings say now."""
+        info = self._as_node(name, server)["driver_info"]
+        await self._connection.call(f"to update {name}", lambda ironic: ironic.update_node(node_id, driver_info=info))
 
     def _as_node(self, name: str, server: IronicServer) -> dict[str, Any]:
         info: dict[str, Any] = {
@@ -272,7 +274,7 @@ class Nodes:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    async def give_back(self, name: str, node_id: str, *, enrolled: bool) -> None:
+    async def give_back(self, name: str, node_id: str, server: IronicServer | None) -> None:
         """Ends a claim: what runs there goes, and the node is available again, or taken out. Finding none is fine."""
         node = await self.get(node_id)
         if node is None:
@@ -282,13 +284,16 @@ class Nodes:
         if node.instance_id and (held is None or held.id != node.instance_id):
             return  # somebody else's since
         node = await self.settled(node_id)
-        if node.provision_state in (ACTIVE, DEPLOY_FAILED, "error"):
+        enrolled = server is not None and server.driver is not None
+        if held is not None and server is not None and enrolled:
+            await self.tell(name, server, node_id)
+        if held is not None and node.provision_state in (ACTIVE, DEPLOY_FAILED, "error"):
             node = await self.provision(node, "deleted")
             if node.provision_state in ("error", "clean failed"):
                 raise self.stuck(node)
         await self._drop(name)
         mine = (node.extra or {}).get(_MINE) == self._settings.claimant
-        if enrolled and mine and self._settings.release == "remove":
+        if enrolled and mine and node.provision_state != ACTIVE and self._settings.release == "remove":
             await self._connection.find(
                 f"to take {name} out", lambda ironic: ironic.delete_node(node_id, ignore_missing=True)
             )
