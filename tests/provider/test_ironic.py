@@ -258,8 +258,11 @@ async def test_a_server_that_may_be_somebodys_is_refused(site: Site) -> None:
     site.rack.do(do="power", server="server-0", to="on")
     found = await refused(site, settings, "server-0")
     assert "is power on, and nothing shows that what runs on it is ours" in found
+    node = site.ironic.node("server-0")
+    assert (node["provision_state"], node["automated_clean"]) == ("manageable", False), "nothing was wiped"
     async with site.driver(settings) as driver:
         node = await driver.claim("server-0", accept="wipe")
+        assert site.ironic.node("server-0")["automated_clean"] is None, "as Ironic is set, when it is given back"
         await driver.give_back(f"server-0/{node.id}")
 
 

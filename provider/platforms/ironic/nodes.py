@@ -79,12 +79,8 @@ class Nodes:
     async def _request(self, name: str, server: IronicServer, accept: str) -> None:
         wanted: dict[str, Any] = {"name": self.claim_of(name), "resource_class": server.resource_class}
         if server.driver is not None:
-            node = await self.enrolled(name, server)
-            if node.power_state != "power off" and not node.instance_id and accept != "wipe":
-                raise InvalidInputs(
-                    f"{self.where(node)} is {node.power_state}, and nothing shows that what runs on it is ours: switch "
-                    "it off, or, if it and all its disks may be wiped, set `consent: wipe` of this server"
-                )
+            node = await self.enrolled(name, server, accept)
+            self._refuse_running(node, accept)
         elif server.node is not None:
             node = await self.need(server.node)
             await self._usable(node)
@@ -137,6 +133,14 @@ class Nodes:
             )
         return f"{self.where(node)} is {node.provision_state} and is not given to {name}: {why}"
 
+    def _refuse_running(self, node: Node, accept: str) -> None:
+        """Refuses an enrolled server that may be somebody's: one that is on, and claimed by nobody."""
+        if node.power_state != "power off" and not node.instance_id and accept != "wipe":
+            raise InvalidInputs(
+                f"{self.where(node)} is {node.power_state}, and nothing shows that what runs on it is ours: switch it "
+                "off, or, if it and all its disks may be wiped, set `consent: wipe` of this server"
+            )
+
     def _refuse_ramdisks(self, node: Node) -> None:
         if node.deploy_interface == "ramdisk":
             raise InvalidInputs(
@@ -156,7 +160,7 @@ class Nodes:
 
     # --- enrolment ----------------------------------------------------------------------------------------------------
 
-    async def enrolled(self, name: str, server: IronicServer) -> Node:
+    async def enrolled(self, name: str, server: IronicServer, accept: str) -> Node:
         """A server's own node, available; enrolled unless it is there."""
         node = await self.get(name)
         if node is None:
@@ -171,7 +175,13 @@ class Nodes:
                 "`driver`, or give the server another name"
             )
         await self.tell(name, server, node.id)
-        return await self._make_available(node.id)
+        node = await self._make_available(node.id, accept)
+        if node.is_automated_clean_enabled is False:
+            change = [{"op": "replace", "path": "/automated_clean", "value": None}]
+            await self._connection.call(
+                f"to have {name} cleaned when it is given back", lambda ironic: ironic.patch_node(node.id, change)
+            )
+        return node
 
     async def tell(self, name: str, server: IronicServer, node_id: str) -> None:
         """Has Ironic reach the BMC of an enrolled server as the settings say now."""
@@ -196,9 +206,11 @@ class Nodes:
             "resource_class": server.resource_class or _CLASS,
             "conductor_group": server.conductor_group,
             "extra": {_MINE: self._settings.claimant},
+            # What is on its disks may be somebody's: our installer looks before it wipes, and cleaning does not.
+            "automated_clean": False,
         }
 
-    async def _make_available(self, node_id: str) -> Node:
+    async def _make_available(self, node_id: str, accept: str) -> Node:
         """Through Ironic's states to `available`; or as far as it had come, where it is claimed already."""
         tried = set[str]()
         while True:
@@ -210,6 +222,8 @@ class Nodes:
             verb = {ENROLLED: "manage", MANAGEABLE: "provide", "clean failed": "manage", "inspect failed": "manage"}
             if state not in verb or state in tried:
                 raise self.stuck(node)
+            if state == MANAGEABLE:
+                self._refuse_running(node, accept)
             tried.add(state)
             if node.is_maintenance and node.fault == _CLEANING_FAILED:
                 await self._connection.call(
