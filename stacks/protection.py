@@ -21,7 +21,9 @@ _LOST_FOR_GOOD = frozenset(
         "equinix-metal:index/reservedIpBlock:ReservedIpBlock",
     }
 )
-_MACHINES = frozenset({"equinix-metal:index/device:Device", "metal-ipi:index:RedfishMachine"})
+_MACHINES = frozenset(
+    {"equinix-metal:index/device:Device", "metal-ipi:index:RedfishMachine", "metal-ipi:index:IronicMachine"}
+)
 
 
 def protection(settings: Settings, nodes: Nodes, reached: Stage) -> list[pulumi.ResourceTransformation] | None:

@@ -14,13 +14,13 @@ _UNVERIFIED = ("insecure", "skipVerify", "tlsVerify", "verify", "verifyTls")
 
 
 def _check(resource: Resource, given: Given) -> Iterator[str]:
-    value = resource.properties.get("bmcs")
-    if resource.type != PROVIDER or value is None:
+    if resource.type != PROVIDER:
         return
-    secret = isinstance(value, SecretText)
-    found: Any = json.loads(value) if isinstance(value, str) else value
-    for name, bmc in sorted(mapping(found).items()):
-        yield from (f"the BMC of {name} {problem}" for problem in _problems(mapping(bmc), given, secret=secret))
+    for name, bmc in _section(resource, "bmcs"):
+        yield from (f"the BMC of {name} {problem}" for problem in _problems(bmc, given))
+    for name, server in _section(resource, "ironic", "servers"):
+        if server.get("driver") is not None:
+            yield from (f"the BMC of {name} {problem}" for problem in _problems_of_enrolled(server))
     for path in _in_clear(given):
         yield (
             f"{path} stands in clear in the stack's configuration: `pulumi config set --secret --path '{path}'`"
@@ -28,15 +28,21 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
         )
 
 
-def _problems(bmc: dict[str, Any], given: Given, *, secret: bool) -> Iterator[str]:
-    parts = urlsplit(str(bmc.get("address", "")))
-    if parts.username is not None or parts.password is not None:
-        yield "has its account in its address: set username and password, as a secret"
-    if parts.scheme != "https":
-        yield f"is reached over {parts.scheme or 'no protocol'}, which shows its password to the network: use https"
-    password = bmc.get("password")
-    if not secret and isinstance(password, str) and not isinstance(password, SecretText) and password != REHEARSAL:
-        yield "has a password that is not marked as secret: `pulumi config set --secret --path` sets it"
+def _section(resource: Resource, *path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The servers at a place of the provider's configuration; passwords of a secret one are secret."""
+    first, *further = path
+    value = resource.properties.get(first)
+    found: Any = json.loads(value) if isinstance(value, str) else value
+    for key in further:
+        found = mapping(found).get(key)
+    for name, server in sorted(mapping(found).items()):
+        password = mapping(server).get("password")
+        hidden = isinstance(value, SecretText) and isinstance(password, str)
+        yield name, {**mapping(server), **({"password": SecretText(password)} if hidden else {})}
+
+
+def _problems(bmc: dict[str, Any], given: Given) -> Iterator[str]:
+    yield from _account(bmc)
     if any(bmc.get(name) is (name in _UNVERIFIED[:2]) for name in _UNVERIFIED):
         yield "need not prove who it is: give its authority (`platform.bmc.ca`) or pin its certificate (fingerprint)"
     elif not (bmc.get("ca") or bmc.get("fingerprint") or RULE.parameter(given, "systemAuthorities")):
@@ -44,6 +50,24 @@ def _problems(bmc: dict[str, Any], given: Given, *, secret: bool) -> Iterator[st
             "is trusted by the system's authorities only: give `platform.bmc.ca` or a fingerprint"
             " (verified-bmcs.systemAuthorities)"
         )
+
+
+def _problems_of_enrolled(server: dict[str, Any]) -> Iterator[str]:
+    """Of a BMC that Ironic reaches, and we do not."""
+    yield from _account(server)
+    if server.get("verifyCa") == "false":
+        yield "need not prove who it is to Ironic: set `verifyCa` to a file of its authority where the conductors run"
+
+
+def _account(bmc: dict[str, Any]) -> Iterator[str]:
+    parts = urlsplit(str(bmc.get("address", "")))
+    if parts.username is not None or parts.password is not None:
+        yield "has its account in its address: set username and password, as a secret"
+    if parts.scheme != "https":
+        yield f"is reached over {parts.scheme or 'no protocol'}, which shows its password to the network: use https"
+    password = bmc.get("password")
+    if isinstance(password, str) and not isinstance(password, SecretText) and password != REHEARSAL:
+        yield "has a password that is not marked as secret: `pulumi config set --secret --path` sets it"
 
 
 def _in_clear(given: Given) -> Iterator[str]:

@@ -13,6 +13,7 @@ DEVICE = "equinix-metal:index/device:Device"
 SPOT_REQUEST = "equinix-metal:index/spotMarketRequest:SpotMarketRequest"
 EPHEMERAL = "metal-ipi:index:EphemeralMachine"
 REDFISH = "metal-ipi:index:RedfishMachine"
+IRONIC = "metal-ipi:index:IronicMachine"
 INSTALLATION = "metal-ipi:index:Installation"
 PREFLIGHT = "metal-ipi:index:Preflight"
 PROVIDER = "pulumi:providers:metal-ipi"
@@ -91,10 +92,11 @@ def role_of(tags: tuple[Any, ...]) -> str:
 
 
 def is_control_plane(resource: Resource) -> bool:
-    """Whether it is a control plane machine: ordered, or a server with a BMC, which is known by its name."""
+    """Whether it is a control plane machine: ordered, or a server that was claimed, which is known by its name."""
     if resource.type == DEVICE:
         return role_of(tuple(listed(resource.properties.get("tags")))) == CONTROL_PLANE
-    return resource.type == REDFISH and re.search(rf"(^|-){CONTROL_PLANE}-\d+$", resource.text("hostname")) is not None
+    named = re.search(rf"(^|-){CONTROL_PLANE}-\d+$", resource.text("hostname")) is not None
+    return resource.type in (REDFISH, IRONIC) and named
 
 
 def known(value: Any) -> bool:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 
 from .base import Found, Given, Resource, Rule, mapping, strings
-from .machines import CONTROL_PLANE, DEVICE, INSTALLATION, REDFISH, is_control_plane, is_formed
+from .machines import CONTROL_PLANE, DEVICE, INSTALLATION, IRONIC, REDFISH, is_control_plane, is_formed
 
-_IDENTITY = {DEVICE: "created", REDFISH: "machineId"}
+_IDENTITY = {DEVICE: "created", REDFISH: "machineId", IRONIC: "machineId"}
 """Outputs that another machine has others of, and that no update changes."""
 
 

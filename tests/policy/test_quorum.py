@@ -10,7 +10,7 @@ import pytest
 
 from policy.rules import quorum, state
 from policy.rules.base import UNKNOWN, Given, Resource
-from policy.rules.machines import GATE, INSTALLATION
+from policy.rules.machines import GATE, INSTALLATION, IRONIC, REDFISH
 from tests.policy.test_rules import device, resource
 
 
@@ -52,6 +52,18 @@ def test_one_goes_by_consent_only(consent: str, *, deleted: bool) -> None:
     assert "control plane machine lab-control-plane-0 would be deleted, or replaced" in message
     assert "name it in `metal-ipi:reprovision.consent`" in message
     assert _messages(before, after, consent) == []
+
+
+@pytest.mark.parametrize("type_", [REDFISH, IRONIC])
+def test_a_server_that_was_claimed_goes_by_consent_only(type_: str) -> None:
+    before = [
+        resource(type_, f"cp{number}-server", hostname=f"lab-control-plane-{number}", machineId=f"cp-{number}/uuid")
+        for number in range(3)
+    ]
+    another = replace(before[0], properties={**before[0].properties, "machineId": UNKNOWN})
+    (message,) = _messages(before, [another, *before[1:]])
+    assert "control plane machine lab-control-plane-0 would be deleted, or replaced" in message
+    assert _messages(before, [another, *before[1:]], "control-plane-0") == []
 
 
 def test_two_of_three_never_go_at_once() -> None:

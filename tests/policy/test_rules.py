@@ -13,7 +13,17 @@ import pytest
 
 from policy.rules import document, pack
 from policy.rules.base import UNKNOWN, Given, Resource, Rule, SecretText
-from policy.rules.machines import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, PROVIDER, REDFISH, SPOT_REQUEST, STACK
+from policy.rules.machines import (
+    DEVICE,
+    EPHEMERAL,
+    INSTALLATION,
+    IRONIC,
+    PREFLIGHT,
+    PROVIDER,
+    REDFISH,
+    SPOT_REQUEST,
+    STACK,
+)
 
 RECORDS = "metal-ipi:index:DnsRecords"
 GATE = "metal-ipi:index:Gate"
@@ -85,6 +95,12 @@ def bmcs(*, secret: bool = True, **own: Any) -> Resource:
     return resource(PROVIDER, "metal-ipi", bmcs=SecretText(text) if secret else text)
 
 
+def enrolled(*, secret: bool = True, **own: Any) -> Resource:
+    one = {"driver": "redfish", "address": "https://10.0.0.11", "username": "u", "password": "long enough", **own}
+    text = json.dumps({"endpoint": "https://ironic.test", "servers": {"worker-0": one, "worker-1": {"node": "u7"}}})
+    return resource(PROVIDER, "metal-ipi", ironic=SecretText(text) if secret else text)
+
+
 def gate(*networks: str) -> Resource:
     return resource(GATE, "machine-config-access", kind="machine-config-access", spec={"networks": list(networks)})
 
@@ -136,6 +152,7 @@ _PASS: list[tuple[str, list[Resource], Given]] = [
     # It is ordered again, when the installer's assets are made anew: there is no cluster yet.
     ("protect-stateful", [device(role="control-plane")], Given(before=lambda: [resource(KEYS)])),
     ("verified-bmcs", [bmcs()], Given()),
+    ("verified-bmcs", [enrolled(), enrolled(verifyCa="/etc/pki/bmc.pem")], Given()),
     ("verified-bmcs", [bmcs(ca=None)], Given()),
 ]  # fmt: skip
 
@@ -184,12 +201,16 @@ _REFUSED: list[tuple[str, list[Resource], Given, str]] = [
      Given(), "www.test. is not below"),
     ("protect-stateful", [device(role="control-plane")], Given(), "set `metal-ipi:protect` to true"),
     ("protect-stateful", [resource(REDFISH, hostname="r-control-plane-0")], Given(), "is not protected"),
+    ("protect-stateful", [resource(IRONIC, hostname="r-control-plane-0")], Given(), "is not protected"),
     ("protect-stateful", [resource(KEYS)], Given(), "is not protected"),
     ("protect-stateful", [resource(KEYS)], Given(before=lambda: [resource(KEYS)]), "is not protected"),
     ("protect-stateful", [resource(REDFISH, hostname="r-control-plane-0")], Given(before=lambda: [resource(KEYS)]),
      "is not protected"),
     ("protect-stateful", [device(role="control-plane")],
      Given(before=lambda: [resource(KEYS), resource(GATE, kind="bootstrap-complete")]), "is not protected"),
+    ("verified-bmcs", [enrolled(secret=False)], Given(), "a password that is not marked as secret"),
+    ("verified-bmcs", [enrolled(address="http://10.0.0.11")], Given(), "use https"),
+    ("verified-bmcs", [enrolled(verifyCa="false")], Given(), "need not prove who it is to Ironic"),
     ("verified-bmcs", [bmcs(secret=False)], Given(), "a password that is not marked as secret"),
     ("verified-bmcs", [bmcs(address="http://10.0.0.11")], Given(), "use https"),
     ("verified-bmcs", [bmcs(address="https://u:p@10.0.0.11")], Given(), "has its account in its address"),
