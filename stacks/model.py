@@ -8,7 +8,8 @@ from typing import Annotated, Any, get_args
 from pydantic import Field, model_validator
 
 from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
-from metal_ipi.stacks.platforms.redfish.settings import MACHINE_NAME, Redfish
+from metal_ipi.stacks.platforms.listed.settings import MACHINE_NAME
+from metal_ipi.stacks.platforms.redfish.settings import Redfish
 from metal_ipi.stacks.platforms.section import OfMachine, PlatformSection, at, items
 from metal_ipi.stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
 from metal_ipi.stacks.sections.artifacts import S3Artifacts, SshArtifacts

@@ -1,0 +1,282 @@
+"""What cannot go together where servers are listed one by one, however they are reached."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from metal_ipi.components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
+from metal_ipi.stacks.platforms.listed.settings import Lend, ListedServers, LocalVm
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections import kernel_arguments
+from metal_ipi.stacks.sections.api_address import KubeVip
+from metal_ipi.stacks.sections.service_addresses import CloudController, MetalLbBgp
+
+if TYPE_CHECKING:
+    from metal_ipi.stacks.model import Settings
+
+# Networks of two addresses (RFC 3021) have no network's and no broadcast address.
+_SMALLEST_WITH_ENDS = 31
+
+
+def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
+    """What cannot go together there."""
+    yield from _counts(settings, platform)
+    yield from _disk(settings)
+    yield from _unique(settings, platform)
+    yield from _network(settings, platform)
+    yield from _network_arguments(settings, platform)
+    yield from _inside_the_cluster(platform)
+    yield from _bootstrap(settings, platform)
+    yield from _in_place(settings, platform)
+    yield from _without_bgp(settings, platform)
+
+
+def _disk(settings: Settings) -> Found:
+    if settings.boot.install is None:
+        yield (
+            "boot.install",
+            "(not set)",
+            "servers with a BMC are installed to disk, and no rule says to which",
+            "set boot.install.device, for instance to {smallest: true}",
+        )
+
+
+def _counts(settings: Settings, platform: ListedServers[Any]) -> Found:
+    for path, count, role in (
+        ("controlPlane.count", settings.control_plane.count, "control-plane"),
+        ("workers.count", settings.workers.count, "worker"),
+    ):
+        listed = len([server for server in platform.servers if server.role == role])
+        if count != listed:
+            yield (
+                path,
+                str(count),
+                f"platform.servers lists {listed} of this role",
+                "remove it: the list says how many there are",
+            )
+
+
+def _unique(settings: Settings, platform: ListedServers[Any]) -> Found:
+    """No two machines may share what each must have to itself; nor may the API's own address be a machine's."""
+    bootstrap = platform.bootstrap
+    rows = [(f"platform.servers[{index}]", server) for index, server in enumerate(platform.servers)]
+    values = [(f"{path}.name", server.name) for path, server in rows]
+    values += [(f"{path}.mac", server.mac) for path, server in rows]
+    values += [(f"{path}.address", server.address) for path, server in rows]
+    values += platform.reached()
+    values += [
+        (f"{path}.privateAddress", server.private_address)
+        for path, server in rows
+        if server.private_address is not None and server.private_address != server.address
+    ]
+    if platform.gateway is not None:
+        values.append(("platform.gateway", platform.gateway))
+    if isinstance(bootstrap, LocalVm):
+        values += [("platform.bootstrap.mac", bootstrap.mac), ("platform.bootstrap.address", bootstrap.address)]
+    if isinstance(settings.api_address, KubeVip) and settings.api_address.address is not None:
+        values.append(("apiAddress.address", str(settings.api_address.address)))
+    seen: dict[str, str] = {}
+    for path, value in values:
+        if value in seen:
+            yield path, value.strip(), f"{seen[value]} is the same", "give each its own"
+        seen.setdefault(value, path)
+
+
+def _network_arguments(settings: Settings, platform: ListedServers[Any]) -> Found:
+    """Where the settings say what the network is, kernel arguments may not say it as well."""
+    if platform.network_boot != "static":
+        return
+    for path, argument in settings.given_kernel_arguments:
+        if kernel_arguments.name(argument) in kernel_arguments.NETWORK:
+            yield (
+                path,
+                argument,
+                "platform.networkBoot is static: the machine's network comes from the settings, and this"
+                " contradicts it",
+                "remove it, and set platform.gateway, prefix, nameservers and interface, and the server's address;"
+                " or set platform.networkBoot to dhcp",
+            )
+
+
+def _network(settings: Settings, platform: ListedServers[Any]) -> Found:
+    """Addresses lie in one network with the gateway, and a static network is told whole."""
+    if platform.network_boot == "static":
+        for name, value in (
+            ("gateway", platform.gateway),
+            ("prefix", platform.prefix),
+            ("nameservers", platform.nameservers),
+            ("interface", platform.interface),
+        ):
+            if not value:
+                yield (
+                    f"platform.{name}",
+                    "(not set)",
+                    "with networkBoot static nothing else tells the machines",
+                    f"set platform.{name}, or networkBoot to dhcp",
+                )
+    elif platform.interface is not None:
+        yield (
+            "platform.interface",
+            platform.interface,
+            "with networkBoot dhcp nothing reads it",
+            "remove it, or set networkBoot to static",
+        )
+    network = platform.network
+    if network is None:
+        return
+    places = [(f"platform.servers[{index}].address", server.address) for index, server in enumerate(platform.servers)]
+    if isinstance(platform.bootstrap, LocalVm):
+        places.append(("platform.bootstrap.address", platform.bootstrap.address))
+    ends = (network[0], network[-1]) if network.prefixlen < _SMALLEST_WITH_ENDS else ()
+    api = settings.api_address
+    if isinstance(api, KubeVip) and api.address is not None and ipaddress.IPv4Address(api.address) in ends:
+        yield (
+            "apiAddress.address",
+            api.address,
+            f"it is the network or the broadcast address of {network} (platform.gateway, platform.prefix)",
+            "give an address that a single host can have",
+        )
+    for path, address in [("platform.gateway", str(platform.gateway)), *places]:
+        parsed = ipaddress.IPv4Address(address)
+        if parsed not in network or parsed in ends:
+            yield (
+                path,
+                address,
+                f"no machine of the network {network} (platform.gateway, platform.prefix) can have it",
+                "correct it, or gateway and prefix",
+            )
+
+
+def _inside_the_cluster(platform: ListedServers[Any]) -> Found:
+    """No machine can have an address that the cluster uses inside; the installer refuses the networks likewise
+    (openshift/installer, pkg/types/validation/installconfig.go)."""
+    taken = {"the pods' network": CLUSTER_NETWORK, "the services' network": SERVICE_NETWORK, **OVN_NETWORKS}
+    for path, network in _machine_networks(platform):
+        for what, cidr in taken.items():
+            if network.overlaps(ipaddress.IPv4Network(cidr)):
+                yield (
+                    path,
+                    str(network if network.num_addresses > 1 else network.network_address),
+                    f"the cluster uses it inside: {what} is {cidr}",
+                    "use addresses of another network for the machines",
+                )
+
+
+def _machine_networks(platform: ListedServers[Any]) -> Iterator[tuple[str, ipaddress.IPv4Network]]:
+    """The machines' network; the single addresses where it is not known."""
+    if platform.network is not None:
+        yield "platform.prefix", platform.network
+    for index, server in enumerate(platform.servers):
+        if platform.network is None:
+            yield f"platform.servers[{index}].address", ipaddress.IPv4Network(server.address)
+        if server.private_address is not None:
+            yield f"platform.servers[{index}].privateAddress", ipaddress.IPv4Network(server.private_address)
+
+
+def _bootstrap(settings: Settings, platform: ListedServers[Any]) -> Found:
+    bootstrap = platform.bootstrap
+    if isinstance(bootstrap, LocalVm):
+        yield from _local_vm(settings, platform, bootstrap)
+    elif isinstance(bootstrap, Lend):
+        yield from _lend(platform, bootstrap)
+
+
+def _lend(platform: ListedServers[Any], bootstrap: Lend) -> Found:
+    workers = [server.name for server in platform.of_role("worker")]
+    if not workers:
+        yield (
+            "platform.bootstrap.type",
+            "lend",
+            "there is no worker whose server could be lent",
+            "list a worker in platform.servers, or set type to local-vm",
+        )
+    elif bootstrap.server not in workers:
+        yield (
+            "platform.bootstrap.server",
+            bootstrap.server,
+            "it is no worker of platform.servers",
+            f"name one of: {', '.join(workers)}",
+        )
+
+
+def _local_vm(settings: Settings, platform: ListedServers[Any], bootstrap: LocalVm) -> Found:
+    """Nobody tells it its network, or what to boot, but DHCP or the image it is given."""
+    if settings.boot.architecture != "x86_64":
+        yield (
+            "platform.bootstrap.type",
+            "local-vm",
+            f"the virtual machine is an x86_64 one, and boot.architecture is {settings.boot.architecture}",
+            "set it to lend, and server to a worker",
+        )
+    static = platform.network_boot == "static"
+    if static and bootstrap.boot_image is None:
+        yield (
+            "platform.bootstrap.bootImage",
+            "(not set)",
+            "with networkBoot static no DHCP leads the virtual machine to its script",
+            "set it to the path of an iPXE image (ISO) that sets the network, see docs/redfish.md",
+        )
+    if static and bootstrap.interface is None:
+        yield (
+            "platform.bootstrap.interface",
+            "(not set)",
+            "with networkBoot static nothing else tells the virtual machine",
+            "set it to what its network card is called there, enp1s0 for CoreOS on libvirt",
+        )
+    if not static and bootstrap.interface is not None:
+        yield (
+            "platform.bootstrap.interface",
+            bootstrap.interface,
+            "with networkBoot dhcp nothing reads it",
+            "remove it, or set networkBoot to static",
+        )
+
+
+def _in_place(settings: Settings, platform: ListedServers[Any]) -> Found:
+    """Without a bootstrap machine the one server bootstraps itself."""
+    if not platform.in_place:
+        return
+    if [server.role for server in platform.servers] != ["control-plane"]:
+        yield (
+            "platform.bootstrap.type",
+            "none",
+            "only a single node bootstraps itself, and platform.servers lists"
+            f" {', '.join(server.name for server in platform.servers)}",
+            "list one control plane machine and nothing else, or set type to lend, and server to a worker",
+        )
+    if isinstance(settings.api_address, KubeVip):
+        yield (
+            "apiAddress.type",
+            "kube-vip",
+            "the single node of platform.bootstrap.type none has the API at its own address, before and after its"
+            " installation, and nothing that could take over another one",
+            "set it to dns-round-robin",
+        )
+
+
+def _without_bgp(settings: Settings, platform: ListedServers[Any]) -> Found:
+    """A rack of one's own has no API that peers with machines or reserves addresses."""
+    api, services = settings.api_address, settings.service_addresses
+    if isinstance(api, KubeVip) and api.mode == "bgp" and not platform.in_place:
+        yield (
+            "apiAddress.mode",
+            "bgp",
+            f"platform {settings.platform.type} has no BGP peers to name and no addresses to reserve",
+            "set it to arp, and apiAddress.address to a free address of the machines' network",
+        )
+    if isinstance(services, MetalLbBgp):
+        yield (
+            "serviceAddresses.type",
+            services.type,
+            f"platform {settings.platform.type} has no BGP peers to name and no addresses to reserve",
+            "set it to metallb-l2, with pools of addresses of your own",
+        )
+    if isinstance(services, CloudController):
+        yield (
+            "serviceAddresses.type",
+            services.type,
+            f"platform {settings.platform.type} has no cloud controller",
+            "set it to metallb-l2, with pools of addresses of your own, or to none",
+        )

@@ -1,0 +1,76 @@
+"""What the settings of listed servers mean to the program."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import Server
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.platforms.listed.settings import ListedServers
+
+Section = TypeVar("Section", bound=ListedServers[Any])
+
+
+class ListedFacility(Generic[Section]):
+    """What facilities with such servers have in common; see `Facility`."""
+
+    ignition_platform = "metal"
+    orders = None
+
+    def __init__(self, settings: Settings, section: Section) -> None:
+        self._settings, self._section = settings, section
+
+    @property
+    def in_place(self) -> bool:
+        return self._section.in_place
+
+    @property
+    def lent(self) -> Node | None:
+        return next((node for node in Nodes.of(self._settings).workers if node.name == self._section.lent), None)
+
+    @property
+    def machine_networks(self) -> tuple[str, ...]:
+        known = self._section.network
+        return () if known is None else (str(known),)
+
+    def network(self, node: Node) -> StaticNetwork | None:
+        section = self._section
+        if section.network_boot == "dhcp":
+            return None
+        address, interface = self._place(node)
+        assert section.gateway is not None and section.prefix is not None and interface is not None
+        return StaticNetwork(
+            address=address,
+            gateway=section.gateway,
+            prefix=section.prefix,
+            hostname=node.fqdn,
+            interface=interface,
+            nameservers=section.nameservers,
+        )
+
+    def _place(self, node: Node) -> tuple[str, str | None]:
+        """A machine's address and interface."""
+        section = self._section
+        if node.role == "bootstrap" and section.local_vm is not None:
+            return section.local_vm.address, section.local_vm.interface
+        name = section.lent if node.role == "bootstrap" else node.name
+        (address,) = (server.address for server in section.servers if server.name == name)
+        return address, section.interface
+
+    def listed(self) -> list[Server]:
+        """The servers, for the preflight."""
+        section = self._section
+        return [
+            Server(name=each.name, role=each.role, live=section.in_place or each.name == section.lent)
+            for each in section.servers
+        ]
+
+    def virtual(self) -> list[Server]:
+        """The virtual bootstrap machine, for the preflight, where there is one."""
+        vm = self._section.local_vm
+        if vm is None:
+            return []
+        return [Server(name="bootstrap", role="bootstrap", live=True, memory_mib=vm.memory, cpus=vm.cpus)]
