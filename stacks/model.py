@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field, model_validator
 
 from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
+from metal_ipi.stacks.platforms.ironic.settings import Ironic
 from metal_ipi.stacks.platforms.listed.settings import MACHINE_NAME
 from metal_ipi.stacks.platforms.redfish.settings import Redfish
 from metal_ipi.stacks.platforms.section import OfMachine, PlatformSection, at, items
@@ -23,7 +24,7 @@ from metal_ipi.stacks.sections.machines import ControlPlane, Reprovision, Worker
 from metal_ipi.stacks.sections.preflight import Cost, Preflight
 from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
 
-Platform = EquinixMetal | Redfish
+Platform = EquinixMetal | Redfish | Ironic
 PLATFORMS: Mapping[str, type[PlatformSection]] = {
     each.model_fields["type"].default: each for each in get_args(Platform)
 }

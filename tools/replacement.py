@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tools.errors import StackError
-from tools.state import EPHEMERAL, REMOVAL, SERVER, Deployment
+from tools.state import EPHEMERAL, REMOVAL, SERVERS, Deployment
 
 _CONTROL_PLANE = re.compile(r"-control-plane-\d+$")
 """How the names of control plane machines end, and no others do."""
@@ -22,7 +22,7 @@ def urns(state: Deployment, stack: str, names: Sequence[str]) -> list[str]:
             why=f"the state of stack '{stack}' has: {', '.join(state.machines()) or 'none'}",
             remedy="name one of these: make up REPLACE=<name>",
         )
-    servers = [name for name, urn in found.items() if urn and f"{SERVER}::" in urn]
+    servers = [name for name, urn in found.items() if urn and any(f"{type_}::" in urn for type_ in SERVERS)]
     if servers:
         raise StackError(
             f"{', '.join(servers)} cannot be ordered anew",

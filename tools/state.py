@@ -17,11 +17,13 @@ REMOVAL = "metal-ipi:index:Removal"
 INSTALLATION = "metal-ipi:index:Installation"
 UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts", INSTALLATION})
 """What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files."""
-SERVER = "metal-ipi:index:RedfishMachine"
+REDFISH_SERVER, IRONIC_SERVER = "metal-ipi:index:RedfishMachine", "metal-ipi:index:IronicMachine"
+SERVERS = (REDFISH_SERVER, IRONIC_SERVER)
+"""What is claimed, not ordered."""
 DEVICE = "equinix-metal:index/device:Device"
 SPOT_REQUEST = "equinix-metal:index/spotMarketRequest:SpotMarketRequest"
 PROJECT = "equinix-metal:index/project:Project"
-_ENDINGS = {EPHEMERAL: "", DEVICE: "-device", SPOT_REQUEST: "-request", SERVER: "-server"}
+_ENDINGS = {EPHEMERAL: "", DEVICE: "-device", SPOT_REQUEST: "-request", **dict.fromkeys(SERVERS, "-server")}
 """How the names of resources end that are machines, by type; before that they are the machines' own."""
 _CLUSTER_TAG = "metal-ipi:cluster="
 

@@ -8,7 +8,7 @@ import pytest
 
 from tools import replacement
 from tools.errors import StackError
-from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REMOVAL, SERVER, SPOT_REQUEST, Deployment
+from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REDFISH_SERVER, REMOVAL, SPOT_REQUEST, Deployment
 
 SPOT_MACHINE = "metal-ipi:index:SpotMachine"
 
@@ -87,7 +87,7 @@ def installed(*names: str, machines: dict[str, str]) -> Deployment:
 
 
 def test_installed_machines_that_are_ordered_again_need_their_installers_again() -> None:
-    known = {"c-worker-0-device": DEVICE, "c-worker-1-device": DEVICE, "c-worker-2-server": SERVER}
+    known = {"c-worker-0-device": DEVICE, "c-worker-1-device": DEVICE, "c-worker-2-server": REDFISH_SERVER}
     state = installed("c-worker-0", "c-worker-1", "c-worker-2", "c-worker-3", machines=known)
     assert state.to_install([]) == {"c-worker-3"}, "the only one that is gone"
     again = state.to_install(["c-worker-1"])

@@ -12,9 +12,15 @@ from pulumi.automation import EngineEvent
 
 from tools.pictures.resources import UNKNOWN, Change, Resource, Tree, listed, mapping, of_events, of_state
 from tools.pictures.shapes import ROLES, Machine, Name, Network, Pool, Role, Topology, order
-from tools.state import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, REMOVAL, SERVER, SPOT_REQUEST, STACK_TYPE, urn_name
+from tools.state import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, REMOVAL, SERVERS, SPOT_REQUEST, STACK_TYPE, urn_name
 
 METAL, RACK = "metal-ipi:machines:EquinixMetal", "metal-ipi:machines:Redfish"
+_PLATFORMS = {
+    METAL: "Equinix Metal",
+    RACK: "servers with BMCs (Redfish)",
+    "metal-ipi:machines:Ironic": "servers through Ironic",
+}
+"""What people call a platform, by its component."""
 _NAMES = "metal-ipi:index:DnsRecords"
 _SPOT_MACHINE = "metal-ipi:index:SpotMachine"
 _GATE = "metal-ipi:index:Gate"
@@ -58,7 +64,7 @@ def _topology(parts: _Parts, *, planned: bool) -> Topology:
         name=str(cluster.get("name", "")),
         domain=str(cluster.get("domain", "")),
         version=str(cluster.get("version", "")),
-        platform="Equinix Metal" if parts.of(METAL) else "servers with BMCs (Redfish)" if parts.of(RACK) else "",
+        platform=next((name for type_, name in _PLATFORMS.items() if parts.of(type_)), ""),
         place=parts.place(),
         zone=", ".join(zones) or (_KEPT_BY_HAND if names else ""),
         api=parts.api(machines, names),
@@ -82,7 +88,7 @@ class _Parts:
             self._by_urn[each.urn] = each
         self._outputs: Tree = next((each.outputs for each in self.of(STACK_TYPE)), {})
         self._bmcs = next((mapping(each.outputs, "servers") for each in self.of(RACK)), {})
-        hosts = {each.parent: str(each.inputs.get("hostname")) for each in self.of(DEVICE, _SPOT_MACHINE, SERVER)}
+        hosts = {each.parent: str(each.inputs.get("hostname")) for each in self.of(DEVICE, _SPOT_MACHINE)}
         self._beside: defaultdict[str, list[Resource]] = defaultdict(list)
         for each in self.of(_BOND, _SESSION):  # in the component of their machine
             self._beside[hosts.get(each.parent, "")].append(each)
@@ -114,7 +120,7 @@ class _Parts:
 
     def machines(self) -> tuple[Machine, ...]:
         """Every machine, also one that was removed or is going away."""
-        made = (*map(self._device, self.of(DEVICE)), *self._spot(), *map(self._server, self.of(SERVER)))
+        made = (*map(self._device, self.of(DEVICE)), *self._spot(), *map(self._server, self.of(*SERVERS)))
         return (*made, *map(self._bootstrap, self.of(EPHEMERAL)))
 
     def _machine(self, resource: Resource, name: str, kind: str, *notes: str, at: Resource | None = None) -> Machine:
@@ -164,7 +170,8 @@ class _Parts:
         """It stands until it is removed, within the same `up`."""
         gone = any(each.change == "same" for each in self.of(REMOVAL))
         platform = machine.text("platform")
-        kind = {"redfish": f"server {machine.text('server')}, lent", "local-vm": "virtual machine of libvirt"}
+        lent = f"server {machine.text('server')}, lent"
+        kind = {"redfish": lent, "ironic": lent, "local-vm": "virtual machine of libvirt"}
         found = Machine(
             name=machine.text("hostname"),
             role="bootstrap",

@@ -11,14 +11,14 @@ from tools.pictures.drawing import Canvas, measure
 from tools.pictures.record import Run, Step
 from tools.pictures.shapes import order
 from tools.progress import GATE
-from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REMOVAL, SERVER, SPOT_REQUEST
+from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REMOVAL, SERVERS, SPOT_REQUEST
 
 _WIDTH, _MARGIN, _LEFT, _RIGHT, _ROW = 960.0, 24.0, 284.0, 880.0, 22.0
 _SHOWN = 14
 """Machines that are drawn; of more, all but one of these, and the others together."""
 _CHECK, _SPOT_MACHINE = "command:remote:Command", "metal-ipi:index:SpotMachine"
 _PARTS = {
-    DEVICE: ("-device", "order"), SERVER: ("-server", "order"), SPOT_REQUEST: ("-request", "order"),
+    DEVICE: ("-device", "order"), **dict.fromkeys(SERVERS, ("-server", "order")), SPOT_REQUEST: ("-request", "order"),
     _SPOT_MACHINE: ("-machine", "order"), EPHEMERAL: ("", "order"), INSTALLATION: ("-installation", "install"),
     _CHECK: ("-check", "check"),
 }  # fmt: skip

@@ -6,8 +6,9 @@ import pulumi
 
 from metal_ipi.components.boot import site
 from metal_ipi.components.machines.contract import MachineArgs
-from metal_ipi.components.machines.redfish.shared import RedfishArgs, RedfishServer, VirtualMachine
-from metal_ipi.provider.types import EphemeralMachine, LentServerArgs, LocalVmArgs
+from metal_ipi.components.machines.local_vm import local_vm
+from metal_ipi.components.machines.redfish.shared import RedfishArgs, RedfishServer
+from metal_ipi.provider.types import EphemeralMachine, LentServerArgs
 
 
 class BorrowedMachine:
@@ -18,7 +19,7 @@ class BorrowedMachine:
     ) -> None:
         machine = EphemeralMachine(
             name,
-            _local_vm(args, rack.bootstrap_vm)
+            local_vm(args, rack.bootstrap_vm)
             if rack.bootstrap_vm is not None
             else _lent_server(args, rack.servers[args.node.hostname]),
             pulumi.ResourceOptions.merge(
@@ -44,24 +45,6 @@ def _lent_server(args: MachineArgs, server: RedfishServer) -> LentServerArgs:
         script=args.boot.script,
         chain=site.chain_script(),
         accept=server.accept,
-        disposable=args.disposable,
-        timeout_seconds=args.timeout,
-    )
-
-
-def _local_vm(args: MachineArgs, vm: VirtualMachine) -> LocalVmArgs:
-    assert args.boot.script is not None, "a virtual machine boots its script"
-    return LocalVmArgs(
-        hostname=args.node.hostname,
-        cluster=vm.cluster,
-        mac=vm.mac,
-        public_ipv4=vm.address,
-        bridge=vm.bridge,
-        memory_mib=vm.memory_mib,
-        cpus=vm.cpus,
-        boot_image=vm.boot_image,
-        script=args.boot.script,
-        chain=site.chain_script(),
         disposable=args.disposable,
         timeout_seconds=args.timeout,
     )

@@ -1,4 +1,4 @@
-"""The servers of a rack, and the virtual machine beside them: plain data that all machines are declared from."""
+"""The servers of a rack: plain data that all machines are declared from."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pulumi
+
+from metal_ipi.components.machines.local_vm import VirtualMachine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,26 +27,6 @@ class RedfishServer:
     """The IPv4 address within the facility; may be the same."""
     accept: Literal["empty", "wipe"]
     """`wipe`: whatever runs on it may be taken down."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class VirtualMachine:
-    """The bootstrap machine where no server is lent. Which libvirt runs it is part of the provider's configuration."""
-
-    cluster: str
-    """The cluster's domain, which marks it."""
-    mac: str
-    """Of its network card, in lower case with colons."""
-    address: str
-    """The IPv4 address it is reached at."""
-    bridge: str
-    """The bridge its network card is on."""
-    memory_mib: int
-    """Its memory."""
-    cpus: int
-    """The number of its virtual CPUs."""
-    boot_image: str | None
-    """Path of an iPXE image where libvirt runs; None: its firmware boots by DHCP."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from metal_ipi.components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
+from metal_ipi.provider.types import LIVE_ISO_ARGUMENT
 from metal_ipi.stacks.platforms.listed.settings import Lend, ListedServers, LocalVm
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections import kernel_arguments
@@ -280,3 +282,15 @@ def _without_bgp(settings: Settings, platform: ListedServers[Any]) -> Found:
             f"platform {settings.platform.type} has no cloud controller",
             "set it to metallb-l2, with pools of addresses of your own, or to none",
         )
+
+
+def live_iso(settings: Settings, platform: ListedServers[Any], *, otherwise: str = "") -> Found:
+    """What stands in the configuration of a boot loader is read by it; `otherwise` completes the remedy."""
+    for argument in settings.boot.kernel_arguments if platform.live_iso_machines else ():
+        if not re.fullmatch(LIVE_ISO_ARGUMENT, argument):
+            yield (
+                "boot.kernelArguments",
+                argument,
+                "the boot loaders of CoreOS's live ISO would not hand it on as it stands",
+                f"use letters, digits and _ . / : = , + @ % ~ - only{otherwise}",
+            )

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pulumi
 
 from metal_ipi.components.machines.contract import Platform
-from metal_ipi.components.machines.redfish import Redfish, RedfishArgs, RedfishServer, VirtualMachine
+from metal_ipi.components.machines.redfish import Redfish, RedfishArgs, RedfishServer
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.platforms.listed.component import bootstrap_vm
 from metal_ipi.stacks.platforms.redfish import settings as sections
 
 
@@ -24,23 +25,8 @@ def component(
     servers = {node.hostname: listed[node.name] for node in (*nodes.control_plane, *nodes.workers)}
     if section.lent is not None:
         servers[nodes.bootstrap.hostname] = listed[section.lent]
-    args = RedfishArgs(servers=servers, bootstrap_vm=_bootstrap_vm(settings, section), after=after)
+    args = RedfishArgs(servers=servers, bootstrap_vm=bootstrap_vm(settings, section), after=after)
     return Redfish("platform", args, opts)
-
-
-def _bootstrap_vm(settings: Settings, section: sections.Redfish) -> VirtualMachine | None:
-    vm = section.local_vm
-    if vm is None:
-        return None
-    return VirtualMachine(
-        cluster=settings.domain,
-        mac=vm.mac,
-        address=vm.address,
-        bridge=vm.bridge,
-        memory_mib=vm.memory,
-        cpus=vm.cpus,
-        boot_image=vm.boot_image,
-    )
 
 
 def _server(server: sections.Server) -> RedfishServer:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from metal_ipi.provider.types import LIVE_ISO_ARGUMENT
 from metal_ipi.stacks.platforms.listed import conflicts as listed
 from metal_ipi.stacks.platforms.redfish.settings import Redfish
 from metal_ipi.stacks.problems import Found
@@ -18,7 +16,7 @@ def conflicts(settings: Settings, platform: Redfish) -> Found:
     """What cannot go together on servers with a BMC."""
     yield from listed.conflicts(settings, platform)
     yield from _boot_methods(platform)
-    yield from _live_iso(settings, platform)
+    yield from listed.live_iso(settings, platform, otherwise=", or another bootMethod")
 
 
 def _boot_methods(platform: Redfish) -> Found:
@@ -37,16 +35,4 @@ def _boot_methods(platform: Redfish) -> Found:
                 bmc.boot_method,
                 "only UEFI firmware boots over HTTP, and bootMode is bios",
                 "set bootMode to uefi, or bootMethod to pxe or virtual-media",
-            )
-
-
-def _live_iso(settings: Settings, platform: Redfish) -> Found:
-    """What stands in the configuration of a boot loader is read by it."""
-    for argument in settings.boot.kernel_arguments if platform.live_iso_machines else ():
-        if not re.fullmatch(LIVE_ISO_ARGUMENT, argument):
-            yield (
-                "boot.kernelArguments",
-                argument,
-                "the boot loaders of CoreOS's live ISO (bootMethod live-iso) would not hand it on as it stands",
-                "use letters, digits and _ . / : = , + @ % ~ - only, or another bootMethod",
             )

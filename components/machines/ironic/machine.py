@@ -1,0 +1,28 @@
+"""A machine that stays: a server that was claimed of Ironic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+
+from metal_ipi.components.machines.contract import BgpNeighbour
+from metal_ipi.provider.types import IronicMachine, MachineOrder
+
+
+class IronicServerMachine:
+    """A server that was claimed."""
+
+    def __init__(self, claim: IronicMachine) -> None:
+        self.resource: pulumi.Resource = claim
+        self.ordered: pulumi.Output[MachineOrder] | None = None
+        self.machine_id = claim.machine_id
+        self.public_ipv4 = claim.public_ipv4
+        self.private_ipv4 = claim.private_ipv4
+        self.public_ipv6 = pulumi.Output.from_input("")
+        # Ironic's consoles are its conductors'; none of them is read here.
+        self.console = pulumi.Output.from_input("")
+
+    def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
+        """None: Ironic knows no BGP peers."""
+        return pulumi.Output.from_input(list[BgpNeighbour]())

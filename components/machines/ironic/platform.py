@@ -1,0 +1,68 @@
+"""The servers that are had from Ironic, and who declares what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+
+from metal_ipi.components.boot.ignition import NodeFile
+from metal_ipi.components.machines.contract import MachineArgs, Reserved
+from metal_ipi.components.machines.ironic.bootstrap import BorrowedMachine, lent_node
+from metal_ipi.components.machines.ironic.machine import IronicServerMachine
+from metal_ipi.components.machines.ironic.shared import IronicArgs
+from metal_ipi.components.machines.local_vm import local_vm
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import IronicMachine, IronicMachineArgs
+
+
+class Ironic(pulumi.ComponentResource):
+    """The platform: servers of your own, through Ironic."""
+
+    kind = "ironic"
+    metadata_url: str | None = None
+    delivers_user_data = False
+
+    def __init__(self, name: str, args: IronicArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:machines:Ironic", name, None, opts)
+        self._args = args
+        self.ephemeral_kind = self.kind if args.bootstrap_vm is None else "local-vm"
+        self.reserved: Mapping[str, Reserved] = {}
+        # A server that is lent is claimed before there is the worker that it is to be.
+        self._claims = {node: self._claim(node) for node in args.servers}
+        self.register_outputs({"ironic": args.endpoint})
+
+    def _claim(self, node: Node) -> IronicMachine:
+        server = self._args.servers[node]
+        return IronicMachine(
+            f"{node.hostname}-server",
+            IronicMachineArgs(
+                server=server.name,
+                hostname=node.hostname,
+                mac=server.mac,
+                public_ipv4=server.address,
+                private_ipv4=server.private_address,
+                accept=server.accept,
+            ),
+            pulumi.ResourceOptions(parent=self, delete_before_replace=True, depends_on=list(self._args.after)),
+        )
+
+    def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> IronicServerMachine:
+        """The server that was claimed for a machine that stays."""
+        return IronicServerMachine(self._claims[args.node])
+
+    def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
+        """Borrow a server for the time of the installation, or make a virtual machine."""
+        after = list(self._args.after)
+        if self._args.bootstrap_vm is not None:
+            made = local_vm(args, self._args.bootstrap_vm)
+        else:
+            assert self._args.lent is not None, "a server is lent where no virtual machine is made"
+            made = lent_node(args, self._args.servers[self._args.lent])
+            after.append(self._claims[self._args.lent])
+        own = pulumi.ResourceOptions(delete_before_replace=True, depends_on=after)
+        return BorrowedMachine(name, made, pulumi.ResourceOptions.merge(opts, own))
+
+    def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
+        """None: where DHCP does not configure the network, the installer does, before userdata is read."""
+        return None

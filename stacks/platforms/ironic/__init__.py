@@ -1,0 +1,1 @@
+"""Servers of your own that Ironic has, or is given."""

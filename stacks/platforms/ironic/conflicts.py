@@ -1,0 +1,18 @@
+"""What cannot go together in the settings of servers that are had from Ironic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from metal_ipi.stacks.platforms.ironic.settings import Ironic
+from metal_ipi.stacks.platforms.listed import conflicts as listed
+from metal_ipi.stacks.problems import Found
+
+if TYPE_CHECKING:
+    from metal_ipi.stacks.model import Settings
+
+
+def conflicts(settings: Settings, platform: Ironic) -> Found:
+    """What cannot go together there."""
+    yield from listed.conflicts(settings, platform)
+    yield from listed.live_iso(settings, platform)

@@ -1,0 +1,73 @@
+"""What the settings of servers that are had from Ironic mean to the program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+
+from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
+from metal_ipi.components.machines.contract import Platform
+from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, ClusterKeys, Plan
+from metal_ipi.stacks.platforms.ironic.component import component
+from metal_ipi.stacks.platforms.ironic.conflicts import conflicts
+from metal_ipi.stacks.platforms.ironic.settings import Ironic, Server
+from metal_ipi.stacks.platforms.listed.facility import ListedFacility
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.base import REHEARSAL, revealed
+
+
+class IronicFacility(ListedFacility[Ironic]):
+    """See `Facility`."""
+
+    def conflicts(self) -> Found:
+        return conflicts(self._settings, self._section)
+
+    def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:
+        section, api = self._section, self._section.api
+        ironic = {
+            "endpoint": api.endpoint,
+            "username": api.username or REHEARSAL,
+            "password": revealed(api.password),
+            "ca": api.ca,
+            "claimant": self._settings.domain,
+            "liveIso": {"url": iso.url, "sha256": iso.sha256} if iso else None,
+            "release": section.release,
+            "servers": {server.name: self._server(server) for server in section.servers},
+        }
+        sections: dict[str, dict[str, Any]] = {"ironic": _given(ironic)}
+        if section.local_vm is not None:
+            sections["libvirt"] = {"uri": section.local_vm.uri}
+        return sections
+
+    def _server(self, server: Server) -> dict[str, Any]:
+        bmc = self._section.bmc_of(server)
+        own = {
+            "driver": server.driver,
+            "node": server.node,
+            "resourceClass": server.resource_class,
+            "traits": list(server.traits) or None,
+            "conductorGroup": server.conductor_group,
+        }
+        if bmc is not None:
+            own |= {
+                "address": bmc.address,
+                "username": bmc.username or REHEARSAL,
+                "password": revealed(bmc.password),
+                "systemId": bmc.system_id,
+                "verifyCa": bmc.verify_ca,
+            }
+        return _given(own)
+
+    def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
+        assert boot.iso is not None, "live_iso_machines asks for it"
+        iso = BootFile(name=LIVE_ISO_FILE, url=boot.iso.url, sha256=boot.iso.sha256)
+        return plan.model_copy(update={"servers": (*self.listed(), *self.virtual()), "boot": (*plan.boot, iso)})
+
+    def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
+        return component(self._settings, self._section, after, opts)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

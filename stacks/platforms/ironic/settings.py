@@ -1,0 +1,134 @@
+"""Servers of your own, reached through Ironic: enrolled there with their BMCs, or taken from those that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from metal_ipi.stacks.platforms.listed import settings as listed
+from metal_ipi.stacks.platforms.listed.forms import Account, BmcUrl, Password, SystemId
+from metal_ipi.stacks.platforms.section import Needed, Tree, at, items
+from metal_ipi.stacks.sections.base import REHEARSAL, Pem, Section, Words, matching, wrong
+
+_Class = Annotated[
+    str,
+    matching(r"[A-Za-z0-9._-]{1,80}", "it is no resource class", "use letters, digits, '.', '_' and '-', at most 80"),
+]
+_NodeName = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9][A-Za-z0-9._~-]{0,254}",
+        "it is no name and no UUID of a node",
+        "take it from `baremetal node list`",
+    ),
+]
+_Verification = Annotated[
+    str,
+    matching(r"true|false|/[^\s]*", "it is neither true nor false nor a path", "give a path where the conductors run"),
+]
+
+
+class Api(Section):
+    """Ironic's API. A hub's stack tells all of it in its outputs."""
+
+    endpoint: BmcUrl = Field(description="its https URL, e.g. https://hub.example.com:31385")
+    username: Account | None = Field(default=None, description="an account (HTTP basic)")
+    password: Password | None = Field(default=None, description="its password, as a secret")
+    ca: Pem | None = Field(
+        default=None, description="the authority (PEM) of its certificate; not set: the system's authorities"
+    )
+
+
+class Bmc(Section):
+    """How Ironic reaches the BMCs of enrolled servers: what all have in common."""
+
+    username: Account | None = Field(default=None, description="the account, one made for this purpose")
+    password: Password | None = Field(default=None, description="its password, as a secret")
+    verify_ca: _Verification | None = Field(
+        default=None,
+        description="how the conductors verify certificates: true: by their system's authorities; false: not at all;"
+        " a path: by this file of theirs; not set: true",
+    )
+
+
+class ServerBmc(Bmc):
+    """One server's BMC; what is not set here is as in platform.bmc."""
+
+    address: BmcUrl = Field(description="its https URL, as the conductors reach it, e.g. https://10.0.0.11")
+    system_id: SystemId | None = Field(default=None, description="the path of the System, where a BMC serves several")
+
+
+class Server(listed.Server):
+    """One server and what becomes of it: enrolled (driver), one of Ironic's by name (node), or any of a class."""
+
+    driver: Literal["redfish", "idrac"] | None = Field(
+        default=None, description="Ironic's hardware type, to enrol it; with bmc"
+    )
+    bmc: ServerBmc | None = Field(default=None, description="how Ironic reaches it; with driver")
+    conductor_group: _Class | None = Field(default=None, description="the group of conductors it is given; with driver")
+    node: _NodeName | None = Field(default=None, description="name or UUID of a node that Ironic has")
+    resource_class: _Class | None = Field(
+        default=None, description="with driver: what it gets; not set: baremetal. Without driver and node: what it has"
+    )
+    traits: Words = Field(default=(), description="traits that it has; without driver and node")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Server:
+        if (self.driver is None) != (self.bmc is None):
+            raise wrong("driver and bmc do not stand together", "set both to enrol the server, or neither")
+        if self.driver is not None and (self.node is not None or self.traits):
+            raise wrong("driver stands beside node or traits", "enrol the server, or take one that Ironic has")
+        if self.driver is None and self.conductor_group is not None:
+            raise wrong("conductorGroup is of servers that are enrolled", "set driver and bmc, or remove it")
+        if self.node is not None and (self.resource_class is not None or self.traits):
+            raise wrong("node stands beside resourceClass or traits", "name the node, or say what it must have")
+        if self.driver is None and self.node is None and self.resource_class is None:
+            raise wrong("nothing says which server it is", "set driver and bmc, or node, or resourceClass")
+        return self
+
+
+def _lacks(key: str) -> Callable[[Tree], bool]:
+    """Whether an enrolled server has no such setting of its own, so that all must have one in common."""
+    return lambda tree: any(
+        at(server, "driver") is not None and at(server, f"bmc.{key}") in (None, "", REHEARSAL)
+        for server in items(at(tree, "platform.servers"))
+    )
+
+
+class Ironic(listed.ListedServers[Server]):
+    """Servers of your own, through Ironic."""
+
+    needed: ClassVar[tuple[Needed, ...]] = (
+        *(Needed(path=f"platform.api.{key}") for key in ("username", "password")),
+        *(Needed(path=f"platform.bmc.{key}", when=_lacks(key)) for key in ("username", "password")),
+    )
+    type: Literal["ironic"] = "ironic"
+    api: Api = Field(description="how Ironic is reached")
+    bmc: Bmc = Field(default_factory=Bmc, description="what the BMCs of enrolled servers have in common")
+    release: Literal["keep", "remove"] = Field(
+        default="keep", description="enrolled servers that are given back: keep them in Ironic, or remove them"
+    )
+
+    def reached(self) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for index, server in enumerate(self.servers):
+            if server.bmc is not None:
+                system = f"{server.bmc.address} {server.bmc.system_id or ''}"  # one BMC may serve several
+                found.append((f"platform.servers[{index}].bmc.address", system))
+            if server.node is not None:
+                found.append((f"platform.servers[{index}].node", server.node))
+        return found
+
+    def bmc_of(self, server: Server) -> ServerBmc | None:
+        """An enrolled server's BMC, with what all have in common; None for one that Ironic has."""
+        if server.bmc is None:
+            return None
+        own, common = (bmc.model_dump(by_alias=True, exclude_none=True) for bmc in (server.bmc, self.bmc))
+        return ServerBmc.model_validate({**common, **own})
+
+    @property
+    def live_iso_machines(self) -> tuple[str, ...]:
+        """All: Ironic attaches a disc made for the server."""
+        return tuple(server.name for server in self.servers)

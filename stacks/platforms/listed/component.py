@@ -1,0 +1,25 @@
+"""From settings to what the components of such platforms share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metal_ipi.components.machines.local_vm import VirtualMachine
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.listed.settings import ListedServers
+
+
+def bootstrap_vm(settings: Settings, section: ListedServers[Any]) -> VirtualMachine | None:
+    """The virtual bootstrap machine; None where there is none."""
+    vm = section.local_vm
+    if vm is None:
+        return None
+    return VirtualMachine(
+        cluster=settings.domain,
+        mac=vm.mac,
+        address=vm.address,
+        bridge=vm.bridge,
+        memory_mib=vm.memory,
+        cpus=vm.cpus,
+        boot_image=vm.boot_image,
+    )

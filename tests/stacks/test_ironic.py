@@ -1,0 +1,106 @@
+"""What settings of servers through Ironic become, and which are refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from tests.mocks import Recorder, config_text, is_secret, plain
+from tests.stacks.answers import declared, problems
+from tests.stacks.rack import SECRET, SERVERS, rack
+
+_CLAIM = "metal-ipi:index:IronicMachine"
+
+
+def through_ironic(**changes: Any) -> dict[str, Any]:
+    """The rack's settings through Ironic: enrolled, by name, by class; `platform__...` changes them as in `rack`."""
+    tree = rack()
+    platform = tree["platform"]
+    platform["type"] = "ironic"
+    platform["api"] = {"endpoint": "https://hub.example.com:31385", "username": "api-1", "password": SECRET}
+    for server in platform["servers"]:
+        if server["name"] == "control-plane-0":
+            server["node"] = "rack-7-u12"
+            del server["bmc"]
+        elif server["name"] == "worker-4":
+            server |= {"resourceClass": "compute", "traits": ["CUSTOM_GPU"]}
+            del server["bmc"]
+        else:
+            server["driver"] = "redfish"
+    for path, value in changes.items():
+        place: Any = tree
+        *way, last = path.split("__")
+        for step in way:
+            place = place[int(step) if step.isdigit() else step]
+        key = int(last) if last.isdigit() else last
+        if value is None:
+            del place[key]
+        else:
+            place[key] = value
+    return tree
+
+
+def _declared(tree: dict[str, Any]) -> Recorder:
+    return declared("rack", values=config_text(tree))
+
+
+def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None:
+    recorder = _declared(through_ironic())
+    claims = {args.name: plain(args.inputs) for args in recorder.of(_CLAIM)}
+    assert set(claims) == {f"rack-{server['name']}-server" for server in SERVERS}
+    assert claims["rack-worker-0-server"]["server"] == "worker-0"
+    (machine,) = recorder.of("metal-ipi:index:EphemeralMachine")
+    inputs = plain(machine.inputs)
+    assert (inputs["platform"], inputs["server"], inputs["hostname"]) == ("ironic", "worker-0", "rack-bootstrap")
+    assert {plain(args.inputs["platform"]) for args in recorder.of("metal-ipi:index:Installation")} == {"ironic"}
+    (provider,) = recorder.of("pulumi:providers:metal-ipi")
+    assert is_secret(provider.inputs["ironic"])
+    section = json.loads(plain(provider.inputs["ironic"]))
+    assert section["claimant"] == "rack.example.com" and section["release"] == "keep" and section["liveIso"]["sha256"]
+    assert section["servers"]["worker-0"] == {
+        "driver": "redfish",
+        "address": "https://10.0.0.13",
+        "username": "ipi",
+        "password": SECRET,
+    }
+    assert section["servers"]["control-plane-0"] == {"node": "rack-7-u12"}
+    assert section["servers"]["worker-4"] == {"resourceClass": "compute", "traits": ["CUSTOM_GPU"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "why"),
+    [
+        ({"platform__servers__0__resourceClass": None}, "platform.servers[0]", "nothing says which server it is"),
+        ({"platform__servers__1__driver": None}, "platform.servers[1]", "driver and bmc do not stand together"),
+        ({"platform__servers__1__node": "u7"}, "platform.servers[1]", "driver stands beside node or traits"),
+        ({"platform__servers__2__traits": ["X"]}, "platform.servers[2]", "node stands beside resourceClass or traits"),
+        ({"platform__servers__0__node": "rack-7-u12", "platform__servers__0__traits": None,
+          "platform__servers__0__resourceClass": None}, "platform.servers[2].node", "is the same"),
+        ({"platform__api__endpoint": "http://hub.example.com"}, "platform.api.endpoint", "it is no https URL"),
+        ({"platform__bmc__verifyCa": "maybe"}, "platform.bmc.verifyCa", "neither true nor false nor a path"),
+        ({"apiAddress": {"type": "kube-vip", "mode": "bgp"}}, "apiAddress.mode", "platform ironic has no BGP peers"),
+        ({"platform__bootstrap": {"type": "lend", "server": "worker-9"}}, "platform.bootstrap.server", "no worker"),
+        ({"platform__api__password": None}, "platform.api.password", "only a rehearsal can do without it"),
+        ({"platform__bmc__password": None}, "platform.bmc.password", "only a rehearsal can do without it"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(changes: dict[str, Any], path: str, why: str) -> None:
+    found = problems(config_text(through_ironic(**copy.deepcopy(changes))))
+    assert any(each.path == f"metal-ipi:{path}" and why in each.why for each in found), found
+    assert SECRET not in repr(found)
+
+
+def test_servers_of_ironics_own_need_no_account_of_a_bmc() -> None:
+    tree = through_ironic()
+    for number, server in enumerate(tree["platform"]["servers"]):
+        for key in ("driver", "bmc"):
+            server.pop(key, None)
+        if not {"node", "resourceClass"} & set(server):
+            server["node"] = f"u{number}"
+    del tree["platform"]["bmc"]
+    (provider,) = _declared(tree).of("pulumi:providers:metal-ipi")
+    servers = json.loads(plain(provider.inputs["ironic"]))["servers"]
+    assert all("password" not in server for server in servers.values())
