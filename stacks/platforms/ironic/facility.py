@@ -63,7 +63,8 @@ class IronicFacility(ListedFacility[Ironic]):
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
         assert boot.iso is not None, "live_iso_machines asks for it"
         iso = BootFile(name=LIVE_ISO_FILE, url=boot.iso.url, sha256=boot.iso.sha256)
-        return plan.model_copy(update={"servers": (*self.listed(), *self.virtual()), "boot": (*plan.boot, iso)})
+        # Servers of Ironic's are looked at when they are claimed.
+        return plan.model_copy(update={"servers": tuple(self.virtual()), "boot": (*plan.boot, iso)})
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
         return component(self._settings, self._section, after, opts)

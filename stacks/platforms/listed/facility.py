@@ -60,14 +60,6 @@ class ListedFacility(Generic[Section]):
         (address,) = (server.address for server in section.servers if server.name == name)
         return address, section.interface
 
-    def listed(self) -> list[Server]:
-        """The servers, for the preflight."""
-        section = self._section
-        return [
-            Server(name=each.name, role=each.role, live=section.in_place or each.name == section.lent)
-            for each in section.servers
-        ]
-
     def virtual(self) -> list[Server]:
         """The virtual bootstrap machine, for the preflight, where there is one."""
         vm = self._section.local_vm

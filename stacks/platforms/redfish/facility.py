@@ -9,7 +9,7 @@ import pulumi
 
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
-from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, ClusterKeys, Plan
+from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, ClusterKeys, Plan, Server
 from metal_ipi.stacks.platforms.listed.facility import ListedFacility
 from metal_ipi.stacks.platforms.redfish.component import component
 from metal_ipi.stacks.platforms.redfish.conflicts import conflicts
@@ -53,7 +53,11 @@ class RedfishFacility(ListedFacility[Redfish]):
         files = plan.boot
         if self._section.live_iso_machines and boot.iso is not None:
             files = (*files, BootFile(name=LIVE_ISO_FILE, url=boot.iso.url, sha256=boot.iso.sha256))
-        servers = [server.model_copy(update={"bmc": server.name}) for server in self.listed()]
+        section = self._section
+        servers = [
+            Server(name=each.name, role=each.role, live=section.in_place or each.name == section.lent, bmc=each.name)
+            for each in section.servers
+        ]
         return plan.model_copy(update={"servers": (*servers, *self.virtual()), "boot": files})
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
