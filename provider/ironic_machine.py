@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.platforms.contract import addresses
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.ironic import Ironic
 from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
@@ -30,11 +31,11 @@ class IronicMachine(ResourceType):
     inputs = IronicMachineArgs
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        return simple_changes(old, {**new, **_addresses(new)}, _COMPARED, replace=frozenset({"server"}))
+        return simple_changes(old, {**new, **addresses(new)}, _COMPARED, replace=frozenset({"server"}))
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         facts: dict[str, Any] = {key: UNKNOWN if old is None else old.get(key) for key in _FACTS}
-        return {**facts, **_addresses(new)}
+        return {**facts, **addresses(new)}
 
     async def create(self, context: Context, inputs: Values) -> Made:
         given = IronicMachineArgs.read(inputs)
@@ -71,13 +72,6 @@ def _open(context: Context, given: IronicMachineArgs) -> Ironic:
     return Ironic(context.settings, context.status.live, timeout=given.timeout_seconds)
 
 
-def _addresses(inputs: Values) -> dict[str, Any]:
-    return {
-        "publicIpv4": inputs.get("publicIpv4"),
-        "privateIpv4": inputs.get("privateIpv4") or inputs.get("publicIpv4"),
-    }
-
-
 async def _outputs(driver: Ironic, server: str, node: Any, inputs: Values) -> Values:
     found = await driver.inventory(node)
     disks: list[Mapping[str, Any]] = found.get("disks") or []
@@ -95,5 +89,5 @@ async def _outputs(driver: Ironic, server: str, node: Any, inputs: Values) -> Va
             for disk in disks
         ],
         "nics": [str(nic["mac_address"]).lower() for nic in found.get("interfaces") or [] if nic.get("mac_address")],
-        **_addresses(inputs),
+        **addresses(inputs),
     }

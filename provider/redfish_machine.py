@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.platforms.contract import addresses
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.redfish import Inventory, Redfish, secure_boot
 from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
@@ -37,12 +38,12 @@ class RedfishMachine(ResourceType):
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         self._want(context, new)
-        return simple_changes(old, {**new, **_addresses(new)}, _COMPARED, replace=frozenset({"server"}))
+        return simple_changes(old, {**new, **addresses(new)}, _COMPARED, replace=frozenset({"server"}))
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         self._want(context, new)
         facts: dict[str, Any] = {key: UNKNOWN if old is None else old.get(key) for key in _FACTS}
-        return {**facts, **_addresses(new)}
+        return {**facts, **addresses(new)}
 
     async def create(self, context: Context, inputs: Values) -> Made:
         self._want(context, inputs)
@@ -116,13 +117,6 @@ async def _look(context: Context, old: Values) -> Inventory:
         return await driver.inventory(machine.server, machine.identity)
 
 
-def _addresses(inputs: Values) -> dict[str, Any]:
-    return {
-        "publicIpv4": inputs.get("publicIpv4"),
-        "privateIpv4": inputs.get("privateIpv4") or inputs.get("publicIpv4"),
-    }
-
-
 def _outputs(machine_id: str, found: Inventory, inputs: Values) -> Values:
     return {
         "machineId": machine_id,
@@ -135,5 +129,5 @@ def _outputs(machine_id: str, found: Inventory, inputs: Values) -> Values:
         "nics": list(found.nics),
         "bootMode": found.boot_mode,
         "console": found.console,
-        **_addresses(inputs),
+        **addresses(inputs),
     }

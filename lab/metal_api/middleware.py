@@ -37,13 +37,21 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"]
-        status, started = 0, time.perf_counter()
+        status, started, told = 0, time.perf_counter(), False
+
+        def tell() -> None:
+            nonlocal told
+            if not told:
+                told = True
+                self._log.add(method, path, status, time.perf_counter() - started)
 
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)["X-Request-Id"] = self._account.chance.uuid()
+            elif not message.get("more_body"):
+                tell()  # whoever has an answer finds it counted
             await send(message)
 
         try:
@@ -54,7 +62,7 @@ class Gate:
             _log.info("%s %s: connection cut by a fault", method, path)
             raise
         finally:
-            self._log.add(method, path, status, time.perf_counter() - started)
+            tell()
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         token = Headers(scope=scope).get("x-auth-token", "")

@@ -75,11 +75,30 @@ class Remote(ABC):
         return {}
 
 
-class _Redfish(Remote):
+class _Server(Remote):
+    """A server that was claimed: known by a name of the provider's configuration."""
+
     def __init__(self, context: Context, job: Job, opener: Opener) -> None:
         super().__init__(context, job, opener)
-        self._server = job.machine_id.partition("/")[0]
+        self._server, self._mac = job.machine_id.partition("/")[0], job.mac or ""
 
+    async def _say(self, text: str) -> None:
+        await self._status.live(f"{self._job.hostname}: {text}")
+
+    async def enter(self) -> None:
+        async with self._driver() as driver:
+            await driver.boot_installer(self._job.machine_id, self._mac)
+
+    async def boot_disk(self) -> None:
+        async with self._driver() as driver:
+            await driver.boot_disk(self._job.machine_id)
+
+    async def is_off(self) -> bool:
+        async with self._driver() as driver:
+            return await driver.power_state(self._job.machine_id) == "Off"
+
+
+class _Redfish(_Server):
     @property
     def via(self) -> str:
         return "live ISO" if self._bmc.boot_method == LIVE_ISO else "network boot"
@@ -110,28 +129,19 @@ class _Redfish(Remote):
         await published.publish(
             self._settings,
             self._server,
-            job.mac or "",
+            self._mac,
             script=job.script_now(),
             chain=job.chain or "",
-            say=lambda text: self._status.live(f"{job.hostname}: {text}"),
+            say=self._say,
         )
 
     async def enter(self) -> None:
         if self._bmc.boot_method == LIVE_ISO:
             await self._publish()
-        async with self._driver() as driver:
-            await driver.boot_installer(self._job.machine_id, self._job.mac or "")
+        await super().enter()
 
     async def withdraw(self) -> None:
-        await published.withdraw(self._settings, self._server, self._job.mac or "")
-
-    async def boot_disk(self) -> None:
-        async with self._driver() as driver:
-            await driver.boot_disk(self._job.machine_id)
-
-    async def is_off(self) -> bool:
-        async with self._driver() as driver:
-            return await driver.power_state(self._job.machine_id) == "Off"
+        await published.withdraw(self._settings, self._server, self._mac)
 
     def environment(self) -> dict[str, str]:
         bmc = self._bmc
@@ -142,11 +152,7 @@ class _Redfish(Remote):
         return self._settings.need_bmc(self._server)
 
 
-class _Ironic(Remote):
-    def __init__(self, context: Context, job: Job, opener: Opener) -> None:
-        super().__init__(context, job, opener)
-        self._server = job.machine_id.partition("/")[0]
-
+class _Ironic(_Server):
     @property
     def via(self) -> str:
         return "live ISO"
@@ -170,23 +176,14 @@ class _Ironic(Remote):
         await disc.publish(
             self._settings,
             self._settings.need_ironic().live_iso,
-            job.mac or "",
+            self._mac,
             job.script_now(),
-            lambda text: self._status.live(f"{job.hostname}: {text}"),
+            self._say,
         )
-        async with self._driver() as driver:
-            await driver.boot_installer(job.machine_id, job.mac or "")
+        await super().enter()
 
     async def withdraw(self) -> None:
-        await place.remove(self._settings, self._job.mac or "")
-
-    async def boot_disk(self) -> None:
-        async with self._driver() as driver:
-            await driver.boot_disk(self._job.machine_id)
-
-    async def is_off(self) -> bool:
-        async with self._driver() as driver:
-            return await driver.power_state(self._job.machine_id) == "Off"
+        await place.remove(self._settings, self._mac)
 
 
 class _EquinixMetal(Remote):

@@ -17,6 +17,7 @@ from pathlib import Path
 from metal_ipi.provider.artifact_stores import open_store, persistently
 from metal_ipi.provider.artifact_stores.names import unguessable
 from metal_ipi.provider.configuration import ArtifactSettings, S3ArtifactSettings, Settings
+from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.status import Say
 
 _WRITER = "boot.iso"
@@ -58,6 +59,17 @@ def url(settings: Settings, mac: str, digest: str) -> str:
     """Where a BMC finds a disc."""
     artifacts = settings.need_artifacts()
     return f"{artifacts.boot_base_url}/{directory(artifacts, mac)}/{digest}.iso"
+
+
+async def url_now(settings: Settings, mac: str) -> str:
+    """The URL of the disc that is there; raises RemoteError where none is."""
+    digest = await digest_of(settings, mac)
+    if not digest:
+        raise RemoteError(
+            f"there is no boot disc of the machine with the MAC address {mac} on the artifact host: run the same "
+            "command again, which makes it"
+        )
+    return url(settings, mac, digest)
 
 
 def is_url(settings: Settings, url: str) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from metal_ipi.provider.resources.ephemeral_machine import MachineArgs
 
@@ -42,6 +43,12 @@ class Machine:
     def ready(self) -> bool:
         """Whether it is active and its addresses are known."""
         return self.state == "active" and bool(self.public_ipv4 and self.private_ipv4)
+
+
+def addresses(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The addresses of a server that is claimed, which its inputs tell."""
+    public = inputs.get("publicIpv4")
+    return {"publicIpv4": public, "privateIpv4": inputs.get("privateIpv4") or public}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,6 +28,13 @@ class MachineId:
     """Of a lent server: the beginning of its script's SHA-512."""
 
     @property
+    def lent_mac(self) -> str:
+        """The MAC address of the interface that a lent server boots from; refuses one that is not lent."""
+        if self.mac is None:
+            raise InvalidInputs(f"{self} is a server of the cluster, not one that was lent")
+        return self.mac
+
+    @property
     def lent(self) -> bool:
         """Whether it is lent, not claimed."""
         return self.mac is not None

@@ -174,6 +174,10 @@ class Ironic:
         found: dict[str, object] = answer.json()
         return found
 
+    def lasting(self, name: str) -> dict[str, object]:
+        """The same without what Ironic writes by itself whenever it looks at the power."""
+        return {key: value for key, value in self.node(name).items() if key not in ("reservation", "updated_at")}
+
 
 @contextmanager
 def running(directory: Path) -> Generator[Ironic]:

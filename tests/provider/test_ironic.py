@@ -289,7 +289,7 @@ async def test_nobody_elses_node_is_touched(site: Site) -> None:
     theirs = site.settings({"server-1": site.server(1, resourceClass="the-only-one")}, claimant="stack-b")
     async with site.driver(theirs) as driver:
         node = await driver.claim("server-1")
-    before = site.ironic.node(node.id)
+    before = site.ironic.lasting(node.id)
     ours = site.settings({"server-1": site.server(1), "taken": {"node": "server-1"}})
     assert "was not enrolled by this stack: take it as it is, with `node: server-1`" in await refused(
         site, ours, "server-1"
@@ -298,7 +298,7 @@ async def test_nobody_elses_node_is_touched(site: Site) -> None:
     assert f"is taken, by the instance {node.allocation_id}" in found and "give taken another node" in found
     async with site.driver(ours) as driver:
         await driver.give_back(f"taken/{node.id}")
-    assert site.ironic.node(node.id) == before
+    assert site.ironic.lasting(node.id) == before
     async with site.driver(theirs) as driver:
         await driver.give_back(f"server-1/{node.id}")
     assert site.ironic.node(node.id)["instance_uuid"] is None, "kept, and free"
@@ -334,6 +334,31 @@ async def test_states_that_nodes_are_stuck_in_are_told_with_the_remedy(site: Sit
         await driver.give_back(f"server-2/{node.id}")
     site.ironic.client.put(f"/v1/nodes/{node.id}/maintenance", json={"reason": "a new fan"}).raise_for_status()
     assert "is in maintenance (set by hand): a new fan; end that" in await refused(site, right, "server-2")
+
+
+async def test_cleaning_that_failed_is_told_and_tried_again(site: Site) -> None:
+    settings = site.settings({"server-0": site.server(0)})
+    path = "/v1/nodes/server-0"
+
+    def cleaned(wanted: bool | None) -> None:
+        change = [{"op": "replace", "path": "/automated_clean", "value": wanted}]
+        site.ironic.client.patch(path, json=change).raise_for_status()
+
+    async with site.driver(settings) as driver:
+        node = await driver.claim("server-0", accept="wipe")
+        machine_id = f"server-0/{node.id}"
+        await site.published(settings, 0)
+        await driver.boot_installer(machine_id, site.mac(0))
+        await driver.boot_disk(machine_id)
+        cleaned(True)  # with what, nobody has told this Ironic
+        with pytest.raises(ProviderError, match=r"is in the state clean failed: .*then run the same again"):
+            await driver.give_back(machine_id)
+        with pytest.raises(ProviderError, match="is in the state clean failed"):
+            await driver.claim("server-0")
+        cleaned(False)
+        again = await driver.claim("server-0")
+        assert again.id == node.id
+        await driver.give_back(machine_id)
 
 
 async def test_a_service_that_is_away_and_one_that_is_not_trusted(site: Site) -> None:

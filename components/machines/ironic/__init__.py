@@ -10,6 +10,6 @@ machine before it is installed as the worker that it is to be. Each boots a disc
 """
 
 from metal_ipi.components.machines.ironic.platform import Ironic
-from metal_ipi.components.machines.ironic.shared import IronicArgs, IronicServer
+from metal_ipi.components.machines.ironic.shared import IronicArgs
 
-__all__ = ["Ironic", "IronicArgs", "IronicServer"]
+__all__ = ["Ironic", "IronicArgs"]

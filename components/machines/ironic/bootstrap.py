@@ -1,28 +1,13 @@
-"""The machine that does not stay: a server that is lent, or a virtual machine. It runs from memory."""
+"""The machine that does not stay, where it is a server of Ironic's: see `components.machines.listed`."""
 
 from __future__ import annotations
 
-import pulumi
-
 from metal_ipi.components.machines.contract import MachineArgs
-from metal_ipi.components.machines.ironic.shared import IronicServer
-from metal_ipi.provider.types import EphemeralMachine, LentNodeArgs, LocalVmArgs
+from metal_ipi.components.machines.listed import ListedServer
+from metal_ipi.provider.types import LentNodeArgs
 
 
-class BorrowedMachine:
-    """A server that is installed afterwards as the worker that it is to be, or a virtual machine that is deleted."""
-
-    def __init__(self, name: str, args: LentNodeArgs | LocalVmArgs, opts: pulumi.ResourceOptions) -> None:
-        machine = EphemeralMachine(name, args, opts)
-        self.resource: pulumi.Resource = machine
-        self.machine_id = machine.machine_id
-        self.public_ipv4 = machine.public_ipv4
-        self.private_ipv4 = machine.private_ipv4
-        self.public_ipv6 = pulumi.Output.from_input("")
-        self.console = pulumi.Output.from_input("")
-
-
-def lent_node(args: MachineArgs, server: IronicServer) -> LentNodeArgs:
+def lent_node(args: MachineArgs, server: ListedServer) -> LentNodeArgs:
     """What our provider has the lent server boot."""
     assert args.boot.script is not None, "a lent server boots its script"
     return LentNodeArgs(

@@ -8,10 +8,10 @@ import pulumi
 
 from metal_ipi.components.boot.ignition import NodeFile
 from metal_ipi.components.machines.contract import MachineArgs, Reserved
-from metal_ipi.components.machines.ironic.bootstrap import BorrowedMachine, lent_node
+from metal_ipi.components.machines.ironic.bootstrap import lent_node
 from metal_ipi.components.machines.ironic.machine import IronicServerMachine
 from metal_ipi.components.machines.ironic.shared import IronicArgs
-from metal_ipi.components.machines.local_vm import local_vm
+from metal_ipi.components.machines.listed import BorrowedMachine, local_vm
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.types import IronicMachine, IronicMachineArgs
 
@@ -43,6 +43,7 @@ class Ironic(pulumi.ComponentResource):
                 public_ipv4=server.address,
                 private_ipv4=server.private_address,
                 accept=server.accept,
+                timeout_seconds=self._args.timeout,
             ),
             pulumi.ResourceOptions(parent=self, delete_before_replace=True, depends_on=list(self._args.after)),
         )
@@ -53,15 +54,12 @@ class Ironic(pulumi.ComponentResource):
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
         """Borrow a server for the time of the installation, or make a virtual machine."""
-        after = list(self._args.after)
+        after = self._args.after
         if self._args.bootstrap_vm is not None:
-            made = local_vm(args, self._args.bootstrap_vm)
-        else:
-            assert self._args.lent is not None, "a server is lent where no virtual machine is made"
-            made = lent_node(args, self._args.servers[self._args.lent])
-            after.append(self._claims[self._args.lent])
-        own = pulumi.ResourceOptions(delete_before_replace=True, depends_on=after)
-        return BorrowedMachine(name, made, pulumi.ResourceOptions.merge(opts, own))
+            return BorrowedMachine(name, local_vm(args, self._args.bootstrap_vm), opts, after=after)
+        assert self._args.lent is not None, "a server is lent where no virtual machine is made"
+        made = lent_node(args, self._args.servers[self._args.lent])
+        return BorrowedMachine(name, made, opts, after=(*after, self._claims[self._args.lent]))
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """None: where DHCP does not configure the network, the installer does, before userdata is read."""

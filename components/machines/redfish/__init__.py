@@ -11,6 +11,6 @@ its installer, and its boot script is a file of the boot server, named after the
 """
 
 from metal_ipi.components.machines.redfish.platform import Redfish
-from metal_ipi.components.machines.redfish.shared import RedfishArgs, RedfishServer
+from metal_ipi.components.machines.redfish.shared import RedfishArgs
 
-__all__ = ["Redfish", "RedfishArgs", "RedfishServer"]
+__all__ = ["Redfish", "RedfishArgs"]

@@ -1,40 +1,15 @@
-"""The machine that does not stay: a server that is lent, or a virtual machine. It runs from memory."""
+"""The machine that does not stay, where it is a server of the rack: see `components.machines.listed`."""
 
 from __future__ import annotations
 
-import pulumi
-
 from metal_ipi.components.boot import site
 from metal_ipi.components.machines.contract import MachineArgs
-from metal_ipi.components.machines.local_vm import local_vm
-from metal_ipi.components.machines.redfish.shared import RedfishArgs, RedfishServer
-from metal_ipi.provider.types import EphemeralMachine, LentServerArgs
+from metal_ipi.components.machines.listed import ListedServer
+from metal_ipi.provider.types import LentServerArgs
 
 
-class BorrowedMachine:
-    """A server that is installed afterwards as the worker that it is to be, or a virtual machine that is deleted."""
-
-    def __init__(
-        self, name: str, args: MachineArgs, rack: RedfishArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        machine = EphemeralMachine(
-            name,
-            local_vm(args, rack.bootstrap_vm)
-            if rack.bootstrap_vm is not None
-            else _lent_server(args, rack.servers[args.node.hostname]),
-            pulumi.ResourceOptions.merge(
-                opts, pulumi.ResourceOptions(delete_before_replace=True, depends_on=list(rack.after))
-            ),
-        )
-        self.resource: pulumi.Resource = machine
-        self.machine_id = machine.machine_id
-        self.public_ipv4 = machine.public_ipv4
-        self.private_ipv4 = machine.private_ipv4
-        self.public_ipv6 = pulumi.Output.from_input("")
-        self.console = pulumi.Output.from_input("")
-
-
-def _lent_server(args: MachineArgs, server: RedfishServer) -> LentServerArgs:
+def lent_server(args: MachineArgs, server: ListedServer) -> LentServerArgs:
+    """What our provider has the lent server boot."""
     assert args.boot.script is not None, "a lent server boots its script"
     return LentServerArgs(
         server=server.name,

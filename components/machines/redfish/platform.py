@@ -8,8 +8,9 @@ import pulumi
 
 from metal_ipi.components.boot.ignition import NodeFile
 from metal_ipi.components.machines.contract import MachineArgs, Reserved
+from metal_ipi.components.machines.listed import BorrowedMachine, local_vm
 from metal_ipi.components.machines.node import Node
-from metal_ipi.components.machines.redfish.bootstrap import BorrowedMachine
+from metal_ipi.components.machines.redfish.bootstrap import lent_server
 from metal_ipi.components.machines.redfish.machine import RedfishServerMachine
 from metal_ipi.components.machines.redfish.shared import RedfishArgs
 
@@ -26,7 +27,7 @@ class Redfish(pulumi.ComponentResource):
         self._rack = args
         self.ephemeral_kind = self.kind if args.bootstrap_vm is None else "local-vm"
         self.reserved: Mapping[str, Reserved] = {}
-        self.register_outputs({"servers": {server.name: server.bmc for server in args.servers.values()}})
+        self.register_outputs({"servers": args.bmcs})
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> RedfishServerMachine:
         """Claim a server that stays."""
@@ -34,7 +35,10 @@ class Redfish(pulumi.ComponentResource):
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
         """Borrow a server for the time of the installation, or make a virtual machine."""
-        return BorrowedMachine(name, args, self._rack, opts)
+        rack = self._rack
+        vm = rack.bootstrap_vm
+        made = lent_server(args, rack.servers[args.node.hostname]) if vm is None else local_vm(args, vm)
+        return BorrowedMachine(name, made, opts, after=rack.after)
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """None: where DHCP does not configure the network, the installer does, before userdata is read."""

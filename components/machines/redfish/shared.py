@@ -4,37 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import pulumi
 
-from metal_ipi.components.machines.local_vm import VirtualMachine
-
-
-@dataclass(frozen=True, kw_only=True)
-class RedfishServer:
-    """One server. Its BMC's account is part of the provider's configuration."""
-
-    name: str
-    """Its name there."""
-    bmc: str
-    """The URL that its BMC answers at."""
-    mac: str
-    """Of the interface that boots, in lower case with colons."""
-    address: str
-    """The IPv4 address it is reached at."""
-    private_address: str
-    """The IPv4 address within the facility; may be the same."""
-    accept: Literal["empty", "wipe"]
-    """`wipe`: whatever runs on it may be taken down."""
+from metal_ipi.components.machines.listed import ListedServer, VirtualMachine
 
 
 @dataclass(frozen=True, kw_only=True)
 class RedfishArgs:
     """The servers of a facility."""
 
-    servers: Mapping[str, RedfishServer]
+    servers: Mapping[str, ListedServer]
     """By short host name; the bootstrap machine's, where there is one, is the server that is lent to it."""
+    bmcs: Mapping[str, str]
+    """The URLs that their BMCs answer at, by server."""
     bootstrap_vm: VirtualMachine | None = None
     """The bootstrap machine, where it is a virtual one."""
     after: Sequence[pulumi.Resource] = ()

@@ -25,7 +25,6 @@ _PASSING = frozenset({409, 429, 500, 502, 503, 504})
 _REMEDIES = {
     401: "the user name or the password is wrong: correct `username` and `password` in `ironic`",
     403: "the account may not do this: give it the role admin",
-    406: "this Ironic is too old: 29.0 (API version 1.95) is needed",
 }
 
 
@@ -93,6 +92,9 @@ class Connection:
             if self._client is None:
                 self._client = self._open()
             return operation(self._client.baremetal)
+        except exceptions.NotSupported as error:  # ironic/common/release_mappings.py
+            words = f"{self.where}, asked {asked}: {self._quote(error)}; it must be 24.0 or newer (API version 1.89)"
+            raise RemoteError(words) from None
         except exceptions.HttpException as error:
             raise self._refusal(asked, error) from None
         except (exceptions.SDKException, below.ClientException, requests.RequestException, OSError) as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
-from metal_ipi.provider.errors import InvalidInputs, RemoteError
+from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.live_iso import disc, place
 from metal_ipi.provider.platforms.contract import Machine, MachineDriver
 from metal_ipi.provider.platforms.ids import MachineId
@@ -20,14 +20,6 @@ _MEDIA = "cdrom"
 
 _OF_DEPLOYMENT = ("deploy_interface", "boot_iso")
 """What an instance that boots its disc has in its `instance_info`."""
-
-
-def _lent(machine_id: str) -> str:
-    """The MAC address of the interface that a lent server boots from."""
-    mac = MachineId.parse(machine_id).mac
-    if mac is None:
-        raise InvalidInputs(f"{machine_id} is a server of the cluster, not one that was lent")
-    return mac
 
 
 def _machine(machine_id: MachineId, node: Node) -> Machine:
@@ -66,11 +58,11 @@ class Ironic(MachineDriver[LentNodeArgs]):
         return _machine(machine_id, node)
 
     async def start(self, machine_id: str) -> None:
-        await self.boot_installer(machine_id, _lent(machine_id))
+        await self.boot_installer(machine_id, MachineId.parse(machine_id).lent_mac)
 
     async def get(self, machine_id: str) -> Machine | None:
         machine = MachineId.parse(machine_id)
-        if machine.lent and await place.digest_of(self._settings, _lent(machine_id)) != machine.script:
+        if machine.lent and await place.digest_of(self._settings, machine.lent_mac) != machine.script:
             return None
         node = await self.held(machine)
         return None if node is None else _machine(machine, node)
@@ -81,7 +73,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
         await self.boot_disk(machine_id)
         await self.power_off(machine_id)
         # At last: as long as its disc is there, a run that was killed is known to have more to do.
-        await place.remove(self._settings, _lent(machine_id))
+        await place.remove(self._settings, MachineId.parse(machine_id).lent_mac)
 
     # --- all servers -------------------------------------------------------------------------------------------------
 
@@ -114,7 +106,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
         start_deploy of ironic/conductor/deployments.py). It does not heed either that the BMC is to fetch the disc
         itself (ironic/conductor/rpcapi.py, attach_virtual_media): its conductor fetches it, and hands it on.
         """
-        image = await self._image(mac)
+        image = await place.url_now(self._settings, mac)
         node = await self._ready(machine_id)
         if node.provision_state in (AVAILABLE, DEPLOY_FAILED):
             instance = {**node.instance_info, "deploy_interface": "ramdisk", "boot_iso": image}
@@ -172,15 +164,6 @@ class Ironic(MachineDriver[LentNodeArgs]):
         if server is not None and server.driver is not None:
             await self.nodes.tell(machine.server, server, node.id)
         return node
-
-    async def _image(self, mac: str) -> str:
-        digest = await place.digest_of(self._settings, mac)
-        if not digest:
-            raise RemoteError(
-                f"there is no boot disc of the machine with the MAC address {mac} on the artifact host: run the same "
-                "command again, which makes it"
-            )
-        return place.url(self._settings, mac, digest)
 
     async def _detach(self, node: Node) -> None:
         await self.nodes.act(

@@ -48,7 +48,10 @@ class Nodes:
         """The same, or an error."""
         node = await self.get(node_id)
         if node is None:
-            raise RemoteError(f"{self._connection.where} has no node {node_id} any more: run `pulumi refresh`")
+            raise RemoteError(
+                f"{self._connection.where} has no node {node_id} any more: run `pulumi refresh`; or, if the "
+                "settings name it, correct that"
+            )
         return node
 
     def where(self, node: Node) -> str:
@@ -137,8 +140,8 @@ class Nodes:
         """Refuses an enrolled server that may be somebody's: one that is on, and claimed by nobody."""
         if node.power_state != "power off" and not node.instance_id and accept != "wipe":
             raise InvalidInputs(
-                f"{self.where(node)} is {node.power_state}, and nothing shows that what runs on it is ours: switch it "
-                "off, or, if it and all its disks may be wiped, set `consent: wipe` of this server"
+                f"{self.where(node)} is {node.power_state or 'perhaps on'}, and nothing shows that what runs on it is "
+                "ours: switch it off, or, if it and all its disks may be wiped, set `consent: wipe` of this server"
             )
 
     def _refuse_ramdisks(self, node: Node) -> None:

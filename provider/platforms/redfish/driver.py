@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
-from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.platforms.contract import Machine, MachineDriver
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.redfish import boot, inventory, media, power, published, secure_boot
@@ -16,14 +15,6 @@ from metal_ipi.provider.status import Say, silent
 
 _asked: set[tuple[str, str]] = set()
 """Addresses and machines which this process sent to the network, and not back to their disks yet."""
-
-
-def _lent(machine_id: str) -> str:
-    """The MAC address of the interface that a lent server boots from."""
-    mac = MachineId.parse(machine_id).mac
-    if mac is None:
-        raise InvalidInputs(f"{machine_id} is a server of the cluster, not one that was lent")
-    return mac
 
 
 def _machine(machine_id: MachineId, found: Inventory) -> Machine:
@@ -70,7 +61,7 @@ class Redfish(MachineDriver[LentServerArgs]):
         return _machine(machine_id, found)
 
     async def start(self, machine_id: str) -> None:
-        await self.boot_installer(machine_id, _lent(machine_id))
+        await self.boot_installer(machine_id, MachineId.parse(machine_id).lent_mac)
 
     async def get(self, machine_id: str) -> Machine | None:
         machine = MachineId.parse(machine_id)
@@ -79,7 +70,8 @@ class Redfish(MachineDriver[LentServerArgs]):
         return _machine(machine, await self.inventory(machine.server, machine.identity))
 
     async def delete(self, machine_id: str) -> None:
-        mac, machine = _lent(machine_id), MachineId.parse(machine_id)
+        machine = MachineId.parse(machine_id)
+        mac = machine.lent_mac
         if await published.given_back(machine, self._settings):
             return
         await self.boot_disk(machine_id)

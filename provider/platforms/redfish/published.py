@@ -7,7 +7,7 @@ from collections.abc import Callable
 from metal_ipi.provider import boot_tree
 from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
 from metal_ipi.provider.configuration import Settings
-from metal_ipi.provider.errors import InvalidInputs, RemoteError
+from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.live_iso import disc, place
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.status import Say, silent
@@ -56,13 +56,7 @@ async def image(settings: Settings, bmc: BmcSettings, mac: str) -> str | None:
         return bmc.boot_image
     if bmc.boot_method != LIVE_ISO:
         return None
-    digest = await place.digest_of(settings, mac)
-    if not digest:
-        raise RemoteError(
-            f"there is no boot disc of the machine with the MAC address {mac} on the artifact host: run the same "
-            "command again, which makes it"
-        )
-    return place.url(settings, mac, digest)
+    return await place.url_now(settings, mac)
 
 
 def is_image(settings: Settings, bmc: BmcSettings) -> Callable[[str], bool]:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pulumi
 
 from metal_ipi.components.machines.contract import Platform
-from metal_ipi.components.machines.ironic import Ironic, IronicArgs, IronicServer
+from metal_ipi.components.machines.ironic import Ironic, IronicArgs
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.ironic import settings as sections
-from metal_ipi.stacks.platforms.listed.component import bootstrap_vm
+from metal_ipi.stacks.platforms.listed.component import bootstrap_vm, listed_server
 
 
 def component(
@@ -21,23 +21,14 @@ def component(
     opts: pulumi.ResourceOptions,
 ) -> Platform:
     """Declare the platform."""
-    nodes, listed = Nodes.of(settings), {each.name: _server(each) for each in section.servers}
+    nodes, listed = Nodes.of(settings), {each.name: listed_server(each) for each in section.servers}
     lasting = (*nodes.control_plane, *nodes.workers)
     args = IronicArgs(
         endpoint=section.api.endpoint,
         servers={node: listed[node.name] for node in lasting},
+        timeout=settings.timeouts.machines_active,
         lent=next((node for node in lasting if node.name == section.lent), None),
         bootstrap_vm=bootstrap_vm(settings, section),
         after=after,
     )
     return Ironic("platform", args, opts)
-
-
-def _server(server: sections.Server) -> IronicServer:
-    return IronicServer(
-        name=server.name,
-        mac=server.mac,
-        address=server.address,
-        private_address=server.private_address or server.address,
-        accept=server.accept,
-    )

@@ -9,7 +9,7 @@ import pulumi
 
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
-from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, ClusterKeys, Plan
+from metal_ipi.provider.types import ClusterKeys, Plan
 from metal_ipi.stacks.platforms.ironic.component import component
 from metal_ipi.stacks.platforms.ironic.conflicts import conflicts
 from metal_ipi.stacks.platforms.ironic.settings import Ironic, Server
@@ -36,10 +36,7 @@ class IronicFacility(ListedFacility[Ironic]):
             "release": section.release,
             "servers": {server.name: self._server(server) for server in section.servers},
         }
-        sections: dict[str, dict[str, Any]] = {"ironic": _given(ironic)}
-        if section.local_vm is not None:
-            sections["libvirt"] = {"uri": section.local_vm.uri}
-        return sections
+        return {"ironic": _given(ironic), **self.libvirt()}
 
     def _server(self, server: Server) -> dict[str, Any]:
         bmc = self._section.bmc_of(server)
@@ -61,10 +58,7 @@ class IronicFacility(ListedFacility[Ironic]):
         return _given(own)
 
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
-        assert boot.iso is not None, "live_iso_machines asks for it"
-        iso = BootFile(name=LIVE_ISO_FILE, url=boot.iso.url, sha256=boot.iso.sha256)
-        # Servers of Ironic's are looked at when they are claimed.
-        return plan.model_copy(update={"servers": tuple(self.virtual()), "boot": (*plan.boot, iso)})
+        return self.planned(plan, boot)  # servers of Ironic's are looked at when they are claimed
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
         return component(self._settings, self._section, after, opts)

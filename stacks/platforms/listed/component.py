@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from metal_ipi.components.machines.local_vm import VirtualMachine
+from metal_ipi.components.machines.listed import ListedServer, VirtualMachine
 from metal_ipi.stacks.model import Settings
-from metal_ipi.stacks.platforms.listed.settings import ListedServers
+from metal_ipi.stacks.platforms.listed.settings import ListedServers, Server
 
 
 def bootstrap_vm(settings: Settings, section: ListedServers[Any]) -> VirtualMachine | None:
@@ -22,4 +22,15 @@ def bootstrap_vm(settings: Settings, section: ListedServers[Any]) -> VirtualMach
         memory_mib=vm.memory,
         cpus=vm.cpus,
         boot_image=vm.boot_image,
+    )
+
+
+def listed_server(server: Server) -> ListedServer:
+    """One server."""
+    return ListedServer(
+        name=server.name,
+        mac=server.mac,
+        address=server.address,
+        private_address=server.private_address or server.address,
+        accept=server.accept,
     )

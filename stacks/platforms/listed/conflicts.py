@@ -284,13 +284,14 @@ def _without_bgp(settings: Settings, platform: ListedServers[Any]) -> Found:
         )
 
 
-def live_iso(settings: Settings, platform: ListedServers[Any], *, otherwise: str = "") -> Found:
-    """What stands in the configuration of a boot loader is read by it; `otherwise` completes the remedy."""
+def live_iso(settings: Settings, platform: ListedServers[Any], *, by: str = "", otherwise: str = "") -> Found:
+    """What stands in the configuration of a boot loader is read by it. `by` says what chose the live ISO, `otherwise`
+    completes the remedy."""
     for argument in settings.boot.kernel_arguments if platform.live_iso_machines else ():
         if not re.fullmatch(LIVE_ISO_ARGUMENT, argument):
             yield (
                 "boot.kernelArguments",
                 argument,
-                "the boot loaders of CoreOS's live ISO would not hand it on as it stands",
+                f"the boot loaders of CoreOS's live ISO{by} would not hand it on as it stands",
                 f"use letters, digits and _ . / : = , + @ % ~ - only{otherwise}",
             )

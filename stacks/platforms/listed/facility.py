@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.boot.stream import PxeArtifacts
 from metal_ipi.components.machines.node import Node
-from metal_ipi.provider.types import Server
+from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, Plan, Server
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.listed.settings import ListedServers
@@ -60,9 +62,17 @@ class ListedFacility(Generic[Section]):
         (address,) = (server.address for server in section.servers if server.name == name)
         return address, section.interface
 
-    def virtual(self) -> list[Server]:
-        """The virtual bootstrap machine, for the preflight, where there is one."""
+    def libvirt(self) -> dict[str, dict[str, Any]]:
+        """The provider's section of the virtual bootstrap machine's libvirt, where there is one."""
         vm = self._section.local_vm
-        if vm is None:
-            return []
-        return [Server(name="bootstrap", role="bootstrap", live=True, memory_mib=vm.memory, cpus=vm.cpus)]
+        return {} if vm is None else {"libvirt": {"uri": vm.uri}}
+
+    def planned(self, plan: Plan, boot: PxeArtifacts, servers: Iterable[Server] = ()) -> Plan:
+        """The preflight's plan with the servers that it asks, the virtual bootstrap machine, and the live ISO."""
+        vm, files = self._section.local_vm, plan.boot
+        if self._section.live_iso_machines and boot.iso is not None:
+            files = (*files, BootFile(name=LIVE_ISO_FILE, url=boot.iso.url, sha256=boot.iso.sha256))
+        asked = list(servers)
+        if vm is not None:
+            asked.append(Server(name="bootstrap", role="bootstrap", live=True, memory_mib=vm.memory, cpus=vm.cpus))
+        return plan.model_copy(update={"servers": tuple(asked), "boot": files})

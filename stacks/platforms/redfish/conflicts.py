@@ -16,7 +16,7 @@ def conflicts(settings: Settings, platform: Redfish) -> Found:
     """What cannot go together on servers with a BMC."""
     yield from listed.conflicts(settings, platform)
     yield from _boot_methods(platform)
-    yield from listed.live_iso(settings, platform, otherwise=", or another bootMethod")
+    yield from listed.live_iso(settings, platform, by=" (bootMethod live-iso)", otherwise=", or another bootMethod")
 
 
 def _boot_methods(platform: Redfish) -> Found:

@@ -9,7 +9,7 @@ import pulumi
 
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
-from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, ClusterKeys, Plan, Server
+from metal_ipi.provider.types import ClusterKeys, Plan, Server
 from metal_ipi.stacks.platforms.listed.facility import ListedFacility
 from metal_ipi.stacks.platforms.redfish.component import component
 from metal_ipi.stacks.platforms.redfish.conflicts import conflicts
@@ -27,10 +27,7 @@ class RedfishFacility(ListedFacility[Redfish]):
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:
         section = self._section
         bmcs = {server.name: self._bmc(section.bmc_of(server), iso) for server in section.servers}
-        sections: dict[str, dict[str, Any]] = {"bmcs": bmcs}
-        if section.local_vm is not None:
-            sections["libvirt"] = {"uri": section.local_vm.uri}
-        return sections
+        return {"bmcs": bmcs, **self.libvirt()}
 
     def _bmc(self, bmc: ServerBmc, iso: Artifact | None) -> dict[str, Any]:
         section = {
@@ -50,15 +47,12 @@ class RedfishFacility(ListedFacility[Redfish]):
         return {name: value for name, value in section.items() if value is not None}
 
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
-        files = plan.boot
-        if self._section.live_iso_machines and boot.iso is not None:
-            files = (*files, BootFile(name=LIVE_ISO_FILE, url=boot.iso.url, sha256=boot.iso.sha256))
         section = self._section
-        servers = [
+        servers = (
             Server(name=each.name, role=each.role, live=section.in_place or each.name == section.lent, bmc=each.name)
             for each in section.servers
-        ]
-        return plan.model_copy(update={"servers": (*servers, *self.virtual()), "boot": files})
+        )
+        return self.planned(plan, boot, servers)
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
         return component(self._settings, self._section, after, opts)
