@@ -125,13 +125,15 @@ class Rack:
 
     async def leave(self, command: str) -> None:
         """Run a command that ends the system, once; the answer may be lost."""
-        with contextlib.suppress(asyncssh.Error):
+        with contextlib.suppress(asyncssh.Error, ConnectionResetError):
             await self._once(command)
 
     async def _once(self, command: str) -> str:
         options: dict[str, Any] = {"username": "core", "client_keys": [self.user], "known_hosts": None}
         async with asyncssh.connect(MACHINE, 22, config=None, **options) as connection:
             result = await connection.run(command, timeout=10)
+        if result.exit_status is None or result.exit_status < 0:  # the machine went down meanwhile
+            raise ConnectionResetError(f"{command} did not end: {result.stdout}{result.stderr}")
         return f"{result.stdout}{result.stderr}"
 
     async def printed(self, words: str, since: int = 0) -> None:
