@@ -57,8 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     setup.add_argument("--hub", action="store_true", help="what a hub is made of, too")
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
     up = add("up", _up, "start the lab; one that runs is left alone")
-    rack = "so many servers with BMCs, in the place of the Metal API"
-    up.add_argument("--rack", type=int, default=0, metavar="N", help=rack)
+    rack = "so many servers with BMCs, in the place of the Metal API; any: as many as a running lab has"
+    up.add_argument("--rack", type=_rack, default=0, metavar="N", help=rack)
     for command in (setup, up):
         kinds = ("libvirt", "simulated")
         command.add_argument("--machines", choices=kinds, default="libvirt", help="what plays the servers")
@@ -111,6 +111,10 @@ def _ask_rack(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _rack(text: str) -> int | None:
+    return None if text == "any" else int(text)
+
+
 def _say(message: str) -> None:
     print(message, flush=True)
 
@@ -144,14 +148,18 @@ def _hub_down(arguments: argparse.Namespace) -> int:
 
 
 def _up(arguments: argparse.Namespace) -> int:
-    from lab import control, setup
+    from lab import control, facts, setup
     from lab.openshift import kinds
 
+    layout, rack = Layout.of(arguments.state), arguments.rack
+    if rack is None:
+        known = facts.load(layout)
+        rack = len(known.rack.servers) if known and known.rack else 0
     wanted = control.Wanted(
-        layout=Layout.of(arguments.state),
+        layout=layout,
         machines=setup.settle(arguments.machines, _say),
-        services=control.RACK_SERVICES if arguments.rack else control.SERVICES,
-        rack=arguments.rack,
+        services=control.RACK_SERVICES if rack else control.SERVICES,
+        rack=rack,
         real_kubernetes=not arguments.small_kubernetes,
         openshift=lambda: kinds.ensure(arguments.openshift, _say),
     )

@@ -29,7 +29,7 @@ def lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> Wanted | None
     return Wanted(
         machines=machines(layout, kind, asked, document),
         installer=installer(layout, asked, document),
-        rack=stackfile.rack(document),
+        rack=None if stackfile.is_hub(document) else stackfile.rack(document),
         kube_vip=stackfile.announces(document),
         small_kubernetes=stackfile.wants_small_kubernetes(document),
     )

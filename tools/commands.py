@@ -11,6 +11,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -24,7 +25,6 @@ from tools.files import write_private
 from tools.layout import ROOT, Layout
 from tools.notices import say
 from tools.program import import_from
-from tools.project import environment, has_own_passphrase, write_project
 
 
 def setup(layout: Layout, asked: Asked) -> None:
@@ -43,19 +43,37 @@ def up(layout: Layout, asked: Asked) -> None:
 
 def refresh(layout: Layout, asked: Asked) -> None:
     """Make a stack's state what is really there."""
-    _existing(layout)
+    from tools.outputs import existing
+
+    existing(layout)
     _with_lab("refresh", layout, asked)
 
 
 def down(layout: Layout, asked: Asked) -> None:
-    """Remove a stack's resources, its state and the lab it ran in; KEEP_LAB=1 leaves the lab."""
-    is_lab = stackfile.is_lab(layout.stack_file)
+    """Remove a stack's resources, its state and the lab it ran in, with the hub's stack if it is the last one that has
+    servers from it; KEEP_LAB=1 leaves both."""
+    document = stackfile.read(layout.stack_file)
+    is_lab = stackfile.lab_machines(document) is not None
+    if users := _users_of(layout):
+        raise StackError(
+            f"stack '{layout.stack}' is in use, and nothing was deleted",
+            why=f"servers are had from its Ironic by stack {', '.join(users)}",
+            remedy=f"`make down STACK={users[0]}` first",
+        )
     if layout.exists:
         _with_lab("down", layout, asked)
     else:
         say(f"stack '{layout.stack}' has no state: no resource of it is known")
     if is_lab and os.environ.get("KEEP_LAB", "") in ("", "0"):
-        Facility(layout=layout).down()
+        hub = _hub_of(layout, document)
+        if hub is not None and hub.exists and not _users_of(hub):
+            say(f"\nstack '{hub.stack}', for no other stack has servers from it")
+            down(hub, Asked())
+            return
+        if others := _in_lab(layout):
+            say(f"the lab stays: stack {', '.join(others)} is in it")
+        else:
+            Facility(layout=layout).down()
     for directory in (layout.state.parent, layout.state.parent.parent):
         with contextlib.suppress(OSError):  # other stacks may have their state there
             directory.rmdir()
@@ -135,12 +153,16 @@ def hub_down(layout: Layout, asked: Asked) -> None:
 
 def output(layout: Layout, asked: Asked) -> None:
     """Print a stack's outputs as one JSON document; secrets are masked."""
-    print(_outputs(layout))
+    from tools.outputs import outputs
+
+    print(outputs(layout, engine.ensure(say)))
 
 
 def kubeconfig(layout: Layout, asked: Asked) -> None:
     """Print the administrator's kubeconfig, in clear."""
-    found = json.loads(_outputs(layout, "--show-secrets")).get("kubeconfig")
+    from tools.outputs import outputs
+
+    found = json.loads(outputs(layout, engine.ensure(say), secrets=True)).get("kubeconfig")
     if not found:
         raise StackError(
             f"the stack '{layout.stack}' has no kubeconfig yet",
@@ -150,18 +172,6 @@ def kubeconfig(layout: Layout, asked: Asked) -> None:
     print(found, end="" if found.endswith("\n") else "\n")
 
 
-def _outputs(layout: Layout, *options: str) -> str:
-    _existing(layout)
-    found = engine.ensure(say)
-    from tools.automation import EngineCommand
-
-    is_lab = stackfile.is_lab(layout.stack_file)
-    write_project(layout, with_stand_ins=is_lab)
-    own = is_lab or not has_own_passphrase()
-    command = EngineCommand(found, environment(layout, found, own_passphrase=own, acquire_plugins=False))
-    return command.text(["stack", "output", "--json", *options, "--stack", layout.stack], layout.project)
-
-
 def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     """Run an operation, in the lab for a lab stack."""
     document = stackfile.read(layout.stack_file)
@@ -169,18 +179,55 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     if is_lab:
         if operation == "up":
             _check_settings(layout, document)
-        machines, installer = _start_lab(layout, asked, document, hub=stackfile.is_hub(document))
+        machines, installer = _start_lab(layout, asked, document)
+        hub = _hub_of(layout, document)
+        if hub is not None and operation == "up":
+            say(f"\nstack '{hub.stack}', from whose Ironic the servers are had")
+            up(hub, Asked(machines=machines, installer=installer))
+            say(f"\nstack '{layout.stack}'")
         write_private(layout.machines, machines)
         write_private(layout.installer, installer)
     _inner(layout, operation, is_lab=is_lab)
 
 
+def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:
+    """The stack in whose Ironic the servers of a lab stack are; None where they are in none. Raises StackError where it
+    is no hub's."""
+    name = stackfile.hub_of(document)
+    if name is None:
+        return None
+    hub = replace(layout, stack=name)
+    other = stackfile.read(hub.stack_file)
+    if not stackfile.is_hub(other) or stackfile.lab_machines(other) is None:
+        raise StackError(
+            f"stack '{layout.stack}' cannot have its servers from stack '{name}'",
+            why="metal-ipi:lab.hub names it, and it is not the stack of a hub in the lab",
+            remedy="name one that has metal-ipi:provisioning and metal-ipi:lab, such as hub",
+        )
+    return hub
+
+
+def _in_lab(layout: Layout) -> list[str]:
+    """The other stacks that are up in the lab."""
+    return [
+        name for name in layout.checkpoints() if name != layout.stack and replace(layout, stack=name).machines.exists()
+    ]
+
+
+def _users_of(layout: Layout) -> list[str]:
+    """The stacks that are up and have their servers from this one's Ironic."""
+    files = [(name, replace(layout, stack=name).stack_file) for name in _in_lab(layout)]
+    return [name for name, file in files if file.exists() and stackfile.hub_of(stackfile.read(file)) == layout.stack]
+
+
 def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree, *, hub: bool = False) -> tuple[str, str]:
-    """Start the lab, or find it running; returns which machines it has, and the installer."""
+    """Start the lab, and the hub where the stack needs one or `hub` is set, or find them running; returns which
+    machines it has, and the installer."""
     wanted = choices.lab(layout, asked, document)
     assert wanted is not None, "a stack of the lab"
     engine.ensure(say)  # first: the lab's set-up is told which hosts did not answer
     facility = Facility(layout=layout)
+    hub = hub or stackfile.is_hub(document) or stackfile.hub_of(document) is not None
     facility.setup(wanted, hub=hub)
     facts = facility.up(wanted)
     if hub:
@@ -248,15 +295,6 @@ def _stopping(leashes: list[IO[bytes]]) -> Generator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _existing(layout: Layout) -> None:
-    if not layout.exists:
-        raise StackError(
-            f"there is no stack '{layout.stack}'",
-            why=f"nothing was made of it here: {layout.state} holds no state",
-            remedy=f"`make up STACK={layout.stack}` makes it",
-        )
 
 
 COMMANDS: dict[str, Callable[[Layout, Asked], None]] = {

@@ -26,8 +26,8 @@ class Wanted:
     """One of KINDS."""
     installer: str
     """One of INSTALLERS."""
-    rack: int
-    """So many servers with a BMC; 0: machines are ordered."""
+    rack: int | None
+    """So many servers with a BMC; 0: machines are ordered; None: what a running lab has, else as 0."""
     kube_vip: bool
     """Whether machines announce the API's address."""
     small_kubernetes: bool
@@ -54,8 +54,8 @@ class Facility:
 
     def up(self, wanted: Wanted) -> dict[str, Any]:
         """Start the lab, or find it running; returns its facts."""
-        rack = ["--rack", str(wanted.rack)] if wanted.rack else []
-        self._call("up", *self._state, *wanted.options, *rack, what="the lab could not be started")
+        rack = "any" if wanted.rack is None else str(wanted.rack)
+        self._call("up", *self._state, *wanted.options, "--rack", rack, what="the lab could not be started")
         return self.facts()
 
     def reserve(self, reservations: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -26,6 +26,7 @@ from tools.files import write_private
 from tools.layout import Layout
 from tools.metal import MetalApi
 from tools.operations import Operations
+from tools.outputs import outputs
 from tools.project import environment, has_own_passphrase, write_config, write_project
 from tools.screen import Screen
 from tools.state import Deployment
@@ -150,8 +151,13 @@ class Session:
     def _for_lab(self, document: stackfile.Tree, facts: dict[str, Any]) -> stackfile.Config:
         """The stack file with what the lab adds to it."""
         if stackfile.is_hub(document):
-            return stackfile.for_lab_hub(document, self._facility.hub_facts(), facts["machines"])
-        return stackfile.for_lab(document, facts, facts["machines"])
+            return stackfile.for_lab_hub(document, self._facility.hub_facts(), facts)
+        name = stackfile.hub_of(document)
+        if name is None:
+            return stackfile.for_lab(document, facts)
+        hub = replace(self._layout, stack=name, states=None)  # its state is where it is, also when we only look
+        told = json.loads(outputs(hub, self._engine, secrets=True))
+        return stackfile.for_lab(document, facts, told)
 
     def _open(self, config: stackfile.Config, *, own_passphrase: bool, lab: bool) -> automation.Stack:
         write_project(self._layout, with_stand_ins=lab)

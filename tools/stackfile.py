@@ -85,6 +85,12 @@ def is_hub(document: Tree) -> bool:
     return f"{NAMESPACE}:provisioning" in _config(document)
 
 
+def hub_of(document: Tree) -> str | None:
+    """The stack of the hub in the lab that a cluster's servers are had from; None where they are had otherwise."""
+    hub = _section(document, "lab").get("hub")
+    return None if hub is None else str(hub)
+
+
 def lab_machines(document: Tree) -> str | None:
     """Which kind of machines of the lab the stack wants; None when it is a real facility's stack."""
     if _config(document).get(f"{NAMESPACE}:lab") is None:
@@ -184,24 +190,34 @@ _HUB_IMAGES = {"ironic": "ironic", "database": "mariadb", "files": "httpd", "dhc
 """By setting, the lab's image."""
 
 
-def for_lab_hub(document: Tree, facts: Tree, machines: str) -> Config:
-    """Add what the lab's hub tells about itself to the file of a hub's stack, whose own values win."""
+def for_lab_hub(document: Tree, hub: Tree, facts: Tree) -> Config:
+    """Add what the lab and its hub tell about themselves to the file of a hub's stack, whose own values win."""
     result = _without_salt(document)
     config, name = _config(result), f"{NAMESPACE}:provisioning"
-    images = {setting: facts["images"][image] for setting, image in _HUB_IMAGES.items()}
-    added = {"images": images, "access": {"type": "node-port", "address": facts["address"]}}
+    added: Tree = {
+        "images": {setting: hub["images"][image] for setting, image in _HUB_IMAGES.items()},
+        "access": {"type": "node-port", "address": hub["address"]},
+        # BMCs' certificates are of the one, the artifact host's of the other.
+        "ca": "".join(Path(path).read_text() for path in (facts["ca_path"], facts["artifacts"]["ca_path"])),
+    }
     config[name] = merge(added, config.get(name) or {})
-    config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": machines}
+    config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": facts["machines"]}
     config.setdefault(f"{NAMESPACE}:hub", {})
-    return Config(document=result, secrets={f"{NAMESPACE}:hub.kubeconfig": facts["kubeconfig"]})
+    return Config(document=result, secrets={f"{NAMESPACE}:hub.kubeconfig": hub["kubeconfig"]})
 
 
-def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
-    """Add what the running lab tells about itself; the committed file's own values win where both have one."""
+def for_lab(document: Tree, facts: Tree, hub: Tree | None = None) -> Config:
+    """Add what the running lab tells about itself; the committed file's own values win where both have one.
+
+    `hub` are the outputs of the hub's stack, secrets included, where servers are had from its Ironic.
+    """
     dns, artifacts = facts["dns"], facts["artifacts"]
     result = _without_salt(document)
     config = _config(result)
     platform, secrets = _rack_of(result, facts) if rack(result) else _project_of(result, facts["api"])
+    if hub is not None:
+        api, secrets[f"{NAMESPACE}:platform.api.password"] = hub["ironic"], hub["ironicPassword"]
+        platform["api"] = {name: api[name] for name in ("endpoint", "username", "ca")}
     added: Tree = {
         "platform": platform,
         "dns": {
@@ -229,7 +245,7 @@ def for_lab(document: Tree, facts: Tree, machines: str) -> Config:
         cast(Tree, added["boot"])["install"] = {"image": "stream", "device": {"smallest": True}}
         if _of_stand_in(config.get(f"{NAMESPACE}:openshiftVersion")):
             config[f"{NAMESPACE}:openshiftVersion"] = facts["release"]
-    config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": machines}
+    config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": facts["machines"]}
     for key, values in added.items():
         config[f"{NAMESPACE}:{key}"] = merge(values, config.get(f"{NAMESPACE}:{key}") or {})
     return Config(
@@ -271,13 +287,15 @@ def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
         if guest is None:
             raise StackError("the lab's machines are simulated", why=_NO_LIBVIRT.why, remedy=_NO_LIBVIRT.remedy)
         made = {"bootstrap": {name: guest[name] for name in ("uri", "bridge", "mac", "address")}}
-    return {**made, "servers": servers, "bmc": {"ca": Path(facts["ca_path"]).read_text()}}, secrets
+    # Ironic's conductors have their authorities from the hub's stack.
+    trust = {"bmc": {"ca": Path(facts["ca_path"]).read_text()}} if hub_of(document) is None else {}
+    return {**made, "servers": servers, **trust}, secrets
 
 
 def _rack_platform(document: Tree) -> Tree:
     """The platform's section of a stack whose servers have BMCs; else empty."""
     platform = _section(document, "platform")
-    return platform if platform.get("type") == "redfish" else {}
+    return platform if platform.get("type") in ("redfish", "ironic") else {}
 
 
 def _makes_vm(document: Tree) -> bool:

@@ -7,6 +7,7 @@ what one that stays away had. They ask each other by name, over TLS and with an 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from metal_ipi.components.provisioning import configuration, files, objects
 from metal_ipi.components.provisioning.configuration import API, CONDUCTORS
@@ -22,6 +23,8 @@ TLS = "ironic-tls"
 DATABASE_CA = "ironic-database-ca"
 
 _STOP_SECONDS = 120
+_AUTHORITIES = PurePosixPath("/etc/ironic/authorities.pem")
+"""Those of BMCs and of hosts that discs and images are fetched from."""
 
 
 def config_map(args: IronicArgs) -> Object:
@@ -30,13 +33,15 @@ def config_map(args: IronicArgs) -> Object:
         "ironic.conf": configuration.ironic_conf(args),
         **{f"{NAME}-{number}.conf": configuration.conductor_conf(args, number) for number in range(args.conductors)},
         "nginx.conf": files.nginx_conf("/shared/html", FILES_PORT, tls=not args.plain_boot_files),
+        **({_AUTHORITIES.name: args.ca} if args.ca else {}),
     }
     return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data=data)
 
 
 def made_of(args: IronicArgs) -> str:
     """Changes with what a conductor reads only when it starts, but for secrets."""
-    return objects.digest(configuration.ironic_conf(args), str(args.plain_boot_files), str(args.rotation))
+    more = [args.ca] if args.ca else []
+    return objects.digest(configuration.ironic_conf(args), str(args.plain_boot_files), str(args.rotation), *more)
 
 
 def services(args: IronicArgs) -> list[Object]:
@@ -70,6 +75,9 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
     """The conductors. `changes` stands for all that they read only when they start: they are started again for it,
     one by one."""
     shared = objects.mount("shared", "/shared")
+    trusted = (
+        [objects.mount("config", str(_AUTHORITIES), sub_path=_AUTHORITIES.name, read_only=True)] if args.ca else []
+    )
     prepare = objects.container(
         "prepare",
         args.images.ironic,
@@ -80,8 +88,19 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         NAME,
         args.images.ironic,
         ["ironic", *_READ, "--config-file", "/etc/ironic/conductor.conf"],
-        [*_reads(), _OWN, shared, objects.mount("state", "/var/lib/ironic"), objects.mount("tmp", "/tmp")],  # noqa: S108
-        env=[{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        [
+            *_reads(),
+            _OWN,
+            *trusted,
+            shared,
+            objects.mount("state", "/var/lib/ironic"),
+            objects.mount("tmp", "/tmp"),  # noqa: S108 - a path in a container
+        ],
+        env=[
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            # Where an option of Ironic's names no file, requests (which it asks BMCs and web servers with) takes this.
+            *([{"name": "REQUESTS_CA_BUNDLE", "value": str(_AUTHORITIES)}] if args.ca else []),
+        ],
         ports=[{"name": "api", "containerPort": API_PORT}, {"name": "rpc", "containerPort": RPC_PORT}],
         startupProbe={**objects.https_probe(API_PORT, "/"), "periodSeconds": 2, "failureThreshold": 150},
         readinessProbe=objects.https_probe(API_PORT, "/"),

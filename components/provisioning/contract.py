@@ -172,6 +172,8 @@ class IronicArgs:
     image_cache: ImageCache | None = None
     dhcp: Dhcp | None = None
     ramdisk: Ramdisk = field(default_factory=Ramdisk)
+    ca: str = ""
+    """Authorities of BMCs and of hosts that discs and images are fetched from, PEM; empty: the image's own."""
     plain_boot_files: bool = False
     """Boot files over HTTP: for BMCs and firmware that cannot be told which authority to trust."""
     pin_release: str | None = None

@@ -86,9 +86,7 @@ class SystemsDriver(AbstractSystemsDriver):
         self._change(lambda: self._server.set_mode(boot_mode))
 
     def get_secure_boot(self, identity: str) -> bool:
-        """Whether it is on at the next start."""
-        if self._server.settings.mode != "UEFI":
-            raise error.NotSupportedError("Legacy boot mode does not support secure boot")
+        """Whether it is on at the next start; in BIOS mode, where it cannot be, BMCs tell that it is not."""
         return self._server.settings.secure_boot
 
     def set_secure_boot(self, identity: str, secure: bool) -> None:
@@ -104,9 +102,10 @@ class SystemsDriver(AbstractSystemsDriver):
         return 1
 
     def get_processors(self, identity: str) -> list[dict[str, Any]]:
-        """One entry per CPU."""
-        cpu = {"model": "QEMU Virtual CPU", "vendor": "Lab", "cores": "1", "threads": "1"}
-        return [{"id": f"CPU{number}", "socket": f"CPU {number}", **cpu} for number in range(self._spec.cpus)]
+        """One socket with all that the BMC tells, as the system's ProcessorSummary has it."""
+        cpus = self._server.settings.cpus
+        cpu = {"model": "QEMU Virtual CPU", "vendor": "Lab", "cores": str(cpus // 2 or 1), "threads": str(cpus)}
+        return [{"id": "CPU0", "socket": "CPU 0", **cpu}]
 
     def get_versions(self, identity: str) -> dict[str, str]:
         """Of the firmware."""

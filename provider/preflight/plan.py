@@ -40,7 +40,10 @@ class Server(Inputs):
     """Whether it forms the cluster in its live system: as bootstrap machine, as the server that is lent for it, or as a
     single node."""
     bmc: str | None = None
-    """Its name in the provider's section `bmcs`; None: it has none, and `memory_mib` and `cpus` tell what it has."""
+    """Its name in the provider's section `bmcs`; None: it has none of ours."""
+    ironic: str | None = None
+    """Its name in the provider's section `ironic`; None: it is not had from Ironic. With neither, `memory_mib` and
+    `cpus` tell what it has."""
     memory_mib: Annotated[Whole, between(1)] | None = None
     """The memory of a virtual machine."""
     cpus: Annotated[Whole, between(1)] | None = None
@@ -48,8 +51,8 @@ class Server(Inputs):
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
-        if given.get("bmc") is None and given.get("memoryMib") is None:
-            yield ("bmc",), "or `memoryMib` must be given: what else tells how much memory it has?"
+        if all(given.get(key) is None for key in ("bmc", "ironic", "memoryMib")):
+            yield ("bmc",), "or `ironic` or `memoryMib` must be given: what else tells how much memory it has?"
 
 
 class Plan(Inputs):

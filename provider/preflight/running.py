@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from metal_ipi.provider.configuration import Settings, secret_values
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.metal_client import MetalClient
+from metal_ipi.provider.platforms.ironic import Ironic
 from metal_ipi.provider.platforms.redfish import Redfish
 from metal_ipi.provider.preflight.account import Account
 from metal_ipi.provider.preflight.checks import (
@@ -23,6 +24,7 @@ from metal_ipi.provider.preflight.checks import (
     dns,
     hardware,
     installer,
+    ironic,
     limits,
     names,
     plans,
@@ -56,8 +58,10 @@ _OF_METAL: Sequence[Check] = (plans, capacity, reservations, spot, limits, runs,
 """What can only be asked with a token that is good."""
 _OF_RACK: Sequence[Check] = (bmcs, hardware, secure_boot)
 """What is asked of servers with BMCs."""
+_OF_IRONIC: Sequence[Check] = (ironic, hardware)
+"""What is asked of an Ironic and of the servers that are had from it."""
 _OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer, stream)
-NAMES = tuple(dict.fromkeys(each.NAME for each in (token, *_OF_METAL, *_OF_RACK, *_OF_ALL, clock)))
+NAMES = tuple(dict.fromkeys(each.NAME for each in (token, *_OF_METAL, *_OF_RACK, *_OF_IRONIC, *_OF_ALL, clock)))
 """The names of all checks."""
 _NOT_ASKED = warning("not looked at: the API token does not open the project", "correct the token first (above)")
 _TIMEOUT, _PATIENCE = 60, 15
@@ -78,13 +82,24 @@ async def run(
             account = Account(await stack.enter_async_context(client), plan.project_id)
         if servers := tuple(server for server in plan.servers if server.bmc is not None):
             driver = await stack.enter_async_context(Redfish(settings, timeout=_TIMEOUT))
-            rack = Rack(driver, servers)
-        subject = Subject(plan=plan, settings=settings, account=account, servers=rack, again=again)
+            rack = Rack(servers, lambda server: driver.inventory(str(server.bmc)))
+        lender = lent = None
+        if servers := tuple(server for server in plan.servers if server.ironic is not None):
+            lender = ironic_driver = await stack.enter_async_context(Ironic(settings, timeout=_TIMEOUT))
+            lent = Rack(servers, lambda server: ironic_driver.seen(str(server.ironic)))
+        subject = Subject(
+            plan=plan, settings=settings, account=account, servers=rack, lender=lender, lent=lent, again=again
+        )
         findings = await _one(token, subject) if account else []
         is_let_in = account is not None and not any(finding.level == "error" for finding in findings)
         if account is not None and is_let_in and account.project is None:
             account.project = await _made_before(subject)
-        asked = (*(_OF_METAL if is_let_in else ()), *(_OF_RACK if rack else ()), *_OF_ALL)
+        asked = (
+            *(_OF_METAL if is_let_in else ()),
+            *(_OF_RACK if rack else ()),
+            *(_OF_IRONIC if lent else ()),
+            *_OF_ALL,
+        )
         if account is not None and not is_let_in:
             subject = replace(subject, account=None)
             findings += [replace(_NOT_ASKED, check=each.NAME) for each in _OF_METAL]

@@ -9,6 +9,8 @@ from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.orders import BOOTSTRAP, CONTROL_PLANE, MachineOrder, Orders
 from metal_ipi.provider.platforms.equinix_metal.documents import marks_of
+from metal_ipi.provider.platforms.ironic.driver import Ironic, Seen
+from metal_ipi.provider.platforms.redfish import Inventory
 from metal_ipi.provider.preflight.account import Account, Document
 from metal_ipi.provider.preflight.plan import Plan
 from metal_ipi.provider.preflight.rack import Rack
@@ -23,8 +25,12 @@ class Subject:
     """The provider's configuration, with the credentials. Nothing of it may stand in a finding."""
     account: Account | None
     """None where nothing is ordered."""
-    servers: Rack | None = None
+    servers: Rack[Inventory] | None = None
     """None where no server has a BMC of ours."""
+    lender: Ironic | None = None
+    """None where no server is had from Ironic."""
+    lent: Rack[Seen] | None = None
+    """Those servers."""
     again: bool = False
     """Whether these checks have passed before: what comes after them may have been done."""
     clocks: dict[str, tuple[datetime, datetime]] = field(default_factory=dict[str, tuple[datetime, datetime]])
@@ -38,7 +44,7 @@ class Subject:
         return self.plan.orders
 
     @property
-    def rack(self) -> Rack:
+    def rack(self) -> Rack[Inventory]:
         """The servers that have BMCs. Only for checks of such."""
         if self.servers is None:
             raise InvalidInputs("no server with a BMC is to be looked at here")

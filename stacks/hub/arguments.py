@@ -37,6 +37,7 @@ def arguments(settings: HubSettings) -> IronicArgs:
         image_cache=_image_cache(given.image_cache),
         dhcp=_dhcp(given.dhcp),
         ramdisk=contract.Ramdisk(**dict(given.ramdisk)),
+        ca=given.ca or "",
         plain_boot_files=given.plain_boot_files,
         pin_release=given.pin_release,
         extra=given.extra_config,

@@ -233,6 +233,11 @@ class Provisioning(Section):
     image_cache: ImageCache | None = Field(default=None, description="files that are fetched once and shared")
     dhcp: Dhcp | None = Field(default=None, description="addresses for servers that boot from the network")
     ramdisk: Ramdisk = Field(default_factory=Ramdisk, description="the ramdisk of Ironic's agent")
+    ca: Pem | None = Field(
+        default=None,
+        description="authorities (PEM) of BMCs, and of hosts that conductors fetch discs and images from; not set:"
+        " those of the image `ironic`",
+    )
     plain_boot_files: bool = Field(
         default=False, description="boot files over HTTP, for BMCs that cannot be told which authority to trust"
     )

@@ -122,3 +122,7 @@ class Lab(Section):
     reservations: dict[str, str] = Field(
         default_factory=dict, description="hardware reservations that the lab is to have: id → plan"
     )
+    hub: str | None = Field(
+        default=None,
+        description="the stack of the hub whose Ironic the servers are had from; `make up` brings it up first",
+    )

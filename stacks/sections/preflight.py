@@ -20,6 +20,7 @@ Check = Literal[
     "hardware",
     "bmcs",
     "secure-boot",
+    "ironic",
     "addresses",
     "dns",
     "boot-files",

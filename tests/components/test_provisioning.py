@@ -59,6 +59,7 @@ LARGE = replace(
         kernel_arguments=["console=ttyS0"],
         ssh_key="ssh-ed25519 AAAA",
     ),
+    ca="-----BEGIN CERTIFICATE-----",
     pin_release="38.0",
     extra={"conductor": {"sync_power_state_interval": "120"}},
 )

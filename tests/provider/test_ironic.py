@@ -20,6 +20,7 @@ from metal_ipi.provider.live_iso.iso9660 import Disc
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.ironic import Ironic
 from metal_ipi.provider.platforms.registry import is_gone
+from metal_ipi.provider.preflight.findings import Report
 from metal_ipi.provider.resource import Context
 from metal_ipi.provider.status import Status
 from tests.lab.bmc.harness import World, world
@@ -27,6 +28,7 @@ from tests.provider import ironic_process
 from tests.provider.harness import Resource, configured, settings_of, until
 from tests.provider.live_iso.discs import line
 from tests.provider.live_iso.test_lending import SCRIPT, Web, cache, web
+from tests.provider.preflight.asking import NOTHING_ORDERED, ask, of, the
 from tests.provider.preflight.test_surroundings import serving
 
 __all__ = ["cache", "web"]  # fixtures
@@ -130,9 +132,6 @@ def ironic(tmp_path_factory: pytest.TempPathFactory) -> Generator[ironic_process
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
     with world(tmp_path_factory.mktemp("rack"), SERVERS) as it:
-        for each in it.servers:  # in BIOS mode a BMC answers 501 for Secure Boot, and Ironic's sushy asks ten times
-            it.do(do="hardware", server=each.name, secure_boot=True)
-            it.do(do="hardware", server=each.name, secure_boot=False)
         yield it
 
 
@@ -283,6 +282,50 @@ async def test_an_inspected_server_is_known(site: Site) -> None:
     assert state["nics"] == [site.mac(0)] and state["memoryMib"] > 0
     assert [disk["name"] for disk in state["disks"]] == ["Drive 0", "Drive 1"]
     await it.delete()
+
+
+async def test_what_a_claim_would_be_refused_with_is_told_before(site: Site) -> None:
+    async with site.driver(site.settings({"server-0": site.server(0)})) as driver:  # known from before, and inspected
+        node = await driver.claim("server-0", accept="wipe")
+        await driver.give_back(f"server-0/{node.id}")
+        for verb in ("manage", "inspect", "provide"):
+            await driver.nodes.provision(node, verb)
+    servers = {
+        "worker-0": site.server(0),
+        "server-0": site.server(0),
+        "worker-1": {"node": "nobody"},
+        "worker-2": {"resourceClass": "gpus", "traits": ["CUSTOM_A"]},
+        "worker-3": {"resourceClass": "gpus", "traits": ["CUSTOM_A"]},
+        "worker-4": site.server(1, conductorGroup="hall-z"),
+    }
+
+    async def asked(*names: str, again: bool = False, **more: Any) -> Report:
+        planned = [{"name": name, "role": "worker", "ironic": name} for name in names]
+        values = {**NOTHING_ORDERED, "version": "4.19.0", "servers": planned}
+        return await ask(site.config(servers, **more), values, again=again)
+
+    def told() -> Any:
+        return site.ironic.client.get("/v1/nodes").json(), site.ironic.client.get("/v1/allocations").json()
+
+    before = told()
+    good = await asked("worker-0", "server-0")
+    assert the(good, "ironic", "ok").startswith("there: server-0 (node server-0 of Ironic at ")
+    assert "; to come: worker-0" in the(good, "ironic", "ok")
+    assert the(good, "hardware", "ok").startswith("enough memory: server-0, node server-0 of Ironic")
+    bad = await asked("worker-1", "worker-2", "worker-3", "worker-4")
+    words = [finding.what for finding in of(bad, "ironic")]
+    assert [finding.level for finding in of(bad, "ironic")] == ["error"] * 3
+    assert "has no node nobody any more" in words[0] and words[1].startswith("worker-4: ")
+    assert "no conductor of the group hall-z that is alive and has the driver redfish" in words[1]
+    assert words[2] == (
+        "0 nodes of the resource class gpus with the traits CUSTOM_A are free, and 2 are wanted: worker-2, worker-3"
+    )
+    site.ironic.client.put("/v1/nodes/server-0/maintenance", json={"reason": "a new fan"}).raise_for_status()
+    assert "is in maintenance (set by hand): a new fan" in the(await asked("server-0", again=True), "ironic", "warning")
+    site.ironic.client.delete("/v1/nodes/server-0/maintenance").raise_for_status()
+    away = await asked("worker-0", "server-0", password="another")
+    assert "HTTP 401" in the(away, "ironic", "error"), "once for all"
+    assert told() == before, "nothing was changed"
 
 
 async def test_nobody_elses_node_is_touched(site: Site) -> None:

@@ -243,6 +243,10 @@ def rehearsed(stack: str = "da11") -> dict[str, str]:
 _ACCOUNTS: dict[str, dict[str, Any]] = {
     "equinix-metal": {"authToken": "swordfish-token"},
     "redfish": {"bmc": {"username": "metal-ipi", "password": "swordfish-password"}},
+    "ironic": {
+        "api": {"username": "api-1", "password": "swordfish-api"},
+        "bmc": {"username": "metal-ipi", "password": "swordfish-password"},
+    },
 }
 _ADDED: dict[str, Any] = {
     "dns": {"server": "192.0.2.53", "tsig": {"name": "metal-ipi.", "secret": "c3dvcmRmaXNo"}},

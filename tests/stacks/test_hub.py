@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, cast
 
 import pytest
+import trustme
 import yaml
 
 from metal_ipi.stacks.hub.sections import HubSettings
@@ -21,13 +23,19 @@ _FACTS = {
     "images": {name: f"registry.test/{name}:1" for name in ("ironic", "mariadb", "httpd", "dnsmasq")},
 }
 
+_AUTHORITY = trustme.CA().cert_pem.bytes().decode()
 
-def values(*, lab: bool = True, **provisioning: Any) -> dict[str, str]:
+
+def values(*, of_lab: bool = True, **provisioning: Any) -> dict[str, str]:
     document = cast("dict[str, Any]", yaml.safe_load(_FILE.read_text()))
     document["config"]["metal-ipi:provisioning"].update(provisioning)
-    if not lab:
+    if not of_lab:
         return stackfile.values(stackfile.Config(document=document))
-    config = stackfile.for_lab_hub(document, _FACTS, "simulated")
+    with NamedTemporaryFile("w") as authority:
+        authority.write(_AUTHORITY)
+        authority.flush()
+        lab = {"machines": "simulated", "ca_path": authority.name, "artifacts": {"ca_path": authority.name}}
+        config = stackfile.for_lab_hub(document, _FACTS, lab)
     found = stackfile.values(config)
     assert list(config.secrets) == ["metal-ipi:hub.kubeconfig"]
     return {**found, "hub": json.dumps({"kubeconfig": "apiVersion: v1"})}
@@ -38,11 +46,12 @@ def test_the_committed_stack_is_a_hub_s() -> None:
     assert isinstance(settings, HubSettings)
     assert settings.provisioning.images.database == "registry.test/mariadb:1"
     assert (settings.provisioning.conductors, settings.provisioning.access.address) == (2, "192.0.2.15")
+    assert settings.provisioning.ca == 2 * _AUTHORITY, "that of the BMCs, and the artifact host's"
 
 
 def test_what_a_real_change_needs_is_told_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
-        parse(values(lab=False), "hub")
+        parse(values(of_lab=False), "hub")
     assert [problem.path.partition(":")[2] for problem in caught.value.problems] == [
         "hub.kubeconfig",
         "provisioning.access.address",

@@ -55,7 +55,9 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
     (machine,) = recorder.of("metal-ipi:index:EphemeralMachine")
     inputs = plain(machine.inputs)
     assert (inputs["platform"], inputs["server"], inputs["hostname"]) == ("ironic", "worker-0", "rack-bootstrap")
-    assert "servers" not in recorder.inputs("preflight"), "there is nobody of ours to ask"
+    asked = {each["name"]: each for each in plain(recorder.inputs("preflight")["servers"])}
+    assert asked["worker-0"] == {"name": "worker-0", "role": "worker", "live": True, "ironic": "worker-0"}
+    assert asked.keys() == {server["name"] for server in SERVERS}
     assert {plain(args.inputs["platform"]) for args in recorder.of("metal-ipi:index:Installation")} == {"ironic"}
     (provider,) = recorder.of("pulumi:providers:metal-ipi")
     assert is_secret(provider.inputs["ironic"])

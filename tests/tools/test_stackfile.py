@@ -58,7 +58,7 @@ config:
 
 
 def test_the_lab_fills_in_what_it_knows_and_keeps_what_the_file_says() -> None:
-    config = stackfile.for_lab(LAB, FACTS, "simulated")
+    config = stackfile.for_lab(LAB, FACTS)
 
     tree = config.document["config"]
     assert "encryptionsalt" not in config.document
@@ -73,7 +73,7 @@ def test_the_lab_fills_in_what_it_knows_and_keeps_what_the_file_says() -> None:
 
 
 def test_the_labs_secrets_stand_in_no_document() -> None:
-    config = stackfile.for_lab(LAB, FACTS, "simulated")
+    config = stackfile.for_lab(LAB, FACTS)
 
     assert config.secrets == {
         "metal-ipi:platform.authToken": "api-token",
@@ -86,12 +86,12 @@ def test_the_labs_secrets_stand_in_no_document() -> None:
 
 
 def test_nodes_of_a_real_release_are_installed_on_a_disk() -> None:
-    config = stackfile.for_lab(LAB, {**FACTS, "release": "4.19.0"}, "simulated").document["config"]
+    config = stackfile.for_lab(LAB, {**FACTS, "release": "4.19.0"}).document["config"]
     assert config["metal-ipi:openshiftVersion"] == "4.19.0"
     assert config["metal-ipi:boot"]["install"] == {"image": "stream", "device": {"smallest": True}}
     own = {**LAB, "config": {**LAB["config"], "metal-ipi:openshiftVersion": "4.18.7"}}
     own["config"]["metal-ipi:boot"] = {"install": {"image": "stream", "device": "/dev/sdb"}}
-    config = stackfile.for_lab(own, {**FACTS, "release": "4.19.0"}, "simulated").document["config"]
+    config = stackfile.for_lab(own, {**FACTS, "release": "4.19.0"}).document["config"]
     assert config["metal-ipi:openshiftVersion"] == "4.18.7", "what the file asks for is not changed: the gates tell"
     assert config["metal-ipi:boot"]["install"]["device"] == "/dev/sdb"
 
@@ -115,7 +115,7 @@ def test_a_project_of_before_is_read_as_well(tmp_path: Path, monkeypatch: pytest
 
 def test_the_committed_document_is_not_changed() -> None:
     before = yaml.safe_dump(LAB)
-    stackfile.for_lab(LAB, FACTS, "simulated")
+    stackfile.for_lab(LAB, FACTS)
     stackfile.for_rehearsal(LAB)
     assert yaml.safe_dump(LAB) == before
 
@@ -187,7 +187,7 @@ def test_a_rack_fills_in_the_servers_in_their_order() -> None:
     servers = [{"name": "control-plane-0"}, {"name": "worker-0", "address": "192.0.2.120", "consent": "wipe"}]
     document = {"config": {"metal-ipi:platform": {"type": "redfish", "servers": servers}}}
 
-    config = stackfile.for_lab(document, facts, "libvirt")
+    config = stackfile.for_lab(document, facts)
 
     assert stackfile.rack(document) == 2
     platform = config.document["config"]["metal-ipi:platform"]
@@ -216,7 +216,7 @@ def test_a_rack_fills_in_the_servers_in_their_order() -> None:
 def test_a_rack_that_is_too_small_is_told() -> None:
     document = {"config": {"metal-ipi:platform": {"type": "redfish", "servers": [{"name": "control-plane-0"}]}}}
     with pytest.raises(StackError, match="the lab's rack has 0 servers, and the stack names 1"):
-        stackfile.for_lab(document, {**FACTS, "api": None, "rack": {"servers": []}}, "libvirt")
+        stackfile.for_lab(document, {**FACTS, "api": None, "rack": {"servers": []}})
 
 
 def _vm_stack(**bootstrap: Any) -> stackfile.Tree:
@@ -232,7 +232,7 @@ def test_a_virtual_bootstrap_machine_is_one_of_the_labs_libvirt() -> None:
     document["config"]["metal-ipi:platform"]["servers"] = [{"name": "control-plane-0"}]
     rack["servers"] = [{"bmc": {"address": "a", "username": "b", "password": "c"}, "mac": "m", "address": "d"}]
 
-    config = stackfile.for_lab(document, facts, "libvirt")
+    config = stackfile.for_lab(document, facts)
 
     assert config.document["config"]["metal-ipi:platform"]["bootstrap"] == {
         "type": "local-vm",
@@ -242,7 +242,26 @@ def test_a_virtual_bootstrap_machine_is_one_of_the_labs_libvirt() -> None:
     }
     rack["guest"] = None
     with pytest.raises(StackError, match=r"of type local-vm, and simulated machines come without a libvirt"):
-        stackfile.for_lab(document, facts, "simulated")
+        stackfile.for_lab(document, facts)
+
+
+def test_servers_of_ironic_s_are_reached_by_what_the_hubs_stack_tells() -> None:
+    known = {"bmc": {"address": "https://192.0.2.65", "username": "admin", "password": "p"}, "mac": "m", "address": "a"}
+    servers = [{"name": "control-plane-0", "driver": "redfish"}]
+    platform = {"type": "ironic", "api": {"endpoint": "https://ironic.test"}, "servers": servers}
+    document = {"config": {"metal-ipi:lab": {"hub": "hub"}, "metal-ipi:platform": platform}}
+    told = {"endpoint": "https://192.0.2.15:31385", "username": "api-1", "ca": "pem"}
+    facts = {**FACTS, "api": None, "ca_path": str(_AUTHORITY), "rack": {"servers": [known]}}
+
+    config = stackfile.for_lab(document, facts, {"ironic": told, "ironicPassword": "secret"})
+
+    assert (stackfile.hub_of(document), stackfile.hub_of(LAB), stackfile.rack(document)) == ("hub", None, 1)
+    found = config.document["config"]["metal-ipi:platform"]
+    assert found["api"] == {"endpoint": "https://ironic.test", "username": "api-1", "ca": "pem"}
+    assert found["servers"][0]["bmc"] == {"address": "https://192.0.2.65", "username": "admin"}
+    assert "bmc" not in found, "the conductors have their authorities from the hub's stack"
+    paths = ("metal-ipi:platform.api.password", "metal-ipi:platform.servers[0].bmc.password")
+    assert [config.secrets[path] for path in paths] == ["secret", "p"]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +289,7 @@ def test_a_stack_that_makes_its_project_is_told_the_organization() -> None:
     platform = {"type": "equinix-metal", "metro": "lb", "projectName": "p"}
     document = {"config": {**LAB["config"], "metal-ipi:platform": platform}}
     facts = {**FACTS, "api": {**FACTS["api"], "organization_id": "organization"}}
-    found = stackfile.for_lab(document, facts, "simulated").document["config"]["metal-ipi:platform"]
+    found = stackfile.for_lab(document, facts).document["config"]["metal-ipi:platform"]
     assert found == {**platform, "organizationId": "organization"}
 
 

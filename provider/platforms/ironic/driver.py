@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from metal_ipi.provider import boot_tree
@@ -20,6 +21,24 @@ _MEDIA = "cdrom"
 
 _OF_DEPLOYMENT = ("deploy_interface", "boot_iso")
 """What an instance that boots its disc has in its `instance_info`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What Ironic tells of a server before it is claimed."""
+
+    where: str = ""
+    """How messages call its node; empty: which node it will be is not known yet."""
+    memory_mib: int | None = None
+    """From its inspection, else from its properties; None: it does not tell."""
+    cpus: int | None = None
+    runs: bool = False
+    """Whether it is deployed and switched on."""
+
+
+def _number(told: object) -> int | None:
+    """Properties that people have set may be anything."""
+    return int(str(told)) if str(told).isdecimal() and int(str(told)) else None
 
 
 def _machine(machine_id: MachineId, node: Node) -> Machine:
@@ -80,6 +99,20 @@ class Ironic(MachineDriver[LentNodeArgs]):
     async def claim(self, server: str, *, accept: str = "empty") -> Node:
         """Has a node for a server; with `empty`, one that is enrolled and not claimed yet must be switched off."""
         return await self.nodes.claim(server, self._settings.need_ironic_server(server), accept=accept)
+
+    async def seen(self, server: str) -> Seen:
+        """What can be told of a server before it is claimed; changes nothing. Raises ProviderError for what a claim
+        would be refused with."""
+        node = await self.nodes.seen(server, self._settings.need_ironic_server(server))
+        if node is None:
+            return Seen()
+        found, given = await self.inventory(node), node.properties or {}
+        return Seen(
+            where=self.nodes.where(node),
+            memory_mib=_number((found.get("memory") or {}).get("physical_mb") or given.get("memory_mb")),
+            cpus=_number((found.get("cpu") or {}).get("count") or given.get("cpus")),
+            runs=node.provision_state == ACTIVE and node.power_state == "power on",
+        )
 
     async def held(self, machine: MachineId) -> Node | None:
         """The node of a server; None where it is gone, or not claimed for it any more."""

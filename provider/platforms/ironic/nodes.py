@@ -31,6 +31,7 @@ _MINE = "metal_ipi_claimant"
 """The key, in a node's `extra`, of whoever enrolled it."""
 _CLASS = "baremetal"
 _LONGEST_PAUSE = 3.0
+_OF_CONDUCTOR = ["hostname", "alive", "conductor_group", "drivers"]
 
 
 class Nodes:
@@ -78,6 +79,66 @@ class Nodes:
         if found is None:
             await self._request(name, server, accept)
         return await self._granted(name, server)
+
+    async def seen(self, name: str, server: IronicServer) -> Node | None:
+        """The node that a server would be, and nothing is changed; None where it is to be enrolled, or to be chosen.
+
+        Raises ProviderError for what a claim would be refused with, as far as that can be told before.
+        """
+        claimed = await self.claimed(name)
+        if claimed is not None:
+            await self._usable(claimed)
+            return claimed
+        if server.driver is not None:
+            await self._served(name, server)
+            node = await self.get(name)
+            if node is not None:
+                self._refuse_others(node, name)
+        elif server.node is not None:
+            node = await self.need(server.node)
+        else:
+            return None
+        if node is not None:
+            await self._usable(node)
+            self._refuse_ramdisks(node)
+            if node.instance_id or (server.driver is None and node.provision_state != AVAILABLE):
+                raise InvalidInputs(await self._not_granted(name, server, "it must be available, and nobody's"))
+        return node
+
+    async def conductors(self) -> list[Any]:
+        """Those that are alive."""
+        return await self._connection.call(
+            "for its conductors",
+            lambda ironic: [each for each in ironic.conductors(fields=_OF_CONDUCTOR) if each.alive],
+        )
+
+    async def free(self, resource_class: str, traits: frozenset[str]) -> int:
+        """How many nodes an allocation could choose from."""
+        found = await self._connection.call(
+            f"for nodes of the resource class {resource_class}",
+            lambda ironic: list(
+                ironic.nodes(
+                    fields=["uuid", "traits"],
+                    resource_class=resource_class,
+                    provision_state=AVAILABLE,
+                    associated=False,
+                    is_maintenance=False,
+                )
+            ),
+        )
+        return sum(traits <= set(node.traits or ()) for node in found)
+
+    async def _served(self, name: str, server: IronicServer) -> None:
+        """Raises InvalidInputs where no conductor would have a server that is enrolled."""
+        if not any(
+            each.conductor_group == server.conductor_group and server.driver in (each.drivers or ())
+            for each in await self.conductors()
+        ):
+            group = f" of the group {server.conductor_group}" if server.conductor_group else " of no group"
+            raise InvalidInputs(
+                f"{self._connection.where} has no conductor{group} that is alive and has the driver {server.driver}, "
+                f"for {name}: enable the driver, or correct `driver` and `conductorGroup`"
+            )
 
     async def _request(self, name: str, server: IronicServer, accept: str) -> None:
         wanted: dict[str, Any] = {"name": self.claim_of(name), "resource_class": server.resource_class}
@@ -144,6 +205,13 @@ class Nodes:
                 "ours: switch it off, or, if it and all its disks may be wiped, set `consent: wipe` of this server"
             )
 
+    def _refuse_others(self, node: Node, name: str) -> None:
+        if (node.extra or {}).get(_MINE) != self._settings.claimant:
+            raise InvalidInputs(
+                f"{self.where(node)} was not enrolled by this stack: take it as it is, with `node: {name}` and without "
+                "`driver`, or give the server another name"
+            )
+
     def _refuse_ramdisks(self, node: Node) -> None:
         if node.deploy_interface == "ramdisk":
             raise InvalidInputs(
@@ -172,11 +240,7 @@ class Nodes:
                 f"to enrol {name}", lambda ironic: ironic.create_node(**self._as_node(name, server)), again=False
             )
             node = await self.need(name)
-        if (node.extra or {}).get(_MINE) != self._settings.claimant:
-            raise InvalidInputs(
-                f"{self.where(node)} was not enrolled by this stack: take it as it is, with `node: {name}` and without "
-                "`driver`, or give the server another name"
-            )
+        self._refuse_others(node, name)
         await self.tell(name, server, node.id)
         node = await self._make_available(node.id, accept)
         if node.is_automated_clean_enabled is False:

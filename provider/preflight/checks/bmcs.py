@@ -21,7 +21,7 @@ async def check(subject: Subject) -> list[Finding]:
         )
         for server, trouble in await subject.rack.troubles()
     ]
-    answering = [server.name for server, _ in await subject.rack.inventories()]
+    answering = [server.name for server, _ in await subject.rack.answers()]
     if not answering:
         return problems
     return [*problems, ok(f"the BMCs of {', '.join(answering)} answer")]

@@ -70,16 +70,30 @@ def _virtual(subject: Subject) -> list[_Machine]:
             ask="platform.bootstrap.memory",
         )
         for server in subject.plan.servers
-        if server.bmc is None
+        if server.bmc is None and server.ironic is None
     ]
 
 
 async def _servers(subject: Subject) -> list[_Machine]:
-    """Those whose BMCs answer; `bmcs` tells of the others."""
-    if not any(server.bmc for server in subject.plan.servers):
-        return []
+    """Those whose BMCs answer (`bmcs` tells of the others), and those that Ironic has inspected."""
     alone = len(subject.plan.servers) == 1
-    return [
+    seen = await subject.lent.answers() if subject.lent else []
+    lent = [
+        _Machine(
+            name=f"{server.name}, {found.where}",
+            memory_mib=found.memory_mib,
+            cpus=found.cpus,
+            least=_least(subject, server.role, live=server.live, alone=alone),
+            remedy=_LEND_ANOTHER if server.live and server.role != CONTROL_PLANE else _TAKE_ANOTHER,
+            ask="its memory",
+            runs=subject.again and found.runs,
+        )
+        for server, found in seen
+        if found.memory_mib is not None  # few are inspected before they are claimed
+    ]
+    if subject.servers is None:
+        return lent
+    return lent + [
         _Machine(
             name=found.where if server.bmc == server.name else f"{server.name}, {found.where}",
             memory_mib=found.memory_mib,
@@ -89,7 +103,7 @@ async def _servers(subject: Subject) -> list[_Machine]:
             ask="its memory",
             runs=subject.again and found.power == "On",
         )
-        for server, found in await subject.rack.inventories()
+        for server, found in await subject.rack.answers()
     ]
 
 

@@ -16,7 +16,7 @@ async def check(subject: Subject) -> list[Finding]:
     """A finding per server that would refuse; one for all others together."""
     problems: list[Finding] = []
     fine: list[str] = []
-    for server, found in await subject.rack.inventories():
+    for server, found in await subject.rack.answers():
         settings = subject.settings.need_bmc(str(server.bmc))
         refusal = secure_boot.refusal(found.where, found.secure_boot, settings)
         if refusal is not None:

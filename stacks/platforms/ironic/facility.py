@@ -10,6 +10,7 @@ import pulumi
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
 from metal_ipi.provider.types import ClusterKeys, Plan
+from metal_ipi.provider.types import Server as PlannedServer
 from metal_ipi.stacks.platforms.ironic.component import component
 from metal_ipi.stacks.platforms.ironic.conflicts import conflicts
 from metal_ipi.stacks.platforms.ironic.settings import Ironic, Server
@@ -58,7 +59,17 @@ class IronicFacility(ListedFacility[Ironic]):
         return _given(own)
 
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
-        return self.planned(plan, boot)  # servers of Ironic's are looked at when they are claimed
+        section = self._section
+        servers = (
+            PlannedServer(
+                name=each.name,
+                role=each.role,
+                live=section.in_place or each.name == section.lent,
+                ironic=each.name,
+            )
+            for each in section.servers
+        )
+        return self.planned(plan, boot, servers)
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
         return component(self._settings, self._section, after, opts)

@@ -66,6 +66,7 @@ def test_secure_boot_is_switched_by_redfish_and_holds_from_the_next_start(lab: W
 def test_secure_boot_needs_uefi(lab: World) -> None:
     server = lab.rack.bmcs["server-0"].server
     server.set_mode("Legacy")
+    assert lab.system().secure_boot.enabled is False
     with pytest.raises(Refused, match="SecureBootEnable needs BootSourceOverrideMode UEFI"):
         server.set_secure_boot(True)
     assert lab.do(do="hardware", server="server-0", secure_boot=True)["server-0"]["mode"] == "UEFI"
