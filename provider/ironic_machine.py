@@ -3,8 +3,9 @@
 Life cycle: create claims it: a server of one's own is enrolled and made available first, any other must be available.
 It boots nothing: that comes after the claim. update and read look again; an Ironic that does not answer is an error,
 never a server that is gone. delete gives it back: what it runs is taken down, and it is cleaned where Ironic does that.
-Killed while claiming: the allocation has a name, and the next create finds it. Killed while giving back: the next
-delete goes on. A node that was given to somebody else since is left alone.
+Killed while claiming: the allocation has a name, and the next create finds it; so does a delete that is told nothing
+but the inputs. Killed while giving back: the next delete goes on. A node that was given to somebody else since is left
+alone.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ class IronicMachine(ResourceType):
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         await context.status.live(f"giving {old['server']} back")
         async with _open(context, IronicMachineArgs.of_state(old)) as driver:
-            await driver.give_back(old["machineId"])
+            if "machineId" in old:
+                await driver.give_back(old["machineId"])
+            else:
+                await driver.abandon(old["server"])
 
 
 def _open(context: Context, given: IronicMachineArgs) -> Ironic:

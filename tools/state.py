@@ -15,9 +15,9 @@ PREFLIGHT = "metal-ipi:index:Preflight"
 EPHEMERAL = "metal-ipi:index:EphemeralMachine"
 REMOVAL = "metal-ipi:index:Removal"
 INSTALLATION = "metal-ipi:index:Installation"
-UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts", INSTALLATION})
-"""What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files."""
 REDFISH_SERVER, IRONIC_SERVER = "metal-ipi:index:RedfishMachine", "metal-ipi:index:IronicMachine"
+UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts", INSTALLATION, IRONIC_SERVER})
+"""What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files, claims."""
 SERVERS = (REDFISH_SERVER, IRONIC_SERVER)
 """What is claimed, not ordered."""
 DEVICE = "equinix-metal:index/device:Device"

@@ -150,7 +150,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
 
 _PREPARE = (
     "mkdir -p /shared/html /shared/tftp /shared/images /shared/master /shared/instances /shared/master-iso /shared/log"
-    " /var/lib/ironic/tmp /var/lib/ironic/lock"
+    " /shared/tmp /var/lib/ironic/lock"
 )
 _APART = {
     "weight": 100,

@@ -115,11 +115,11 @@ def own_options(args: IronicArgs) -> dict[str, dict[str, str]]:
             "rpc_transport": "json-rpc",
             "use_stderr": "true",
             "debug": str(args.log_level == "debug").lower(),
-            "default_deploy_interface": "ramdisk",
+            "default_deploy_interface": "direct",
             "enabled_hardware_types": ",".join(args.drivers),
             **_interfaces(args.drivers),
             "state_path": "/var/lib/ironic",
-            "tempdir": "/var/lib/ironic/tmp",
+            "tempdir": "/shared/tmp",  # images are linked from there, and links lead to no other volume
             "grub_config_path": "EFI/BOOT/grub.cfg",
             **({"pin_release_version": args.pin_release} if args.pin_release else {}),
         },

@@ -149,10 +149,10 @@ class Ironic(MachineDriver[LentNodeArgs]):
             )
             node = await self.nodes.provision(node, ACTIVE)
             if node.provision_state != ACTIVE:
-                raise self.nodes.stuck(node)
+                raise await self.nodes.stuck(node)
             return
         if node.provision_state != ACTIVE:
-            raise self.nodes.stuck(node)
+            raise await self.nodes.stuck(node)
         await self._detach(node)
         await self.nodes.act(
             node,
@@ -188,6 +188,10 @@ class Ironic(MachineDriver[LentNodeArgs]):
         machine = MachineId.parse(machine_id)
         server = self._settings.ironic_servers.get(machine.server)
         await self.nodes.give_back(machine.server, machine.identity, server)
+
+    async def abandon(self, server: str) -> None:
+        """Ends a claim that was killed before anybody knew of which node."""
+        await self.nodes.abandon(server, self._settings.ironic_servers.get(server))
 
     async def _ready(self, machine_id: str) -> Node:
         """A server's node, that nothing is being done with; of an enrolled one, Ironic knows how to reach its BMC."""

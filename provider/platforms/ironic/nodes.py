@@ -30,7 +30,11 @@ _CLEANING_FAILED = "clean failure"
 _MINE = "metal_ipi_claimant"
 """The key, in a node's `extra`, of whoever enrolled it."""
 _CLASS = "baremetal"
+_DEPLOY = "direct"
+"""The deploy interface of servers that are enrolled. An instance has `ramdisk`, for as long as it boots its disc."""
 _LONGEST_PAUSE = 3.0
+_HISTORY = "1.78"
+"""The version of the API that has nodes' histories."""
 _OF_CONDUCTOR = ["hostname", "alive", "conductor_group", "drivers"]
 
 
@@ -76,9 +80,14 @@ class Nodes:
         if found is not None and found.state == "error":
             await self._drop(name)
             found = None
-        if found is None:
-            await self._request(name, server, accept)
-        return await self._granted(name, server)
+        if found is not None:
+            return await self._granted(name, server)
+        await self._request(name, server, accept)
+        try:
+            return await self._granted(name, server)
+        except InvalidInputs:
+            await self._drop(name)
+            raise
 
     async def seen(self, name: str, server: IronicServer) -> Node | None:
         """The node that a server would be, and nothing is changed; None where it is to be enrolled, or to be chosen.
@@ -270,6 +279,7 @@ class Nodes:
             "driver": server.driver,
             "driver_info": info,
             "boot_interface": media,
+            "deploy_interface": _DEPLOY,
             "resource_class": server.resource_class or _CLASS,
             "conductor_group": server.conductor_group,
             "extra": {_MINE: self._settings.claimant},
@@ -288,7 +298,7 @@ class Nodes:
                 return node
             verb = {ENROLLED: "manage", MANAGEABLE: "provide", "clean failed": "manage", "inspect failed": "manage"}
             if state not in verb or state in tried:
-                raise self.stuck(node)
+                raise await self.stuck(node)
             if state == MANAGEABLE:
                 self._refuse_running(node, accept)
             tried.add(state)
@@ -332,9 +342,9 @@ class Nodes:
             raise RemoteError(f"{self.where(done)}, asked {asked}: {done.last_error}")
         return done
 
-    def stuck(self, node: Node) -> ProviderError:
+    async def stuck(self, node: Node) -> ProviderError:
         """Why a node is of no use, and what to do."""
-        why = node.last_error or node.maintenance_reason or "Ironic does not say why"
+        why = node.last_error or node.maintenance_reason or await self._last_failure(node) or "Ironic does not say why"
         remedies = {
             ENROLLED: "Ironic does not reach its BMC: correct address, account and `verifyCa` of the server",
             "clean failed": "see why its cleaning fails; then run the same again, which tries again",
@@ -345,6 +355,17 @@ class Nodes:
         remedy = remedies.get(node.provision_state, "bring it to the state available")
         return RemoteError(f"{self.where(node)} is in the state {node.provision_state}: {why}; {remedy}")
 
+    async def _last_failure(self, node: Node) -> str:
+        """What a node's history says of its last failure. Switching it off, which Ironic does after a deployment that
+        failed, takes `last_error` away (node_power_action of ironic/conductor/utils.py). Empty where it says nothing."""
+        query = {"detail": True, "sort_dir": "desc", "limit": 20}
+        answer = await self._connection.call(
+            f"for the history of {node.name or node.id}",
+            lambda ironic: ironic.get(f"/nodes/{node.id}/history", params=query, microversion=_HISTORY),
+        )
+        events = answer.json().get("history") or [] if answer.ok else []
+        return next((" ".join(str(each["event"]).split()) for each in events if each["severity"] == "ERROR"), "")
+
     async def _usable(self, node: Node) -> None:
         if node.is_maintenance:
             raise RemoteError(
@@ -354,6 +375,16 @@ class Nodes:
             )
 
     # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def abandon(self, name: str, server: IronicServer | None) -> None:
+        """Ends what a claim has made that was killed, as `give_back` does."""
+        node = await self.claimed(name)
+        if node is None and server is not None and server.driver is not None:
+            node = await self.get(name)
+        if node is None or (node.extra or {}).get(_MINE, self._settings.claimant) != self._settings.claimant:
+            await self._drop(name)
+        else:
+            await self.give_back(name, node.id, server)
 
     async def give_back(self, name: str, node_id: str, server: IronicServer | None) -> None:
         """Ends a claim: what runs there goes, and the node is available again, or taken out. Finding none is fine."""
@@ -371,7 +402,7 @@ class Nodes:
         if held is not None and node.provision_state in (ACTIVE, DEPLOY_FAILED, "error"):
             node = await self.provision(node, "deleted")
             if node.provision_state in ("error", "clean failed"):
-                raise self.stuck(node)
+                raise await self.stuck(node)
         await self._drop(name)
         mine = (node.extra or {}).get(_MINE) == self._settings.claimant
         if enrolled and mine and node.provision_state != ACTIVE and self._settings.release == "remove":
