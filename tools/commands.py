@@ -68,8 +68,7 @@ def down(layout: Layout, asked: Asked) -> None:
         hub = _hub_of(layout, document)
         if hub is not None and hub.exists and not _users_of(hub):
             say(f"\nstack '{hub.stack}', for no other stack has servers from it")
-            down(hub, Asked())
-            return
+            _with_lab("down", hub, Asked())
         if others := _in_lab(layout):
             say(f"the lab stays: stack {', '.join(others)} is in it")
         else:
@@ -173,21 +172,26 @@ def kubeconfig(layout: Layout, asked: Asked) -> None:
 
 
 def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
-    """Run an operation, in the lab for a lab stack."""
+    """Run an operation, in the lab for a lab stack; `up` brings up the stack of the hub first that servers are had from."""
     document = stackfile.read(layout.stack_file)
-    is_lab = stackfile.lab_machines(document) is not None
-    if is_lab:
-        if operation == "up":
-            _check_settings(layout, document)
-        machines, installer = _start_lab(layout, asked, document)
-        hub = _hub_of(layout, document)
-        if hub is not None and operation == "up":
-            say(f"\nstack '{hub.stack}', from whose Ironic the servers are had")
-            up(hub, Asked(machines=machines, installer=installer))
-            say(f"\nstack '{layout.stack}'")
-        write_private(layout.machines, machines)
-        write_private(layout.installer, installer)
-    _inner(layout, operation, is_lab=is_lab)
+    if stackfile.lab_machines(document) is None:
+        _inner(layout, operation, is_lab=False)
+        return
+    hub = _hub_of(layout, document) if operation == "up" else None
+    stacks = [layout] if hub is None else [hub, layout]
+    if operation == "up":
+        for each in stacks:
+            _check_settings(each, stackfile.read(each.stack_file))
+    wanted = choices.lab(layout, asked, document)
+    if hub is not None and wanted is not None:  # whose machines and installer are those of the lab that it was made in
+        choices.lab(hub, Asked(machines=wanted.machines, installer=wanted.installer), stackfile.read(hub.stack_file))
+    machines, installer = _start_lab(layout, asked, document)
+    for each in stacks:
+        if hub is not None:
+            say(f"\nstack '{each.stack}'")
+        write_private(each.machines, machines)
+        write_private(each.installer, installer)
+        _inner(each, operation, is_lab=True)
 
 
 def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:

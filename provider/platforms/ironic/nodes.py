@@ -357,7 +357,7 @@ class Nodes:
 
     async def _last_failure(self, node: Node) -> str:
         """What a node's history says of its last failure. Switching it off, which Ironic does after a deployment that
-        failed, takes `last_error` away (node_power_action of ironic/conductor/utils.py). Empty where it says nothing."""
+        failed, takes `last_error` away (node_power_action of ironic/conductor/utils.py). Empty: it says nothing."""
         query = {"detail": True, "sort_dir": "desc", "limit": 20}
         answer = await self._connection.call(
             f"for the history of {node.name or node.id}",
