@@ -3,6 +3,7 @@
 conductors                  {name: whether it is alive}
 enrol COUNT                 enrols nodes, which nothing is behind
 nodes                       {name: the conductor that it belongs to}
+states                      {name: [provision state, power state, whether it is claimed]}
 accounts                    statuses of questions without, and with a wrong account
 poll SECONDS                statuses by how often they came, of questions asked up to ten times a second
 """
@@ -34,6 +35,12 @@ def main(endpoint: str, authority: str, user: str, what: str, number: str = "0")
         if what == "nodes":
             found = _get(client, "/v1/nodes/detail")["nodes"]
             return {each["name"]: each["conductor"].split(".")[0] for each in found}
+        if what == "states":
+            found = _get(client, "/v1/nodes/detail")["nodes"]
+            return {
+                each["name"]: [each["provision_state"], each["power_state"], bool(each["instance_uuid"])]
+                for each in found
+            }
         if what == "enrol":
             for count in range(int(number)):
                 info = {"redfish_address": "https://192.0.2.65"}

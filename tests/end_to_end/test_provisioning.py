@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lab import facts
 from lab.hub import images, programs
 from lab.hub.credentials import NODE
 from lab.hub.layout import HubLayout
-from tests.end_to_end import secrets
+from tests.end_to_end import racks, secrets
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
 from tools.engine import ensure
@@ -27,6 +29,7 @@ pytestmark = [
 
 _SPACE = "metal-ipi-provisioning"
 _CONDUCTORS = {"ironic-0": True, "ironic-1": True}
+_CLUSTER, _SERVERS = "ironic7", 4
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +38,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project]:
     for recipe in images.ALL:
         recipe.ensure(lambda line: None)
     for project in copies(tmp_path_factory.mktemp("provisioning"), stack="hub"):
+        # Beside the rack that test_a_cluster_on_its_servers takes; the stack of a hub takes the lab as it is.
+        project.lab("up", "--machines", project.machines, "--rack", str(_SERVERS))
         project.make("up", seconds=300)
         yield project
         project.assert_down()
@@ -135,3 +140,44 @@ def test_a_database_that_is_killed_keeps_what_it_had(project: Project, ironic: I
 
     await_(known_again, "nodes known again", 120)
     await_(lambda: ironic("conductors") == _CONDUCTORS, "both conductors alive", 90)
+
+
+def test_a_cluster_on_its_servers(project: Project, ironic: Ironic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enrolled, deployed by its conductors from discs that they make of ours, lent, installed, and given back."""
+    with stack_of(project, _CLUSTER):
+        told = project.make("up", seconds=300).text
+        assert told.index("stack 'hub'") < told.index("stack 'ironic7'") and "up: no changes" in told
+        nodes = project.output()["nodes"]
+        assert [node["name"].partition(".")[0] for node in nodes] == [
+            f"ironic7-{racks.name(n)}" for n in range(_SERVERS)
+        ]
+        read = [{check["name"]: check["status"] for check in node["checks"]} for node in nodes]
+        assert all(each.pop("afterburn") != "passed" and set(each.values()) == {"passed"} for each in read), read
+        assert _states(ironic) == [["active", "power on", True]] * _SERVERS
+        assert [each["boots"][-2:] for each in project.rack("servers").values()] == [["cd", "disk"]] * _SERVERS
+        rack = facts.require(project.layout).rack
+        passwords = [server.bmc.password for server in rack.servers] if rack else []
+        state = project.checkpoint.read_text()
+        assert passwords and not any(word in state + told for word in passwords)
+        project.assert_unchanged("up", "preview", "refresh")
+    assert "servers are had from its Ironic by stack ironic7" in project.make("down", fails=True).text
+    with stack_of(project, _CLUSTER):
+        monkeypatch.setenv("KEEP_LAB", "1")
+        project.make("down")
+        assert _states(ironic) == [["available", "power off", False]] * _SERVERS
+
+
+def _states(ironic: Ironic) -> list[list[Any]]:
+    """Of the rack's servers: provision state, power, whether it is claimed."""
+    found = ironic("states")
+    return [found[racks.name(number)] for number in range(_SERVERS)]
+
+
+@contextmanager
+def stack_of(project: Project, name: str) -> Generator[None]:
+    """Commands are of another stack of the same copy."""
+    before, project.stack = project.stack, name
+    try:
+        yield
+    finally:
+        project.stack = before

@@ -46,6 +46,12 @@ def test_the_lab_of_a_stack(layout: Layout) -> None:
     assert choices.lab(layout, NOTHING, {"config": {}}) is None, "a real facility's"
 
 
+def test_a_hub_stands_beside_whatever_the_lab_has(layout: Layout) -> None:
+    document = {"config": {**DOCUMENT["config"], "metal-ipi:provisioning": {}}}
+    found = choices.lab(layout, NOTHING, document)
+    assert found is not None and found.rack is None
+
+
 def test_what_exists_stays_what_it_is(made: Layout) -> None:
     assert choices.machines(made, "libvirt", NOTHING, DOCUMENT) == "simulated"
     assert choices.installer(made, NOTHING, DOCUMENT) == "real"

@@ -1,0 +1,50 @@
+"""Stacks that stand on a hub's: which one that is, and that it stays as long as they are there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tools import commands
+from tools.choices import Asked
+from tools.errors import StackError
+from tools.layout import Layout
+
+_FILES = {
+    "hub": "config: {metal-ipi:lab: {machines: simulated}, metal-ipi:provisioning: {}}",
+    "ours": "config: {metal-ipi:lab: {machines: simulated, hub: hub}}",
+    "wrong": "config: {metal-ipi:lab: {machines: simulated, hub: ours}}",
+    "nobody": "config: {metal-ipi:lab: {machines: simulated, hub: none}}",
+}
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """The hub's; it is up, and so is one that has its servers from it."""
+    it = Layout(root=tmp_path, stack="hub")
+    it.stack_file.parent.mkdir()
+    for name, text in _FILES.items():
+        replace(it, stack=name).stack_file.write_text(text)
+    for name in ("hub", "ours"):
+        stack = replace(it, stack=name)
+        for path in (stack.backend / f".pulumi/stacks/metal-ipi/{name}.json", stack.machines):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("{}")
+    return it
+
+
+def test_it_stays_as_long_as_others_have_servers_from_it(layout: Layout) -> None:
+    with pytest.raises(StackError) as caught:
+        commands.down(layout, Asked())
+    assert "servers are had from its Ironic by stack ours" in str(caught.value)
+    assert "`make down STACK=ours` first" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stack", "why"), [("wrong", "cannot have its servers from stack 'ours'"), ("nobody", "there is no stack 'none'")]
+)
+def test_another_stack_is_none(layout: Layout, stack: str, why: str) -> None:
+    with pytest.raises(StackError, match=why):
+        commands.up(replace(layout, stack=stack), Asked())
