@@ -172,7 +172,7 @@ def kubeconfig(layout: Layout, asked: Asked) -> None:
 
 
 def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
-    """Run an operation, in the lab for a lab stack; `up` brings up the hub's stack first, where it has servers from one."""
+    """Run an operation, in the lab for a lab stack; `up` brings the hub up first that a stack has its servers from."""
     document = stackfile.read(layout.stack_file)
     if stackfile.lab_machines(document) is None:
         _inner(layout, operation, is_lab=False)
