@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from metal_ipi.provider.bmc_settings import HOST_AND_PORT, LiveIso
+from metal_ipi.provider.bmc_settings import BOOT_MODES, HOST_AND_PORT, LiveIso
 from metal_ipi.provider.forms import PEM, Anything, form, one_of
 from metal_ipi.provider.given import GivenList, Secret, default
 from metal_ipi.provider.inputs import Conflict, Inputs
@@ -45,6 +45,8 @@ class IronicServer(Inputs):
     """The resource class: of an enrolled server, which it gets (not given: `baremetal`); of others, which it has."""
     traits: GivenList[str] = default(())
     """Traits that a node that is taken has; without `driver`."""
+    boot_mode: Annotated[str, one_of(*BOOT_MODES)] | None = None
+    """What its firmware is set to when it is deployed, one of BOOT_MODES; not given: what it is set to stays."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:

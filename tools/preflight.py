@@ -52,12 +52,13 @@ def request(values: Mapping[str, str], stack: str, state: Deployment) -> dict[st
 
     try:
         settings = parse(dict(values), stack)
-        inputs = plan(settings, boot_artifacts(settings), stack).to_wire()
+        boot = boot_artifacts(settings)
+        inputs = plan(settings, boot, stack).to_wire()
     except ValueError as error:
         raise StackError(str(error)) from error
     known = {"run": run} if (run := state.run()) else {}
     return {
-        "config": connections.provider_sections(settings),
+        "config": connections.provider_sections(settings, boot.iso),
         "inputs": {**inputs, **known},
         "again": state.has(PREFLIGHT),
     }

@@ -14,7 +14,7 @@ from lab.hub.layers import BootLoader, Debian, DebianFiles, Files, Program, Whee
 from lab.hub.recipe import Recipe
 
 _FILES = Path(__file__).with_name("image_files")
-_REQUIREMENTS = Path(__file__).parents[1] / "ironic" / "requirements.txt"
+REQUIREMENTS = Path(__file__).parents[1] / "ironic" / "requirements.txt"
 
 IRONIC_USER = 997
 MARIADB_USER = 998
@@ -77,7 +77,7 @@ IRONIC = Recipe(
         ),
         DebianFiles(("ipxe",), ("usr/lib/ipxe/snponly.efi", "usr/lib/ipxe/undionly.kpxe")),
         *((BootLoader(_ESP, _FROM_DISC),) if platform.machine() == "x86_64" else ()),
-        Wheels(_REQUIREMENTS, "opt/ironic"),
+        Wheels(REQUIREMENTS, "opt/ironic"),
         _basis({"ironic": IRONIC_USER}, volumes=("etc/ironic", "shared", "var/lib/ironic")),
     ),
     entrypoint=("ironic",),

@@ -3,6 +3,7 @@
 conductors                  {name: whether it is alive}
 enrol COUNT                 enrols nodes, which nothing is behind
 nodes                       {name: the conductor that it belongs to}
+version                     the newest version of the API
 states                      {name: [provision state, power state, whether it is claimed]}
 accounts                    statuses of questions without, and with a wrong account
 poll SECONDS                statuses by how often they came, of questions asked up to ten times a second
@@ -35,6 +36,8 @@ def main(endpoint: str, authority: str, user: str, what: str, number: str = "0")
         if what == "nodes":
             found = _get(client, "/v1/nodes/detail")["nodes"]
             return {each["name"]: each["conductor"].split(".")[0] for each in found}
+        if what == "version":
+            return client.get("/").json()["default_version"]["version"]
         if what == "states":
             found = _get(client, "/v1/nodes/detail")["nodes"]
             return {

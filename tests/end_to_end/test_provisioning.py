@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,10 +12,10 @@ from lab import facts
 from lab.hub import images, programs
 from lab.hub.credentials import NODE
 from lab.hub.layout import HubLayout
-from tests.end_to_end import racks, secrets
+from tests.end_to_end import racks
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
-from tools.engine import ensure
+from tests.end_to_end.provisioned import CLUSTER, CONDUCTORS, SERVERS, Ironic, kubectl, stack_of
 
 pytestmark = [
     pytest.mark.libvirt,  # it takes the processors for itself
@@ -26,10 +23,6 @@ pytestmark = [
     pytest.mark.engine,
     pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
 ]
-
-_SPACE = "metal-ipi-provisioning"
-_CONDUCTORS = {"ironic-0": True, "ironic-1": True}
-_CLUSTER, _SERVERS = "ironic7", 4
 
 
 @pytest.fixture(scope="module")
@@ -39,33 +32,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project]:
         recipe.ensure(lambda line: None)
     for project in copies(tmp_path_factory.mktemp("provisioning"), stack="hub"):
         # Beside the rack that test_a_cluster_on_its_servers takes; the stack of a hub takes the lab as it is.
-        project.lab("up", "--machines", project.machines, "--rack", str(_SERVERS))
+        project.lab("up", "--machines", project.machines, "--rack", str(SERVERS))
         project.make("up", seconds=300)
         yield project
         project.assert_down()
-
-
-class Ironic:
-    """Its API, as it is reached at first; `renew` takes the outputs of now."""
-
-    def __init__(self, project: Project, directory: Path) -> None:
-        self._project = project
-        self._authority = directory / "ca.crt"
-        self.renew()
-
-    def renew(self) -> None:
-        """Take endpoint and account from the stack's outputs."""
-        outputs = secrets.outputs(self._project, str(ensure(print).path))
-        told = outputs["ironic"]
-        self._authority.write_text(told["ca"])
-        self.user: str = told["username"]
-        self._given = (told["endpoint"], str(self._authority), self.user)
-        self._password: str = outputs["ironicPassword"]
-
-    def __call__(self, *what: str, seconds: float = 60) -> Any:
-        return json.loads(
-            self._project.within("ironic_client", *self._given, *what, stdin=self._password, seconds=seconds)
-        )
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +43,12 @@ def ironic(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Ironic
     return Ironic(project, tmp_path_factory.mktemp("ironic"))
 
 
-def kubectl(project: Project, *arguments: str) -> str:
-    kubeconfig = HubLayout(project.layout.hub).kubeconfig("admin")
-    return project.facility("kubectl", "--kubeconfig", str(kubeconfig), "--namespace", _SPACE, *arguments)
-
-
 def test_conductors_share_the_nodes_and_nobody_else_is_let_in(project: Project, ironic: Ironic) -> None:
-    assert ironic("conductors") == _CONDUCTORS
+    assert ironic("conductors") == CONDUCTORS
     assert ironic("accounts") == [401, 401]
     # Whichever API is asked, the conductor that a node belongs to is asked by it, by name.
     ironic("enrol", "12")
-    assert set(ironic("nodes").values()) == set(_CONDUCTORS)
+    assert set(ironic("nodes").values()) == set(CONDUCTORS)
     project.assert_unchanged("up", "preview")
 
 
@@ -94,7 +59,7 @@ def test_no_credentials_in_clear(project: Project, ironic: Ironic) -> None:
     kept = json.loads(kubectl(project, "get", "secrets", "--output", "json"))["items"]
     assert kept, "there are Secrets"
     for text in (pods, logs, state):
-        assert ironic._password not in text  # pyright: ignore[reportPrivateUsage]
+        assert ironic.password not in text
 
 
 def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Ironic) -> None:
@@ -109,14 +74,14 @@ def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Iro
     assert set(seen[0]) == {"200"} and seen[0]["200"] > 50, seen
     ironic.renew()
     assert (before, ironic.user) == ("api-1", "api-2")
-    await_(lambda: ironic("conductors") == _CONDUCTORS, "both conductors alive", 90)
+    await_(lambda: ironic("conductors") == CONDUCTORS, "both conductors alive", 90)
     project.assert_unchanged("up")
 
 
 def test_a_conductor_that_dies_comes_back_under_its_name(project: Project, ironic: Ironic) -> None:
     kubectl(project, "delete", "pod", "ironic-1", "--grace-period=0", "--force")
     await_(lambda: "2/2" in kubectl(project, "get", "pod", "ironic-1", "--no-headers"), "ironic-1 ready", 120)
-    await_(lambda: ironic("conductors") == _CONDUCTORS, "both conductors alive", 90)
+    await_(lambda: ironic("conductors") == CONDUCTORS, "both conductors alive", 90)
     assert len(ironic("nodes")) == 12
 
 
@@ -126,7 +91,7 @@ def test_the_others_take_over_what_a_conductor_had(project: Project, ironic: Iro
     await_(lambda: set(ironic("nodes").values()) == {"ironic-0"}, "all nodes taken over", 150)
     assert ironic("conductors") == {"ironic-0": True, "ironic-1": False}
     kubectl(project, "uncordon", NODE)
-    await_(lambda: set(ironic("nodes").values()) == set(_CONDUCTORS), "nodes shared again", 150)
+    await_(lambda: set(ironic("nodes").values()) == set(CONDUCTORS), "nodes shared again", 150)
 
 
 def test_a_database_that_is_killed_keeps_what_it_had(project: Project, ironic: Ironic) -> None:
@@ -139,45 +104,29 @@ def test_a_database_that_is_killed_keeps_what_it_had(project: Project, ironic: I
             return False
 
     await_(known_again, "nodes known again", 120)
-    await_(lambda: ironic("conductors") == _CONDUCTORS, "both conductors alive", 90)
+    await_(lambda: ironic("conductors") == CONDUCTORS, "both conductors alive", 90)
 
 
 def test_a_cluster_on_its_servers(project: Project, ironic: Ironic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enrolled, deployed by its conductors from discs that they make of ours, lent, installed, and given back."""
-    with stack_of(project, _CLUSTER):
+    with stack_of(project, CLUSTER):
         told = project.make("up", seconds=300).text
         assert told.index("stack 'hub'") < told.index("stack 'ironic7'") and "up: no changes" in told
         nodes = project.output()["nodes"]
         assert [node["name"].partition(".")[0] for node in nodes] == [
-            f"ironic7-{racks.name(n)}" for n in range(_SERVERS)
+            f"ironic7-{racks.name(n)}" for n in range(SERVERS)
         ]
         read = [{check["name"]: check["status"] for check in node["checks"]} for node in nodes]
         assert all(each.pop("afterburn") != "passed" and set(each.values()) == {"passed"} for each in read), read
-        assert _states(ironic) == [["active", "power on", True]] * _SERVERS
-        assert [each["boots"][-2:] for each in project.rack("servers").values()] == [["cd", "disk"]] * _SERVERS
+        assert ironic.states() == [["active", "power on", True]] * SERVERS
+        assert [each["boots"][-2:] for each in project.rack("servers").values()] == [["cd", "disk"]] * SERVERS
         rack = facts.require(project.layout).rack
         passwords = [server.bmc.password for server in rack.servers] if rack else []
         state = project.checkpoint.read_text()
         assert passwords and not any(word in state + told for word in passwords)
         project.assert_unchanged("up", "preview", "refresh")
     assert "servers are had from its Ironic by stack ironic7" in project.make("down", fails=True).text
-    with stack_of(project, _CLUSTER):
+    with stack_of(project, CLUSTER):
         monkeypatch.setenv("KEEP_LAB", "1")
         project.make("down")
-        assert _states(ironic) == [["available", "power off", False]] * _SERVERS
-
-
-def _states(ironic: Ironic) -> list[list[Any]]:
-    """Of the rack's servers: provision state, power, whether it is claimed."""
-    found = ironic("states")
-    return [found[racks.name(number)] for number in range(_SERVERS)]
-
-
-@contextmanager
-def stack_of(project: Project, name: str) -> Generator[None]:
-    """Commands are of another stack of the same copy."""
-    before, project.stack = project.stack, name
-    try:
-        yield
-    finally:
-        project.stack = before
+        assert ironic.states() == [["available", "power off", False]] * SERVERS

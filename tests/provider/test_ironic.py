@@ -151,7 +151,8 @@ async def refused(site: Site, settings: Settings, server: str) -> str:
 
 
 async def test_a_server_is_enrolled_installed_twice_and_given_back(site: Site) -> None:
-    settings = site.settings({"server-0": site.server(0)}, release="remove")
+    settings = site.settings({"server-0": site.server(0, bootMode="uefi")}, release="remove")
+    assert site.rack.do(do="servers")["server-0"]["mode"] == "Legacy"
     async with site.driver(settings) as driver:
         node = await driver.claim("server-0")
         assert (await driver.claim("server-0")).id == node.id, "whoever was killed after the claim has it"
@@ -159,6 +160,7 @@ async def test_a_server_is_enrolled_installed_twice_and_given_back(site: Site) -
         image = await site.published(settings, 0)
         await driver.boot_installer(machine_id, site.mac(0))
         assert site.hardware(0) == ("On", "Cd Continuous", image)
+        assert site.rack.do(do="servers")["server-0"]["mode"] == "UEFI"
         await driver.boot_disk(machine_id)
         assert site.hardware(0) == ("On", "Hdd Continuous", "")
         # Nothing that would have a conductor that takes it over boot the installer again.

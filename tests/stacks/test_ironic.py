@@ -48,7 +48,7 @@ def _declared(tree: dict[str, Any]) -> Recorder:
 
 
 def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None:
-    recorder = _declared(through_ironic())
+    recorder = _declared(through_ironic(platform__bootMode="uefi"))
     claims = {args.name: plain(args.inputs) for args in recorder.of(_CLAIM)}
     assert set(claims) == {f"rack-{server['name']}-server" for server in SERVERS}
     assert claims["rack-worker-0-server"]["server"] == "worker-0"
@@ -68,9 +68,10 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
         "address": "https://10.0.0.13",
         "username": "ipi",
         "password": SECRET,
+        "bootMode": "uefi",
     }
-    assert section["servers"]["control-plane-0"] == {"node": "rack-7-u12"}
-    assert section["servers"]["worker-4"] == {"resourceClass": "compute", "traits": ["CUSTOM_GPU"]}
+    assert section["servers"]["control-plane-0"] == {"node": "rack-7-u12", "bootMode": "uefi"}
+    assert section["servers"]["worker-4"]["traits"] == ["CUSTOM_GPU"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from metal_ipi.provider import configuration
+from metal_ipi.provider.preflight.plan import Plan
 from tests.stacks.answers import settings
 from tools import preflight
 from tools.state import Deployment
@@ -16,3 +20,10 @@ def test_the_run_and_whether_it_has_passed_before_are_the_states_to_tell() -> No
     ]
     up = preflight.request(settings("rack7"), "rack7", Deployment(document={"deployment": {"resources": resources}}))
     assert up["inputs"] == {**new["inputs"], "run": "16hexdigits"} and up["again"] is True
+
+
+@pytest.mark.parametrize("stack", ["da11", "rack7", "ironic7", "sno1"])
+def test_the_provider_takes_what_it_is_asked_with(stack: str) -> None:
+    asked = preflight.request(settings(stack), stack, Deployment(document={}))
+    found = [*configuration.parse(asked["config"])[1], *Plan.problems(asked["inputs"])]
+    assert [problem.path for problem in found] == ["artifacts.privateKey"], "which is none in tests"

@@ -143,6 +143,9 @@ class Ironic(MachineDriver[LentNodeArgs]):
         node = await self._ready(machine_id)
         if node.provision_state in (AVAILABLE, DEPLOY_FAILED):
             instance = {**node.instance_info, "deploy_interface": "ramdisk", "boot_iso": image}
+            server = self._settings.ironic_servers.get(MachineId.parse(machine_id).server)
+            if server is not None and server.boot_mode is not None:
+                instance["capabilities"] = {"boot_mode": server.boot_mode}
             await self._connection.call(
                 f"to have {node.name} boot its disc",
                 lambda ironic: ironic.update_node(node.id, instance_info=instance),

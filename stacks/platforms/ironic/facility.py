@@ -47,6 +47,7 @@ class IronicFacility(ListedFacility[Ironic]):
             "resourceClass": server.resource_class,
             "traits": list(server.traits) or None,
             "conductorGroup": server.conductor_group,
+            "bootMode": server.boot_mode or self._section.boot_mode,
         }
         if bmc is not None:
             own |= {

@@ -30,6 +30,9 @@ _Verification = Annotated[
 ]
 
 
+BootMode = Literal["bios", "uefi"]
+
+
 class Api(Section):
     """Ironic's API. A hub's stack tells all of it in its outputs."""
 
@@ -73,6 +76,7 @@ class Server(listed.Server):
         default=None, description="with driver: what it gets; not set: baremetal. Without driver and node: what it has"
     )
     traits: Words = Field(default=(), description="traits that it has; without driver and node")
+    boot_mode: BootMode | None = Field(default=None, description="not set: as in platform.bootMode")
 
     @model_validator(mode="after")
     def _one_way(self) -> Server:
@@ -107,6 +111,9 @@ class Ironic(listed.ListedServers[Server]):
     type: Literal["ironic"] = "ironic"
     api: Api = Field(description="how Ironic is reached")
     bmc: Bmc = Field(default_factory=Bmc, description="what the BMCs of enrolled servers have in common")
+    boot_mode: BootMode | None = Field(
+        default=None, description="what servers' firmware is set to: bios or uefi; not set: as it is set"
+    )
     release: Literal["keep", "remove"] = Field(
         default="keep", description="enrolled servers that are given back: keep them in Ironic, or remove them"
     )

@@ -1,0 +1,62 @@
+"""Ironic as the stack `hub` installs it, and the stack `ironic7` that has its servers from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lab.hub.layout import HubLayout
+from tests.end_to_end import racks, secrets
+from tests.end_to_end.project import Project
+from tools.engine import ensure
+
+CONDUCTORS = {"ironic-0": True, "ironic-1": True}
+CLUSTER, SERVERS = "ironic7", 4
+_SPACE = "metal-ipi-provisioning"
+
+
+class Ironic:
+    """Its API, as it is reached at first; `renew` takes the outputs of now."""
+
+    def __init__(self, project: Project, directory: Path) -> None:
+        self._project = project
+        self.authority = directory / "ca.crt"
+        self.renew()
+
+    def renew(self) -> None:
+        """Take endpoint and account from the stack's outputs."""
+        outputs = secrets.outputs(self._project, str(ensure(print).path))
+        told = outputs["ironic"]
+        self.authority.write_text(told["ca"])
+        self.user: str = told["username"]
+        self.endpoint: str = told["endpoint"]
+        self._given = (self.endpoint, str(self.authority), self.user)
+        self.password: str = outputs["ironicPassword"]
+
+    def __call__(self, *what: str, seconds: float = 60) -> Any:
+        return json.loads(
+            self._project.within("ironic_client", *self._given, *what, stdin=self.password, seconds=seconds)
+        )
+
+    def states(self) -> list[list[Any]]:
+        """Of the rack's servers: provision state, power, whether it is claimed."""
+        found = self("states")
+        return [found[racks.name(number)] for number in range(SERVERS)]
+
+
+def kubectl(project: Project, *arguments: str) -> str:
+    kubeconfig = HubLayout(project.layout.hub).kubeconfig("admin")
+    return project.facility("kubectl", "--kubeconfig", str(kubeconfig), "--namespace", _SPACE, *arguments)
+
+
+@contextmanager
+def stack_of(project: Project, name: str) -> Generator[None]:
+    """Commands are of another stack of the same copy."""
+    before, project.stack = project.stack, name
+    try:
+        yield
+    finally:
+        project.stack = before

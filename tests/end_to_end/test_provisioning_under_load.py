@@ -1,0 +1,178 @@
+"""Ironic on the hub while servers are deployed and given back through it: upgraded, killed, its hub started again.
+
+No server is lost: each goes on through round after round, and is free at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.hub import images, programs
+from metal_ipi.stacks import connections
+from metal_ipi.stacks.settings import parse
+from metal_ipi.stacks.stream import boot_artifacts
+from tests.end_to_end import push_image, racks
+from tests.end_to_end.conftest import copies
+from tests.end_to_end.project import Project, await_
+from tests.end_to_end.provisioned import CLUSTER, CONDUCTORS, SERVERS, Ironic, kubectl
+from tests.lab.waiting import processes
+from tools import stackfile
+
+pytestmark = [
+    pytest.mark.libvirt,  # it takes the processors for itself
+    pytest.mark.lab,
+    pytest.mark.engine,
+    pytest.mark.nightly,
+    pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
+]
+_BEFORE = "38.0"
+"""The release before the lab's."""
+_API = {_BEFORE: "1.113", "now": "1.115"}
+"""The newest version of the API that a release has (ironic/common/release_mappings.py)."""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project]:
+    """A copy whose hub has the release before, beside a rack."""
+    directory = tmp_path_factory.mktemp("provisioning")
+    older = directory / "requirements.txt"
+    older.write_text(images.REQUIREMENTS.read_text().replace("ironic==39.0.0", f"ironic=={_BEFORE}.0"))
+    for recipe in (*images.ALL, push_image.ironic_of("ironic-before", older)):
+        recipe.ensure(lambda line: None)
+    for project in copies(directory, stack="hub"):
+        project.lab("up", "--machines", project.machines, "--rack", str(SERVERS))
+        project.lab("hub")
+        reference = project.within("push_image", str(project.layout.state), "ironic-before", str(older)).strip()
+        project.keep(provisioning={"images": {"ironic": reference}})
+        project.make("up", seconds=300)
+        yield project
+        project.assert_down()
+
+
+@pytest.fixture
+def ironic(project: Project, tmp_path: Path) -> Ironic:
+    return Ironic(project, tmp_path)
+
+
+class Load:
+    """Servers that are deployed and given back, over and over."""
+
+    def __init__(self, project: Project, ironic: Ironic, seconds: float, directory: Path) -> None:
+        facts = json.loads(project.layout.facts.read_text())
+        names = [racks.name(number) for number in range(SERVERS)]
+        given = {"config": _sections(project, ironic, facts), "servers": dict(zip(names, _macs(facts), strict=False))}
+        self._said = directory / "load.jsonl"
+        command = (sys.executable, "-m", "tests.end_to_end.ironic_load", str(seconds))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "lab", "run", "--state", str(project.layout.state), "--", *command],
+            cwd=project.root,
+            env=project.environment(),
+            stdin=subprocess.PIPE,
+            stdout=self._said.open("wb"),
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(given).encode())
+        self._process.stdin.close()
+
+    def steps(self) -> list[dict[str, Any]]:
+        """What has begun."""
+        return [json.loads(line) for line in self._said.read_text().splitlines() if line.startswith('{"at"')]
+
+    def await_deploying(self) -> dict[str, Any]:
+        """Wait until another deployment begins."""
+        known = len(self.steps())
+        await_(lambda: any(each["step"] == "deploy" for each in self.steps()[known:]), "another deployment", 180)
+        return next(each for each in self.steps()[known:] if each["step"] == "deploy")
+
+    def ended(self, seconds: float) -> dict[str, dict[str, Any]]:
+        """What became of the servers; none was lost, and each was deployed."""
+        assert self._process.wait(seconds) == 0
+        found: dict[str, dict[str, Any]] = json.loads(self._said.read_text().splitlines()[-1])
+        assert len(found) == SERVERS and not [each["error"] for each in found.values() if each["error"]], found
+        assert all(each["rounds"] for each in found.values()), found
+        return found
+
+
+def _sections(project: Project, ironic: Ironic, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The provider's configuration of the stack that has its servers from there."""
+    document = stackfile.read(project.root / "stacks" / f"Pulumi.{CLUSTER}.yaml")
+    told = {"endpoint": ironic.endpoint, "username": ironic.user, "ca": ironic.authority.read_text()}
+    config = stackfile.for_lab(document, dict(facts), {"ironic": told, "ironicPassword": ironic.password})
+    tree = config.document["config"]
+    tree["metal-ipi:boot"]["streamFile"] = str(next((project.layout.boot / "streams").glob("*.json")))
+    del tree["metal-ipi:boot"]["streamUrl"]
+    for path, secret in config.secrets.items():
+        _put(tree, path, secret)
+    settings = parse(stackfile.values(config), CLUSTER)
+    return connections.provider_sections(settings, boot_artifacts(settings).iso)
+
+
+def _put(tree: dict[str, Any], path: str, secret: str) -> None:
+    """A secret at its place: `metal-ipi:platform.servers[0].bmc.password`."""
+    place: Any = tree
+    *way, last = path.replace("[", ".").replace("]", "").split(".")
+    for step in way:
+        place = place[int(step)] if step.isdigit() else place.setdefault(step, {})
+    place[last] = secret
+
+
+def _macs(facts: Mapping[str, Any]) -> list[str]:
+    return [server["mac"] for server in facts["rack"]["servers"]]
+
+
+def test_an_upgrade_with_another_schema(project: Project, ironic: Ironic, tmp_path: Path) -> None:
+    assert ironic("version") == _API[_BEFORE]
+    load = Load(project, ironic, 150, tmp_path)
+    load.await_deploying()
+    project.keep(provisioning={"images": {"ironic": images.IRONIC.reference}, "pinRelease": _BEFORE})
+    assert "ironic-schema-" in project.make("up", seconds=300).out
+    assert ironic("version") == _API[_BEFORE], "pinned: conductors of both releases may run"
+    load.await_deploying()
+    project.keep(provisioning={"pinRelease": None})
+    assert "ironic-migrations-" in project.make("up", seconds=300).out
+    await_(lambda: ironic("version") == _API["now"], "the release of now", 60)
+    load.ended(400)
+    assert ironic.states() == [["available", "power off", False]] * SERVERS
+    project.assert_unchanged("up")
+
+
+@pytest.mark.parametrize("stage", range(5))
+def test_a_conductor_that_is_killed_at_any_stage(project: Project, ironic: Ironic, tmp_path: Path, stage: int) -> None:
+    load = Load(project, ironic, 30, tmp_path)
+    begun = load.await_deploying()
+    time.sleep(1.5 * stage)
+    its = ironic("nodes")[begun["server"]]
+    kubectl(project, "delete", "pod", its, "--grace-period=0", "--force")
+    load.ended(400)
+    assert ironic.states() == [["available", "power off", False]] * SERVERS
+    await_(lambda: ironic("conductors") == CONDUCTORS, "both conductors alive", 90)
+
+
+def test_a_database_that_is_killed(project: Project, ironic: Ironic, tmp_path: Path) -> None:
+    load = Load(project, ironic, 30, tmp_path)
+    load.await_deploying()
+    kubectl(project, "delete", "pod", "database-0", "--grace-period=0", "--force")
+    load.ended(400)
+    assert ironic.states() == [["available", "power off", False]] * SERVERS
+
+
+def test_a_hub_that_is_started_again(project: Project, ironic: Ironic, tmp_path: Path) -> None:
+    """As if its node had lost power: whatever runs there ends at once."""
+    load = Load(project, ironic, 30, tmp_path)
+    load.await_deploying()
+    (hub,) = processes("lab.hub", "--state", project.layout.state)
+    os.kill(hub, signal.SIGKILL)
+    project.lab("hub")
+    load.ended(500)
+    assert ironic.states() == [["available", "power off", False]] * SERVERS
+    project.assert_unchanged("up")
