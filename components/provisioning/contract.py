@@ -152,6 +152,19 @@ class Ramdisk:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Operator:
+    """The ironic-standalone-operator, which the hub has: it runs Ironic, in the nodes' own network."""
+
+    version: str | None = None
+    """The release of Ironic that it is told to run, `latest` or `<major>.<minor>`; None: the operator's default."""
+    interface: str | None = None
+    """Of the nodes, where Ironic listens; or `address`."""
+    address: str | None = None
+    network: str | None = None
+    """The provisioning network (CIDR); needed with DHCP."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class IronicArgs:
     """Arguments of `IronicService`."""
 
@@ -178,6 +191,8 @@ class IronicArgs:
     """Boot files over HTTP: for BMCs and firmware that cannot be told which authority to trust."""
     pin_release: str | None = None
     """While conductors of two releases run: the older one. Data are migrated by the first `up` without it."""
+    operator: Operator | None = None
+    """None: conductors and all else are declared one by one."""
     extra: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
     """More of Ironic's options, by section and name. Those that the service sets itself are refused before."""
     log_level: Literal["debug", "info"] = "info"

@@ -29,11 +29,16 @@ API_VERSIONS: Mapping[str, str] = {
 
 def manifest(kind: str, name: str, namespace: str, component: str, **rest: Any) -> Object:
     """An object; `component` names the part of the service that it belongs to."""
-    metadata = {"name": name, "namespace": namespace, "labels": {**selector(component), **_PART}}
+    metadata = {"name": name, "namespace": namespace, "labels": labels(component)}
     return {"apiVersion": API_VERSIONS[kind], "kind": kind, "metadata": metadata, **rest}
 
 
 _PART = {"app.kubernetes.io/part-of": PART_OF, "app.kubernetes.io/managed-by": "metal-ipi"}
+
+
+def labels(component: str) -> dict[str, str]:
+    """Those of every object of a part."""
+    return {**selector(component), **_PART}
 
 
 def selector(component: str) -> dict[str, str]:
@@ -51,7 +56,7 @@ def namespace(name: str, *, privileged: bool) -> Object:
 def pod(component: str, spec: Mapping[str, Any], annotations: Mapping[str, Any] | None = None) -> Object:
     """A pod template. It runs as nobody in particular, and is not told the API server's credentials."""
     return {
-        "metadata": {"labels": {**selector(component), **_PART}, "annotations": dict(annotations or {})},
+        "metadata": {"labels": labels(component), "annotations": dict(annotations or {})},
         "spec": {
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,

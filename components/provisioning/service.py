@@ -22,8 +22,9 @@ from metal_ipi.components.provisioning import (
     image_cache,
     network,
     objects,
+    operator_resource,
 )
-from metal_ipi.components.provisioning.contract import GivenDatabase, GivenTls, IronicArgs, MadeTls
+from metal_ipi.components.provisioning.contract import GivenDatabase, GivenTls, IronicArgs, MadeTls, Operator
 from metal_ipi.components.provisioning.objects import Object
 from metal_ipi.provider.types import ServiceCredentials, ServiceCredentialsArgs
 
@@ -69,7 +70,20 @@ class IronicService(pulumi.ComponentResource):
         )
         self._hub = pulumi.ResourceOptions(parent=self, provider=hub)
         self._credentials = self._make_credentials()
-        self._space = [self._declare(objects.namespace(args.namespace, privileged=args.dhcp is not None))]
+        in_nodes_network = args.dhcp is not None or args.operator is not None
+        self._space = [self._declare(objects.namespace(args.namespace, privileged=in_nodes_network))]
+        last = self._by_objects() if args.operator is None else [self._by_operator(args.operator)]
+        self.endpoint = pulumi.Output.all(*(each.id for each in last)).apply(lambda _: configuration.api_url(args))
+        self.ca = pulumi.Output.from_input(self._pair("ironic")["ca.crt"])
+        self.username = pulumi.Output.unsecret(self._account("api", "username"))
+        self.password = pulumi.Output.secret(self._account("api", "password"))
+        self.register_outputs(
+            {"endpoint": self.endpoint, "ca": self.ca, "username": self.username, "password": self.password}
+        )
+
+    def _by_objects(self) -> Sequence[pulumi.CustomResource]:
+        """Conductors and all else, one by one; what comes last."""
+        args = self._args
         policies = [self._declare(each) for each in network.policies(args)]
         secrets = self._secrets()
         reached = [self._declare(each) for each in conductors.services(args)]
@@ -89,12 +103,37 @@ class IronicService(pulumi.ComponentResource):
         if args.pin_release is None:
             # It brings data to the newest version, which conductors of the release before do not read.
             last = [self._declare(conductors.migrations_job(args, changes=reaches), after=last)]
-        self.endpoint = pulumi.Output.all(*(each.id for each in last)).apply(lambda _: configuration.api_url(args))
-        self.ca = pulumi.Output.from_input(self._pair("ironic")["ca.crt"])
-        self.username = pulumi.Output.unsecret(self._account("api", "username"))
-        self.password = pulumi.Output.secret(self._account("api", "password"))
-        self.register_outputs(
-            {"endpoint": self.endpoint, "ca": self.ca, "username": self.username, "password": self.password}
+        return last
+
+    def _by_operator(self, operator: Operator) -> pulumi.CustomResource:
+        """The operator's resource, after what it names."""
+        args, given = self._args, self._args.database
+        reached = (
+            {"username": given.username, "password": given.password}
+            if isinstance(given, GivenDatabase)
+            else {part: self._account("ironic", part) for part in ("username", "password")}
+        )
+        texts: dict[str, dict[str, pulumi.Input[str]]] = {
+            operator_resource.API_ACCOUNT: {
+                part: self._account("api", part) for part in ("username", "password", "htpasswd")
+            },
+            operator_resource.DATABASE_ACCOUNT: {**reached},
+            operator_resource.TLS: self._pair("ironic"),
+            operator_resource.DATABASE_CA: {
+                "ca.crt": given.ca if isinstance(given, GivenDatabase) else self._credentials.ca
+            },
+        }
+        needed = [self._secret(name, operator_resource.NAME, each) for name, each in texts.items()]
+        needed += [self._declare(each) for each in operator_resource.authorities(args)]
+        needed += [*self._database(), *self._image_cache()]
+        resource = operator_resource.ironic(args, operator)
+        return kubernetes.apiextensions.CustomResource(
+            f"{self._name}-ironic",
+            api_version=resource["apiVersion"],
+            kind=resource["kind"],
+            metadata=resource["metadata"],
+            spec=resource["spec"],
+            opts=pulumi.ResourceOptions.merge(self._hub, self._after(needed)),
         )
 
     # --- credentials -----------------------------------------------------------------------------------------------
@@ -219,11 +258,15 @@ class IronicService(pulumi.ComponentResource):
         name = f"{self._name}-{metadata['name']}"
         if kind not in ("StatefulSet", "Deployment"):
             name += f"-{kind.lower()}"
-        opts = pulumi.ResourceOptions(
-            depends_on=[*space, *after],
+        opts = pulumi.ResourceOptions.merge(self._hub, self._after([*space, *after]))
+        return _KINDS[kind](name, opts=opts, **fields)
+
+    @staticmethod
+    def _after(needed: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(
+            depends_on=needed,
             custom_timeouts=pulumi.CustomTimeouts(create=f"{_READY_MINUTES}m", update=f"{2 * _READY_MINUTES}m"),
         )
-        return _KINDS[kind](name, opts=pulumi.ResourceOptions.merge(self._hub, opts), **fields)
 
 
 def _argument(key: str) -> str:

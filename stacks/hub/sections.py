@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from metal_ipi.stacks.sections import forms
+from metal_ipi.stacks.sections.api_address import HostIPv4
 from metal_ipi.stacks.sections.base import Pem, Section, is_public_key, matching, wrong
 from metal_ipi.stacks.sections.forms import Interface
 from metal_ipi.stacks.sections.install import Lab
@@ -200,6 +201,28 @@ class Ramdisk(Section):
         return value
 
 
+class Operator(Section):
+    """The ironic-standalone-operator, where the hub has it: it runs Ironic, in the network of the hub's nodes."""
+
+    version: (
+        Annotated[str, matching(r"latest|[0-9]{1,3}\.[0-9]{1,3}", "it is no release", "write latest, or e.g. '34.0'")]
+        | None
+    ) = Field(default=None, description="the release of Ironic; not set: the operator's default")
+    interface: Interface | None = Field(default=None, description="where it listens on the hub's nodes; or address")
+    address: HostIPv4 | None = Field(default=None, description="the address that it listens at; of one conductor only")
+    network: str | None = Field(
+        default=None, description="the provisioning network, e.g. 192.0.2.0/24; needed with provisioning.dhcp"
+    )
+
+    @field_validator("network")
+    @classmethod
+    def _a_network(cls, value: str | None) -> str | None:
+        try:
+            return None if value is None else str(ipaddress.IPv4Network(value))
+        except ValueError as error:
+            raise wrong(f"it is no IPv4 network: {error}", "write it as 192.0.2.0/24") from None
+
+
 class Provisioning(Section):
     """Ironic as a service."""
 
@@ -250,6 +273,10 @@ class Provisioning(Section):
         default=None,
         description="while conductors of two releases run: the older release; data are migrated without it",
     )
+    operator: Operator | None = Field(
+        default=None,
+        description="have the ironic-standalone-operator run it; not set: what it consists of is made here",
+    )
     extra_config: dict[OptionName, dict[OptionName, OptionValue]] = Field(
         default_factory=dict, description="more of Ironic's options, by section and name"
     )
@@ -272,6 +299,8 @@ class Provisioning(Section):
                 "give each conductor an address for its boot files",
                 at="access.files",
             )
+        if self.operator is not None:
+            self._fits_operator(self.operator)
         cached = {f"cache:{image.name}" for image in self.image_cache.images} if self.image_cache else set[str]()
         for name, url in (("kernel", self.ramdisk.kernel), ("initramfs", self.ramdisk.initramfs)):
             if url is not None and url not in cached and not url.startswith(("http://", "https://")):
@@ -287,6 +316,30 @@ class Provisioning(Section):
                 at="automatedCleaning",
             )
         return self
+
+    def _fits_operator(self, operator: Operator) -> None:
+        """What the operator cannot have, as its api module says."""
+        access, dhcp = self.access, self.dhcp
+        if not isinstance(access, AtNodePorts):
+            raise wrong("the operator has no load balancers", "set access.type to node-port", at="access.type")
+        if self.pin_release is not None:
+            raise wrong("the operator pins releases itself", "set operator.version instead", at="pinRelease")
+        if (operator.interface is None) == (operator.address is None):
+            raise wrong("exactly one of interface and address is needed", "set one of them", at="operator.interface")
+        if self.conductors > 1 and (operator.address is not None or dhcp is not None):
+            raise wrong(
+                "with several conductors the operator takes neither an address nor DHCP",
+                "set operator.interface, and no dhcp",
+                at="conductors",
+            )
+        if dhcp is not None and operator.network is None:
+            raise wrong("it is needed with dhcp", "give the provisioning network", at="operator.network")
+        if dhcp is not None and (len(dhcp.ranges) > 1 or len(dhcp.nameservers) > 1 or dhcp.lease_seconds != 3600):
+            raise wrong(
+                "the operator's DHCP has one range, one nameserver and leases of its own",
+                "give one of each, and leave leaseSeconds out",
+                at="dhcp",
+            )
 
 
 class HubSettings(Section):

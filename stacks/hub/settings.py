@@ -57,7 +57,10 @@ HUB = Kind(
     needed=(
         Needed(path="hub.kubeconfig"),
         Needed(path="provisioning.images.ironic"),
-        Needed(path="provisioning.images.files"),
+        Needed(
+            path="provisioning.images.files",
+            when=lambda tree: at(tree, "provisioning.operator") is None or bool(at(tree, "provisioning.imageCache")),
+        ),
         Needed(
             path="provisioning.images.database",
             when=lambda tree: at(tree, "provisioning.database.type") in (None, "mariadb"),

@@ -19,8 +19,9 @@ from metal_ipi.components.provisioning import (
     image_cache,
     network,
     objects,
+    operator_resource,
 )
-from metal_ipi.components.provisioning.contract import IronicArgs
+from metal_ipi.components.provisioning.contract import IronicArgs, Operator
 from metal_ipi.components.provisioning.service import IronicService
 from tests import golden
 from tests.mocks import Recorder, is_secret, plain, run, secret
@@ -100,6 +101,23 @@ def test_objects(name: str, args: IronicArgs) -> None:
     golden.check(f"provisioning-{name}.yaml", yaml.safe_dump_all(plainly, sort_keys=False))
 
 
+@pytest.mark.parametrize(
+    ("name", "args", "operator"),
+    [
+        ("small", SMALL, Operator(interface="eno2")),
+        (
+            "large",
+            replace(LARGE, access=SMALL.access, conductors=1),
+            Operator(version="34.0", address="192.0.2.15", network="192.0.2.0/24"),
+        ),
+        ("shared", replace(SMALL, conductors=3), Operator(interface="eno2")),
+    ],
+)
+def test_the_operators_resource(name: str, args: IronicArgs, operator: Operator) -> None:
+    found = [*operator_resource.authorities(args), operator_resource.ironic(args, operator)]
+    golden.check(f"provisioning-operator-{name}.yaml", yaml.safe_dump_all(found, sort_keys=False))
+
+
 def test_what_is_carried_out_at_a_rotation() -> None:
     golden.check(
         "provisioning-accounts.sql",
@@ -158,6 +176,7 @@ KINDS = (
     *("core/v1:Namespace", "core/v1:ConfigMap", "core/v1:Secret", "core/v1:Service", "core/v1:PersistentVolumeClaim"),
     *("apps/v1:StatefulSet", "apps/v1:Deployment", "batch/v1:Job", "networking.k8s.io/v1:NetworkPolicy"),
     "policy/v1:PodDisruptionBudget",
+    "ironic.metal3.io/v1alpha1:Ironic",
 )
 
 
@@ -182,6 +201,22 @@ def test_each_part_comes_after_what_it_needs() -> None:
     # A Service is there when a pod of it answers: what makes the pods cannot wait for it.
     for server in ("it-database", "it-ironic"):
         assert not [name for name in found.after(server) if name == f"{server}-service"]
+
+
+def test_the_operator_is_given_what_its_resource_names() -> None:
+    found = declared(replace(SMALL, ca="PEM", operator=Operator(interface="eno2")))
+    spec = found.inputs("it-ironic")["spec"]
+    made = {
+        found.inputs(name)["metadata"]["name"]: name
+        for name in found.after("it-ironic")
+        if "metadata" in found.inputs(name)
+    }
+    named = {spec["apiCredentialsName"], *spec["tls"].values()}
+    named |= {spec["database"][name] for name in ("credentialsName", "tlsCertificateName")}
+    assert named <= made.keys(), "all of it before the resource"
+    assert set(found.inputs(made[spec["apiCredentialsName"]])["stringData"]) == {"username", "password", "htpasswd"}
+    assert "it-database-accounts-1-job" in found.after("it-ironic"), "the database is ours"
+    assert [each.name for each in found.of("kubernetes:apps/v1:StatefulSet")] == ["it-database"]
 
 
 def test_data_are_migrated_when_no_conductor_of_the_release_before_is_left() -> None:

@@ -62,6 +62,7 @@ def test_what_a_real_change_needs_is_told_at_once() -> None:
     assert "--secret" in caught.value.problems[0].remedy
 
 
+_DHCP = {"interface": "eno1", "ranges": ["192.0.2.1-192.0.2.9"]}
 _IMAGE = {"name": "a", "url": "https://images.test/a", "sha256": "0" * 64}
 
 
@@ -88,6 +89,18 @@ _IMAGE = {"name": "a", "url": "https://images.test/a", "sha256": "0" * 64}
         ({"extraConfig": {"database": {"connection": "sqlite://"}}}, "provisioning.extraConfig.database.connection"),
         ({"extraConfig": {"api": {"max_limit": "a\nb"}}}, "provisioning.extraConfig.api.max_limit"),
         ({"pinRelease": "newest"}, "provisioning.pinRelease"),
+        ({"operator": {}}, "provisioning.operator.interface"),
+        ({"operator": {"address": "192.0.2.15"}}, "provisioning.conductors"),
+        ({"operator": {"interface": "eno2", "network": "192.0.2.1/24"}}, "provisioning.operator.network"),
+        ({"operator": {"interface": "eno2"}, "pinRelease": "38.0"}, "provisioning.pinRelease"),
+        ({"operator": {"interface": "eno2"}, "conductors": 1, "dhcp": _DHCP}, "provisioning.operator.network"),
+        (
+            {
+                "operator": {"interface": "eno2"},
+                "access": {"type": "load-balancer", "address": "192.0.2.1", "files": ["192.0.2.2", "192.0.2.3"]},
+            },
+            "provisioning.access.type",
+        ),
         ({"conductor": 3}, "provisioning.conductor"),
     ],
 )
