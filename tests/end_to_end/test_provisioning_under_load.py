@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,6 +38,8 @@ pytestmark = [
 ]
 _BEFORE = "38.0"
 """The release before the lab's."""
+_OLDER = (f"ironic=={_BEFORE}.0", "keystoneauth1==5.16.0")
+"""What it needs in place of the lab's requirements: it declares an option that keystoneauth1 has from 5.17 on."""
 _API = {_BEFORE: "1.113", "now": "1.115"}
 """The newest version of the API that a release has (ironic/common/release_mappings.py)."""
 
@@ -46,7 +49,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project]:
     """A copy whose hub has the release before, beside a rack."""
     directory = tmp_path_factory.mktemp("provisioning")
     older = directory / "requirements.txt"
-    older.write_text(images.REQUIREMENTS.read_text().replace("ironic==39.0.0", f"ironic=={_BEFORE}.0"))
+    text = images.REQUIREMENTS.read_text()
+    for wanted in _OLDER:
+        name = wanted.partition("==")[0]
+        text, found = re.subn(rf"^{name}==.*$", wanted, text, flags=re.MULTILINE)
+        assert found == 1, wanted
+    older.write_text(text)
     for recipe in (*images.ALL, push_image.ironic_of("ironic-before", older)):
         recipe.ensure(lambda line: None)
     for project in copies(directory, stack="hub"):
