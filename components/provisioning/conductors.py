@@ -62,7 +62,8 @@ def services(args: IronicArgs) -> list[Object]:
     for number in range(args.conductors):
         one = {**chosen, "statefulset.kubernetes.io/pod-name": f"{NAME}-{number}"}
         where = access.files[number] if isinstance(access, LoadBalancer) else access.files + number
-        spec = objects.published(one, "files", FILES_PORT, where)
+        # Also while its pod is ending.
+        spec = {**objects.published(one, "files", FILES_PORT, where), "publishNotReadyAddresses": True}
         found.append(objects.manifest("Service", f"{NAME}-{number}-files", args.namespace, NAME, spec=spec))
     if isinstance(access, LoadBalancer) and access.annotations:
         for each in found:
@@ -121,13 +122,15 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         ports=[{"name": "files", "containerPort": FILES_PORT}],
         readinessProbe={"tcpSocket": {"port": "files"}, "periodSeconds": 5},
         resources={"requests": {"memory": "16Mi", "cpu": "10m"}},
+        # A sidecar: it ends after the conductor, which first finishes what it is at. BMCs fetch its discs until then.
+        restartPolicy="Always",
     )
     volumes = [*_volumes(), objects.empty("shared"), objects.empty("files-tmp"), objects.empty("state")]
     template = objects.pod(
         NAME,
         {
-            "initContainers": [prepare],
-            "containers": [ironic, server],
+            "initContainers": [prepare, server],
+            "containers": [ironic],
             "volumes": volumes,
             "terminationGracePeriodSeconds": _STOP_SECONDS,
             "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_APART]}},

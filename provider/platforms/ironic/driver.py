@@ -150,9 +150,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
                 f"to have {node.name} boot its disc",
                 lambda ironic: ironic.update_node(node.id, instance_info=instance),
             )
-            node = await self.nodes.provision(node, ACTIVE)
-            if node.provision_state != ACTIVE:
-                raise await self.nodes.stuck(node)
+            await self._deploy(node)
             return
         if node.provision_state != ACTIVE:
             raise await self.nodes.stuck(node)
@@ -164,6 +162,18 @@ class Ironic(MachineDriver[LentNodeArgs]):
         )
         await self._boot_device(node, _MEDIA, persistent=False)
         await self._power(node, "rebooting")
+
+    async def _deploy(self, node: Node) -> None:
+        """Has it deployed. What failed is done again, a few times: a conductor that dies leaves what it was at as
+        failed, and what boots is our installer, which looks before it writes."""
+        for last in (False, False, True):
+            node = await self.nodes.provision(node, ACTIVE)
+            if node.provision_state == ACTIVE:
+                return
+            failure = await self.nodes.stuck(node)
+            if last or node.provision_state != DEPLOY_FAILED:
+                raise failure
+            await self._say(f"{failure}; it is done again")
 
     async def boot_disk(self, machine_id: str) -> None:
         """Has its following boots come from the disk, also after a conductor took it over; resets nothing."""
