@@ -14,7 +14,7 @@ from typing import Any
 
 from metal_ipi.provider.configuration import Settings, parse
 from metal_ipi.provider.errors import ProviderError
-from metal_ipi.provider.live_iso import disc
+from metal_ipi.provider.live_iso import disc, place
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.ironic import Ironic
 from metal_ipi.provider.status import silent
@@ -47,6 +47,8 @@ async def _rounds(settings: Settings, name: str, mac: str, until: float) -> dict
         told("done")
     except ProviderError as error:
         return {"rounds": rounds, "error": str(error)}
+    finally:
+        await place.remove(settings, mac)
     return {"rounds": rounds, "error": None}
 
 

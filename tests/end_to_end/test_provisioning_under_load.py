@@ -81,13 +81,14 @@ class Load:
         given = {"config": _sections(project, ironic, facts), "servers": dict(zip(names, _macs(facts), strict=False))}
         self._said = directory / "load.jsonl"
         command = (sys.executable, "-m", "tests.end_to_end.ironic_load", str(seconds))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "lab", "run", "--state", str(project.layout.state), "--", *command],
-            cwd=project.root,
-            env=project.environment(),
-            stdin=subprocess.PIPE,
-            stdout=self._said.open("wb"),
-        )
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "lab", "run", "--state", str(project.layout.state), "--", *command],
+                cwd=project.root,
+                env=project.environment(),
+                stdin=subprocess.PIPE,
+                stdout=said,
+            )
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(given).encode())
         self._process.stdin.close()
