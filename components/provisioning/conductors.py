@@ -7,7 +7,7 @@ what one that stays away had. They ask each other by name, over TLS and with an 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from metal_ipi.components.provisioning import configuration, files, objects
 from metal_ipi.components.provisioning.configuration import API, CONDUCTORS
@@ -23,6 +23,9 @@ TLS = "ironic-tls"
 DATABASE_CA = "ironic-database-ca"
 
 _STOP_SECONDS = 120
+_ALIVE = Path(__file__).with_name("alive.py")
+_ALIVE_PATH = "/etc/ironic/alive.py"
+_REACHES_DATABASE = ("/etc/ironic/secrets/secrets.conf", "/etc/ironic/database/ca.crt")
 _AUTHORITIES = PurePosixPath("/etc/ironic/authorities.pem")
 """Those of BMCs and of hosts that discs and images are fetched from."""
 
@@ -33,6 +36,7 @@ def config_map(args: IronicArgs) -> Object:
         "ironic.conf": configuration.ironic_conf(args),
         **{f"{NAME}-{number}.conf": configuration.conductor_conf(args, number) for number in range(args.conductors)},
         "nginx.conf": files.nginx_conf("/shared/html", FILES_PORT, tls=not args.plain_boot_files),
+        _ALIVE.name: _ALIVE.read_text(),
         **({_AUTHORITIES.name: args.ca} if args.ca else {}),
     }
     return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data=data)
@@ -40,7 +44,7 @@ def config_map(args: IronicArgs) -> Object:
 
 def made_of(args: IronicArgs) -> str:
     """Changes with what a conductor reads only when it starts, but for secrets."""
-    more = [args.ca] if args.ca else []
+    more = [_ALIVE.read_text(), *([args.ca] if args.ca else [])]
     return objects.digest(configuration.ironic_conf(args), str(args.plain_boot_files), str(args.rotation), *more)
 
 
@@ -92,6 +96,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         [
             *_reads(),
             _OWN,
+            objects.mount("config", _ALIVE_PATH, sub_path=_ALIVE.name, read_only=True),
             *trusted,
             shared,
             objects.mount("state", "/var/lib/ironic"),
@@ -105,7 +110,12 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         ports=[{"name": "api", "containerPort": API_PORT}, {"name": "rpc", "containerPort": RPC_PORT}],
         startupProbe={**objects.https_probe(API_PORT, "/"), "periodSeconds": 2, "failureThreshold": 150},
         readinessProbe=objects.https_probe(API_PORT, "/"),
-        livenessProbe={**objects.https_probe(API_PORT, "/"), "periodSeconds": 20, "failureThreshold": 6},
+        livenessProbe={
+            "exec": {"command": ["python3", _ALIVE_PATH, str(API_PORT), *_REACHES_DATABASE]},
+            "periodSeconds": 20,
+            "timeoutSeconds": 20,
+            "failureThreshold": 3,
+        },
         resources={"requests": {"memory": "384Mi", "cpu": "100m"}},
     )
     tls = [] if args.plain_boot_files else [objects.mount("tls", "/etc/files/tls", read_only=True)]

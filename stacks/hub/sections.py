@@ -55,7 +55,9 @@ class Hub(Section):
 class Images(Section):
     """The container images of the service; each is told by the programs that must be on its PATH."""
 
-    ironic: ImageReference | None = Field(default=None, description="ironic, ironic-dbsync, python3 (and ipmitool)")
+    ironic: ImageReference | None = Field(
+        default=None, description="ironic, ironic-dbsync, python3 with PyMySQL (and ipmitool)"
+    )
     database: ImageReference | None = Field(
         default=None, description="mariadbd, mariadb-install-db, mariadb, mariadb-admin; only with database mariadb"
     )

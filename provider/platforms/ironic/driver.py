@@ -18,6 +18,8 @@ from metal_ipi.provider.status import Say, silent
 
 _POWER = {"power on": "On", "power off": "Off"}
 _MEDIA = "cdrom"
+_PATIENCE = 300
+"""Seconds that a call may be repeated: a lock that outlived the database goes when its conductor starts again."""
 
 _OF_DEPLOYMENT = ("deploy_interface", "boot_iso")
 """What an instance that boots its disc has in its `instance_info`."""
@@ -54,7 +56,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
         """`say` takes what it is waiting for; `timeout` is how long one step of a node may take, in seconds."""
         self._settings = settings
         self._ironic = settings.need_ironic()
-        self._connection = Connection(self._ironic, timeout=min(timeout, 180))
+        self._connection = Connection(self._ironic, timeout=min(timeout, _PATIENCE))
         self._say = say or silent
         self.nodes = Nodes(self._connection, self._ironic, self._say, timeout=timeout)
 

@@ -329,7 +329,8 @@ class Nodes:
                 raise RemoteError(
                     f"{self.where(node)} is still {node.provision_state}"
                     f"{f', locked by {node.reservation},' if node.reservation else ''} after {self._timeout:g} s; "
-                    "run the same again to wait on"
+                    "run the same again to wait on. A lock that nothing comes of goes when that conductor is started "
+                    "again"
                 )
             await self._say(f"waiting for {self.where(node)} ({node.provision_state})")
             await backoff.pause()
