@@ -20,7 +20,10 @@ from lab.network import namespaces, plan
 
 _CABLE = "hub0"
 """The facility's end of the cable."""
-_UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+_UNSHARE = (
+    *("setpriv", "--pdeathsig", "KILL", "--"),  # what runs there does not outlive whoever starts it again
+    *("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
+)
 _START_SECONDS = 10.0
 _END_SECONDS = 30.0
 

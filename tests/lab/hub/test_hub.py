@@ -114,6 +114,20 @@ def test_a_broken_one_is_started_again_with_what_it_had(lab: Lab, hub: HubLayout
     until(lambda: ask(lab, "GET", running)["status"].get("readyReplicas") == 2, 90)
 
 
+def test_one_that_was_killed_is_started_again(lab: Lab, hub: HubLayout) -> None:
+    """Nothing that ran there outlives it, and is in the way."""
+    space = _space_of(hub)
+    (service,) = (
+        pid for pid in processes("lab.hub", "--state", lab.layout.state) if "lab.hub.node" not in _command(pid)
+    )
+    os.kill(service, signal.SIGKILL)
+    until(lambda: not _inside(space), 10)
+    said: list[str] = []
+    control.up(lab.layout, said.append)
+    assert said[0] == "the hub is broken: it is stopped and started again"
+    assert lab_control.status(lab.layout)["state"] == "ready"
+
+
 def test_nothing_of_it_is_left(lab: Lab, hub: HubLayout) -> None:
     """Process, cgroup, device and file; the lab goes on without it."""
     space = _space_of(hub)
@@ -191,6 +205,10 @@ def _space(process: Path) -> str | None:
         return str((process / "ns/pid").readlink())
     except OSError:
         return None  # it has ended since
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def _name(pid: int) -> str:
