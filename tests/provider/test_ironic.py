@@ -318,7 +318,7 @@ async def test_what_a_claim_would_be_refused_with_is_told_before(site: Site) -> 
     words = [finding.what for finding in of(bad, "ironic")]
     assert [finding.level for finding in of(bad, "ironic")] == ["error"] * 3
     assert "has no node nobody any more" in words[0] and words[1].startswith("worker-4: ")
-    assert "no conductor of the group hall-z that is alive and has the driver redfish" in words[1]
+    assert "has no conductor of the group hall-z with the driver redfish" in words[1]
     assert words[2] == (
         "0 nodes of the resource class gpus with the traits CUSTOM_A are free, and 2 are wanted: worker-2, worker-3"
     )

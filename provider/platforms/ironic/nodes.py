@@ -33,6 +33,8 @@ _CLASS = "baremetal"
 _DEPLOY = "direct"
 """The deploy interface of servers that are enrolled. An instance has `ramdisk`, for as long as it boots its disc."""
 _LONGEST_PAUSE = 3.0
+_HEARTBEATS = 60
+"""Seconds that a conductor's sign of life is waited for; Ironic takes one for dead after as many."""
 _HISTORY = "1.78"
 """The version of the API that has nodes' histories."""
 _OF_CONDUCTOR = ["hostname", "alive", "conductor_group", "drivers"]
@@ -115,10 +117,9 @@ class Nodes:
         return node
 
     async def conductors(self) -> list[Any]:
-        """Those that are alive."""
+        """All that it knows, alive or not."""
         return await self._connection.call(
-            "for its conductors",
-            lambda ironic: [each for each in ironic.conductors(fields=_OF_CONDUCTOR) if each.alive],
+            "for its conductors", lambda ironic: list(ironic.conductors(fields=_OF_CONDUCTOR))
         )
 
     async def free(self, resource_class: str, traits: frozenset[str]) -> int:
@@ -138,16 +139,30 @@ class Nodes:
         return sum(traits <= set(node.traits or ()) for node in found)
 
     async def _served(self, name: str, server: IronicServer) -> None:
-        """Raises InvalidInputs where no conductor would have a server that is enrolled."""
-        if not any(
-            each.conductor_group == server.conductor_group and server.driver in (each.drivers or ())
-            for each in await self.conductors()
-        ):
-            group = f" of the group {server.conductor_group}" if server.conductor_group else " of no group"
-            raise InvalidInputs(
-                f"{self._connection.where} has no conductor{group} that is alive and has the driver {server.driver}, "
-                f"for {name}: enable the driver, or correct `driver` and `conductorGroup`"
-            )
+        """Raises ProviderError where no conductor would have a server that is enrolled. One that was heard of is waited
+        for: a busy one is late now and then."""
+        backoff = Backoff(timeout=min(self._timeout, _HEARTBEATS), longest=_LONGEST_PAUSE)
+        what = f"the group {server.conductor_group}" if server.conductor_group else "no group"
+        while True:
+            known = [
+                each
+                for each in await self.conductors()
+                if each.conductor_group == server.conductor_group and server.driver in (each.drivers or [server.driver])
+            ]
+            if any(each.alive for each in known):
+                return
+            if not known:
+                raise InvalidInputs(
+                    f"{self._connection.where} has no conductor of {what} with the driver {server.driver}, for {name}: "
+                    "enable the driver, or correct `driver` and `conductorGroup`"
+                )
+            if backoff.over:
+                names = ", ".join(sorted(str(each.hostname) for each in known))
+                raise RemoteError(
+                    f"{self._connection.where} has not heard of any conductor for {name} lately ({names}): see whether "
+                    "they run"
+                )
+            await backoff.pause()
 
     async def _request(self, name: str, server: IronicServer, accept: str) -> None:
         wanted: dict[str, Any] = {"name": self.claim_of(name), "resource_class": server.resource_class}
