@@ -57,6 +57,7 @@ key_file = {0}/tls.key
 automated_clean = false
 sync_power_state_interval = 2
 power_state_change_timeout = 30
+heartbeat_timeout = 1
 [database]
 connection = sqlite:///{0}/ironic.sqlite
 [deploy]

@@ -19,8 +19,8 @@ _SERVER = IronicServer.read(
 )
 
 
-def _conductor(*, alive: bool, group: str = "hall-b", drivers: tuple[str, ...] = ("redfish",)) -> Any:
-    return SimpleNamespace(hostname="ironic-0", alive=alive, conductor_group=group, drivers=list(drivers))
+def _conductor(*, active: bool, group: str = "hall-b", drivers: tuple[str, ...] = ("redfish",)) -> Any:
+    return SimpleNamespace(hostname="ironic-0", active=active, conductor_group=group, drivers=list(drivers))
 
 
 class _Ironic:
@@ -38,7 +38,15 @@ class _Ironic:
         return None
 
     def conductors(self, fields: list[str]) -> list[Any]:
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return self.answers[0]
+
+    def drivers(self) -> list[Any]:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        names = {name for each in answer for name in each.drivers}
+        return [
+            SimpleNamespace(name=name, hosts=[each.hostname for each in answer if each.active and name in each.drivers])
+            for name in names
+        ]
 
 
 async def _seen(ironic: _Ironic, timeout: float) -> Any:
@@ -47,17 +55,17 @@ async def _seen(ironic: _Ironic, timeout: float) -> Any:
 
 
 async def test_one_that_is_late_is_waited_for() -> None:
-    ironic = _Ironic([_conductor(alive=False)], [_conductor(alive=True)])
+    ironic = _Ironic([_conductor(active=False)], [_conductor(active=True)])
     assert await _seen(ironic, 30) is None
     assert len(ironic.answers) == 1
 
 
 async def test_one_that_stays_away_is_told() -> None:
     with pytest.raises(RemoteError, match=r"has not heard of any conductor for worker-0 lately \(ironic-0\)"):
-        await _seen(_Ironic([_conductor(alive=False)]), 0.05)
+        await _seen(_Ironic([_conductor(active=False)]), 0.05)
 
 
 @pytest.mark.parametrize("other", [{"group": ""}, {"drivers": ("ipmi",)}])
 async def test_others_are_not_waited_for(other: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputs, match="has no conductor of the group hall-b with the driver redfish"):
-        await _seen(_Ironic([_conductor(alive=True, **other)]), 30)
+        await _seen(_Ironic([_conductor(active=True, **other)]), 30)
