@@ -3,7 +3,7 @@
 That is where its API does not answer, and where the database was started after the conductor. Ironic keeps the locks of
 nodes in the database. Where that is away at the moment that a lock is taken off, the lock stays, until the conductor
 starts again, which takes off all that are its own (ironic/conductor/task_manager.py, release_resources;
-base_manager.py, init_host; 39.0.0).
+base_manager.py, prepare_host; 39.0.0).
 
 `alive.py PORT SECRETS CA`: the API's port, the file with the database's URL, the database's authority.
 """

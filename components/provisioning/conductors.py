@@ -7,7 +7,7 @@ what one that stays away had. They ask each other by name, over TLS and with an 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from metal_ipi.components.provisioning import configuration, files, objects
 from metal_ipi.components.provisioning.configuration import API, CONDUCTORS
@@ -26,7 +26,8 @@ _STOP_SECONDS = 120
 _ALIVE = Path(__file__).with_name("alive.py")
 _ALIVE_PATH = "/etc/ironic/alive.py"
 _REACHES_DATABASE = ("/etc/ironic/secrets/secrets.conf", "/etc/ironic/database/ca.crt")
-_AUTHORITIES = PurePosixPath("/etc/ironic/authorities.pem")
+_AUTHORITIES = "authorities.pem"
+_AUTHORITIES_PATH = f"/etc/ironic/{_AUTHORITIES}"
 """Those of BMCs and of hosts that discs and images are fetched from."""
 
 
@@ -37,7 +38,7 @@ def config_map(args: IronicArgs) -> Object:
         **{f"{NAME}-{number}.conf": configuration.conductor_conf(args, number) for number in range(args.conductors)},
         "nginx.conf": files.nginx_conf("/shared/html", FILES_PORT, tls=not args.plain_boot_files),
         _ALIVE.name: _ALIVE.read_text(),
-        **({_AUTHORITIES.name: args.ca} if args.ca else {}),
+        **({_AUTHORITIES: args.ca} if args.ca else {}),
     }
     return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data=data)
 
@@ -80,9 +81,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
     """The conductors. `changes` stands for all that they read only when they start: they are started again for it,
     one by one."""
     shared = objects.mount("shared", "/shared")
-    trusted = (
-        [objects.mount("config", str(_AUTHORITIES), sub_path=_AUTHORITIES.name, read_only=True)] if args.ca else []
-    )
+    trusted = [objects.mount("config", _AUTHORITIES_PATH, sub_path=_AUTHORITIES, read_only=True)] if args.ca else []
     prepare = objects.container(
         "prepare",
         args.images.ironic,
@@ -105,7 +104,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         env=[
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             # Where an option of Ironic's names no file, requests (which it asks BMCs and web servers with) takes this.
-            *([{"name": "REQUESTS_CA_BUNDLE", "value": str(_AUTHORITIES)}] if args.ca else []),
+            *([{"name": "REQUESTS_CA_BUNDLE", "value": _AUTHORITIES_PATH}] if args.ca else []),
         ],
         ports=[{"name": "api", "containerPort": API_PORT}, {"name": "rpc", "containerPort": RPC_PORT}],
         startupProbe={**objects.https_probe(API_PORT, "/"), "periodSeconds": 2, "failureThreshold": 150},

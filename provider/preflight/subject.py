@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
@@ -12,6 +13,7 @@ from metal_ipi.provider.platforms.equinix_metal.documents import marks_of
 from metal_ipi.provider.platforms.ironic.driver import Ironic, Seen
 from metal_ipi.provider.platforms.redfish import Inventory
 from metal_ipi.provider.preflight.account import Account, Document
+from metal_ipi.provider.preflight.findings import Finding
 from metal_ipi.provider.preflight.plan import Plan
 from metal_ipi.provider.preflight.rack import Rack
 
@@ -42,6 +44,14 @@ class Subject:
         if self.plan.orders is None:
             raise InvalidInputs("nothing is ordered here")
         return self.plan.orders
+
+    async def untold(self, rack: Rack[Any], remedy: str) -> list[Finding]:
+        """A finding per server of which nothing is told: of a stack that has passed before, a warning only."""
+        level = "warning" if self.again else "error"
+        return [
+            Finding(level=level, what=f"{server.name}: {trouble}", remedy=remedy)
+            for server, trouble in await rack.troubles()
+        ]
 
     @property
     def rack(self) -> Rack[Inventory]:

@@ -48,6 +48,7 @@ class Ironic:
 
 
 def kubectl(project: Project, *arguments: str) -> str:
+    """What kubectl prints of the service's namespace on the hub."""
     kubeconfig = HubLayout(project.layout.hub).kubeconfig("admin")
     return project.facility("kubectl", "--kubeconfig", str(kubeconfig), "--namespace", _SPACE, *arguments)
 

@@ -254,6 +254,24 @@ async def test_a_server_is_lent_and_installed_afterwards(site: Site, web: Web) -
     await worker.delete()
 
 
+async def test_what_a_claim_left_that_was_killed_goes_with_down(site: Site) -> None:
+    """`down` knows nothing of it but the inputs: with the node allocated, with it enrolled only, and with neither."""
+    config = site.config({"server-0": site.server(0)}, claimant="stack-c", release="remove")
+    it = await configured("IronicMachine", **config)
+    inputs = {"server": "server-0", "hostname": "lab-worker-0", "mac": site.mac(0), "publicIpv4": "192.0.2.97"}
+    settings = settings_of(**config)
+    for left in ("a claim", "a node", "nothing"):
+        async with site.driver(settings) as driver:
+            if left == "a claim":
+                await driver.claim("server-0", accept="wipe")
+            elif left == "a node":
+                await driver.nodes.enrolled("server-0", settings.need_ironic_server("server-0"), "wipe")
+        it.id, it.state = "interrupted", dict(inputs)
+        await it.delete()
+        assert site.ironic.client.get("/v1/nodes/server-0").status_code == 404
+        assert site.ironic.client.get("/v1/allocations/stack-c-server-0").status_code == 404
+
+
 async def test_a_server_that_may_be_somebodys_is_refused(site: Site) -> None:
     settings = site.settings({"server-0": site.server(0)}, release="remove")
     site.rack.do(do="power", server="server-0", to="on")

@@ -236,8 +236,12 @@ class Nodes:
                 "ours: switch it off, or, if it and all its disks may be wiped, set `consent: wipe` of this server"
             )
 
+    def _is_ours(self, node: Node) -> bool:
+        """Whether this stack has enrolled it."""
+        return (node.extra or {}).get(_MINE) == self._settings.claimant
+
     def _refuse_others(self, node: Node, name: str) -> None:
-        if (node.extra or {}).get(_MINE) != self._settings.claimant:
+        if not self._is_ours(node):
             raise InvalidInputs(
                 f"{self.where(node)} was not enrolled by this stack: take it as it is, with `node: {name}` and without "
                 "`driver`, or give the server another name"
@@ -403,8 +407,9 @@ class Nodes:
         """Ends what a claim has made that was killed, as `give_back` does."""
         node = await self.claimed(name)
         if node is None and server is not None and server.driver is not None:
-            node = await self.get(name)
-        if node is None or (node.extra or {}).get(_MINE, self._settings.claimant) != self._settings.claimant:
+            enrolled = await self.get(name)
+            node = enrolled if enrolled is not None and self._is_ours(enrolled) else None
+        if node is None:
             await self._drop(name)
         else:
             await self.give_back(name, node.id, server)
@@ -427,8 +432,7 @@ class Nodes:
             if node.provision_state in ("error", "clean failed"):
                 raise await self.stuck(node)
         await self._drop(name)
-        mine = (node.extra or {}).get(_MINE) == self._settings.claimant
-        if enrolled and mine and node.provision_state != ACTIVE and self._settings.release == "remove":
+        if enrolled and self._is_ours(node) and node.provision_state != ACTIVE and self._settings.release == "remove":
             await self._connection.find(
                 f"to take {name} out", lambda ironic: ironic.delete_node(node_id, ignore_missing=True)
             )

@@ -13,14 +13,7 @@ NAME = "bmcs"
 
 async def check(subject: Subject) -> list[Finding]:
     """A finding per BMC that does not tell of its server; one for all others together."""
-    problems = [
-        Finding(
-            level="warning" if subject.again else "error",
-            what=f"{server.name}: {trouble}",
-            remedy="correct that, or have the BMC answer",
-        )
-        for server, trouble in await subject.rack.troubles()
-    ]
+    problems = await subject.untold(subject.rack, "correct that, or have the BMC answer")
     answering = [server.name for server, _ in await subject.rack.answers()]
     if not answering:
         return problems

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from metal_ipi.provider import sizes
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.orders import CONTROL_PLANE
+from metal_ipi.provider.platforms.ironic.driver import Seen
+from metal_ipi.provider.platforms.redfish import Inventory
 from metal_ipi.provider.preflight.account import Document
 from metal_ipi.provider.preflight.findings import Finding, error, ok, warning
+from metal_ipi.provider.preflight.plan import Server
 from metal_ipi.provider.preflight.subject import Subject
 from metal_ipi.provider.sizes import GIB, Least
 
@@ -76,35 +79,29 @@ def _virtual(subject: Subject) -> list[_Machine]:
 
 async def _servers(subject: Subject) -> list[_Machine]:
     """Those whose BMCs answer (`bmcs` tells of the others), and those that Ironic has inspected."""
-    alone = len(subject.plan.servers) == 1
-    seen = await subject.lent.answers() if subject.lent else []
-    lent = [
-        _Machine(
-            name=f"{server.name}, {found.where}",
-            memory_mib=found.memory_mib,
-            cpus=found.cpus,
-            least=_least(subject, server.role, live=server.live, alone=alone),
-            remedy=_LEND_ANOTHER if server.live and server.role != CONTROL_PLANE else _TAKE_ANOTHER,
-            ask="its memory",
-            runs=subject.again and found.runs,
-        )
-        for server, found in seen
-        if found.memory_mib is not None  # few are inspected before they are claimed
+    racked = await subject.servers.answers() if subject.servers else []
+    lent = await subject.lent.answers() if subject.lent else []
+    return [
+        *(
+            _server(subject, server, found, named=server.bmc == server.name, on=found.power == "On")
+            for server, found in racked
+        ),
+        # Few are inspected before they are claimed.
+        *(_server(subject, server, found, on=found.runs) for server, found in lent if found.memory_mib is not None),
     ]
-    if subject.servers is None:
-        return lent
-    return lent + [
-        _Machine(
-            name=found.where if server.bmc == server.name else f"{server.name}, {found.where}",
-            memory_mib=found.memory_mib,
-            cpus=found.cpus,
-            least=_least(subject, server.role, live=server.live, alone=alone),
-            remedy=_LEND_ANOTHER if server.live and server.role != CONTROL_PLANE else _TAKE_ANOTHER,
-            ask="its memory",
-            runs=subject.again and found.power == "On",
-        )
-        for server, found in await subject.rack.answers()
-    ]
+
+
+def _server(subject: Subject, server: Server, found: Inventory | Seen, *, on: bool, named: bool = False) -> _Machine:
+    """`named`: the words for where it is name it already."""
+    return _Machine(
+        name=found.where if named else f"{server.name}, {found.where}",
+        memory_mib=found.memory_mib,
+        cpus=found.cpus,
+        least=_least(subject, server.role, live=server.live, alone=len(subject.plan.servers) == 1),
+        remedy=_LEND_ANOTHER if server.live and server.role != CONTROL_PLANE else _TAKE_ANOTHER,
+        ask="its memory",
+        runs=subject.again and on,
+    )
 
 
 _TAKE_ANOTHER = "take another server, or put in memory"

@@ -18,14 +18,7 @@ async def check(subject: Subject) -> list[Finding]:
     """A finding per server that could not be claimed, and per resource class with too few nodes; one for all others."""
     assert subject.lender is not None and subject.lent is not None, "asked only where servers are had from Ironic"
     await subject.lender.nodes.conductors()  # where nobody answers, it is told once
-    problems = [
-        Finding(
-            level="warning" if subject.again else "error",
-            what=f"{server.name}: {trouble}",
-            remedy="correct that, and run this again",
-        )
-        for server, trouble in await subject.lent.troubles()
-    ]
+    problems = await subject.untold(subject.lent, "correct that, and run this again")
     seen = await subject.lent.answers()
     problems += await _too_few(subject, [str(server.ironic) for server, found in seen if not found.where])
     known = [f"{server.name} ({found.where})" for server, found in seen if found.where]
