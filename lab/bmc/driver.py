@@ -86,7 +86,8 @@ class SystemsDriver(AbstractSystemsDriver):
         self._change(lambda: self._server.set_mode(boot_mode))
 
     def get_secure_boot(self, identity: str) -> bool:
-        """Whether it is on at the next start; in BIOS mode, where it cannot be, BMCs tell that it is not."""
+        """Whether it is on at the next start. It can be only in UEFI mode (DMTF's schema SecureBoot); what real BMCs
+        answer in BIOS mode was not seen."""
         return self._server.settings.secure_boot
 
     def set_secure_boot(self, identity: str, secure: bool) -> None:
