@@ -14,6 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -124,7 +125,22 @@ def open_stack(layout: Layout, command: EngineCommand, program: Program) -> auto
         work_dir=str(layout.project), pulumi_command=command, pulumi_home=str(layout.home)
     )
     find = automation.select_stack if layout.exists else automation.create_stack
-    return find(layout.stack, project_name=name, program=guarded(program, layout.log), opts=options)
+    stack = find(layout.stack, project_name=name, program=guarded(program, layout.log), opts=options)
+    # After every operation the engine would be asked for outputs, twice, and for the history: 0.8 s. Outputs come with
+    # the events (`Progress`), and nobody looks at the history.
+    stack.outputs = _no_outputs
+    stack.info = _no_history
+    return stack
+
+
+def _no_outputs() -> automation.OutputMap:
+    """Takes the place of a stack's `outputs`."""
+    return {}
+
+
+def _no_history(show_secrets: bool = True) -> automation.UpdateSummary:
+    """Takes the place of a stack's `info`."""
+    return automation.UpdateSummary("", datetime.now(UTC), "", {}, {}, "")
 
 
 def project_name(layout: Layout) -> str:

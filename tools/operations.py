@@ -79,21 +79,20 @@ class Operations:
         self.layout.log.unlink(missing_ok=True)
         if operation == "up":
             self.layout.timeline.unlink(missing_ok=True)  # of a run that is killed there is none
-        outputs: automation.OutputMap = {}
         bill = Bill()
         with Display(self.screen, also=[bill.handle, *also]) as display:
             progress = display.progress
             try:
                 if operation == "up":
                     rules = policies(self.layout)
-                    outputs = stack.up(
+                    stack.up(
                         parallel=PARALLEL,
                         replace=replace,
                         on_event=display.on_event,
                         show_secrets=False,
                         policy_packs=rules.packs,
                         policy_pack_configs=rules.configurations,
-                    ).outputs
+                    )
                 elif operation == "down":
                     stack.destroy(parallel=PARALLEL, on_event=display.on_event, show_secrets=False)
                 elif operation == "refresh":
@@ -113,8 +112,8 @@ class Operations:
         if progress.failures():
             report.tell_failures(self.screen, operation, progress, "")
             raise RunFailed(f"{operation} of stack '{self.layout.stack}' failed")
-        visible = report.masked(outputs)
-        for table in (report.nodes_table(visible.get("nodes"), self.screen.redact), report.phases_table(progress)):
+        nodes = report.nodes_table(progress.outputs.get("nodes"), self.screen.redact)
+        for table in (nodes, report.phases_table(progress)):
             if table is not None and operation == "up":
                 self.screen.show(table)
         if operation == "preview" and (costs := bill.table()):

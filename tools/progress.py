@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pulumi.automation import EngineEvent
 from pulumi.automation.events import DiagnosticEvent, PolicyEvent, StepEventMetadata
@@ -80,6 +81,8 @@ class Progress:
     """Messages of failed resources, by URN; the stack's own under the empty string."""
     advice: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
     """What policies advise against: messages by the name of the rule."""
+    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The stack's own, once the engine has them; it masks secrets."""
     _forbidden: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
 
     def handle(self, event: EngineEvent) -> list[Line]:
@@ -136,6 +139,8 @@ class Progress:
             self.steps[metadata.urn] = Step(urn=metadata.urn, type=metadata.type, op=op, started=self.clock())
 
     def _end(self, metadata: StepEventMetadata, *, planning: bool) -> list[Line]:
+        if metadata.type == STACK_TYPE and metadata.new is not None:
+            self.outputs = dict(metadata.new.outputs or {})
         step = self.steps.get(metadata.urn)
         if step is None or step.ended is not None:
             return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from rich.table import Table
@@ -106,8 +105,3 @@ def tell_failures(screen: Screen, operation: str, progress: Progress, otherwise:
         screen.line("\n".join([f"  {first}", *(f"    {line}" for line in lines[1:])]), style="red")
     if not failures:
         screen.line(f"  {otherwise.strip()}", style="red")
-
-
-def masked(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """A stack's outputs with secrets masked; takes the Automation API's OutputValue objects."""
-    return {name: MASKED if output.secret else output.value for name, output in outputs.items()}

@@ -33,7 +33,7 @@ def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
         around = Surroundings(
             ca=layout.ca,
             boot_server=f"http://{plan.METADATA}",
-            tools={"lab-openshift": binary},
+            lab_openshift=binary,
             base_config=stream.base_config(layout),
             progress=_write_slowly,
         )

@@ -45,7 +45,7 @@ def _backend(options: argparse.Namespace, layout: Layout, facts: Facts) -> Machi
             Surroundings(
                 ca=layout.ca,
                 boot_server=f"http://{plan.METADATA}",
-                tools={"lab-openshift": binary},
+                lab_openshift=binary,
                 base_config=stream.base_config(layout),
             ),
         )

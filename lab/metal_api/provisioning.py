@@ -29,7 +29,7 @@ class Pace:
     queued: float = 0.3
     provisioning: float = 0.3
     power: float = 0.5
-    deprovisioning: float = 1.0
+    deprovisioning: float = 0.5
 
 
 class Provisioner:

@@ -1,26 +1,25 @@
 """What programs of a simulated machine do to its hardware: disks, power, another kernel.
 
-The few programs that would talk to a kernel or to systemd are the script programs/client.sh under other names, first on
-PATH. It leaves its arguments in a directory below /run/simulated/calls, rings /run/simulated/bell, and is answered. All
-other programs are the host's own, on the machine's files.
+The few programs that would talk to a kernel or to systemd are lab-openshift under other names, first on PATH. It sends
+its name and arguments to the socket /run/simulated/hardware, and does what it is answered. All other programs are the
+host's own, on the machine's files.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from pathlib import Path
+from dataclasses import asdict
 
 from lab.machines.simulated import root as roots
 from lab.machines.simulated.programs import Answer, Call, Host, Refused, block, installer, power
 
 _log = logging.getLogger(__name__)
-_CLIENT = Path(__file__).with_name("programs") / "client.sh"
-_PATIENCE, _PAUSE = 6000, 0.005
-"""How often, and how many seconds apart, it is tried to give an answer."""
+_SOCKET = "hardware"
 _PROGRAMS: dict[str, Callable[[Call, Host], Awaitable[Answer]]] = {
     "coreos-installer": installer.coreos_installer,
     "dd": block.dd,
@@ -40,66 +39,54 @@ class Hardware:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._directory = host.root / "run/simulated"
-        self._bell = -1
-        self._rung = b""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._calls: set[asyncio.Task[None]] = set()
 
-    def open(self) -> None:
+    async def open(self) -> None:
         """Put the programs in place and listen."""
-        (self._directory / "calls").mkdir(parents=True, exist_ok=True)
         programs = self._host.root / "var/usrlocal/sbin"
         programs.mkdir(exist_ok=True)
         for name in _PROGRAMS:
-            (programs / name).write_bytes(_CLIENT.read_bytes())
-            (programs / name).chmod(0o755)
-        bell = self._directory / "bell"
-        bell.unlink(missing_ok=True)
-        os.mkfifo(bell, 0o600)
-        self._bell = os.open(bell, os.O_RDWR | os.O_NONBLOCK)
-        asyncio.get_running_loop().add_reader(self._bell, self._ring)
+            (programs / name).unlink(missing_ok=True)
+            roots.install(self._host.around.lab_openshift, programs / name)
+        directory = self._host.root / "run/simulated"
+        directory.mkdir(exist_ok=True)
+        (directory / _SOCKET).unlink(missing_ok=True)
+        descriptor = os.open(directory, os.O_PATH)
+        try:
+            # The path itself may be longer than a socket's may be (unix(7)).
+            self._server = await asyncio.start_unix_server(self._accept, f"/proc/self/fd/{descriptor}/{_SOCKET}")
+        finally:
+            os.close(descriptor)
 
     async def close(self) -> None:
         """Answer nobody any more; what was being done stays half done."""
-        asyncio.get_running_loop().remove_reader(self._bell)
-        os.close(self._bell)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._server is not None:
+            self._server.close()
+        for call in self._calls:
+            call.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
 
-    def _ring(self) -> None:
-        self._rung += os.read(self._bell, 1 << 12)
-        *names, self._rung = self._rung.split(b"\n")
-        for name in names:
-            task = asyncio.create_task(self._answer(self._directory / "calls" / name.decode()))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _answer(self, directory: Path) -> None:
-        name, where, *arguments = (directory / "request").read_bytes().decode().split("\0")[:-1]
-        call = Call(name=name, directory=where, arguments=tuple(arguments))
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        call = asyncio.current_task()
+        assert call is not None, "asyncio makes a task of every connection"
+        self._calls.add(call)
         try:
-            answer = await _PROGRAMS[name](call, self._host)
+            answer = await self._answer(Call.of(await reader.read()))
+            with contextlib.suppress(ConnectionError):  # whoever asked may be gone
+                writer.write(json.dumps(asdict(answer)).encode())
+                await writer.drain()
+        finally:
+            writer.close()
+            self._calls.discard(call)
+
+    async def _answer(self, call: Call) -> Answer:
+        try:
+            answer = await _PROGRAMS[call.name](call, self._host)
         except Refused as refused:
-            answer = Answer(status=1, stderr=f"{name}: {refused}\n")
+            answer = Answer(status=1, stderr=f"{call.name}: {refused}\n")
         except Exception as error:
-            _log.exception("%s: the simulated %s broke", self._host.spec.hostname, name)
-            answer = Answer(status=70, stderr=f"{name}: the simulation broke: {error!r}\n")
+            _log.exception("%s: the simulated %s broke", self._host.spec.hostname, call.name)
+            answer = Answer(status=70, stderr=f"{call.name}: the simulation broke: {error!r}\n")
         roots.populate(self._host.root, self._host.disks)
-        # Whoever asked may be gone.
-        with contextlib.suppress(OSError):
-            (directory / "stdout").write_text(answer.stdout)
-            (directory / "stderr").write_text(answer.stderr)
-            (directory / "then").write_text(answer.then)
-            descriptor = await _listened_to(directory / "answer")
-            os.write(descriptor, f"{answer.status}\n".encode())
-            os.close(descriptor)
-
-
-async def _listened_to(pipe: Path) -> int:
-    """A pipe for writing, once somebody reads from it; raises OSError when nobody does for a while."""
-    for _ in range(_PATIENCE):
-        with contextlib.suppress(OSError):
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        await asyncio.sleep(_PAUSE)
-    raise BrokenPipeError(str(pipe))
+        return answer

@@ -233,7 +233,7 @@ class Machine:
             directory = kernel.installed.root
         else:
             directory = self._directory / "root"
-            root.make(directory, self._around.tools, await self._live_image(kernel))
+            root.make(directory, self._around.lab_openshift, await self._live_image(kernel))
         root.start(directory, self._disks, live=kernel.installed is None)
         return directory
 
@@ -288,7 +288,7 @@ class Machine:
             activating=lambda: units.activating,
         )
         self._hardware = Hardware(host)
-        self._hardware.open()
+        await self._hardware.open()
         units.start()
         if any(unitfile.is_masked(system.root, name) for name in unitfile.SSH_UNITS):
             self._console.line("systemd[1]: sshd.service is masked.")

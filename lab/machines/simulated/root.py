@@ -116,7 +116,7 @@ def _escaped(path: Path) -> str:
     return re.sub(r"[\s\\#]", lambda found: f"\\{ord(found[0]):03o}", str(path))
 
 
-def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:
+def make(root: Path, lab_openshift: Path, os_release: str) -> None:
     """A fresh root directory, as an image has it. `os_release` is /etc/os-release."""
     if root.exists():
         shutil.rmtree(root)
@@ -132,8 +132,7 @@ def make(root: Path, tools: Mapping[str, Path], os_release: str) -> None:
     sudo = root / "var/usrlocal/bin/sudo"
     sudo.write_text(_SUDO)
     sudo.chmod(0o755)
-    for name, program in tools.items():
-        _install(program, root / "var/usrlocal/bin" / name)
+    install(lab_openshift, root / "var/usrlocal/bin/lab-openshift")
 
 
 def start(root: Path, disks: Disks, *, live: bool) -> None:
@@ -170,36 +169,52 @@ def populate(root: Path, disks: Disks) -> None:
     if not disks.all:
         return
     devices = root / "dev"
-    for kind in ("by-id", "by-label", "by-partlabel", "by-uuid"):
-        shutil.rmtree(devices / "disk" / kind, ignore_errors=True)
-        (devices / "disk" / kind).mkdir(parents=True)
-    for old in devices.glob("vd?[0-9]*"):
-        old.unlink()
-
-    def link(kind: str, name: str, device: str) -> None:
-        path = devices / "disk" / kind / name
-        if not path.is_symlink():
-            path.symlink_to(f"../../{device}")
-
+    links, partitions = _udev(disks)
     for disk in disks.all:
         if not (devices / disk.name).exists():
             (devices / disk.name).hardlink_to(disk.path)
-        link("by-id", f"virtio-{disk.serial[:20]}", disk.name)
+    known = {path.name for path in devices.glob("vd?[0-9]*")}
+    for name in known - partitions:
+        (devices / name).unlink()
+    for name in partitions - known:
+        (devices / name).touch()
+    for kind in ("by-id", "by-label", "by-partlabel", "by-uuid"):
+        (devices / "disk" / kind).mkdir(parents=True, exist_ok=True)
+    # Every program that asks the hardware comes here: what is right stays.
+    by_name = devices / "disk"
+    found = {str(path.relative_to(by_name)): path.readlink().name for path in by_name.glob("*/*")}
+    for name, device in found.items():
+        if links.get(name) != device:
+            (by_name / name).unlink()
+    for name, device in links.items():
+        if found.get(name) != device:
+            (by_name / name).symlink_to(f"../../{device}")
+
+
+def _udev(disks: Disks) -> tuple[dict[str, str], set[str]]:
+    """The links below /dev/disk and the devices that they lead to, and the partitions' devices; of two that would have
+    the same link the first has it."""
+    links: dict[str, str] = {}
+    partitions: set[str] = set()
+    for disk in disks.all:
+        links.setdefault(f"by-id/virtio-{disk.serial[:20]}", disk.name)
         for partition in disk.partitions():
-            (devices / disk.device(partition)).touch()
-            link("by-id", f"virtio-{disk.serial[:20]}-part{partition.number}", disk.device(partition))
-            link("by-partlabel", partition.name, disk.device(partition))
+            device = disk.device(partition)
+            partitions.add(device)
+            links.setdefault(f"by-id/virtio-{disk.serial[:20]}-part{partition.number}", device)
+            links.setdefault(f"by-partlabel/{partition.name}", device)
         for found in disk.filesystems():
-            link("by-label", found.label, found.device)
-            link("by-uuid", str(found.identity), found.device)
+            links.setdefault(f"by-label/{found.label}", found.device)
+            links.setdefault(f"by-uuid/{found.identity}", found.device)
+    return links, partitions
 
 
-def _install(tool: Path, place: Path) -> None:
+def install(program: Path, place: Path) -> None:
     """A hard link where that is possible: a hundred machines share one binary."""
     try:
-        place.hardlink_to(tool.resolve())
+        place.hardlink_to(program.resolve())
     except OSError:
-        shutil.copyfile(tool, place)
+        shutil.copyfile(program, place)
         place.chmod(0o755)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 Progress = Callable[[str, str], Awaitable[None]]
@@ -27,8 +27,8 @@ class Surroundings:
     """The authority of publicly trusted names, which the image trusts; of the facility's own it knows nothing."""
     boot_server: str
     """Where the firmware asks for /ipxe/<id>, unless DHCP tells the machine something else to boot."""
-    tools: Mapping[str, Path] = field(default_factory=dict[str, Path])
-    """Programs of the image under /usr/local/bin: name → where the program is here."""
+    lab_openshift: Path
+    """The program lab-openshift: the image has it, and by other names it asks the hardware."""
     base_config: str = ""
     """What the image adds to machines' Ignition configs, JSON."""
     ssh_port: int = 22

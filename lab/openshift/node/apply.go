@@ -86,10 +86,10 @@ func parseObjects(data []byte) ([]kube.Object, error) {
 	}
 }
 
-// Apply has all objects be there, definitions first; an object of a kind that nothing defines is left out, and said.
-// It tries again until everything else is there, or the context ends.
+// Apply has all objects be there, definitions first, and what is of their kinds last; an object of a kind that nothing
+// defines is left out, and said. It tries again until everything else is there, or the context ends.
 func (a *applier) Apply(ctx context.Context, objects []kube.Object) error {
-	definitions, others := []kube.Object{}, []kube.Object{}
+	definitions, known, others := []kube.Object{}, []kube.Object{}, []kube.Object{}
 	defined := map[string]bool{}
 	for _, object := range objects {
 		if groupKind(object) == "v1/Namespace" { // never made for what is in it: it would lack its labels
@@ -98,14 +98,24 @@ func (a *applier) Apply(ctx context.Context, objects []kube.Object) error {
 		if kind := definedKind(object); kind != "" {
 			defined[kind] = true
 			definitions = append(definitions, object)
-		} else {
-			others = append(others, object)
 		}
 	}
-	slices.SortStableFunc(others, func(x, y kube.Object) int { return rank(x) - rank(y) })
-	// All definitions before one is waited for: the API takes a while with each, and takes that for all at once.
-	if err := a.all(ctx, definitions, defined); err != nil {
-		return err
+	for _, object := range objects {
+		switch {
+		case definedKind(object) != "":
+		case defined[groupKind(object)]:
+			others = append(others, object)
+		default:
+			known = append(known, object)
+		}
+	}
+	slices.SortStableFunc(known, func(x, y kube.Object) int { return rank(x) - rank(y) })
+	// The API takes a while with each definition, and takes that for all at once: nothing that needs none waits for it, such
+	// as the leave to join.
+	for _, some := range [][]kube.Object{definitions, known} {
+		if err := a.all(ctx, some, defined); err != nil {
+			return err
+		}
 	}
 	for _, definition := range definitions {
 		if err := a.established(ctx, definition); err != nil {

@@ -90,8 +90,8 @@ kind: Namespace
 metadata: {name: own, labels: {a: b}}
 ---`+thingDefinition)
 	want := []string{ // one namespace has a manifest, the other one is made for what is in it
-		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/api/v1/namespaces", "/apis/lab.test/v1/things",
-		"/api/v1/namespaces", "/api/v1/namespaces/made-for-it/configmaps", "/api/v1/namespaces/own/configmaps",
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/api/v1/namespaces",
+		"/api/v1/namespaces", "/api/v1/namespaces/made-for-it/configmaps", "/api/v1/namespaces/own/configmaps", "/apis/lab.test/v1/things",
 	}
 	if asked := api.requests(http.MethodPost); !slices.Equal(asked, want) {
 		t.Errorf("asked %q", asked)

@@ -21,7 +21,7 @@ const (
 	// controllerName is who the loops of this machine are to the API, and the lab's service, too.
 	controllerName = "system:lab-openshift:controller"
 	pulseEvery     = time.Second
-	apiEvery       = 400 * time.Millisecond // asking for an API server costs little
+	apiEvery       = 200 * time.Millisecond // asking for an API server costs little
 	startLimit     = 2 * time.Minute
 	dialLimit      = 5 * time.Second
 )

@@ -25,7 +25,7 @@ import (
 
 const (
 	operatorsFile  = "operators.json"
-	operatorsEvery = 500 * time.Millisecond
+	operatorsEvery = 250 * time.Millisecond
 	daemonSets     = "/apis/apps/v1/namespaces/" + operatorSpace + "/daemonsets"
 	operatorPods   = "/api/v1/namespaces/" + operatorSpace + "/pods"
 	secrets        = "/api/v1/namespaces/" + operatorSpace + "/secrets"

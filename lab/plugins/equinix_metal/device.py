@@ -22,8 +22,8 @@ from lab.plugins.values import Json, plain_map
 
 AGAIN_SECONDS = 1.0
 """How long to wait before asking again for what was refused for the time being."""
-FEW_EVERY_SECONDS, MANY_EVERY_SECONDS = 1.0, 2.0
-FEW = 3
+FEW_EVERY_SECONDS, MANY_EVERY_SECONDS = 0.5, 2.0
+FEW = 6
 """So many are looked at one by one: the list of a project also has the devices that nobody waits for."""
 _TELL_EVERY_SECONDS = 10.0
 _ON_THE_WAY = ("queued", "provisioning", "post_provisioning", "reinstalling", "powering_on", "powering_off")

@@ -24,6 +24,7 @@ from lab.layout import Layout
 from lab.machines.base import Address, BootDevice, Disk, MachineSpec
 from lab.machines.simulated import SimulatedBackend, Surroundings
 from lab.network import certificates
+from lab.openshift import build
 from metal_ipi.components.boot.host_keys import host_key
 from metal_ipi.components.boot.ignition import config
 from metal_ipi.components.boot.installer import InstallPlan, live_config, live_name, marker_file
@@ -74,7 +75,12 @@ class Rack:
         """What is answered next; the last one stays."""
         self.cut_at = ""
         self.around = Surroundings(
-            ca=self.layout.ca, boot_server=BOOT, boot_delay=0.02, boot_retry=0.1, progress=self.progress
+            ca=self.layout.ca,
+            boot_server=BOOT,
+            lab_openshift=build.ensure(),
+            boot_delay=0.02,
+            boot_retry=0.1,
+            progress=self.progress,
         )
         self.backend = SimulatedBackend(state / "machines", self.around, ranges=("192.0.2.96/27",))
         self.directory = state / "machines" / SPEC.id

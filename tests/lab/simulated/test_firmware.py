@@ -62,7 +62,9 @@ def _boot(
 ) -> tuple[Kernel | None, str]:
     """What was started, and the console."""
     console = Console(directory / "console.log")
-    around = Surroundings(ca=directory / "ca.pem", boot_server="http://192.0.2.12", sleep=_no_more)
+    around = Surroundings(
+        ca=directory / "ca.pem", boot_server="http://192.0.2.12", lab_openshift=directory / "none", sleep=_no_more
+    )
     disks = Disks(spec.disks, directory)
     firmware = Firmware(spec, around, Downloads(), disks, console)
 

@@ -196,7 +196,7 @@ def applied(config: dict[str, Any], directory: Path, net: Net, ca: Path) -> Path
         finally:
             await fetcher.close()
 
-    root.make(directory, {}, "ID=rhcos-lab\n")
+    root.make(directory, Path("/usr/bin/true"), "ID=rhcos-lab\n")
     asyncio.run(run())
     return directory
 

@@ -90,17 +90,17 @@ class Fetcher:
             attempt += 1
             self._log(f"GET {url}: attempt #{attempt}")
             try:
-                answer = await self._client.get(url, headers={**_HEADERS, **(headers or {})})
+                async with self._client.stream("GET", url, headers={**_HEADERS, **(headers or {})}) as answer:
+                    self._log(f"GET result: {answer.reason_phrase}")
+                    if answer.status_code == 404:
+                        raise IgnitionError("resource not found")
+                    if answer.status_code < 500 and answer.status_code not in (200, 204):
+                        raise IgnitionError("failed to fetch resource")
+                    if answer.status_code < 500:
+                        return await answer.aread()
+                    # What it says is not read, so this connection ends, and the name is asked anew.
             except httpx.HTTPError as error:
                 self._log(f"GET error: {type(error).__name__}: {error}")
-            else:
-                self._log(f"GET result: {answer.reason_phrase}")
-                if answer.status_code == 404:
-                    raise IgnitionError("resource not found")
-                if answer.status_code < 500 and answer.status_code not in (200, 204):
-                    raise IgnitionError("failed to fetch resource")
-                if answer.status_code < 500:
-                    return answer.content
             await self._sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 

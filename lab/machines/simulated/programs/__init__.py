@@ -6,6 +6,7 @@ An option that none of our scripts needs is refused, not ignored: a wrong answer
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -80,6 +81,12 @@ class Call:
     directory: str
     """Where it was started."""
     arguments: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: bytes) -> Call:
+        """What the program sent: its fields as one JSON object."""
+        said = json.loads(text)
+        return cls(name=said["name"], directory=said["directory"], arguments=tuple(said["arguments"] or ()))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,7 +81,7 @@ async def coreos_installer(call: Call, host: Host) -> Answer:
 
     def fill(label: str, directory: Path) -> None:
         if label == "root":
-            roots.make(directory, host.around.tools, os_release)
+            roots.make(directory, host.around.lab_openshift, os_release)
         else:
             _boot_of_image(directory)
 

@@ -1,8 +1,9 @@
 // Command lab-openshift is the lab's stand-in for OpenShift: the installer and the services its nodes run.
 //
-// It is one binary with two names. Called `openshift-install` it behaves like Red Hat's installer as far as
+// It is one binary with several names. Called `openshift-install` it behaves like Red Hat's installer as far as
 // an installation on platform none needs it; called `lab-openshift` it runs what the Ignition configs of that
-// installer start on a node. It is used only in the lab; see README.md beside go.mod for what it stands for.
+// installer start on a node; by any other name it is a program of a simulated machine that asks the machine's hardware.
+// It is used only in the lab; see README.md beside go.mod for what it stands for.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"metal-ipi.test/lab/openshift/hardware"
 	"metal-ipi.test/lab/openshift/installer"
 	"metal-ipi.test/lab/openshift/node"
 )
@@ -31,8 +33,12 @@ var programs = map[string]func() int{
 }
 
 func main() {
-	if filepath.Base(os.Args[0]) == "openshift-install" {
+	switch name := filepath.Base(os.Args[0]); name {
+	case "lab-openshift":
+	case "openshift-install":
 		os.Exit(installer.Main(os.Args[0], os.Args[1:]))
+	default:
+		os.Exit(hardware.Ask(name, os.Args[1:]))
 	}
 	if len(os.Args) < 2 {
 		fmt.Fprint(os.Stderr, usage)
