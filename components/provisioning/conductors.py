@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from metal_ipi.components.provisioning import configuration, files, objects
+from metal_ipi.components.provisioning import configuration, files, metrics, objects
 from metal_ipi.components.provisioning.configuration import API, CONDUCTORS
 from metal_ipi.components.provisioning.contract import API_PORT, FILES_PORT, RPC_PORT, IronicArgs, LoadBalancer
 from metal_ipi.components.provisioning.objects import Object
@@ -25,6 +25,8 @@ DATABASE_CA = "ironic-database-ca"
 _STOP_SECONDS = 120
 _ALIVE = Path(__file__).with_name("alive.py")
 _ALIVE_PATH = "/etc/ironic/alive.py"
+_RAMDISK_LOGS = Path(__file__).with_name("ramdisk_logs.py")
+_RAMDISK_LOGS_PATH = "/etc/ironic/ramdisk_logs.py"
 _REACHES_DATABASE = ("/etc/ironic/secrets/secrets.conf", "/etc/ironic/database/ca.crt")
 _AUTHORITIES = "authorities.pem"
 _AUTHORITIES_PATH = f"/etc/ironic/{_AUTHORITIES}"
@@ -38,6 +40,7 @@ def config_map(args: IronicArgs) -> Object:
         **{f"{NAME}-{number}.conf": configuration.conductor_conf(args, number) for number in range(args.conductors)},
         "nginx.conf": files.nginx_conf("/shared/html", FILES_PORT, tls=not args.plain_boot_files),
         _ALIVE.name: _ALIVE.read_text(),
+        **({_RAMDISK_LOGS.name: _RAMDISK_LOGS.read_text()} if args.ramdisk.kernel else {}),
         **({_AUTHORITIES: args.ca} if args.ca else {}),
     }
     return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data=data)
@@ -46,6 +49,8 @@ def config_map(args: IronicArgs) -> Object:
 def made_of(args: IronicArgs) -> str:
     """Changes with what a conductor reads only when it starts, but for secrets."""
     more = [_ALIVE.read_text(), *([args.ca] if args.ca else [])]
+    if args.ramdisk.kernel:
+        more.append(_RAMDISK_LOGS.read_text())
     return objects.digest(configuration.ironic_conf(args), str(args.plain_boot_files), str(args.rotation), *more)
 
 
@@ -70,6 +75,8 @@ def services(args: IronicArgs) -> list[Object]:
         # Also while its pod is ending.
         spec = {**objects.published(one, "files", FILES_PORT, where), "publishNotReadyAddresses": True}
         found.append(objects.manifest("Service", f"{NAME}-{number}-files", args.namespace, NAME, spec=spec))
+    if args.metrics is not None:
+        found.append(metrics.service(args, NAME))
     if isinstance(access, LoadBalancer) and access.annotations:
         for each in found:
             if each["spec"].get("type") == "LoadBalancer":
@@ -139,7 +146,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         NAME,
         {
             "initContainers": [prepare, server],
-            "containers": [ironic],
+            "containers": [ironic, *_beside(args)],
             "volumes": volumes,
             "terminationGracePeriodSeconds": _STOP_SECONDS,
             "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_APART]}},
@@ -160,9 +167,22 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
     )
 
 
+def _beside(args: IronicArgs) -> list[Object]:
+    """What runs beside a conductor, and may end before it."""
+    found = [metrics.container(args, args.metrics)] if args.metrics else []
+    if args.ramdisk.kernel:
+        program = objects.mount("config", _RAMDISK_LOGS_PATH, sub_path=_RAMDISK_LOGS.name, read_only=True)
+        command = ["python3", _RAMDISK_LOGS_PATH, configuration.RAMDISK_LOGS]
+        logs = objects.container(
+            "ramdisk-logs", args.images.ironic, command, [objects.mount("shared", "/shared"), program]
+        )
+        found.append({**logs, "resources": {"requests": {"memory": "16Mi", "cpu": "10m"}}})
+    return found
+
+
 _PREPARE = (
-    "mkdir -p /shared/html /shared/tftp /shared/images /shared/master /shared/instances /shared/master-iso /shared/log"
-    " /shared/tmp /var/lib/ironic/lock"
+    "mkdir -p /shared/html /shared/tftp /shared/images /shared/master /shared/instances /shared/master-iso"
+    f" {configuration.RAMDISK_LOGS} {metrics.DIRECTORY} /shared/tmp /var/lib/ironic/lock"
 )
 _APART = {
     "weight": 100,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from metal_ipi.components.provisioning import database
+from metal_ipi.components.provisioning import database, metrics
 from metal_ipi.components.provisioning.contract import (
     API_PORT,
     DATABASE_PORT,
@@ -21,6 +21,8 @@ CONDUCTORS = "ironic-conductors"
 """The Service that gives each conductor a name of its own."""
 API = "ironic"
 IMAGES = "image-cache"
+RAMDISK_LOGS = "/shared/log"
+"""Where conductors leave what ramdisks have logged."""
 
 Options = Mapping[str, Mapping[str, str]]
 
@@ -166,12 +168,14 @@ def own_options(args: IronicArgs) -> dict[str, dict[str, str]]:
         },
         "redfish": {"use_swift": "false", "kernel_append_params": _kernel_arguments(args)},
         "agent": {
-            "deploy_logs_collect": "always",
+            # Without a ramdisk of ours nobody reads them; they are there for a look.
+            "deploy_logs_collect": "always" if args.ramdisk.kernel else "on_failure",
             "deploy_logs_storage_backend": "local",
-            "deploy_logs_local_path": "/shared/log",
+            "deploy_logs_local_path": RAMDISK_LOGS,
         },
         "oslo_concurrency": {"lock_path": "/var/lib/ironic/lock"},
         "inspector": {"require_managed_boot": "true"},
+        **(metrics.options(args.metrics) if args.metrics else {}),
     }
     return {name: {key: value for key, value in section.items() if value != ""} for name, section in options.items()}
 

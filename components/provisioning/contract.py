@@ -19,6 +19,8 @@ FILES_PORT = 6183
 DATABASE_PORT = 3306
 IMAGES_PORT = 6184
 """The image cache."""
+METRICS_PORT = 9608
+"""Each conductor's metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +154,18 @@ class Ramdisk:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """What is measured for Prometheus."""
+
+    interval_seconds: int = 60
+    """How often BMCs are asked."""
+    all_servers: bool = False
+    """Also those that nobody has."""
+    monitor: bool = False
+    """With an object that tells prometheus-operator of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Operator:
     """The ironic-standalone-operator, which the hub has: it runs Ironic, in the nodes' own network."""
 
@@ -191,6 +205,8 @@ class IronicArgs:
     """Boot files over HTTP: for BMCs and firmware that cannot be told which authority to trust."""
     pin_release: str | None = None
     """While conductors of two releases run: the older one. Data are migrated by the first `up` without it."""
+    metrics: Metrics | None = None
+    """None: nothing is measured."""
     operator: Operator | None = None
     """None: conductors and all else are declared one by one."""
     extra: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import ssl
 import sys
 import time
@@ -106,4 +107,6 @@ def _say(message: str) -> None:
 
 
 if __name__ == "__main__":
+    # The first process of a container is not ended by a signal that it does not ask for.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     sys.exit(main(sys.argv[1:]))

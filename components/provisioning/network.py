@@ -11,6 +11,7 @@ from metal_ipi.components.provisioning.contract import (
     DATABASE_PORT,
     FILES_PORT,
     IMAGES_PORT,
+    METRICS_PORT,
     RPC_PORT,
     IronicArgs,
     OwnDatabase,
@@ -21,11 +22,12 @@ from metal_ipi.components.provisioning.objects import Object
 def policies(args: IronicArgs) -> list[Object]:
     """Rules for what comes in."""
     among = [_from(conductors.NAME)]
+    open_ = (API_PORT, FILES_PORT, *([METRICS_PORT] if args.metrics else []))
     found = [
         _policy(
             args,
             conductors.NAME,
-            [{"ports": _ports(API_PORT, FILES_PORT)}, {"ports": _ports(RPC_PORT), "from": among}],
+            [{"ports": _ports(*open_)}, {"ports": _ports(RPC_PORT), "from": among}],
         )
     ]
     if isinstance(args.database, OwnDatabase):

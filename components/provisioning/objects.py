@@ -24,6 +24,7 @@ API_VERSIONS: Mapping[str, str] = {
     "Job": "batch/v1",
     "NetworkPolicy": "networking.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
+    "PodMonitor": "monitoring.coreos.com/v1",
 }
 
 

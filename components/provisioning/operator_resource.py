@@ -76,6 +76,12 @@ def _spec(args: IronicArgs, operator: Operator) -> dict[str, Any]:
         spec["highAvailability"] = True
     if operator.version:
         spec["version"] = operator.version
+    if args.metrics is not None:
+        spec["prometheusExporter"] = {
+            "enabled": True,
+            "sensorCollectionInterval": args.metrics.interval_seconds,
+            "disableServiceMonitor": not args.metrics.monitor,
+        }
     ramdisk = {
         "disableDownloader": args.ramdisk.kernel is not None,
         "extraKernelParams": " ".join(args.ramdisk.kernel_arguments),
@@ -114,8 +120,12 @@ def _options(args: IronicArgs) -> dict[str, dict[str, str]]:
     chosen = {
         "DEFAULT": ("enabled_hardware_types", "debug"),
         "conductor": ("automated_clean", "conductor_group", "deploy_kernel", "deploy_ramdisk"),
+        "sensor_data": ("enable_for_undeployed_nodes",),
     }
-    found = {group: {name: own[group][name] for name in names if name in own[group]} for group, names in chosen.items()}
+    found = {
+        group: {name: own[group][name] for name in names if name in own.get(group, {})}
+        for group, names in chosen.items()
+    }
     for group, options in args.extra.items():
         found.setdefault(group, {}).update(options)
     return found

@@ -20,6 +20,7 @@ from metal_ipi.components.provisioning import (
     database,
     dhcp,
     image_cache,
+    metrics,
     network,
     objects,
     operator_resource,
@@ -96,6 +97,8 @@ class IronicService(pulumi.ComponentResource):
         ready = [*policies, *secrets, config]
         schema = self._declare(conductors.schema_job(args, changes=reaches), after=[*ready, *stored])
         self._declare(conductors.disruption_budget(args))
+        if args.metrics is not None and args.metrics.monitor:
+            self._declare(metrics.pod_monitor(args, args.metrics, conductors.NAME))
         # All that conductors read only when they start.
         changes = _stand_in_for(conductors.made_of(args), self._pair("ironic")["tls.crt"], self._connection)
         running = self._declare(conductors.stateful_set(args, changes=changes), after=[schema, *cached])
@@ -259,6 +262,9 @@ class IronicService(pulumi.ComponentResource):
         if kind not in ("StatefulSet", "Deployment"):
             name += f"-{kind.lower()}"
         opts = pulumi.ResourceOptions.merge(self._hub, self._after([*space, *after]))
+        if kind not in _KINDS:
+            version = manifest["apiVersion"]
+            return kubernetes.apiextensions.CustomResource(name, api_version=version, kind=kind, opts=opts, **fields)
         return _KINDS[kind](name, opts=opts, **fields)
 
     @staticmethod

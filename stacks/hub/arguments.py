@@ -42,6 +42,7 @@ def arguments(settings: HubSettings) -> IronicArgs:
         pin_release=given.pin_release,
         extra=given.extra_config,
         log_level=given.log_level,
+        metrics=contract.Metrics(**dict(given.metrics)) if given.metrics else None,
         operator=contract.Operator(**dict(given.operator)) if given.operator else None,
     )
 

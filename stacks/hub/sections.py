@@ -203,6 +203,16 @@ class Ramdisk(Section):
         return value
 
 
+class Metrics(Section):
+    """What BMCs measure and conductors do, for Prometheus."""
+
+    interval_seconds: int = Field(default=60, ge=60, le=86400, description="how often BMCs are asked, seconds")
+    all_servers: bool = Field(default=False, description="ask also the BMCs of servers that nobody has")
+    monitor: bool = Field(
+        default=False, description="tell prometheus-operator of it, which the hub must have: a PodMonitor"
+    )
+
+
 class Operator(Section):
     """The ironic-standalone-operator, where the hub has it: it runs Ironic, in the network of the hub's nodes."""
 
@@ -275,6 +285,7 @@ class Provisioning(Section):
         default=None,
         description="while conductors of two releases run: the older release; data are migrated without it",
     )
+    metrics: Metrics | None = Field(default=None, description="metrics for Prometheus; not set: none")
     operator: Operator | None = Field(
         default=None,
         description="have the ironic-standalone-operator run it; not set: what it consists of is made here",
@@ -333,6 +344,12 @@ class Provisioning(Section):
                 "with several conductors the operator takes neither an address nor DHCP",
                 "set operator.interface, and no dhcp",
                 at="conductors",
+            )
+        if self.conductors > 1 and self.metrics is not None and self.metrics.monitor:
+            raise wrong(
+                "with several conductors the operator tells prometheus-operator nothing",
+                "set it to false, and write a PodMonitor of your own",
+                at="metrics.monitor",
             )
         if dhcp is not None and operator.network is None:
             raise wrong("it is needed with dhcp", "give the provisioning network", at="operator.network")

@@ -17,6 +17,7 @@ from metal_ipi.components.provisioning import (
     database,
     dhcp,
     image_cache,
+    metrics,
     network,
     objects,
     operator_resource,
@@ -61,6 +62,7 @@ LARGE = replace(
         ssh_key="ssh-ed25519 AAAA",
     ),
     ca="-----BEGIN CERTIFICATE-----",
+    metrics=contract.Metrics(interval_seconds=90, all_servers=True, monitor=True),
     pin_release="38.0",
     extra={"conductor": {"sync_power_state_interval": "120"}},
 )
@@ -84,6 +86,8 @@ def manifests(args: IronicArgs) -> list[objects.Object]:
         ]
     if args.dhcp is not None:
         found += [dhcp.config_map(args, args.dhcp), dhcp.deployment(args, args.dhcp)]
+    if args.metrics is not None:
+        found.append(metrics.pod_monitor(args, args.metrics, conductors.NAME))
     return [
         *found,
         conductors.config_map(args),
@@ -110,7 +114,7 @@ def test_objects(name: str, args: IronicArgs) -> None:
             replace(LARGE, access=SMALL.access, conductors=1),
             Operator(version="34.0", address="192.0.2.15", network="192.0.2.0/24"),
         ),
-        ("shared", replace(SMALL, conductors=3), Operator(interface="eno2")),
+        ("shared", replace(SMALL, conductors=3, metrics=contract.Metrics()), Operator(interface="eno2")),
     ],
 )
 def test_the_operators_resource(name: str, args: IronicArgs, operator: Operator) -> None:
@@ -176,7 +180,7 @@ KINDS = (
     *("core/v1:Namespace", "core/v1:ConfigMap", "core/v1:Secret", "core/v1:Service", "core/v1:PersistentVolumeClaim"),
     *("apps/v1:StatefulSet", "apps/v1:Deployment", "batch/v1:Job", "networking.k8s.io/v1:NetworkPolicy"),
     "policy/v1:PodDisruptionBudget",
-    "ironic.metal3.io/v1alpha1:Ironic",
+    *("ironic.metal3.io/v1alpha1:Ironic", "monitoring.coreos.com/v1:PodMonitor"),
 )
 
 

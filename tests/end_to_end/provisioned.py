@@ -15,7 +15,7 @@ from tools.engine import ensure
 
 CONDUCTORS = {"ironic-0": True, "ironic-1": True}
 CLUSTER, SERVERS = "ironic7", 4
-_SPACE = "metal-ipi-provisioning"
+SPACE = "metal-ipi-provisioning"
 
 
 class Ironic:
@@ -50,7 +50,7 @@ class Ironic:
 def kubectl(project: Project, *arguments: str) -> str:
     """What kubectl prints of the service's namespace on the hub."""
     kubeconfig = HubLayout(project.layout.hub).kubeconfig("admin")
-    return project.facility("kubectl", "--kubeconfig", str(kubeconfig), "--namespace", _SPACE, *arguments)
+    return project.facility("kubectl", "--kubeconfig", str(kubeconfig), "--namespace", SPACE, *arguments)
 
 
 @contextmanager

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Generator
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,7 +17,9 @@ from lab.hub.layout import HubLayout
 from tests.end_to_end import racks
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
-from tests.end_to_end.provisioned import CLUSTER, CONDUCTORS, SERVERS, Ironic, kubectl, stack_of
+from tests.end_to_end.provisioned import CLUSTER, CONDUCTORS, SERVERS, SPACE, Ironic, kubectl, stack_of
+
+_CACHE = "app.kubernetes.io/component=image-cache"
 
 pytestmark = [
     pytest.mark.libvirt,  # it takes the processors for itself
@@ -33,6 +37,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project]:
     for project in copies(tmp_path_factory.mktemp("provisioning"), stack="hub"):
         # Beside the rack that test_a_cluster_on_its_servers takes; the stack of a hub takes the lab as it is.
         project.lab("up", "--machines", project.machines, "--rack", str(SERVERS))
+        project.keep(
+            provisioning={
+                "metrics": {"allServers": True},
+                "imageCache": {"images": [_image(project, "initramfs")], "storage": "64Mi"},
+            }
+        )
         project.make("up", seconds=300)
         yield project
         project.assert_down()
@@ -52,6 +62,26 @@ def test_conductors_share_the_nodes_and_nobody_else_is_let_in(project: Project, 
     project.assert_unchanged("up", "preview")
 
 
+def _image(project: Project, name: str) -> dict[str, str]:
+    """One of the image cache's, which the facility's boot server has."""
+    path = project.layout.boot / "images" / name
+    path.write_text(f"{name} of a ramdisk")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"name": name, "url": f"http://boot.facility.test/images/{name}", "sha256": digest}
+
+
+def _cached(project: Project, ironic: Ironic, name: str) -> str:
+    """What a server is given by the image cache."""
+    url = f"https://{urlsplit(ironic.endpoint).hostname}:31384/{name}"
+    return project.facility("curl", "--silent", "--fail", "--cacert", str(ironic.authority), url)
+
+
+def test_images_are_fetched_once_and_served(project: Project, ironic: Ironic) -> None:
+    assert _cached(project, ironic, "initramfs") == "initramfs of a ramdisk"
+    (project.layout.boot / "images/initramfs").unlink()
+    assert _cached(project, ironic, "initramfs") == "initramfs of a ramdisk"
+
+
 def test_no_credentials_in_clear(project: Project, ironic: Ironic) -> None:
     pods = kubectl(project, "get", "pods,configmaps,jobs,statefulsets", "--output", "json")
     logs = "".join(path.read_text(errors="replace") for path in HubLayout(project.layout.hub).logs.rglob("*.log"))
@@ -63,11 +93,13 @@ def test_no_credentials_in_clear(project: Project, ironic: Ironic) -> None:
 
 
 def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Ironic) -> None:
+    """And another image is cached in the same `up`, without the cache being started again."""
     before, seen = ironic.user, list[dict[str, int]]()
+    cache = kubectl(project, "get", "pods", "--selector", _CACHE, "--output", "name")
     poll = threading.Thread(target=lambda: seen.append(ironic("poll", "45", seconds=75)))
     poll.start()
-    provisioning = {"rotation": 2}
-    project.keep(provisioning=provisioning)
+    images = {"images": [_image(project, name) for name in ("initramfs", "kernel")], "storage": "64Mi"}
+    project.keep(provisioning={"rotation": 2, "imageCache": images})
     project.make("up", seconds=300)
     poll.join()
     # The account of before, all the while that conductors were started again one by one.
@@ -76,11 +108,13 @@ def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Iro
     assert (before, ironic.user) == ("api-1", "api-2")
     await_(lambda: ironic("conductors") == CONDUCTORS, "both conductors alive", 90)
     project.assert_unchanged("up")
+    await_(lambda: _cached(project, ironic, "kernel") == "kernel of a ramdisk", "the second image", 120)
+    assert kubectl(project, "get", "pods", "--selector", _CACHE, "--output", "name") == cache
 
 
 def test_a_conductor_that_dies_comes_back_under_its_name(project: Project, ironic: Ironic) -> None:
     kubectl(project, "delete", "pod", "ironic-1", "--grace-period=0", "--force")
-    await_(lambda: "2/2" in kubectl(project, "get", "pod", "ironic-1", "--no-headers"), "ironic-1 ready", 120)
+    await_(lambda: "3/3" in kubectl(project, "get", "pod", "ironic-1", "--no-headers"), "ironic-1 ready", 120)
     await_(lambda: ironic("conductors") == CONDUCTORS, "both conductors alive", 90)
     assert len(ironic("nodes")) == 12
 
@@ -130,3 +164,17 @@ def test_a_cluster_on_its_servers(project: Project, ironic: Ironic, monkeypatch:
         monkeypatch.setenv("KEEP_LAB", "1")
         project.make("down")
         assert ironic.states() == [["available", "power off", False]] * SERVERS
+
+
+def test_prometheus_is_told_of_servers_and_conductors(project: Project) -> None:
+    pods = f"/api/v1/namespaces/{SPACE}/pods"
+
+    def measured() -> str:
+        return "".join(kubectl(project, "get", "--raw", f"{pods}/{name}:9608/proxy/metrics") for name in CONDUCTORS)
+
+    def complete() -> bool:
+        lines = [line for line in measured().splitlines() if not line.startswith("#")]
+        servers = all(any(f'node_name="{racks.name(n)}"' in line for line in lines) for n in range(SERVERS))
+        return servers and any(line.startswith("ironic_") for line in lines)
+
+    await_(complete, "metrics of all servers and of Ironic", 120)

@@ -89,6 +89,8 @@ _IMAGE = {"name": "a", "url": "https://images.test/a", "sha256": "0" * 64}
         ({"extraConfig": {"database": {"connection": "sqlite://"}}}, "provisioning.extraConfig.database.connection"),
         ({"extraConfig": {"api": {"max_limit": "a\nb"}}}, "provisioning.extraConfig.api.max_limit"),
         ({"pinRelease": "newest"}, "provisioning.pinRelease"),
+        ({"metrics": {"intervalSeconds": 5}}, "provisioning.metrics.intervalSeconds"),
+        ({"operator": {"interface": "eno2"}, "metrics": {"monitor": True}}, "provisioning.metrics.monitor"),
         ({"operator": {}}, "provisioning.operator.interface"),
         ({"operator": {"address": "192.0.2.15"}}, "provisioning.conductors"),
         ({"operator": {"interface": "eno2", "network": "192.0.2.1/24"}}, "provisioning.operator.network"),

@@ -1,0 +1,89 @@
+"""Metrics for Prometheus: what BMCs measure, and what conductors do, by ironic-prometheus-exporter.
+
+Each conductor tells of the servers that it has, and of itself. Ironic hands measurements to the exporter's driver,
+which keeps them as one file for each server; a web server beside the conductor has them all at /metrics.
+"""
+
+from __future__ import annotations
+
+from metal_ipi.components.provisioning import objects
+from metal_ipi.components.provisioning.contract import METRICS_PORT, IronicArgs, Metrics
+from metal_ipi.components.provisioning.objects import Object
+
+NAME = "ironic-metrics"
+DIRECTORY = "/shared/metrics"
+_OLD_AFTER = 5
+"""Intervals after which a server is told of no more: another conductor has it now, or nobody measures it."""
+# The first process of a container is not ended by a signal that it does not ask for: the server itself would not be.
+_COMMAND = """\
+cheroot --bind 0.0.0.0:{port} ironic_prometheus_exporter.app.wsgi:application & server=$!
+trap 'kill $server; exit 0' TERM
+while kill -0 $server; do
+    find {directory} -type f -mmin +{minutes} -delete
+    sleep 60 & wait $!
+done
+exit 1
+"""
+
+
+def options(metrics: Metrics) -> dict[str, dict[str, str]]:
+    """What Ironic is told."""
+    return {
+        "metrics": {"backend": "collector"},
+        "oslo_messaging_notifications": {
+            "driver": "prometheus_exporter",
+            "location": DIRECTORY,
+            "transport_url": "fake://",
+        },
+        "sensor_data": {
+            "send_sensor_data": "true",
+            "interval": str(metrics.interval_seconds),
+            "enable_for_undeployed_nodes": str(metrics.all_servers).lower(),
+        },
+    }
+
+
+def container(args: IronicArgs, metrics: Metrics) -> Object:
+    """The web server beside a conductor."""
+    minutes = -(-_OLD_AFTER * metrics.interval_seconds // 60)
+    return objects.container(
+        "metrics",
+        args.images.ironic,
+        ["/bin/sh", "-c", _COMMAND.format(directory=DIRECTORY, minutes=minutes, port=METRICS_PORT)],
+        [
+            objects.mount("shared", "/shared"),
+            objects.mount("config", "/etc/ironic/ironic.conf", sub_path="ironic.conf", read_only=True),
+        ],
+        env=[{"name": "IRONIC_CONFIG", "value": "/etc/ironic/ironic.conf"}],
+        ports=[{"name": "metrics", "containerPort": METRICS_PORT}],
+        resources={"requests": {"memory": "48Mi", "cpu": "10m"}},
+    )
+
+
+def service(args: IronicArgs, component: str) -> Object:
+    """The name of all conductors' metrics, on the hub only; what looks for annotations finds it by them."""
+    found = objects.manifest(
+        "Service",
+        NAME,
+        args.namespace,
+        component,
+        spec={
+            "clusterIP": "None",
+            "selector": objects.selector(component),
+            "ports": [{"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"}],
+        },
+    )
+    found["metadata"]["annotations"] = {"prometheus.io/scrape": "true", "prometheus.io/port": str(METRICS_PORT)}
+    return found
+
+
+def pod_monitor(args: IronicArgs, metrics: Metrics, component: str) -> Object:
+    """The same for prometheus-operator."""
+    endpoint = {"port": "metrics", "path": "/metrics", "interval": f"{metrics.interval_seconds}s"}
+    return objects.manifest(
+        "PodMonitor",
+        NAME,
+        args.namespace,
+        component,
+        spec={"selector": {"matchLabels": objects.selector(component)}, "podMetricsEndpoints": [endpoint]},
+    )
