@@ -80,7 +80,7 @@ def _spec(args: IronicArgs, operator: Operator) -> dict[str, Any]:
         spec["prometheusExporter"] = {
             "enabled": True,
             "sensorCollectionInterval": args.metrics.interval_seconds,
-            "disableServiceMonitor": not args.metrics.monitor,
+            **({} if args.metrics.monitor else {"disableServiceMonitor": True}),
         }
     ramdisk = {
         "disableDownloader": args.ramdisk.kernel is not None,
