@@ -19,6 +19,7 @@ from tools.policies import OFF
 
 WORKERS = (5, 25, 100)
 FLEETS = (100, 500)
+SERVERS = 200
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -33,6 +34,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--workers", type=_numbers, default=WORKERS, help="cluster sizes (default: 5,25,100)")
     parser.add_argument("--fleets", type=_numbers, default=FLEETS, help="what `scale` measures (default: 100,500)")
     parser.add_argument("--pairs", type=int, default=3, help="pairs of previews, ours and bare (default: 3)")
+    parser.add_argument("--servers", type=int, default=SERVERS, help="what `ironic` has deployed (default: 200)")
     return parser.parse_args(given)
 
 
@@ -66,6 +68,7 @@ def main() -> int:
             workers=options.workers,
             fleets=options.fleets,
             pairs=options.pairs,
+            servers=options.servers,
         )
         for name in options.figures:
             try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.setup import settle
+from tests.bench.ironic import ironic
 from tests.bench.measure import BenchError, Line, Run, alternate, compared, say, skipped, slope, timed
 from tests.bench.project import ROOT, ProjectCopy
 from tests.bench.spent import spent_by_lab
@@ -44,6 +45,8 @@ class Bench:
     """Those that `scale` measures, ascending."""
     pairs: int
     """How often previews are measured."""
+    servers: int
+    """How many `ironic` has deployed."""
     counts: dict[int, int] = field(default_factory=dict[int, int])
     """Resources by number of workers, without the stack itself, as seen in previews so far."""
 
@@ -197,4 +200,5 @@ FIGURES: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "up_simulated": up_simulated,
     "scale": scale,
     "up_libvirt": up_libvirt,
+    "ironic": lambda bench: ironic(bench.servers, bench.scratch),
 }

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from lab.hub.layout import HubLayout
+from metal_ipi.stacks import connections
+from metal_ipi.stacks.settings import parse
+from metal_ipi.stacks.stream import boot_artifacts
 from tests.end_to_end import racks, secrets
 from tests.end_to_end.project import Project
+from tools import stackfile
 from tools.engine import ensure
 
 CONDUCTORS = {"ironic-0": True, "ironic-1": True}
@@ -61,3 +65,27 @@ def stack_of(project: Project, name: str) -> Generator[None]:
         yield
     finally:
         project.stack = before
+
+
+def provider_sections(project: Project, ironic: Ironic) -> dict[str, Any]:
+    """The provider's configuration of the stack that has its servers from there."""
+    facts = json.loads(project.layout.facts.read_text())
+    document = stackfile.read(project.root / "stacks" / f"Pulumi.{CLUSTER}.yaml")
+    told = {"endpoint": ironic.endpoint, "username": ironic.user, "ca": ironic.authority.read_text()}
+    config = stackfile.for_lab(document, facts, {"ironic": told, "ironicPassword": ironic.password})
+    tree = config.document["config"]
+    tree["metal-ipi:boot"]["streamFile"] = str(next((project.layout.boot / "streams").glob("*.json")))
+    del tree["metal-ipi:boot"]["streamUrl"]
+    for path, secret in config.secrets.items():
+        _put(tree, path, secret)
+    settings = parse(stackfile.values(config), CLUSTER)
+    return connections.provider_sections(settings, boot_artifacts(settings).iso)
+
+
+def _put(tree: dict[str, Any], path: str, secret: str) -> None:
+    """A secret at its place: `metal-ipi:platform.servers[0].bmc.password`."""
+    place: Any = tree
+    *way, last = path.replace("[", ".").replace("]", "").split(".")
+    for step in way:
+        place = place[int(step)] if step.isdigit() else place.setdefault(step, {})
+    place[last] = secret

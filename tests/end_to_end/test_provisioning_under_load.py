@@ -20,15 +20,11 @@ from typing import Any
 import pytest
 
 from lab.hub import images, programs
-from metal_ipi.stacks import connections
-from metal_ipi.stacks.settings import parse
-from metal_ipi.stacks.stream import boot_artifacts
 from tests.end_to_end import push_image, racks
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
-from tests.end_to_end.provisioned import CLUSTER, CONDUCTORS, SERVERS, Ironic, kubectl
+from tests.end_to_end.provisioned import CONDUCTORS, SERVERS, Ironic, kubectl, provider_sections
 from tests.lab.waiting import processes
-from tools import stackfile
 
 pytestmark = [
     pytest.mark.libvirt,  # it takes the processors for itself
@@ -79,7 +75,7 @@ class Load:
     def __init__(self, project: Project, ironic: Ironic, seconds: float, directory: Path) -> None:
         facts = json.loads(project.layout.facts.read_text())
         names = [racks.name(number) for number in range(SERVERS)]
-        given = {"config": _sections(project, ironic, facts), "servers": dict(zip(names, _macs(facts), strict=False))}
+        given = {"config": provider_sections(project, ironic), "servers": dict(zip(names, _macs(facts), strict=False))}
         self._said = directory / "load.jsonl"
         command = (sys.executable, "-m", "tests.end_to_end.ironic_load", str(seconds))
         with self._said.open("wb") as said:
@@ -111,29 +107,6 @@ class Load:
         assert len(found) == SERVERS and not [each["error"] for each in found.values() if each["error"]], found
         assert all(each["rounds"] for each in found.values()), found
         return found
-
-
-def _sections(project: Project, ironic: Ironic, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The provider's configuration of the stack that has its servers from there."""
-    document = stackfile.read(project.root / "stacks" / f"Pulumi.{CLUSTER}.yaml")
-    told = {"endpoint": ironic.endpoint, "username": ironic.user, "ca": ironic.authority.read_text()}
-    config = stackfile.for_lab(document, dict(facts), {"ironic": told, "ironicPassword": ironic.password})
-    tree = config.document["config"]
-    tree["metal-ipi:boot"]["streamFile"] = str(next((project.layout.boot / "streams").glob("*.json")))
-    del tree["metal-ipi:boot"]["streamUrl"]
-    for path, secret in config.secrets.items():
-        _put(tree, path, secret)
-    settings = parse(stackfile.values(config), CLUSTER)
-    return connections.provider_sections(settings, boot_artifacts(settings).iso)
-
-
-def _put(tree: dict[str, Any], path: str, secret: str) -> None:
-    """A secret at its place: `metal-ipi:platform.servers[0].bmc.password`."""
-    place: Any = tree
-    *way, last = path.replace("[", ".").replace("]", "").split(".")
-    for step in way:
-        place = place[int(step)] if step.isdigit() else place.setdefault(step, {})
-    place[last] = secret
 
 
 def _macs(facts: Mapping[str, Any]) -> list[str]:

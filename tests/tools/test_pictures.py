@@ -75,9 +75,9 @@ def test_no_secret_is_drawn() -> None:
 
 def test_a_thousand_machines_are_few_boxes_and_quick() -> None:
     state = [*machines(3, role="control-plane"), *machines(1000)]
-    started = time.perf_counter()
+    started = time.process_time()
     picture = topology.svg(model.from_state(state))
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert "995 more" in all_text(picture) and len(boxes(picture)) < 30
     assert muddled(picture) == []
 

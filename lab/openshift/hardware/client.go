@@ -9,7 +9,10 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
+
+const leftBehind = 5 * time.Minute
 
 // Socket is where a simulated machine's hardware listens, as its programs see it.
 const Socket = "/run/simulated/hardware"
@@ -47,8 +50,8 @@ func Ask(name string, arguments []string) int {
 
 func ask(name string, arguments []string) (answer, error) {
 	directory, err := os.Getwd()
-	if err != nil {
-		return answer{}, err
+	if err != nil { // a program also runs where its directory was deleted
+		directory = os.Getenv("PWD")
 	}
 	connection, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: Socket, Net: "unix"})
 	if err != nil {
@@ -61,10 +64,15 @@ func ask(name string, arguments []string) (answer, error) {
 	if err := connection.CloseWrite(); err != nil {
 		return answer{}, err
 	}
-	// Of a machine that loses its power nothing comes but the end.
 	text, err := io.ReadAll(connection)
 	if err != nil {
 		return answer{}, err
+	}
+	if len(text) == 0 {
+		// The machine goes down. A program there does not see the end of what it asked for: whoever called it would do
+		// something else instead. It is killed with all others; should it be left behind, it ends some time.
+		time.Sleep(leftBehind)
+		return answer{}, io.ErrUnexpectedEOF
 	}
 	var said answer
 	return said, json.Unmarshal(text, &said)

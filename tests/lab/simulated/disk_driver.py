@@ -208,9 +208,10 @@ MARKER = "cat /boot/metal-ipi/installation.json"
 LOOK = f"{MARKER} /etc/metal-ipi/installation.json; . /etc/os-release; echo $OSTREE_VERSION; cat /proc/cmdline"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 KEXEC = f"""
-cd /var && curl -sfO {BOOT}/kernel && curl -sfO {BOOT}/initramfs &&
-kexec --load kernel --initrd=initramfs --command-line='{LIVE}' && systemctl kexec
+cd $(mktemp -d) && curl -sfO {BOOT}/kernel && curl -sfO {BOOT}/initramfs &&
+kexec --load kernel --initrd=initramfs --command-line='{LIVE}' && rm -r "$PWD" && systemctl kexec
 """
+"""The directory is gone when the machine leaves, as with the provider's own script."""
 
 
 async def observe(rack: Rack) -> dict[str, Any]:

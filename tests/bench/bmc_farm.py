@@ -1,0 +1,78 @@
+"""Many BMCs that nothing is behind, in the facility's network: `bmc_farm COUNT ADDRESS PORT`, until it is told to end.
+
+They are sushy-tools' own simulated systems at one address, which are on or off after some seconds. At its end it prints
+how many requests there were.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from cheroot import wsgi
+
+SYSTEMS = "/redfish/v1/Systems"
+
+
+def identity(number: int) -> str:
+    """The id of one of the systems."""
+    return str(UUID(int=number + 1))
+
+
+def mac(number: int) -> str:
+    """Its MAC address."""
+    return "52:54:01:" + ":".join(f"{part:02x}" for part in number.to_bytes(3, "big"))
+
+
+def _application(count: int, directory: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # WebOb, which sushy-tools imports, imports cgi
+        from sushy_tools.emulator import main
+
+    systems = [
+        {
+            "uuid": identity(number),
+            "name": f"server-{number}",
+            "power_state": "Off",
+            "external_notifier": False,
+            "nics": [{"mac": mac(number), "ip": "192.0.2.254"}],
+        }
+        for number in range(count)
+    ]
+    main.app.configure(
+        extra_config={
+            "SUSHY_EMULATOR_FAKE_DRIVER": True,
+            "SUSHY_EMULATOR_FAKE_SYSTEMS": systems,
+            "SUSHY_EMULATOR_STATE_DIR": str(directory),
+        }
+    )
+    main.app.logger.setLevel("ERROR")
+    return main.app
+
+
+def serve(count: int, address: str, port: int) -> int:
+    """Serve until SIGTERM; how many requests there were."""
+    with tempfile.TemporaryDirectory() as directory:
+        tempfile.tempdir = directory  # what is put into drives is kept there
+        application, requests = _application(count, Path(directory)), itertools.count()
+
+        def counted(environment: Any, start: Any) -> Any:
+            next(requests)
+            return application(environment, start)
+
+        server = wsgi.Server((address, port), counted, numthreads=32)
+        signal.signal(signal.SIGTERM, lambda *_: server.stop())
+        print("ready", flush=True)
+        server.start()
+        return next(requests)
+
+
+if __name__ == "__main__":
+    print(json.dumps(serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))), flush=True)
