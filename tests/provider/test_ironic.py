@@ -461,22 +461,22 @@ async def test_a_conductor_that_dies_while_it_deploys(site: Site) -> None:
 
 
 async def test_a_deployment_that_fails_for_good_is_told_and_the_next_up_does_it(site: Site) -> None:
-    settings = site.settings({"server-1": site.server(1)})
+    settings = site.settings({"server-3": site.server(3)})
     async with site.driver(settings) as driver:
-        node = await driver.claim("server-1")
-        machine_id = f"server-1/{node.id}"
-        await site.published(settings, 1)
+        node = await driver.claim("server-3")
+        machine_id = f"server-3/{node.id}"
+        await site.published(settings, 3)
         (disc,) = site.uploaded()
         kept = disc.rename(disc.with_suffix(".kept"))
         disc.symlink_to("nowhere")  # it is listed, and nobody can fetch it
         before = len(site.said)
         with pytest.raises(ProviderError, match=r"(?s)is in the state deploy failed: .*404") as caught:
-            await driver.boot_installer(machine_id, site.mac(1))
+            await driver.boot_installer(machine_id, site.mac(3))
         assert "then run the same again" in str(caught.value)
         assert sum("it is done again" in text for text in site.said[before:]) == 2
         kept.rename(disc)
-        await driver.boot_installer(machine_id, site.mac(1))
-        assert site.hardware(1)[:2] == ("On", "Cd Continuous")
+        await driver.boot_installer(machine_id, site.mac(3))
+        assert site.hardware(3)[:2] == ("On", "Cd Continuous")
         await driver.boot_disk(machine_id)
         await driver.give_back(machine_id)
-    assert site.hardware(1)[0] == "Off"
+    assert site.hardware(3)[0] == "Off"
