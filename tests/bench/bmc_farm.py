@@ -13,10 +13,11 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from uuid import UUID
 
-from cheroot import wsgi
+from werkzeug.serving import make_server
 
 SYSTEMS = "/redfish/v1/Systems"
 
@@ -67,10 +68,10 @@ def serve(count: int, address: str, port: int) -> int:
             next(requests)
             return application(environment, start)
 
-        server = wsgi.Server((address, port), counted, numthreads=32)
-        signal.signal(signal.SIGTERM, lambda *_: server.stop())
+        server = make_server(address, port, counted, threaded=True)
+        signal.signal(signal.SIGTERM, lambda *_: Thread(target=server.shutdown).start())
         print("ready", flush=True)
-        server.start()
+        server.serve_forever()
         return next(requests)
 
 
