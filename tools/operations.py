@@ -89,14 +89,13 @@ class Operations:
                         parallel=PARALLEL,
                         replace=replace,
                         on_event=display.on_event,
-                        show_secrets=False,
                         policy_packs=rules.packs,
                         policy_pack_configs=rules.configurations,
                     )
                 elif operation == "down":
-                    stack.destroy(parallel=PARALLEL, on_event=display.on_event, show_secrets=False)
+                    stack.destroy(parallel=PARALLEL, on_event=display.on_event)
                 elif operation == "refresh":
-                    stack.refresh(parallel=PARALLEL, on_event=display.on_event, show_secrets=False)
+                    stack.refresh(parallel=PARALLEL, on_event=display.on_event)
                 else:
                     preview(stack, policies(self.layout), display.on_event)
             except CommandError as error:

@@ -9,7 +9,6 @@ from rich.table import Table
 from tools.progress import DONE, Progress
 from tools.screen import Redactor, Screen
 
-MASKED = "[secret]"
 _PHASES = (
     ("equinix-metal:index/device:Device", "machines"),
     ("metal-ipi:index:EphemeralMachine", "bootstrap machine"),

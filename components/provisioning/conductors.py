@@ -24,9 +24,9 @@ DATABASE_CA = "ironic-database-ca"
 
 _STOP_SECONDS = 120
 _ALIVE = Path(__file__).with_name("alive.py")
-_ALIVE_PATH = "/etc/ironic/alive.py"
+_ALIVE_PATH = f"/etc/ironic/{_ALIVE.name}"
 _RAMDISK_LOGS = Path(__file__).with_name("ramdisk_logs.py")
-_RAMDISK_LOGS_PATH = "/etc/ironic/ramdisk_logs.py"
+_RAMDISK_LOGS_PATH = f"/etc/ironic/{_RAMDISK_LOGS.name}"
 _REACHES_DATABASE = ("/etc/ironic/secrets/secrets.conf", "/etc/ironic/database/ca.crt")
 _AUTHORITIES = "authorities.pem"
 _AUTHORITIES_PATH = f"/etc/ironic/{_AUTHORITIES}"
@@ -88,7 +88,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
     """The conductors. `changes` stands for all that they read only when they start: they are started again for it,
     one by one."""
     shared = objects.mount("shared", "/shared")
-    trusted = [objects.mount("config", _AUTHORITIES_PATH, sub_path=_AUTHORITIES, read_only=True)] if args.ca else []
+    trusted = [objects.file("config", _AUTHORITIES_PATH)] if args.ca else []
     prepare = objects.container(
         "prepare",
         args.images.ironic,
@@ -102,7 +102,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         [
             *_reads(),
             _OWN,
-            objects.mount("config", _ALIVE_PATH, sub_path=_ALIVE.name, read_only=True),
+            objects.file("config", _ALIVE_PATH),
             *trusted,
             shared,
             objects.mount("state", "/var/lib/ironic"),
@@ -131,7 +131,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         ["nginx", "-c", "/etc/files/nginx.conf", "-g", "daemon off;"],
         [
             {**shared, "readOnly": True},
-            objects.mount("config", "/etc/files/nginx.conf", sub_path="nginx.conf", read_only=True),
+            objects.file("config", "/etc/files/nginx.conf"),
             objects.mount("files-tmp", "/tmp"),  # noqa: S108 - a path in a container
             *tls,
         ],
@@ -171,12 +171,14 @@ def _beside(args: IronicArgs) -> list[Object]:
     """What runs beside a conductor, and may end before it."""
     found = [metrics.container(args, args.metrics)] if args.metrics else []
     if args.ramdisk.kernel:
-        program = objects.mount("config", _RAMDISK_LOGS_PATH, sub_path=_RAMDISK_LOGS.name, read_only=True)
-        command = ["python3", _RAMDISK_LOGS_PATH, configuration.RAMDISK_LOGS]
         logs = objects.container(
-            "ramdisk-logs", args.images.ironic, command, [objects.mount("shared", "/shared"), program]
+            "ramdisk-logs",
+            args.images.ironic,
+            ["python3", _RAMDISK_LOGS_PATH, configuration.RAMDISK_LOGS],
+            [objects.mount("shared", "/shared"), objects.file("config", _RAMDISK_LOGS_PATH)],
+            resources={"requests": {"memory": "16Mi", "cpu": "10m"}},
         )
-        found.append({**logs, "resources": {"requests": {"memory": "16Mi", "cpu": "10m"}}})
+        found.append(logs)
     return found
 
 
@@ -206,7 +208,7 @@ _OWN = {
 def _reads() -> Sequence[Object]:
     """What every program of Ironic's reads."""
     return [
-        objects.mount("config", "/etc/ironic/ironic.conf", sub_path="ironic.conf", read_only=True),
+        objects.file("config", "/etc/ironic/ironic.conf"),
         objects.mount("secrets", "/etc/ironic/secrets", read_only=True),
         objects.mount("accounts", "/etc/ironic/accounts", read_only=True),
         objects.mount("tls", "/etc/ironic/tls", read_only=True),

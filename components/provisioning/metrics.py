@@ -52,7 +52,7 @@ def container(args: IronicArgs, metrics: Metrics) -> Object:
         ["/bin/sh", "-c", _COMMAND.format(directory=DIRECTORY, minutes=minutes, port=METRICS_PORT)],
         [
             objects.mount("shared", "/shared"),
-            objects.mount("config", "/etc/ironic/ironic.conf", sub_path="ironic.conf", read_only=True),
+            objects.file("config", "/etc/ironic/ironic.conf"),
         ],
         env=[{"name": "IRONIC_CONFIG", "value": "/etc/ironic/ironic.conf"}],
         ports=[{"name": "metrics", "containerPort": METRICS_PORT}],

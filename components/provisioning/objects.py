@@ -105,6 +105,11 @@ def mount(name: str, path: str, *, sub_path: str | None = None, read_only: bool 
     }
 
 
+def file(volume: str, path: str) -> Object:
+    """Where one file of a volume, of the same name, stands in a container, to be read."""
+    return mount(volume, path, sub_path=path.rpartition("/")[2], read_only=True)
+
+
 def empty(name: str) -> Object:
     """A volume that lasts as long as its pod."""
     return {"name": name, "emptyDir": {}}

@@ -129,15 +129,7 @@ class IronicService(pulumi.ComponentResource):
         needed = [self._secret(name, operator_resource.NAME, each) for name, each in texts.items()]
         needed += [self._declare(each) for each in operator_resource.authorities(args)]
         needed += [*self._database(), *self._image_cache()]
-        resource = operator_resource.ironic(args, operator)
-        return kubernetes.apiextensions.CustomResource(
-            f"{self._name}-ironic",
-            api_version=resource["apiVersion"],
-            kind=resource["kind"],
-            metadata=resource["metadata"],
-            spec=resource["spec"],
-            opts=pulumi.ResourceOptions.merge(self._hub, self._after(needed)),
-        )
+        return self._declare(operator_resource.ironic(args, operator), after=needed)
 
     # --- credentials -----------------------------------------------------------------------------------------------
 
@@ -259,13 +251,13 @@ class IronicService(pulumi.ComponentResource):
         fields = {_argument(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
         space = [] if kind == "Namespace" else self._space
         name = f"{self._name}-{metadata['name']}"
-        if kind not in ("StatefulSet", "Deployment"):
+        if kind not in ("StatefulSet", "Deployment", "Ironic"):
             name += f"-{kind.lower()}"
         opts = pulumi.ResourceOptions.merge(self._hub, self._after([*space, *after]))
-        if kind not in _KINDS:
-            version = manifest["apiVersion"]
-            return kubernetes.apiextensions.CustomResource(name, api_version=version, kind=kind, opts=opts, **fields)
-        return _KINDS[kind](name, opts=opts, **fields)
+        if kind in _KINDS:
+            return _KINDS[kind](name, opts=opts, **fields)
+        version = manifest["apiVersion"]
+        return kubernetes.apiextensions.CustomResource(name, api_version=version, kind=kind, opts=opts, **fields)
 
     @staticmethod
     def _after(needed: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:

@@ -1,14 +1,13 @@
-"""Many BMCs that nothing is behind, in the facility's network: `bmc_farm COUNT ADDRESS PORT`, until it is told to end.
+"""Many BMCs that nothing is behind, in the facility's network: `bmc_farm COUNT ADDRESS PORT`.
 
-They are sushy-tools' own simulated systems at one address, which are on or off after some seconds. At its end it prints
-how many requests there were.
+They are sushy-tools' own simulated systems at one address, which are on or off after some seconds. It ends with its
+standard input, and prints how many requests there were.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import signal
 import sys
 import tempfile
 import warnings
@@ -59,7 +58,7 @@ def _application(count: int, directory: Path) -> Any:
 
 
 def serve(count: int, address: str, port: int) -> int:
-    """Serve until SIGTERM; how many requests there were."""
+    """Serve until standard input ends; how many requests there were."""
     with tempfile.TemporaryDirectory() as directory:
         tempfile.tempdir = directory  # what is put into drives is kept there
         application, requests = _application(count, Path(directory)), itertools.count()
@@ -69,9 +68,10 @@ def serve(count: int, address: str, port: int) -> int:
             return application(environment, start)
 
         server = make_server(address, port, counted, threaded=True)
-        signal.signal(signal.SIGTERM, lambda *_: Thread(target=server.shutdown).start())
+        Thread(target=server.serve_forever, daemon=True).start()
         print("ready", flush=True)
-        server.serve_forever()
+        sys.stdin.read()
+        server.shutdown()
         return next(requests)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -24,6 +24,7 @@ from tests.bench.measure import BenchError, Line, say, skipped
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project
 from tests.end_to_end.provisioned import Ironic, provider_sections
+from tests.lab.waiting import processes
 
 _PORT = 8123
 _LIMIT = 3600
@@ -91,17 +92,15 @@ def _farm(project: Project, count: int) -> Generator[_Farm]:
     """The BMCs."""
     command = [sys.executable, "-m", "lab", "run", "--state", str(project.layout.state), "--"]
     command += [sys.executable, "-m", "tests.bench.bmc_farm", str(count), plan.BOOT, str(_PORT)]
-    process = subprocess.Popen(command, cwd=project.root, env=project.environment(), stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=project.root, env=project.environment(), stdin=pipe, stdout=pipe, text=True)
     assert process.stdout is not None
     found = _Farm()
     try:
         if process.stdout.readline().strip() != "ready":
             raise BenchError("the BMCs do not start")
         yield found
-        for each in psutil.Process(process.pid).children(recursive=True):
-            if "tests.bench.bmc_farm" in each.cmdline():
-                each.terminate()
-        found.requests = int(process.communicate(timeout=30)[0])
+        found.requests = int(process.communicate(timeout=30)[0])  # which ends its standard input
     finally:
         process.kill()
         process.wait()
@@ -118,7 +117,7 @@ class _Watch:
     _thread: Thread | None = None
 
     def __enter__(self) -> _Watch:
-        self._began = self._spent()
+        self._began = _of_conductors(_spent)
         self._thread = Thread(target=self._look, daemon=True)
         self._thread.start()
         return self
@@ -127,24 +126,21 @@ class _Watch:
         self._over.set()
         assert self._thread is not None
         self._thread.join()
-        self.cpu_seconds = self._spent() - self._began
+        self.cpu_seconds = _of_conductors(_spent) - self._began
 
     def _look(self) -> None:
         while not self._over.wait(1.0):
-            self.most = max(self.most, sum(each.memory_full_info().pss for each in _conductors()))
-
-    @staticmethod
-    def _spent() -> float:
-        return sum(sum(each.cpu_times()[:2]) for each in _conductors())
+            self.most = max(self.most, int(_of_conductors(lambda each: each.memory_full_info().pss)))
 
 
-def _conductors() -> list[psutil.Process]:
-    found: list[psutil.Process] = []
-    for each in psutil.process_iter():
-        try:
-            words = each.cmdline()
-        except psutil.Error:
-            continue
-        if any(word == _PROGRAM for word in words[:2]):
-            found.append(each)
-    return found
+def _spent(process: psutil.Process) -> float:
+    return sum(process.cpu_times()[:2])
+
+
+def _of_conductors(measured: Callable[[psutil.Process], float]) -> float:
+    """The sum over all conductors; one that ends just now is not among them."""
+    total = 0.0
+    for pid in processes(f"{_PROGRAM}\0"):
+        with suppress(psutil.Error):
+            total += measured(psutil.Process(pid))
+    return total

@@ -19,8 +19,8 @@ from metal_ipi.provider.live_iso import disc, place
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.ironic import Ironic
 from metal_ipi.provider.status import silent
+from tests.end_to_end.ironic_load import SCRIPT
 
-_SCRIPT = "#!ipxe\nkernel http://boot.test/kernel initrd=main ignition.platform.id=metal\ninitrd --name main http://boot.test/initramfs\nboot\n"
 _PATIENCE = 1800
 """Seconds that a step may take."""
 
@@ -56,7 +56,7 @@ async def main() -> dict[str, Any]:
     settings, problems = parse(given["config"])
     assert not problems, problems
     mac, failed = given["mac"], list[str]()
-    await disc.publish(settings, settings.need_ironic().live_iso, mac, _SCRIPT, silent)
+    await disc.publish(settings, settings.need_ironic().live_iso, mac, SCRIPT, silent)
     try:
         names = list(settings.ironic_servers)
         deployed, machines = await _all([lambda name=name: _deploy(settings, name, mac) for name in names], failed)

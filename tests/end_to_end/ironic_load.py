@@ -19,7 +19,8 @@ from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.ironic import Ironic
 from metal_ipi.provider.status import silent
 
-_SCRIPT = "#!ipxe\nkernel http://boot.test/kernel initrd=main ignition.platform.id=metal\ninitrd --name main http://boot.test/initramfs\nboot\n"
+SCRIPT = "#!ipxe\nkernel http://boot.test/kernel initrd=main ignition.platform.id=metal\ninitrd --name main http://boot.test/initramfs\nboot\n"
+"""What servers' discs stand for."""
 _PATIENCE = 240
 """Seconds that a step may take: a conductor that died is missed after a minute."""
 
@@ -31,7 +32,7 @@ async def _rounds(settings: Settings, name: str, mac: str, until: float) -> dict
         print(json.dumps({"at": round(time.time(), 1), "server": name, "round": rounds, "step": step}), flush=True)
 
     try:
-        await disc.publish(settings, settings.need_ironic().live_iso, mac, _SCRIPT, silent)
+        await disc.publish(settings, settings.need_ironic().live_iso, mac, SCRIPT, silent)
         while time.time() < until:
             async with Ironic(settings, silent, timeout=_PATIENCE) as driver:
                 told("claim")

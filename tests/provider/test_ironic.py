@@ -103,6 +103,13 @@ class Site:
         await place.put(settings, mac, DIGEST, file, say)
         return place.url(settings, mac, DIGEST)
 
+    async def claimed(self, driver: Ironic, settings: Settings, number: int) -> str:
+        """A server's machine id; it is claimed, and its disc is there."""
+        name = f"server-{number}"
+        node = await driver.claim(name)
+        await self.published(settings, number)
+        return f"{name}/{node.id}"
+
     def mac(self, number: int) -> str:
         """Of a server."""
         return self.rack.servers[number].mac
@@ -440,9 +447,7 @@ async def test_a_service_that_is_away_and_one_that_is_not_trusted(site: Site) ->
 async def test_a_conductor_that_dies_while_it_deploys(site: Site) -> None:
     settings = site.settings({"server-3": site.server(3)})
     async with site.driver(settings) as driver:
-        node = await driver.claim("server-3")
-        machine_id = f"server-3/{node.id}"
-        await site.published(settings, 3)
+        machine_id = await site.claimed(driver, settings, 3)
         work = asyncio.ensure_future(driver.boot_installer(machine_id, site.mac(3)))
         await until(lambda: any("(deploying)" in text for text in site.said))
         await asyncio.to_thread(site.ironic.kill)
@@ -463,9 +468,7 @@ async def test_a_conductor_that_dies_while_it_deploys(site: Site) -> None:
 async def test_a_deployment_that_fails_for_good_is_told_and_the_next_up_does_it(site: Site) -> None:
     settings = site.settings({"server-3": site.server(3)})
     async with site.driver(settings) as driver:
-        node = await driver.claim("server-3")
-        machine_id = f"server-3/{node.id}"
-        await site.published(settings, 3)
+        machine_id = await site.claimed(driver, settings, 3)
         (disc,) = site.uploaded()
         kept = disc.rename(disc.with_suffix(".kept"))
         disc.symlink_to("nowhere")  # it is listed, and nobody can fetch it

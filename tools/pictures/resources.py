@@ -9,7 +9,6 @@ from typing import Any, Literal, cast
 from pulumi.automation import EngineEvent
 from pulumi.automation.events import StepEventMetadata
 
-from tools.report import MASKED
 from tools.state import urn_name
 
 Tree = Mapping[str, Any]
@@ -19,6 +18,8 @@ CHANGES: tuple[Change, ...] = ("create", "update", "replace", "delete")
 
 UNKNOWN = "known after up"
 """Stands for a value that is not there before the resource is."""
+MASKED = "[secret]"
+"""Stands for a secret."""
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  how the engine marks one (sdk/go/common/resource)
 _SENTINELS = (

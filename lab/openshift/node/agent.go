@@ -76,7 +76,7 @@ type access struct {
 
 // Run keeps the node a member until the context ends.
 func (a *agent) Run(ctx context.Context) {
-	_ = until(ctx, unreadyEvery, a.log, "not a member of the cluster yet, trying again", func() (bool, error) { // it ends with the context
+	_ = until(ctx, pollEvery, a.log, "not a member of the cluster yet, trying again", func() (bool, error) { // it ends with the context
 		return false, a.member(ctx)
 	})
 }

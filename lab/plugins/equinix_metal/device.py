@@ -155,7 +155,7 @@ class Watch:
         self._looking: dict[str, asyncio.Task[None]] = {}
 
     async def look(self, project: str, identifier: str) -> dict[str, Json]:
-        """The device as it is at the next look, in a second or two; Gone if it is not there any more."""
+        """The device as it is at the next look, in two seconds at most; Gone if it is not there any more."""
         waiting = self._waiting[project]
         if identifier not in waiting:
             waiting[identifier] = asyncio.get_running_loop().create_future()
