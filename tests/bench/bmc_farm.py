@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import sys
 import tempfile
 import warnings
@@ -16,6 +17,7 @@ from threading import Thread
 from typing import Any
 from uuid import UUID
 
+import urllib3
 from werkzeug.serving import make_server
 
 SYSTEMS = "/redfish/v1/Systems"
@@ -53,7 +55,9 @@ def _application(count: int, directory: Path) -> Any:
             "SUSHY_EMULATOR_STATE_DIR": str(directory),
         }
     )
-    main.app.logger.setLevel("ERROR")
+    urllib3.disable_warnings()  # whom the emulation trusts for discs is not what is measured
+    for each in (main.app.logger, logging.getLogger("werkzeug")):
+        each.setLevel("ERROR")
     return main.app
 
 

@@ -110,8 +110,8 @@ func (a *applier) Apply(ctx context.Context, objects []kube.Object) error {
 		}
 	}
 	slices.SortStableFunc(known, func(x, y kube.Object) int { return rank(x) - rank(y) })
-	// The API takes a while with each definition, and takes that for all at once: nothing that needs none waits for it, such
-	// as the leave to join.
+	// The API takes a while with each definition, and takes that for all at once. What needs none, such as the leave to join,
+	// does not wait for it; cluster-bootstrap tries all again and again (library-go, pkg/assets/create/creater.go).
 	for _, some := range [][]kube.Object{definitions, known} {
 		if err := a.all(ctx, some, defined); err != nil {
 			return err
