@@ -6,16 +6,21 @@ the work tree nor the user's `~/.pulumi` changed. `main` keeps the project's roo
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import hmac
 import json
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import yaml
@@ -27,6 +32,7 @@ from tools.layout import Layout
 from tools.stackfile import Config, Tree
 
 PLUGIN = re.compile(r"^pulumi-resource-([a-z0-9-]+)$")
+_ENCRYPTED = "metal-ipi:encrypted"
 PASSPHRASE = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
 
 
@@ -114,10 +120,9 @@ def has_own_passphrase() -> bool:
 
 
 def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, str]) -> None:
-    """Write the stack file copy and let the engine encrypt the secrets into it; does nothing when nothing changed.
+    """Write the stack file copy, secrets encrypted by the engine; does nothing when nothing changed.
 
-    Secrets go through standard input, never through the argument list, which other users can read. Each costs one call
-    of the engine (0.3 s), hence the stamp: a keyed hash of what went in.
+    Each secret costs one call of the engine (0.3 s), hence several at once, and the stamp: a keyed hash of what went in.
     """
     key = (layout.passphrase.read_text() if layout.passphrase.exists() else "").encode()
     text = json.dumps([config.document, config.secrets], sort_keys=True).encode()
@@ -126,15 +131,35 @@ def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, 
     if layout.config.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return
     stamp_file.unlink(missing_ok=True)
-    document = dict(config.document)
+    document = copy.deepcopy(config.document)
     salt = _salt(layout.config)
     if salt is not None and "encryptionsalt" not in document:
         document["encryptionsalt"] = salt
     write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
-    for path, value in config.secrets.items():
+    if config.secrets:
+        encrypt = partial(_encrypted, layout, engine, env)
+        if "encryptionsalt" not in document:  # the copy was lost
+            document["encryptionsalt"] = encrypt(("the first one", "of a new salt"))["encryptionsalt"]
+            write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for path, made in zip(config.secrets, pool.map(encrypt, config.secrets.items()), strict=True):
+                _put(document["config"], path, made["config"][_ENCRYPTED])
+        write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
+    write_private(stamp_file, stamp)
+
+
+def _encrypted(layout: Layout, engine: Engine, env: dict[str, str], secret: tuple[str, str]) -> Tree:
+    """What the engine makes of the copy when it sets one secret there, under a name of its own.
+
+    The secret goes through standard input, never through the argument list, which other users can read.
+    """
+    path, value = secret
+    with TemporaryDirectory(dir=layout.state) as directory:
+        file = Path(directory) / "config.yaml"
+        shutil.copyfile(layout.config, file)
         command = [str(engine.path), "config", "set", "--non-interactive", "--stack", layout.stack]
         result = subprocess.run(
-            [*command, "--secret", "--path", "--raw", path],
+            [*command, "--secret", "--raw", "--config-file", str(file), _ENCRYPTED],
             input=value,
             cwd=layout.project,
             env=env,
@@ -148,7 +173,15 @@ def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, 
                 why=result.stderr.strip().replace(value, "[secret]"),
                 remedy=f"remove {layout.config} and run this again",
             )
-    write_private(stamp_file, stamp)
+        return cast(Tree, yaml.safe_load(file.read_text()))
+
+
+def _put(document: Any, path: str, value: Any) -> None:
+    """Put a value where a path of the engine's says, as in `metal-ipi:platform.servers[0].bmc.password`."""
+    *parents, last = [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
+    for part in parents:
+        document = document[part] if isinstance(part, int) else document.setdefault(part, {})
+    document[last] = value
 
 
 def _salt(path: Path) -> str | None:

@@ -68,11 +68,12 @@ class Session:
         lock = RunLock(self._layout.lock)
         lock.acquire()
         try:
+            is_new = not self._layout.exists
             stack = self.prepare()
             if operation == "preview":
                 self._operations.run("preview", stack)
                 return
-            state = export(self._layout, self._command)
+            state = Deployment(document={}) if is_new else export(self._layout, self._command)
             self._know_the_cluster(operation, state)
             if operation == "down":
                 self._refuse_protected(state)

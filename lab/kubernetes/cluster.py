@@ -210,7 +210,7 @@ class Cluster:
         pkg/operator/staticpod/controller/installer, nodeToStartRevisionWith)."""
         async with self._starting:
             member.server.process.start()
-            await asyncio.to_thread(member.server.wait_ready)
+            await asyncio.to_thread(member.server.wait_ready, joining=self._furnished)
             if self._programs is not None and not self._furnished:
                 await asyncio.to_thread(
                     _furnish, member.access, self._programs.definitions, self._installed is not None

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -116,12 +117,32 @@ type site struct {
 	server string
 }
 
+// servicePort is free on the site's addresses, and below the ports that the kernel gives to connections, which have
+// these addresses as well.
+func servicePort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port, free := fmt.Sprint(20000+rand.IntN(10000)), true
+		for _, address := range []string{bootstrapAddress, firstAddress, secondAddress} {
+			listener, err := net.Listen("tcp", net.JoinHostPort(address, port))
+			if err == nil {
+				listener.Close()
+			}
+			free = free && err == nil
+		}
+		if free {
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 func newSite(t *testing.T, inPlace bool) *site {
 	t.Helper()
 	haveRelease(t)
 	before := apiPort
-	port := must(freePort())
-	apiPort = fmt.Sprint(port)
+	apiPort = servicePort(t)
 	t.Cleanup(func() { apiPort = before })
 	host, heard := testMachine(t)
 	host.network = kube.Network{Source: bootstrapAddress, Static: map[string][]string{"api.lab.example.test": {firstAddress}}}

@@ -17,8 +17,11 @@ import httpx
 from lab.machines.simulated import fetch
 from lab.machines.simulated.ignition import IgnitionError
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-"""Seconds between attempts: doubled each time, up to the longest, for ever (internal/resource/http.go)."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 1.0
+"""Seconds between attempts: doubled each time, up to the longest, for ever (internal/resource/http.go).
+
+Ignition's longest is 5 s. All that a simulated machine waits for takes seconds instead of minutes.
+"""
 _HEADERS = {
     "User-Agent": "Ignition/2.14.0",
     "Accept": "application/vnd.coreos.ignition+json;version=3.3.0, */*;q=0.1",
