@@ -122,7 +122,7 @@ def has_own_passphrase() -> bool:
 def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, str]) -> None:
     """Write the stack file copy, secrets encrypted by the engine; does nothing when nothing changed.
 
-    Each secret costs one call of the engine (0.3 s), hence several at once, and the stamp: a keyed hash of what went in.
+    Each secret costs one call of the engine (0.3 s), hence several at once, and the stamp: a keyed hash of it all.
     """
     key = (layout.passphrase.read_text() if layout.passphrase.exists() else "").encode()
     text = json.dumps([config.document, config.secrets], sort_keys=True).encode()

@@ -68,7 +68,7 @@ class Session:
         lock = RunLock(self._layout.lock)
         lock.acquire()
         try:
-            is_new = not self._layout.exists
+            is_new = operation == "up" and not self._layout.exists
             stack = self.prepare()
             if operation == "preview":
                 self._operations.run("preview", stack)

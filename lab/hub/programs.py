@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from binaries.release import architecture
-from lab.kubernetes import build, etcd
+from lab.kubernetes import build, etcd_program
 from lab.layout import write_private
 
 KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet")
@@ -60,7 +60,7 @@ def find() -> Programs | str:
     """All of it, or the reason why there is none."""
     if reason := refusal():
         return reason
-    store = etcd.cached()
+    store = etcd_program.cached()
     found = {name: build.cached(name) for name in KUBERNETES}
     present = {name: path for name, path in found.items() if path is not None}
     absent = [str(path) for path in (CONTAINERD, RUNC, PLUGINS / "bridge", REGISTRY, NFT) if not path.exists()]
@@ -72,7 +72,7 @@ def find() -> Programs | str:
 
 def ensure(report: Callable[[str], None]) -> Programs:
     """All of it but for Debian's; downloaded or built if need be. Raises SetupFailed or ProgramMissing."""
-    store = etcd.ensure(report)
+    store = etcd_program.ensure(report)
     return Programs(
         version=build.pinned(), etcd=store, kubernetes={name: build.ensure(report, name) for name in KUBERNETES}
     )

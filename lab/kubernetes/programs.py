@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.kubernetes import build, crds, etcd
+from lab.kubernetes import build, crds, etcd_program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +26,11 @@ class Programs:
 
 def find() -> Programs | str:
     """All of it, or the reason why there is none."""
-    store, apiserver = etcd.cached(), build.cached()
+    store, apiserver = etcd_program.cached(), build.cached()
     definitions = {each.name: each.cached() for each in crds.ALL}
     present = {name: directory for name, directory in definitions.items() if directory is not None}
     if store is None:
-        return f"etcd is not there: run set-up, or install the package {etcd.PACKAGE}"
+        return f"etcd is not there: run set-up, or install the package {etcd_program.PACKAGE}"
     if apiserver is None or len(present) < len(definitions):
         return "kube-apiserver or its resource definitions are not there: run set-up"
     return Programs(apiserver=apiserver, etcd=store, version=build.pinned(), definitions=present)
@@ -38,7 +38,7 @@ def find() -> Programs | str:
 
 def ensure(report: Callable[[str], None]) -> Programs:
     """All of it, downloaded or built if need be. Raises SetupFailed or ProgramMissing."""
-    store = etcd.ensure(report)
+    store = etcd_program.ensure(report)
     apiserver = build.ensure(report)
     return Programs(
         apiserver=apiserver,

@@ -37,7 +37,7 @@ class SmallServer:
         ]
         self.process = Process("small-apiserver", command, place.directory / "small-apiserver.log")
 
-    def wait_ready(self, *, joining: bool = False) -> None:  # noqa: ARG002 - it makes nothing
+    def wait_ready(self, *, joining: bool = False) -> None:
         """Wait until it listens. Raises ServiceFailed when it ends, or time does."""
         deadline = time.monotonic() + _READY_SECONDS
         while True:

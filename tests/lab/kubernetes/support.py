@@ -17,7 +17,7 @@ from lab.errors import LabError
 from lab.kubernetes import crds, namespaces, programs
 from lab.kubernetes.access import Access, define
 from lab.kubernetes.etcd import Etcd
-from lab.kubernetes.etcd import cached as etcd
+from lab.kubernetes.etcd_program import cached as etcd
 from lab.kubernetes.namespaces import finish
 from lab.kubernetes.process import free_port
 from lab.kubernetes.server import ApiServer, Place

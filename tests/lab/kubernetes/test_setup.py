@@ -9,7 +9,7 @@ import pytest
 
 from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
-from lab.kubernetes import build, crds, etcd
+from lab.kubernetes import build, crds, etcd_program
 from tests.binaries import server
 from tests.binaries.server import Publisher
 
@@ -124,17 +124,17 @@ def test_etcd_is_downloaded_where_the_system_has_none(
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setenv("METAL_IPI_DOWNLOADS", mirror.url)
-    assert etcd.cached() is None
-    release = f"/github.com/etcd-io/etcd/releases/download/v{etcd.VERSION}"
-    name = f"etcd-v{etcd.VERSION}-linux-amd64"
+    assert etcd_program.cached() is None
+    release = f"/github.com/etcd-io/etcd/releases/download/v{etcd_program.VERSION}"
+    name = f"etcd-v{etcd_program.VERSION}-linux-amd64"
     total = mirror.offer(f"{release}/{name}.tar.gz", server.archive(f"{name}/etcd", b"#!/bin/sh\n"))
     mirror.offer(f"{release}/SHA256SUMS", f"{total}  {name}.tar.gz\n".encode())
-    path = etcd.ensure(print)
-    assert (etcd.cached(), etcd.ensure(print)) == (path, path)
+    path = etcd_program.ensure(print)
+    assert (etcd_program.cached(), etcd_program.ensure(print)) == (path, path)
     assert path.is_relative_to(alone / "cache")
 
 
 def test_etcd_that_cannot_be_had_is_named(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(SetupFailed, match=r"install the package etcd-server .*METAL_IPI_DOWNLOADS is off"):
-        etcd.ensure(print)
+        etcd_program.ensure(print)
