@@ -26,10 +26,10 @@ _INSTALLING = frozenset({"queued", "provisioning", "reinstalling"})
 class Pace:
     """How long things take that on Metal take minutes; seconds."""
 
-    queued: float = 0.3
-    provisioning: float = 0.3
+    queued: float = 0.1
+    provisioning: float = 0.1
     power: float = 0.5
-    deprovisioning: float = 0.5
+    deprovisioning: float = 0.2
 
 
 class Provisioner:
