@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from metal_ipi.provider.bmc_settings import BOOT_MODES, HOST_AND_PORT, LiveIso
-from metal_ipi.provider.forms import PEM, Anything, form, one_of
+from metal_ipi.provider.forms import PEM, Anything, form, one_of, wrong
 from metal_ipi.provider.given import GivenList, Secret, default
 from metal_ipi.provider.inputs import Conflict, Inputs
 
 DRIVERS = ("redfish", "idrac")
 """Ironic's hardware types that attach an image by virtual media."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}"
+STEP_INTERFACES = ("bios", "raid", "firmware", "management", "power", "vendor", "deploy")
+"""Ironic's interfaces that have clean steps."""
+WIPING = frozenset({"raid", "deploy"})
+"""Those whose steps take what is on the disks."""
 _OF_ENROLLED = ("address", "username", "password")
+
+
+def _is_object(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise wrong("must be a JSON object")
+    return text
+
+
+class CleanStep(Inputs):
+    """One clean step (https://docs.openstack.org/ironic/latest/admin/cleaning.html#manual-cleaning)."""
+
+    interface: Annotated[str, one_of(*STEP_INTERFACES)]
+    """Ironic's interface that has it, one of STEP_INTERFACES."""
+    step: Annotated[str, form(r"[a-z][a-z0-9_]{0,99}", "the name of a step")]
+    """Its name, e.g. `apply_configuration`."""
+    args: Annotated[str, AfterValidator(_is_object)] = "{}"
+    """Its arguments, a JSON object."""
+
+    def to_ironic(self) -> dict[str, Any]:
+        """As Ironic's API takes it."""
+        arguments = json.loads(self.args)
+        return {"interface": self.interface, "step": self.step, **({"args": arguments} if arguments else {})}
 
 
 class IronicServer(Inputs):
@@ -45,6 +76,9 @@ class IronicServer(Inputs):
     """The resource class: of an enrolled server, which it gets (not given: `baremetal`); of others, which it has."""
     traits: GivenList[str] = default(())
     """Traits that a node that is taken has; without `driver`."""
+    clean_steps: GivenList[CleanStep] = default(())
+    """What is done to it before it is available, once, and again when they are others: settings of its firmware, RAID;
+    with `driver`."""
     boot_mode: Annotated[str, one_of(*BOOT_MODES)] | None = None
     """What its firmware is set to when it is deployed, one of BOOT_MODES; not given: what it is set to stays."""
 
@@ -58,7 +92,7 @@ class IronicServer(Inputs):
                 if given.get(key):
                     yield (key,), "and `driver` are given: a server is enrolled, or taken from those that Ironic has"
         else:
-            for key in (*_OF_ENROLLED, "systemId", "conductorGroup"):
+            for key in (*_OF_ENROLLED, "systemId", "conductorGroup", "cleanSteps"):
                 if given.get(key):
                     yield (key,), "is of a server that is enrolled: set `driver`, or take it out"
             if given.get("node") is None and given.get("resourceClass") is None:

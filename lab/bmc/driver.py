@@ -13,7 +13,7 @@ from sushy_tools import error
 from sushy_tools.emulator.resources.systems.base import AbstractSystemsDriver
 
 from lab.bmc.faults import Refused
-from lab.bmc.server import Override, Server
+from lab.bmc.server import BIOS, Override, Server
 from lab.machines.base import BackendError, MachineSpec
 
 _SECONDS = 60.0
@@ -111,6 +111,18 @@ class SystemsDriver(AbstractSystemsDriver):
     def get_versions(self, identity: str) -> dict[str, str]:
         """Of the firmware."""
         return {"BiosVersion": "lab-1.0"}
+
+    def get_bios(self, identity: str) -> dict[str, str]:
+        """The firmware's settings."""
+        return self._server.settings.bios
+
+    def set_bios(self, identity: str, attributes: dict[str, str]) -> None:
+        """From the next start on."""
+        self._change(lambda: self._server.set_bios(attributes))
+
+    def reset_bios(self, identity: str) -> None:
+        """As they left the factory, from the next start on."""
+        self._change(lambda: self._server.set_bios(BIOS))
 
     def get_nics(self, identity: str) -> list[dict[str, str]]:
         """Network interfaces, called by their MAC addresses."""

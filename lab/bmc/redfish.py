@@ -138,7 +138,6 @@ class Redfish:
         document["ProcessorSummary"]["LogicalProcessorCount"] = server.settings.cpus
         document["Boot"] = self._boot()
         document["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = list(RESETS)
-        document.pop("Bios", None)
         document["BootProgress"] = {"LastState": server.progress(power)}
         if server.settings.reset_at:
             document["LastResetTime"] = self._now(server.settings.reset_at)

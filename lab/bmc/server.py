@@ -31,6 +31,8 @@ _DISK: tuple[BootDevice, ...] = ("disk", "network")
 _NETWORK: tuple[BootDevice, ...] = ("network", "disk")
 MEMORY_GIB, CPUS = 64, 16
 """What BMCs tell of their servers, as the Metal API's plans tell 64GB: the lab's are far smaller, so that many fit."""
+BIOS = {"ProcHyperthreading": "Enabled", "ProcVirtualization": "Disabled", "NumaGroupSizeOpt": "Flat"}
+"""The firmware's settings as they leave the factory; names and values are a vendor's."""
 _SELF_TEST_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
@@ -64,6 +66,10 @@ class Settings:
     """What the BMC tells, whatever the emulated server has; None: it does not tell."""
     cpus: int = CPUS
     """The threads that it tells."""
+    bios: dict[str, str] = field(default_factory=lambda: dict(BIOS))
+    """The firmware's own settings, since the last start."""
+    bios_next: dict[str, str] = field(default_factory=dict[str, str])
+    """What they become at the next start."""
     reset_at: float = 0.0
     boots: list[str] = field(default_factory=list[str])
     """What was to be booted at each reset, first device first; the last few."""
@@ -173,6 +179,14 @@ class Server:
         self.settings.memory_gib, self.settings.cpus = memory_gib, cpus
         self._save()
 
+    def set_bios(self, attributes: dict[str, str]) -> None:
+        """Settings of the firmware, from the next time that the BMC starts the server; raises Refused."""
+        for name in attributes:
+            if name not in BIOS:
+                raise Refused(f"there is no BIOS attribute {name!r}, only {', '.join(BIOS)}")
+        self.settings.bios_next |= attributes
+        self._save()
+
     def set_medium(self, image: str) -> None:
         """Put an image into the virtual drive, or take it out (empty)."""
         self.settings.medium = image
@@ -215,6 +229,7 @@ class Server:
     async def _boot(self) -> None:
         settings = self.settings
         settings.powered, settings.secure_boot_now = True, settings.secure_boot
+        settings.bios, settings.bios_next = settings.bios | settings.bios_next, {}
         self._save()
         override = settings.override
         spec = replace(

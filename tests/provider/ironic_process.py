@@ -43,7 +43,7 @@ enabled_console_interfaces = no-console
 enabled_management_interfaces = redfish
 enabled_power_interfaces = redfish
 enabled_raid_interfaces = no-raid
-enabled_bios_interfaces = no-bios
+enabled_bios_interfaces = redfish,no-bios
 enabled_vendor_interfaces = no-vendor
 [api]
 host_ip = 127.0.0.1
@@ -66,6 +66,7 @@ http_url = {2}
 ramdisk_image_download_source = http
 [redfish]
 use_swift = false
+firmware_update_status_interval = 2
 [oslo_concurrency]
 lock_path = {0}/locks
 """

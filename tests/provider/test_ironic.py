@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -429,6 +430,50 @@ async def test_cleaning_that_failed_is_told_and_tried_again(site: Site) -> None:
         again = await driver.claim("server-0")
         assert again.id == node.id
         await driver.give_back(machine_id)
+
+
+def bios_step(**settings: str) -> dict[str, Any]:
+    """A clean step that has the firmware take settings."""
+    told = [{"name": name, "value": value} for name, value in settings.items()]
+    return {"interface": "bios", "step": "apply_configuration", "args": json.dumps({"settings": told})}
+
+
+async def test_clean_steps_are_done_before_a_server_is_available_and_once(site: Site) -> None:
+    def settings(*steps: dict[str, Any]) -> Settings:
+        return site.settings({"server-0": site.server(0, cleanSteps=list(steps))}, claimant="stack-d")
+
+    def attributes() -> dict[str, str]:
+        return dict(site.rack.system(0).bios.attributes)
+
+    async def claimed_and_given_back(*steps: dict[str, Any]) -> int:
+        """How often the server was started by it."""
+        before = len(site.rack.machines.boots)
+        async with site.driver(settings(*steps)) as driver:
+            node = await driver.claim("server-0")
+            assert node.provision_state == "available"
+            await driver.give_back(f"server-0/{node.id}")
+        return len(site.rack.machines.boots) - before
+
+    off, on = bios_step(ProcHyperthreading="Disabled"), bios_step(ProcVirtualization="Enabled")
+    assert attributes()["ProcHyperthreading"] == "Enabled"
+    assert await claimed_and_given_back(off) == 1
+    assert attributes()["ProcHyperthreading"] == "Disabled"
+    assert await claimed_and_given_back(off) == 0, "done already"
+    assert await claimed_and_given_back(off, on) == 1, "the first changes nothing any more"
+    assert (attributes()["ProcHyperthreading"], attributes()["ProcVirtualization"]) == ("Disabled", "Enabled")
+
+    unknown = bios_step(ProcHyperthreading="Enabled", Turbo="Enabled")
+    found = await refused(site, settings(unknown), "server-0")
+    assert "is in the state clean failed" in found and "Turbo" in found and "correct its `cleanSteps`" in found
+    wiping = {"interface": "raid", "step": "delete_configuration"}
+    assert "the clean steps raid.delete_configuration take what is on its disks" in await refused(
+        site, settings(wiping), "server-0"
+    )
+    assert await claimed_and_given_back(off, on) == 0, "as it was before what failed"
+    removing = site.settings({"server-0": site.server(0)}, claimant="stack-d", release="remove")
+    async with site.driver(removing) as driver:
+        node = await driver.claim("server-0")
+        await driver.give_back(f"server-0/{node.id}")
 
 
 async def test_a_service_that_is_away_and_one_that_is_not_trusted(site: Site) -> None:

@@ -12,6 +12,12 @@ from tests.mocks import Recorder, config_text, is_secret, plain
 from tests.stacks.answers import declared, problems
 from tests.stacks.rack import SECRET, SERVERS, rack
 
+_BIOS = {
+    "interface": "bios",
+    "step": "apply_configuration",
+    "args": {"settings": [{"name": "ProcHyperthreading", "value": "Disabled"}]},
+}
+_RAID = {"interface": "raid", "step": "delete_configuration"}
 _CLAIM = "metal-ipi:index:IronicMachine"
 
 
@@ -89,6 +95,10 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
         ({"platform__bootstrap": {"type": "lend", "server": "worker-9"}}, "platform.bootstrap.server", "no worker"),
         ({"platform__api__password": None}, "platform.api.password", "only a rehearsal can do without it"),
         ({"platform__bmc__password": None}, "platform.bmc.password", "only a rehearsal can do without it"),
+        ({"platform__servers__2__cleanSteps": [_BIOS]}, "platform.servers[2]", "cleanSteps are of servers that are enr"),
+        ({"platform__servers__1__cleanSteps": [{"interface": "bios", "step": "Apply!"}]},
+         "platform.servers[1].cleanSteps[0].step", "it is no name of a step"),
+        ({"platform__cleanSteps": [_BIOS, _RAID]}, "platform.servers[1].cleanSteps", "takes what is on the disks of"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(changes: dict[str, Any], path: str, why: str) -> None:
@@ -108,3 +118,18 @@ def test_servers_of_ironics_own_need_no_account_of_a_bmc() -> None:
     (provider,) = _declared(tree).of("pulumi:providers:metal-ipi")
     servers = json.loads(plain(provider.inputs["ironic"]))["servers"]
     assert all("password" not in server for server in servers.values())
+
+
+def test_enrolled_servers_have_the_clean_steps_of_all_or_their_own() -> None:
+    tree = through_ironic(platform__cleanSteps=[_BIOS])
+    for server in tree["platform"]["servers"]:
+        if server["name"] == "control-plane-1":
+            server["cleanSteps"] = []
+        elif server["name"] == "control-plane-2":
+            server |= {"cleanSteps": [_RAID], "consent": "wipe"}
+    (provider,) = _declared(tree).of("pulumi:providers:metal-ipi")
+    servers = json.loads(plain(provider.inputs["ironic"]))["servers"]
+    (step,) = servers["worker-0"]["cleanSteps"]
+    assert {**step, "args": json.loads(step["args"])} == _BIOS
+    assert servers["control-plane-2"]["cleanSteps"] == [{**_RAID, "args": "{}"}]
+    assert not any("cleanSteps" in servers[name] for name in ("control-plane-1", "control-plane-0", "worker-4"))

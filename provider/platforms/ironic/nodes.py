@@ -7,12 +7,14 @@ that is somebody else's.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from typing import Any
 
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import InvalidInputs, ProviderError, RemoteError
-from metal_ipi.provider.ironic_settings import IronicServer, IronicSettings
+from metal_ipi.provider.ironic_settings import WIPING, IronicServer, IronicSettings
 from metal_ipi.provider.platforms.ironic.connection import Connection
 from metal_ipi.provider.status import Say
 
@@ -29,6 +31,8 @@ _STABLE = frozenset(
 _CLEANING_FAILED = "clean failure"
 _MINE = "metal_ipi_claimant"
 """The key, in a node's `extra`, of whoever enrolled it."""
+_CLEANED, _BEGUN = "metal_ipi_clean_steps", "begun"
+"""The key, in a node's `extra`, of the digest of the clean steps that were done to it; and what stands there before."""
 _CLASS = "baremetal"
 _DEPLOY = "direct"
 """The deploy interface of servers that are enrolled. An instance has `ramdisk`, for as long as it boots its disc."""
@@ -38,6 +42,11 @@ _HEARTBEATS = 60
 _HISTORY = "1.78"
 """The version of the API that has nodes' histories."""
 _OF_CONDUCTOR = ["hostname", "conductor_group", "drivers"]
+
+
+def _digest(steps: list[dict[str, Any]]) -> str | None:
+    """Of clean steps; None of none."""
+    return hashlib.sha256(json.dumps(steps, sort_keys=True).encode()).hexdigest() if steps else None
 
 
 class Nodes:
@@ -229,8 +238,10 @@ class Nodes:
         return f"{self.where(node)} is {node.provision_state} and is not given to {name}: {why}"
 
     def _refuse_running(self, node: Node, accept: str) -> None:
-        """Refuses an enrolled server that may be somebody's: one that is on, and claimed by nobody."""
-        if node.power_state != "power off" and not node.instance_id and accept != "wipe":
+        """Refuses an enrolled server that may be somebody's: one that is on, and claimed by nobody. One that was off
+        when its clean steps began was started by these."""
+        cleaning = (node.extra or {}).get(_CLEANED) == _BEGUN
+        if node.power_state != "power off" and not node.instance_id and accept != "wipe" and not cleaning:
             raise InvalidInputs(
                 f"{self.where(node)} is {node.power_state or 'perhaps on'}, and nothing shows that what runs on it is "
                 "ours: switch it off, or, if it and all its disks may be wiped, set `consent: wipe` of this server"
@@ -277,7 +288,7 @@ class Nodes:
             node = await self.need(name)
         self._refuse_others(node, name)
         await self.tell(name, server, node.id)
-        node = await self._make_available(node.id, accept)
+        node = await self._make_available(node.id, server, accept)
         if node.is_automated_clean_enabled is False:
             change = [{"op": "replace", "path": "/automated_clean", "value": None}]
             await self._connection.call(
@@ -313,34 +324,72 @@ class Nodes:
             "automated_clean": False,
         }
 
-    async def _make_available(self, node_id: str, accept: str) -> Node:
+    async def _make_available(self, node_id: str, server: IronicServer, accept: str) -> Node:
         """Through Ironic's states to `available`; or as far as it had come, where it is claimed already."""
-        tried = set[str]()
+        tried = set[tuple[str, str]]()
         while True:
             node = await self.settled(node_id)
-            state = node.provision_state
-            if state in (AVAILABLE, ACTIVE, DEPLOY_FAILED):
+            state, steps = node.provision_state, self._clean_steps_of(node, server)
+            if state in (ACTIVE, DEPLOY_FAILED) or (state == AVAILABLE and not steps):
                 await self._usable(node)
                 return node
-            verb = {ENROLLED: "manage", MANAGEABLE: "provide", "clean failed": "manage", "inspect failed": "manage"}
-            if state not in verb or state in tried:
+            verbs = {
+                **dict.fromkeys((ENROLLED, AVAILABLE, "clean failed", "inspect failed"), "manage"),
+                MANAGEABLE: "clean" if steps else "provide",
+            }
+            verb = verbs.get(state, "")
+            if not verb or (state, verb) in tried:
                 raise await self.stuck(node)
             if state == MANAGEABLE:
                 self._refuse_running(node, accept)
-            tried.add(state)
+            tried.add((state, verb))
             if node.is_maintenance and node.fault == _CLEANING_FAILED:
                 await self._connection.call(
                     f"to end the maintenance of {node_id}", lambda ironic: ironic.unset_node_maintenance(node_id)
                 )
-            await self.provision(node, verb[state])
+            if verb == "clean":
+                await self._clean(node, steps, accept)
+            else:
+                await self.provision(node, verb)
+
+    def _clean_steps_of(self, node: Node, server: IronicServer) -> list[dict[str, Any]]:
+        """The steps that are still to be done to a node; none where it is claimed."""
+        steps = [step.to_ironic() for step in server.clean_steps]
+        done = (node.extra or {}).get(_CLEANED) == _digest(steps)
+        return [] if done or node.instance_id else steps
+
+    async def _clean(self, node: Node, steps: list[dict[str, Any]], accept: str) -> None:
+        """Does them, and switches the server off, which they may have started. How far that came is kept with the node:
+        whoever is killed does them again."""
+        wiping = sorted({f"{step['interface']}.{step['step']}" for step in steps if step["interface"] in WIPING})
+        if wiping and accept != "wipe":
+            raise InvalidInputs(
+                f"{self.where(node)}: the clean steps {', '.join(wiping)} take what is on its disks: if they may be "
+                "wiped, set `consent: wipe` of this server; else take these steps out"
+            )
+        await self._note_cleaning(node, _BEGUN)
+        cleaned = await self.provision(node, "clean", clean_steps=steps)
+        if cleaned.provision_state != MANAGEABLE:
+            raise await self.stuck(cleaned)
+        if cleaned.power_state != "power off":
+            off = "power off"
+            await self.act(node, f"for {off} of {node.name}", lambda ironic: ironic.set_node_power_state(node.id, off))
+        await self._note_cleaning(node, _digest(steps))
+
+    async def _note_cleaning(self, node: Node, how_far: str | None) -> None:
+        extra = {**(node.extra or {}), _CLEANED: how_far}
+        await self._connection.call(
+            f"to note the clean steps of {node.name}", lambda ironic: ironic.update_node(node.id, extra=extra)
+        )
 
     # --- work ---------------------------------------------------------------------------------------------------------
 
-    async def provision(self, node: Node, verb: str) -> Node:
+    async def provision(self, node: Node, verb: str, **more: Any) -> Node:
         """Has a node do something that its provision state tells of; returns it once that is over, well or not."""
         await self._say(f"{self.where(node)}: {verb}")
         await self._connection.call(
-            f"for `{verb}` of {node.name or node.id}", lambda ironic: ironic.set_node_provision_state(node.id, verb)
+            f"for `{verb}` of {node.name or node.id}",
+            lambda ironic: ironic.set_node_provision_state(node.id, verb, **more),
         )
         return await self.settled(node.id)
 
@@ -374,7 +423,8 @@ class Nodes:
         why = node.last_error or node.maintenance_reason or await self._last_failure(node) or "Ironic does not say why"
         remedies = {
             ENROLLED: "Ironic does not reach its BMC: correct address, account and `verifyCa` of the server",
-            "clean failed": "see why its cleaning fails; then run the same again, which tries again",
+            "clean failed": "see why its cleaning fails, or correct its `cleanSteps`; then run the same again, which "
+            "tries again",
             "inspect failed": "see why its inspection fails; then run the same again, which tries again",
             DEPLOY_FAILED: "set right what it says; then run the same again, which tries again",
             "error": "set right what it says, and give it back: `baremetal node undeploy`",

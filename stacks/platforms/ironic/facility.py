@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,6 +49,11 @@ class IronicFacility(ListedFacility[Ironic]):
             "traits": list(server.traits) or None,
             "conductorGroup": server.conductor_group,
             "bootMode": server.boot_mode or self._section.boot_mode,
+            "cleanSteps": [
+                {"interface": each.interface, "step": each.step, "args": json.dumps(each.args, sort_keys=True)}
+                for each in self._section.clean_steps_of(server)
+            ]
+            or None,
         }
         if bmc is not None:
             own |= {

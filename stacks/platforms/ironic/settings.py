@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -28,7 +28,9 @@ _Verification = Annotated[
     str,
     matching(r"true|false|/[^\s]*", "it is neither true nor false nor a path", "give a path where the conductors run"),
 ]
-
+_StepName = Annotated[
+    str, matching(r"[a-z][a-z0-9_]{0,99}", "it is no name of a step", "take it from Ironic's documentation of cleaning")
+]
 
 BootMode = Literal["bios", "uefi"]
 
@@ -63,6 +65,16 @@ class ServerBmc(Bmc):
     system_id: SystemId | None = Field(default=None, description="the path of the System, where a BMC serves several")
 
 
+class CleanStep(Section):
+    """One of Ironic's clean steps, which is done before a server is available."""
+
+    interface: Literal["bios", "raid", "firmware", "management", "power", "vendor", "deploy"] = Field(
+        description="Ironic's interface that has the step"
+    )
+    step: _StepName = Field(description="its name, e.g. apply_configuration")
+    args: dict[str, Any] = Field(default_factory=dict[str, Any], description="its arguments, as Ironic documents them")
+
+
 class Server(listed.Server):
     """One server and what becomes of it: enrolled (driver), one of Ironic's by name (node), or any of a class."""
 
@@ -76,6 +88,12 @@ class Server(listed.Server):
         default=None, description="with driver: what it gets; not set: baremetal. Without driver and node: what it has"
     )
     traits: Words = Field(default=(), description="traits that it has; without driver and node")
+    clean_steps: tuple[CleanStep, ...] | None = Field(
+        default=None,
+        strict=False,
+        description="what is done to it once before it is available, in this order; with driver; not set: as in"
+        " platform.cleanSteps",
+    )
     boot_mode: BootMode | None = Field(default=None, description="not set: as in platform.bootMode")
 
     @model_validator(mode="after")
@@ -86,6 +104,8 @@ class Server(listed.Server):
             raise wrong("driver stands beside node or traits", "enrol the server, or take one that Ironic has")
         if self.driver is None and self.conductor_group is not None:
             raise wrong("conductorGroup is of servers that are enrolled", "set driver and bmc, or remove it")
+        if self.driver is None and self.clean_steps:
+            raise wrong("cleanSteps are of servers that are enrolled", "set driver and bmc, or remove them")
         if self.node is not None and (self.resource_class is not None or self.traits):
             raise wrong("node stands beside resourceClass or traits", "name the node, or say what it must have")
         if self.driver is None and self.node is None and self.resource_class is None:
@@ -114,6 +134,9 @@ class Ironic(listed.ListedServers[Server]):
     boot_mode: BootMode | None = Field(
         default=None, description="what servers' firmware is set to: bios or uefi; not set: as it is set"
     )
+    clean_steps: tuple[CleanStep, ...] = Field(
+        default=(), strict=False, description="what is done to each enrolled server once before it is available"
+    )
     release: Literal["keep", "remove"] = Field(
         default="keep", description="enrolled servers that are given back: keep them in Ironic, or remove them"
     )
@@ -134,6 +157,12 @@ class Ironic(listed.ListedServers[Server]):
             return None
         own, common = (bmc.model_dump(by_alias=True, exclude_none=True) for bmc in (server.bmc, self.bmc))
         return ServerBmc.model_validate({**common, **own})
+
+    def clean_steps_of(self, server: Server) -> tuple[CleanStep, ...]:
+        """What is done to a server before it is available; nothing to one that Ironic has."""
+        if server.driver is None:
+            return ()
+        return self.clean_steps if server.clean_steps is None else server.clean_steps
 
     @property
     def live_iso_machines(self) -> tuple[str, ...]:
