@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metal_ipi.provider.ironic_settings import WIPING
+from metal_ipi.provider.types import WIPING_STEPS
 from metal_ipi.stacks.platforms.ironic.settings import Ironic
 from metal_ipi.stacks.platforms.listed import conflicts as listed
 from metal_ipi.stacks.problems import Found
@@ -18,7 +18,7 @@ def conflicts(settings: Settings, platform: Ironic) -> Found:
     yield from listed.conflicts(settings, platform)
     yield from listed.live_iso(settings, platform)
     for index, server in enumerate(platform.servers):
-        wiping = [each for each in platform.clean_steps_of(server) if each.interface in WIPING]
+        wiping = [each for each in platform.clean_steps_of(server) if each.interface in WIPING_STEPS]
         if wiping and server.consent != "wipe":
             yield (
                 f"platform.servers[{index}].cleanSteps",
