@@ -95,7 +95,7 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
         ({"platform__bootstrap": {"type": "lend", "server": "worker-9"}}, "platform.bootstrap.server", "no worker"),
         ({"platform__api__password": None}, "platform.api.password", "only a rehearsal can do without it"),
         ({"platform__bmc__password": None}, "platform.bmc.password", "only a rehearsal can do without it"),
-        ({"platform__servers__2__cleanSteps": [_BIOS]}, "platform.servers[2]", "cleanSteps are of servers that are enr"),
+        ({"platform__servers__2__cleanSteps": [_BIOS]}, "platform.servers[2]", "cleanSteps are of servers that are"),
         ({"platform__servers__1__cleanSteps": [{"interface": "bios", "step": "Apply!"}]},
          "platform.servers[1].cleanSteps[0].step", "it is no name of a step"),
         ({"platform__cleanSteps": [_BIOS, _RAID]}, "platform.servers[1].cleanSteps", "takes what is on the disks of"),
