@@ -47,6 +47,14 @@ async def test_certificates_are_good_for_their_names_and_signed_by_the_authority
     assert timedelta(days=396) < left <= timedelta(days=397)
 
 
+async def test_hashes_cost_little_at_each_request() -> None:
+    """Nobody guesses at a generated password, and Ironic hashes it at each request."""
+    state = await Resource(Harness(), "ServiceCredentials").up(GIVEN)
+    for account in state["accountsMade"].values():
+        assert account["htpasswd"].partition(":")[2].startswith("$2b$04$")
+        assert len(account["password"]) >= 32
+
+
 async def test_everything_but_the_authority_s_certificate_is_secret() -> None:
     it = Resource(Harness(), "ServiceCredentials")
     made = await it.harness.provider.create(sdk.CreateRequest(it.urn, to_wire_map(GIVEN), 0, preview=False))
