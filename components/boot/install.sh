@@ -125,16 +125,17 @@ is_long_up() {
 }
 
 choose_device() {
-    local wanted found seen='' steady=0 waited=0 chosen listed path size
+    local wanted found seen='' steady=0 since=$SECONDS waited=0 chosen listed path size
     wanted=$(jq -c .device "$rules")
     while :; do # a controller may still be starting, and a rule mean another disk until then
         disks=$(list_disks)
         found=$(matching "$wanted")
-        if [ "$disks" = "$seen" ]; then steady=$((steady + 1)); else steady=0 seen=$disks; fi
+        if [ "$disks" = "$seen" ]; then steady=$((steady + 1)); else steady=0 since=$SECONDS seen=$disks; fi
         if [ "$waited" -ge "${DISK_WAIT:-30}" ]; then break; fi
         if [ -n "$recorded" ]; then
             if jq -e --arg link "$recorded" 'any(.links | index([$link]))' <<<"$found" >/dev/null; then break; fi
-        elif [ "$found" != '[]' ] && { [ "$steady" -ge 5 ] || is_long_up; }; then
+        elif [ "$found" != '[]' ] && { [ "$steady" -ge 5 ] || [ $((SECONDS - since)) -ge "${DISK_STEADY:-5}" ] ||
+            is_long_up; }; then # a look takes seconds itself where the machine is slow
             break
         fi
         sleep 1

@@ -44,6 +44,7 @@ here=$(printf '%s\n' /disks/* | jq -R . | jq -sc .)
 for device; do :; done
 case $device in /*) ;; *) device=; echo look >>/record/looks ;; esac
 read -r late looks </fixtures/late
+[ ! -e /fixtures/slow ] || /bin/sleep "$(cat /fixtures/slow)"
 if [ "$(wc -l </record/looks)" -gt "$looks" ]; then late=; fi
 jq --argjson here "$here" --arg device "$device" --arg late "$late" '.blockdevices |= map(
     select(($device == "" or .path == $device) and .name != $late)
@@ -325,6 +326,7 @@ class Machine(Root):
                 "PATH": "/opt/bin:/usr/bin:/bin:/usr/sbin:/sbin",
                 "LC_ALL": "C",
                 "DISK_WAIT": "0",
+                "DISK_STEADY": "600",
                 **(environment or {}),
             },
         )

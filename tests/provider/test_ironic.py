@@ -36,7 +36,7 @@ __all__ = ["cache", "web"]  # fixtures
 pytestmark = pytest.mark.servers
 
 DIGEST = "0123456789abcdef"
-SERVERS = 4
+SERVERS = 5
 ISO = {"url": "https://mirror.test/live.iso", "sha256": "0" * 64}
 
 
@@ -440,18 +440,18 @@ def bios_step(**settings: str) -> dict[str, Any]:
 
 async def test_clean_steps_are_done_before_a_server_is_available_and_once(site: Site) -> None:
     def settings(*steps: dict[str, Any]) -> Settings:
-        return site.settings({"server-0": site.server(0, cleanSteps=list(steps))}, claimant="stack-d")
+        return site.settings({"server-4": site.server(4, cleanSteps=list(steps))})
 
     def attributes() -> dict[str, str]:
-        return dict(site.rack.system(0).bios.attributes)
+        return dict(site.rack.system(4).bios.attributes)
 
     async def claimed_and_given_back(*steps: dict[str, Any]) -> int:
         """How often the server was started by it."""
         before = len(site.rack.machines.boots)
         async with site.driver(settings(*steps)) as driver:
-            node = await driver.claim("server-0")
+            node = await driver.claim("server-4")
             assert node.provision_state == "available"
-            await driver.give_back(f"server-0/{node.id}")
+            await driver.give_back(f"server-4/{node.id}")
         return len(site.rack.machines.boots) - before
 
     off, on = bios_step(ProcHyperthreading="Disabled"), bios_step(ProcVirtualization="Enabled")
@@ -463,17 +463,17 @@ async def test_clean_steps_are_done_before_a_server_is_available_and_once(site: 
     assert (attributes()["ProcHyperthreading"], attributes()["ProcVirtualization"]) == ("Disabled", "Enabled")
 
     unknown = bios_step(ProcHyperthreading="Enabled", Turbo="Enabled")
-    found = await refused(site, settings(unknown), "server-0")
+    found = await refused(site, settings(unknown), "server-4")
     assert "is in the state clean failed" in found and "Turbo" in found and "correct its `cleanSteps`" in found
     wiping = {"interface": "raid", "step": "delete_configuration"}
     assert "the clean steps raid.delete_configuration take what is on its disks" in await refused(
-        site, settings(wiping), "server-0"
+        site, settings(wiping), "server-4"
     )
     assert await claimed_and_given_back(off, on) == 0, "as it was before what failed"
-    removing = site.settings({"server-0": site.server(0)}, claimant="stack-d", release="remove")
+    removing = site.settings({"server-4": site.server(4)}, release="remove")
     async with site.driver(removing) as driver:
-        node = await driver.claim("server-0")
-        await driver.give_back(f"server-0/{node.id}")
+        node = await driver.claim("server-4")
+        await driver.give_back(f"server-4/{node.id}")
 
 
 async def test_a_service_that_is_away_and_one_that_is_not_trusted(site: Site) -> None:

@@ -330,9 +330,10 @@ class Nodes:
         while True:
             node = await self.settled(node_id)
             state, steps = node.provision_state, self._clean_steps_of(node, server)
-            if state in (ACTIVE, DEPLOY_FAILED) or (state == AVAILABLE and not steps):
+            if state in (AVAILABLE, ACTIVE, DEPLOY_FAILED):
                 await self._usable(node)
-                return node
+                if state != AVAILABLE or not steps:
+                    return node
             verbs = {
                 **dict.fromkeys((ENROLLED, AVAILABLE, "clean failed", "inspect failed"), "manage"),
                 MANAGEABLE: "clean" if steps else "provide",
