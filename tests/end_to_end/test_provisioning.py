@@ -71,9 +71,9 @@ def _image(project: Project, name: str) -> dict[str, str]:
 
 
 def _cached(project: Project, ironic: Ironic, name: str) -> str:
-    """What a server is given by the image cache."""
+    """What a server is given by the image cache: a page of the web server where it has no such file yet."""
     url = f"https://{urlsplit(ironic.endpoint).hostname}:31384/{name}"
-    return project.facility("curl", "--silent", "--fail", "--cacert", str(ironic.authority), url)
+    return project.facility("curl", "--silent", "--show-error", "--cacert", str(ironic.authority), url)
 
 
 def test_images_are_fetched_once_and_served(project: Project, ironic: Ironic) -> None:
