@@ -32,7 +32,7 @@ _NETWORK: tuple[BootDevice, ...] = ("network", "disk")
 MEMORY_GIB, CPUS = 64, 16
 """What BMCs tell of their servers, as the Metal API's plans tell 64GB: the lab's are far smaller, so that many fit."""
 BIOS = {"ProcHyperthreading": "Enabled", "ProcVirtualization": "Disabled", "NumaGroupSizeOpt": "Flat"}
-"""The firmware's settings as they leave the factory; names and values are a vendor's."""
+"""The firmware's settings as they leave the factory; names and values are like a vendor's."""
 _SELF_TEST_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)

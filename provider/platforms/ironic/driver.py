@@ -163,7 +163,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
             lambda ironic: ironic.attach_vmedia_to_node(node.id, _MEDIA, image, image_download_source="http"),
         )
         await self._boot_device(node, _MEDIA, persistent=False)
-        await self._power(node, "rebooting")
+        await self.nodes.power(node, "rebooting")
 
     async def _deploy(self, node: Node) -> None:
         """Has it deployed. What failed is done again, a few times: a conductor that dies leaves what it was at as
@@ -192,11 +192,11 @@ class Ironic(MachineDriver[LentNodeArgs]):
 
     async def restart(self, machine_id: str) -> None:
         """Resets it, or switches it on; what runs on it is not asked."""
-        await self._power(await self._ready(machine_id), "rebooting")
+        await self.nodes.power(await self._ready(machine_id), "rebooting")
 
     async def power_off(self, machine_id: str) -> None:
         """Switches it off; returns once it is off."""
-        await self._power(await self._ready(machine_id), "power off")
+        await self.nodes.power(await self._ready(machine_id), "power off")
 
     async def give_back(self, machine_id: str) -> None:
         """Ends the claim."""
@@ -228,9 +228,4 @@ class Ironic(MachineDriver[LentNodeArgs]):
         await self._connection.call(
             f"to have {node.name} boot from {device}",
             lambda ironic: ironic.set_node_boot_device(node.id, device, persistent=persistent),
-        )
-
-    async def _power(self, node: Node, target: str) -> None:
-        await self.nodes.act(
-            node, f"for {target} of {node.name}", lambda ironic: ironic.set_node_power_state(node.id, target)
         )

@@ -373,8 +373,7 @@ class Nodes:
         if cleaned.provision_state != MANAGEABLE:
             raise await self.stuck(cleaned)
         if cleaned.power_state != "power off":
-            off = "power off"
-            await self.act(node, f"for {off} of {node.name}", lambda ironic: ironic.set_node_power_state(node.id, off))
+            await self.power(node, "power off")
         await self._note_cleaning(node, _digest(steps))
 
     async def _note_cleaning(self, node: Node, how_far: str | None) -> None:
@@ -418,6 +417,12 @@ class Nodes:
         if done.last_error:
             raise RemoteError(f"{self.where(done)}, asked {asked}: {done.last_error}")
         return done
+
+    async def power(self, node: Node, target: str) -> None:
+        """Has it switched: `power on`, `power off` or `rebooting`."""
+        await self.act(
+            node, f"for {target} of {node.name}", lambda ironic: ironic.set_node_power_state(node.id, target)
+        )
 
     async def stuck(self, node: Node) -> ProviderError:
         """Why a node is of no use, and what to do."""
