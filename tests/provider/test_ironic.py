@@ -469,6 +469,9 @@ async def test_clean_steps_are_done_before_a_server_is_available_and_once(site: 
     assert "the clean steps raid.delete_configuration take what is on its disks" in await refused(
         site, settings(wiping), "server-4"
     )
+    assert await claimed_and_given_back() == 0, "without any steps"
+    assert site.ironic.node("server-4")["extra"]["metal_ipi_clean_steps"] is None  # type: ignore[index]
+    assert site.hardware(4)[0] == "Off"
     assert await claimed_and_given_back(off, on) == 0, "as it was before what failed"
     removing = site.settings({"server-4": site.server(4)}, release="remove")
     async with site.driver(removing) as driver:

@@ -350,8 +350,10 @@ class Nodes:
                 )
             if verb == "clean":
                 await self._clean(node, steps, accept)
-            else:
-                await self.provision(node, verb)
+                continue
+            if verb == "provide" and (node.extra or {}).get(_CLEANED) == _BEGUN:
+                await self._end_cleaning(node, None)
+            await self.provision(node, verb)
 
     def _clean_steps_of(self, node: Node, server: IronicServer) -> list[dict[str, Any]]:
         """The steps that are still to be done to a node; none where it is claimed."""
@@ -372,9 +374,13 @@ class Nodes:
         cleaned = await self.provision(node, "clean", clean_steps=steps)
         if cleaned.provision_state != MANAGEABLE:
             raise await self.stuck(cleaned)
-        if cleaned.power_state != "power off":
+        await self._end_cleaning(cleaned, _digest(steps))
+
+    async def _end_cleaning(self, node: Node, done: str | None) -> None:
+        """Leaves a node switched off; `done` is what was done to it, None where the steps were taken out meanwhile."""
+        if node.power_state != "power off":
             await self.power(node, "power off")
-        await self._note_cleaning(node, _digest(steps))
+        await self._note_cleaning(node, done)
 
     async def _note_cleaning(self, node: Node, how_far: str | None) -> None:
         extra = {**(node.extra or {}), _CLEANED: how_far}
