@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import sqlite3
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -168,6 +169,26 @@ class Ironic:
         if self._process is not None:
             self.kill()  # nobody needs what it keeps, and it would ask its BMCs until they answer
         self._log.close()
+
+    @contextmanager
+    def failing_allocations(self, times: int) -> Generator[None]:
+        """Its database refuses so many allocations, as one that is locked does."""
+        with closing(sqlite3.connect(self._directory / "ironic.sqlite", timeout=30)) as database:
+            database.executescript(
+                f"""
+                CREATE TABLE failed (uuid TEXT);
+                CREATE TRIGGER failing BEFORE UPDATE ON allocations
+                WHEN NEW.state = 'active' AND (SELECT count(*) FROM failed) < {times}
+                BEGIN SELECT RAISE(ABORT, 'locked for a test'); END;
+                CREATE TRIGGER failed AFTER UPDATE ON allocations WHEN NEW.state = 'error'
+                BEGIN INSERT INTO failed VALUES (NEW.uuid); END;
+                """
+            )
+            try:
+                yield
+                assert database.execute("SELECT count(*) FROM failed").fetchall() == [(times,)]
+            finally:
+                database.executescript("DROP TRIGGER failing; DROP TRIGGER failed; DROP TABLE failed;")
 
     def node(self, name: str) -> dict[str, object]:
         """A node, as its API tells of it."""

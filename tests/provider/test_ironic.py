@@ -432,6 +432,17 @@ async def test_cleaning_that_failed_is_told_and_tried_again(site: Site) -> None:
         await driver.give_back(machine_id)
 
 
+async def test_an_allocation_that_a_locked_database_failed_is_asked_for_again(site: Site) -> None:
+    settings = site.settings({"server-4": site.server(4)}, release="remove")
+    async with site.driver(settings) as driver:
+        with site.ironic.failing_allocations(4):
+            found = await refused(site, settings, "server-4")
+        assert "is not given to server-4: Unexpected exception during allocation" in found
+        with site.ironic.failing_allocations(2):
+            node = await driver.claim("server-4")
+        await driver.give_back(f"server-4/{node.id}")
+
+
 def bios_step(**settings: str) -> dict[str, Any]:
     """A clean step that has the firmware take settings."""
     told = [{"name": name, "value": value} for name, value in settings.items()]

@@ -34,6 +34,9 @@ _MINE = "metal_ipi_claimant"
 _CLEANED, _BEGUN = "metal_ipi_clean_steps", "begun"
 """The key, in a node's `extra`, of the digest of the clean steps that were done to it; and what stands there before."""
 _CLASS = "baremetal"
+_UNEXPECTED, _AGAIN = "Unexpected exception during allocation", 3
+"""How Ironic begins what it says of an allocation that went wrong by no fault of the node (ironic/conductor/
+allocations.py: a database that was locked or away), and how often such a one is asked for again."""
 _DEPLOY = "direct"
 """The deploy interface of servers that are enrolled. An instance has `ramdisk`, for as long as it boots its disc."""
 _LONGEST_PAUSE = 3.0
@@ -92,10 +95,10 @@ class Nodes:
             await self._drop(name)
             found = None
         if found is not None:
-            return await self._granted(name, server)
+            return await self._granted(name, server, accept)
         await self._request(name, server, accept)
         try:
-            return await self._granted(name, server)
+            return await self._granted(name, server, accept)
         except InvalidInputs:
             await self._drop(name)
             raise
@@ -203,8 +206,8 @@ class Nodes:
             f"to allocate {name}", lambda ironic: ironic.create_allocation(**wanted), again=False
         )
 
-    async def _granted(self, name: str, server: IronicServer) -> Node:
-        backoff = Backoff(timeout=self._timeout, longest=_LONGEST_PAUSE)
+    async def _granted(self, name: str, server: IronicServer, accept: str) -> Node:
+        backoff, again = Backoff(timeout=self._timeout, longest=_LONGEST_PAUSE), _AGAIN
         while True:
             found = await self._allocation(name)
             if found is None:
@@ -215,7 +218,13 @@ class Nodes:
                 return node
             if found.state == "error":
                 await self._drop(name)
-                raise RemoteError(await self._not_granted(name, server, str(found.last_error)))
+                why = str(found.last_error)
+                if _UNEXPECTED not in why or not again:
+                    raise RemoteError(await self._not_granted(name, server, why))
+                again -= 1
+                await backoff.pause()
+                await self._request(name, server, accept)
+                continue
             if backoff.over:
                 raise RemoteError(f"{self._connection.where} does not say which node {name} gets; run the same again")
             await backoff.pause()
