@@ -7,12 +7,16 @@ import json
 import lzma
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from lab.live_iso.writer import SECTOR, Disc, disc
 
 KERNEL, INITRAMFS, ROOTFS = "images/pxeboot/vmlinuz", "images/pxeboot/initrd.img", "images/pxeboot/rootfs.img"
 IGNITION, EFI_BOOT = "images/ignition.img", "images/efiboot.img"
+ISOLINUX, ISOLINUX_CONFIG = "isolinux/isolinux.bin", "isolinux/isolinux.cfg"
+BIOS_BOOT = (ISOLINUX, "isolinux/ldlinux.c32")
+"""ISOLINUX, which a BIOS boots, and what that reads first."""
 GRUB = "boot/grub/grub.cfg"
 """On CoreOS it is EFI/<vendor>/grub.cfg; Debian's signed GRUB for discs looks here."""
 _MINISO = "coreos/miniso.dat"
@@ -29,6 +33,8 @@ class Parts:
     rootfs: bytes
     efi_boot: bytes
     """A FAT image with EFI/BOOT/BOOTX64.EFI."""
+    bios_boot: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """The files BIOS_BOOT, by path; without them the disc boots from UEFI only, as CoreOS's for aarch64."""
 
 
 def live_iso(parts: Parts) -> bytes:
@@ -36,23 +42,29 @@ def live_iso(parts: Parts) -> bytes:
     label = f"lab-coreos-{parts.release}"[:32]
     default = " ".join((f"coreos.liveiso={label}", "ignition.firstboot", "ignition.platform.id=metal"))
     size = len(default) + _KARGS_ROOM
-    head = f"set timeout=0\nlinux /{KERNEL} "
-    area = f"{default}\n".ljust(size, "#")
-    grub = f"{head}{area} COREOS_KARG_EMBED_AREA\ninitrd /{INITRAMFS} /{IGNITION}\nboot\n"
-    kargs = {"default": default, "files": [{"offset": len(head), "path": GRUB}], "size": size}
+    area = f"{default}\n".ljust(size, "#") + " COREOS_KARG_EMBED_AREA\n"
+    begins = {GRUB: f"set timeout=0\nlinux /{KERNEL} "}
+    configurations = {GRUB: f"{begins[GRUB]}{area}initrd /{INITRAMFS} /{IGNITION}\nboot\n"}
+    if parts.bios_boot:
+        head = f"default linux\nlabel linux\nkernel /{KERNEL}\nappend initrd=/{INITRAMFS},/{IGNITION} "
+        begins[ISOLINUX_CONFIG], configurations[ISOLINUX_CONFIG] = head, f"{head}{area}"
+    places = [{"offset": len(head), "path": path} for path, head in begins.items()]
+    # ISOLINUX knows where it is, and comes first: so it is at the same place on the small disc.
     files: dict[str, bytes] = {
+        **parts.bios_boot,
         ".disk/info": f"{label}\n".encode(),
-        GRUB: grub.encode(),
+        **{path: text.encode() for path, text in configurations.items()},
         "coreos/features.json": _json({"live-initrd-network": True}),
         "coreos/igninfo.json": _json({"file": IGNITION}),
-        "coreos/kargs.json": _json(kargs),
+        "coreos/kargs.json": _json({"default": default, "files": places, "size": size}),
         EFI_BOOT: parts.efi_boot,
         IGNITION: bytes(_IGNITION_ROOM),
         INITRAMFS: parts.initramfs,
         KERNEL: parts.kernel,
     }
-    small = disc(files, label=label, efi=EFI_BOOT)
-    whole = disc({**files, _MINISO: bytes(_MINISO_ROOM), ROOTFS: parts.rootfs}, label=label, efi=EFI_BOOT)
+    boots: dict[str, Any] = {"label": label, "efi": EFI_BOOT, "bios": ISOLINUX if parts.bios_boot else None}
+    small = disc(files, **boots)
+    whole = disc({**files, _MINISO: bytes(_MINISO_ROOM), ROOTFS: parts.rootfs}, **boots)
     packed = _packed(small, whole, {path: len(content) for path, content in files.items()})
     offset = whole.sectors[_MINISO] * SECTOR
     return whole.data[:offset] + packed + whole.data[offset + len(packed) :]

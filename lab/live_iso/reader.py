@@ -1,4 +1,4 @@
-"""What firmware and its boot loader find on a live ISO: files, and what GRUB's configuration starts."""
+"""What firmware and its boot loader find on a live ISO: files, and what the loader's configuration starts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.live_iso.coreos import EFI_BOOT, GRUB
+from lab.live_iso.coreos import EFI_BOOT, GRUB, ISOLINUX, ISOLINUX_CONFIG
 from lab.live_iso.writer import SECTOR, DiscError, short
 
 _PRIMARY_SECTOR, _ROOT_RECORD = 16, 156
@@ -15,7 +15,7 @@ _PRIMARY_SECTOR, _ROOT_RECORD = 16, 156
 
 @dataclass(frozen=True, kw_only=True)
 class Booted:
-    """What GRUB starts."""
+    """What the boot loader starts."""
 
     kernel: bytes
     arguments: tuple[str, ...]
@@ -50,17 +50,32 @@ class Reader:
         """The image that UEFI firmware starts."""
         return self.read(EFI_BOOT)
 
-    def booted(self) -> Booted:
-        """What is started, as GRUB reads its configuration."""
+    def booted(self, *, uefi: bool = True) -> Booted:
+        """What is started, as GRUB reads its configuration; or ISOLINUX, on a BIOS."""
+        return self._by_grub() if uefi else self._by_isolinux()
+
+    def _by_grub(self) -> Booted:
         text = self.read(GRUB).decode()
         kernel = re.search(r"^linux (\S+)(.*)$", text, re.MULTILINE)
         images = re.search(r"^initrd (.*)$", text, re.MULTILINE)
         if kernel is None or images is None:
             raise DiscError("GRUB's configuration starts no kernel")
+        return self._started(kernel[1], kernel[2].split(), images[1].split())
+
+    def _by_isolinux(self) -> Booted:
+        self.read(ISOLINUX)
+        text = self.read(ISOLINUX_CONFIG).decode()
+        kernel = re.search(r"^kernel (\S+)$", text, re.MULTILINE)
+        options = re.search(r"^append initrd=(\S+)(.*)$", text, re.MULTILINE)
+        if kernel is None or options is None:
+            raise DiscError("ISOLINUX's configuration starts no kernel")
+        return self._started(kernel[1], options[2].split(), options[1].split(","))
+
+    def _started(self, kernel: str, arguments: list[str], initrds: list[str]) -> Booted:
         return Booted(
-            kernel=self.read(kernel[1].lstrip("/")),
-            arguments=(f"BOOT_IMAGE={kernel[1]}", *kernel[2].split()),
-            initrds=tuple(self.read(name.lstrip("/")) for name in images[1].split()),
+            kernel=self.read(kernel.lstrip("/")),
+            arguments=(f"BOOT_IMAGE={kernel}", *arguments),
+            initrds=tuple(self.read(name.lstrip("/")) for name in initrds),
         )
 
     def _entries(self, sector: int, length: int) -> dict[str, tuple[int, int]]:

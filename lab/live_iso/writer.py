@@ -1,6 +1,7 @@
-"""Writes ISO 9660 discs: short names, no extensions, and an image that UEFI firmware boots (El Torito).
+"""Writes ISO 9660 discs: short names, no extensions, and what BIOS and UEFI firmware boot (El Torito).
 
-Sources: ECMA-119; Phoenix and IBM, "El Torito" bootable CD-ROM format specification, 1.0; UEFI specification, 13.3.2.1.
+Sources: ECMA-119; Phoenix and IBM, "El Torito" bootable CD-ROM format specification, 1.0; UEFI specification, 13.3.2.1;
+for the table in ISOLINUX, mkisofs(8), "EL TORITO BOOT INFORMATION TABLE".
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from dataclasses import dataclass, field
 SECTOR = 2048
 _SYSTEM_AREA = 16
 _PRIMARY, _BOOT, _TERMINATOR = 1, 0, 255
-_EFI = 0xEF
-"""El Torito's platform id of UEFI."""
-_BOOTABLE = 0x88
+_X86, _EFI = 0, 0xEF
+"""El Torito's platform ids of BIOS and UEFI."""
+_BOOTABLE, _LAST_SECTION = 0x88, 0x91
+_LOADED = 4
+"""Blocks of 512 bytes that a BIOS loads; ISOLINUX reads the rest of itself."""
+_TABLE, _AFTER_TABLE = 8, 64
+"""Where ISOLINUX has the table of where it is, and where what the table's checksum is of begins."""
 _DIRECTORY = 2
 _DATE = bytes((126, 1, 1, 0, 0, 0, 0))
 """1 January 2026: the same files make the same disc."""
@@ -57,8 +62,8 @@ def short(path: str) -> str:
     return "/".join((*folders, f"{stem}{dot}{end[:3]}"))
 
 
-def disc(files: Mapping[str, bytes], *, label: str, efi: str | None = None) -> Disc:
-    """A disc with files, by path; `efi` is the one that UEFI firmware is to boot: a FAT image."""
+def disc(files: Mapping[str, bytes], *, label: str, efi: str | None = None, bios: str | None = None) -> Disc:
+    """A disc with files, by path; `efi` is the one that UEFI firmware is to boot: a FAT image. `bios` is ISOLINUX."""
     root = _Folder(name="\0")
     for path, content in files.items():
         *folders, name = short(path).split("/")
@@ -69,8 +74,9 @@ def disc(files: Mapping[str, bytes], *, label: str, efi: str | None = None) -> D
         here.files[name] = content
     tree = _numbered(root)
     # descriptors, boot catalogue, two path tables, directories, files
-    sector = _SYSTEM_AREA + (3 if efi else 2)
-    catalogue, sector = (sector, sector + 1) if efi else (0, sector)
+    boots = bool(efi or bios)
+    sector = _SYSTEM_AREA + (3 if boots else 2)
+    catalogue, sector = (sector, sector + 1) if boots else (0, sector)
     table = _path_table(tree, little=True)
     little, big, sector = sector, sector + _sectors(len(table)), sector + 2 * _sectors(len(table))
     for folder in tree:
@@ -78,16 +84,21 @@ def disc(files: Mapping[str, bytes], *, label: str, efi: str | None = None) -> D
     places: dict[str, int] = {}
     for path, content in files.items():
         places[path], sector = sector, sector + _sectors(len(content))
+    if bios:
+        files = {**files, bios: _told_where_it_is(files[bios], places[bios])}
     by_name = {short(path): place for path, place in places.items()}
     parts = [
         bytes(_SYSTEM_AREA * SECTOR),
         _primary(root, label, sectors=sector, table=len(table), tables=(little, big)),
     ]
-    if efi:
+    if boots:
         parts.append(_boot_record(catalogue))
     parts.append(_sector(bytes((_TERMINATOR,)) + b"CD001\1"))
-    if efi:
-        parts.append(_sector(_catalogue(places[efi], len(files[efi]))))
+    if boots:
+        entries = [(_X86, _LOADED, places[bios])] if bios else []
+        # The image, of as many blocks as fit in the field; firmware reads on by itself.
+        entries += [(_EFI, min((len(files[efi]) + 511) // 512, 0xFFFF), places[efi])] if efi else []
+        parts.append(_sector(_catalogue(entries)))
     parts += [_padded(_path_table(tree, little=True)), _padded(_path_table(tree, little=False))]
     parts += [_padded(_directory(folder, by_name)) for folder in tree]
     parts += [_padded(content) for content in files.values()]
@@ -170,13 +181,28 @@ def _boot_record(catalogue: int) -> bytes:
     return _sector(bytes((_BOOT,)) + b"CD001\1" + name + struct.pack("<I", catalogue))
 
 
-def _catalogue(sector: int, size: int) -> bytes:
-    """One entry: the image, of as many 512-byte blocks as fit in the field; firmware reads on by itself."""
-    check = struct.pack("<BBH24sHBB", 1, _EFI, 0, b"", 0, 0x55, 0xAA)
+def _catalogue(entries: list[tuple[int, int, int]]) -> bytes:
+    """One entry, and a section with another: for which platform, how many 512-byte blocks, from which sector."""
+    (platform, blocks, sector), *others = entries
+    check = struct.pack("<BBH24sHBB", 1, platform, 0, b"", 0, 0x55, 0xAA)
     total = sum(struct.unpack("<16H", check)) & 0xFFFF
-    check = struct.pack("<BBH24sHBB", 1, _EFI, 0, b"", (0x10000 - total) & 0xFFFF, 0x55, 0xAA)
-    blocks = min((size + 511) // 512, 0xFFFF)
-    return check + struct.pack("<BBHBBHI", _BOOTABLE, 0, 0, 0, 0, blocks, sector).ljust(32, b"\0")
+    data = struct.pack("<BBH24sHBB", 1, platform, 0, b"", (0x10000 - total) & 0xFFFF, 0x55, 0xAA)
+    data += _bootable(blocks, sector)
+    for platform, blocks, sector in others:
+        data += struct.pack("<BBH28s", _LAST_SECTION, platform, 1, b"") + _bootable(blocks, sector)
+    return data
+
+
+def _bootable(blocks: int, sector: int) -> bytes:
+    return struct.pack("<BBHBBHI", _BOOTABLE, 0, 0, 0, 0, blocks, sector).ljust(32, b"\0")
+
+
+def _told_where_it_is(isolinux: bytes, sector: int) -> bytes:
+    """ISOLINUX with its boot information table."""
+    rest = isolinux[_AFTER_TABLE:].ljust(-(-len(isolinux[_AFTER_TABLE:]) // 4) * 4, b"\0")
+    checksum = sum(struct.unpack(f"<{len(rest) // 4}I", rest)) & 0xFFFFFFFF
+    table = struct.pack("<IIII40s", _SYSTEM_AREA, sector, len(isolinux), checksum, b"")
+    return isolinux[:_TABLE] + table + isolinux[_AFTER_TABLE:]
 
 
 def _both(number: int) -> bytes:

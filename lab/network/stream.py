@@ -73,6 +73,7 @@ def _publish_simulated(boot: Path) -> dict[str, Any]:
 
     What a real live ISO has from Microsoft, the simulated one says to have.
     """
+    from lab.live_iso.coreos import BIOS_BOOT
     from lab.node_image.image import publish
 
     sha256 = hashlib.sha256(_SIMULATED_ROOTFS.encode()).hexdigest()
@@ -88,8 +89,9 @@ def _publish_simulated(boot: Path) -> dict[str, Any]:
             "disk": json.dumps({"kind": "simulated-disk-image", "os_release": _SIMULATED_ROOTFS}),
         }
         signed = json.dumps({"kind": "simulated-efi-boot", "signed": True}).encode()
+        isolinux = {path: b"simulated" for path in BIOS_BOOT if architecture == "x86_64"}
         encoded = {name: text.encode() for name, text in contents.items()}
-        options = {"architecture": architecture, "disk_format": "raw"}
+        options: dict[str, Any] = {"architecture": architecture, "disk_format": "raw", "bios_boot": isolinux}
         documents.append(publish(boot, BASE_URL, SIMULATED_RELEASE, encoded, signed, **options))
     artifacts = {name: each for document in documents for name, each in document["architectures"].items()}
     return {**documents[0], "architectures": artifacts}

@@ -57,7 +57,9 @@ def ensure(openshift: Path | None = None) -> NodeImage:
 def _build(work: Path, key: str, programs: Programs) -> Path:
     debian, result = work / "debian", work / "image"
     result.mkdir()
-    packages.unpack(packages.fetch((*contents.PACKAGES, *contents.TOOLS, *contents.SIGNED), work / "packages"), debian)
+    isolinux = (package for package, _ in contents.ISOLINUX)
+    needed = (*contents.PACKAGES, *contents.TOOLS, *contents.SIGNED, *isolinux)
+    packages.unpack(packages.fetch(needed, work / "packages"), debian)
     release = _release(key)
     tree = rootfs.build(
         debian,
@@ -73,6 +75,7 @@ def _build(work: Path, key: str, programs: Programs) -> Path:
     contained = {"kernel": kernel, "initramfs": early, "rootfs": root}
     contained |= disk.build(packages.Tools(debian), work / "disk", release, kernel=kernel, initramfs=early, root=tree)
     contained[efi.EFI_BOOT] = efi.disc_image(packages.Tools(debian), work)
+    contained |= {Path(path).name: (debian / path).read_bytes() for _, path in contents.ISOLINUX}
     for name, data in contained.items():
         (result / name).write_bytes(data)
     NodeImage(

@@ -17,6 +17,12 @@ PACKAGES = (
 TOOLS = ("e2fsprogs", "grub-pc-bin", "mtools", "zstd")
 """Packages of what builds the disk image; nothing of them but GRUB is in it."""
 
+ISOLINUX = (
+    ("isolinux", "usr/lib/ISOLINUX/isolinux.bin"),
+    ("syslinux-common", "usr/lib/syslinux/modules/bios/ldlinux.c32"),
+)
+"""The boot loader that a BIOS starts from the live ISO: packages, and the files that are needed of them."""
+
 SIGNED = ("grub-efi-amd64-signed", "shim-signed")
 """Boot loaders that UEFI firmware starts, also with Secure Boot: shim is signed by Microsoft, GRUB by Debian."""
 

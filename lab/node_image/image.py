@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.live_iso.coreos import Parts, live_iso
+from lab.live_iso.coreos import BIOS_BOOT, Parts, live_iso
 from lab.node_image import disk
 from lab.node_image.efi import EFI_BOOT
 from lab.node_image.initramfs import with_authority
@@ -22,7 +22,7 @@ class NodeImage:
     """A node image in the cache: what live PXE boots, the halves of the disk image, and what is in them."""
 
     directory: Path
-    """Its files are named after `_LIVE`, EFI_BOOT, and the disk's halves."""
+    """Its files are named after `_LIVE`, EFI_BOOT, BIOS_BOOT, and the disk's halves."""
     release: str
     """What the stream calls it, and OSTREE_VERSION on the nodes."""
     afterburn: bool
@@ -54,7 +54,8 @@ class NodeImage:
             "rootfs": rootfs,
             "disk": disk.publish(head, tail, ca_pem, base_config),
         }
-        return publish(boot_root, base_url, self.release, contents, efi_boot)
+        bios_boot = {path: (self.directory / Path(path).name).read_bytes() for path in BIOS_BOOT}
+        return publish(boot_root, base_url, self.release, contents, efi_boot, bios_boot=bios_boot)
 
 
 def publish(
@@ -64,6 +65,7 @@ def publish(
     contents: Mapping[str, bytes],
     efi_boot: bytes,
     *,
+    bios_boot: Mapping[str, bytes],
     architecture: str = "x86_64",
     disk_format: str = disk.FORMAT,
 ) -> dict[str, Any]:
@@ -74,7 +76,8 @@ def publish(
     live = {name: contents[name] for name in _LIVE}
     served = {f"live-{name}.{architecture}{'' if name == 'kernel' else '.img'}": data for name, data in live.items()}
     served[f"metal.{architecture}.{disk_format}"] = contents["disk"]
-    served[f"live-iso.{architecture}.iso"] = live_iso(Parts(release=release, efi_boot=efi_boot, **live))
+    parts = Parts(release=release, efi_boot=efi_boot, bios_boot=bios_boot, **live)
+    served[f"live-iso.{architecture}.iso"] = live_iso(parts)
     directory = boot_root / "images" / release
     directory.mkdir(parents=True, exist_ok=True)
     artifacts: list[dict[str, str]] = []

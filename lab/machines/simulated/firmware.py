@@ -103,17 +103,18 @@ class Firmware:
         return found
 
     def _disc(self) -> Kernel:
-        """A live ISO: shim, GRUB and its kernel, which are signed, or not."""
+        """A live ISO: shim, GRUB and its kernel, which are signed, or not; on a BIOS, ISOLINUX."""
+        uefi = self._spec.firmware == "uefi"
         try:
             disc = Reader(Path(self._spec.medium))
             if self._spec.secure_boot and _document(disc.efi_boot()).get("signed") is not True:
                 raise _NothingHere(_DENIED.format("UEFI QEMU DVD-ROM"))
-            found = disc.booted()
+            found = disc.booted(uefi=uefi)
         except (DiscError, OSError) as error:
             raise _NothingHere(f"Boot failed: {error}") from error
         if _document(found.kernel).get("architecture", self._spec.architecture) != self._spec.architecture:
             raise _NothingHere(f"error: the kernel is not {self._spec.architecture}")
-        self._line("Welcome to GRUB!")
+        self._line("Welcome to GRUB!" if uefi else "ISOLINUX")
         if self._spec.secure_boot:
             self._line("EFI stub: UEFI Secure Boot is enabled.")
         return Kernel(arguments=found.arguments, initrds=tuple(map(_plain, found.initrds)))

@@ -285,8 +285,7 @@ func (b *bootkube) execute(ctx context.Context, name, program string, arguments 
 	}
 	its := box{
 		Root: from.root, Command: append([]string{path}, arguments...), Mounts: []bind{{Source: b.assets, Target: "/assets"}},
-		// It lives for a second: collecting its garbage would only cost time.
-		Environment: append(environment(nil), "GOGC=off"),
+		Environment: environment(nil),
 	}
 	return its.run(ctx, &lines{log: b.host.log, prefix: program + ": "})
 }

@@ -169,7 +169,11 @@ func stop(command *exec.Cmd, ended <-chan struct{}) {
 
 // environment is the variables of a container's specification, with what every process has.
 func environment(told []variable) []string {
-	result := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+	result := []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
+		// Programs in Go collect their garbage when they need the memory: on an emulated processor that takes seconds.
+		"GOGC=off", "GOMEMLIMIT=512MiB",
+	}
 	for _, each := range told {
 		result = append(result, each.Name+"="+each.Value)
 	}

@@ -1,8 +1,9 @@
 """Machines that are installed to their disks by coreos-installer, in the namespaces this process was started in.
 
-PXE, live system, installation, reboot from disk, and once more from disk; the first one is then installed again, by
-kexec from the system that runs. Live systems have their Ignition from an archive beside the initramfs; the installed
-system that has no DHCP has its network from a profile. Prints what was seen on the way, and how long it took, as JSON.
+PXE, live system, installation, reboot from disk, and once more from disk. The first one has its live system from a
+disc, and is then installed again, by kexec from the system that runs. Live systems have their Ignition from an archive
+beside the initramfs; the installed system that has no DHCP has its network from a profile. Prints what was seen on the
+way, and how long it took, as JSON.
 Run by test_install; `python -m tests.lab.libvirt.installs STATE bios bios bios bios` measures.
 """
 
@@ -24,6 +25,8 @@ from lab.machines.libvirt import LibvirtBackend
 from lab.network import plan
 from lab.node_image import ensure
 from lab.node_image.tree import Tree
+from metal_ipi.provider.live_iso import embed, minimal
+from metal_ipi.provider.live_iso.iso9660 import Disc
 from tests.lab.libvirt import boot_parts
 from tests.lab.libvirt.boot_services import Answer, BootServices
 
@@ -116,6 +119,7 @@ class Installs:
     """The machines, and the services that install them."""
 
     def __init__(self, layout: Layout, stream: Any, kinds: list[str]) -> None:
+        self._layout = layout
         self.machines = [machine(number, kind) for number, kind in enumerate(kinds)]
         self.user = asyncssh.generate_private_key("ssh-ed25519")
         self.backend = LibvirtBackend(layout.state)
@@ -158,6 +162,19 @@ class Installs:
         """The Ignition of its live system: where the rest of it is."""
         merge = [{"source": f"http://{plan.BOOT}/{machine.spec.id}.live.ign"}]
         return json.dumps({"ignition": {"version": "3.3.0", "config": {"merge": merge}}}).encode()
+
+    def start_from_disc(self, machine: Machine) -> None:
+        """Put the live ISO, made for the machine, into its drive."""
+        (whole,) = self._layout.boot.rglob("*live-iso*.iso")
+        arguments = [word for word in self.arguments(machine).split() if not word.startswith("initrd=")]
+        path = self._layout.state / f"{machine.spec.id}.iso"
+        with whole.open("rb") as disc, path.open("w+b") as out:
+            minimal.unpack(disc, out)
+            for patch in embed.patches(Disc(out), arguments, {CONFIG: self.pointer(machine)}):
+                out.seek(patch.offset)
+                out.write(patch.data)
+        machine.spec = replace(machine.spec, medium=str(path))
+        machine.order = ("cd", "disk")
 
     def publish(self, machine: Machine, generation: str) -> None:
         """Serve what installs the machine as `generation`."""
@@ -257,6 +274,8 @@ async def main(state: Path, kinds: list[str]) -> dict[str, Any]:
     """Install, observe, clean up."""
     layout = boot_parts.facility(state)
     installs = Installs(layout, boot_parts.published(ensure(), layout), kinds or list(KINDS))
+    if not kinds:
+        installs.start_from_disc(installs.machines[0])
     async with boot_parts.running(installs.services, installs.backend, *(each.spec for each in installs.machines)):
         walks = (installs.walk(machine) for machine in installs.machines)
         seen = await asyncio.wait_for(asyncio.gather(*walks), PATIENCE)

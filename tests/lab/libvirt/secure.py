@@ -8,7 +8,6 @@ installs the machine, which boots its disk then, and is installed once more by k
 from __future__ import annotations
 
 import asyncio
-import io
 import itertools
 import json
 import sys
@@ -21,10 +20,8 @@ from lab.live_iso.writer import disc
 from lab.machines.base import MachineSpec
 from lab.machines.libvirt import LibvirtBackend
 from lab.node_image import ensure
-from metal_ipi.provider.live_iso import embed, minimal
-from metal_ipi.provider.live_iso.iso9660 import Disc
 from tests.lab.libvirt import boot_parts
-from tests.lab.libvirt.installs import CONFIG, GET, Installs, Machine
+from tests.lab.libvirt.installs import GET, Installs
 
 KIND = "uefi"
 PATIENCE = 900
@@ -41,23 +38,6 @@ echo sent
 """
 
 
-class SecureInstalls(Installs):
-    """Machines with Secure Boot are given a disc."""
-
-    def start_with(self, machine: Machine, whole: bytes) -> None:
-        """Put the live ISO, made for the machine, into its drive."""
-        arguments = [word for word in self.arguments(machine).split() if not word.startswith("initrd=")]
-        out = io.BytesIO()
-        minimal.unpack(io.BytesIO(whole), out)
-        for patch in embed.patches(Disc(out), arguments, {CONFIG: self.pointer(machine)}):
-            out.seek(patch.offset)
-            out.write(patch.data)
-        path = Path(self.backend.machines).parent / "live.iso"
-        path.write_bytes(out.getvalue())
-        machine.spec = replace(machine.spec, secure_boot=True, medium=str(path))
-        machine.order = ("cd", "disk")
-
-
 async def refusal(backend: LibvirtBackend, spec: MachineSpec, medium: Path) -> str:
     """What the firmware says of an iPXE on a disc."""
     await backend.power_on(replace(spec, secure_boot=True, medium=str(medium)), lambda _: ("cd",))
@@ -70,16 +50,16 @@ async def main(state: Path, ipxe: bytes) -> dict[str, Any]:
     """Refuse, install, observe, clean up."""
     layout = boot_parts.facility(state)
     stream = boot_parts.published(ensure(), layout)
-    (whole,) = layout.boot.rglob("*live-iso*.iso")
     medium = layout.state / "ipxe.iso"
     medium.write_bytes(disc({"images/efiboot.img": ipxe}, label="ipxe", efi="images/efiboot.img").data)
-    installs = SecureInstalls(layout, stream, [KIND])
+    installs = Installs(layout, stream, [KIND])
     (machine,) = installs.machines
     times = [time.monotonic()]
     async with boot_parts.running(installs.services, installs.backend, machine.spec):
         refused = await asyncio.wait_for(refusal(installs.backend, machine.spec, medium), PATIENCE)
         times.append(time.monotonic())
-        installs.start_with(machine, whole.read_bytes())
+        machine.spec = replace(machine.spec, secure_boot=True)
+        installs.start_from_disc(machine)
         seen = await asyncio.wait_for(installs.walk(machine), PATIENCE)
         times.append(time.monotonic())
         (locked,) = await installs.run(machine, machine.installed, LOCKED)

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lab.live_iso.coreos import Parts, live_iso
+from lab.live_iso.coreos import BIOS_BOOT, ISOLINUX, Parts, live_iso
 from lab.live_iso.reader import Reader
 from lab.live_iso.writer import SECTOR, DiscError, disc
 from tests.provider.live_iso.discs import coreos_installer
 
-PARTS = Parts(release="12.0.1-0", kernel=b"K" * 5000, initramfs=b"I" * 70000, rootfs=b"R" * 300000, efi_boot=b"E" * 900)
+PARTS = Parts(
+    release="12.0.1-0",
+    kernel=b"K" * 5000,
+    initramfs=b"I" * 70000,
+    rootfs=b"R" * 300000,
+    efi_boot=b"E" * 900,
+    bios_boot={path: path.encode() * 500 for path in BIOS_BOOT},
+)
 
 
 @pytest.fixture
@@ -31,9 +40,10 @@ def _ask(*arguments: object) -> bytes:
     return subprocess.run([program, *map(str, arguments)], check=True, capture_output=True).stdout
 
 
-def test_firmware_and_grub_find_their_files(whole: Path) -> None:
+@pytest.mark.parametrize("uefi", [True, False])
+def test_firmware_and_boot_loader_find_their_files(whole: Path, uefi: bool) -> None:
     reader = Reader(whole)
-    booted = reader.booted()
+    booted = reader.booted(uefi=uefi)
     assert reader.efi_boot() == PARTS.efi_boot
     assert booted.kernel == PARTS.kernel
     assert booted.initrds == (PARTS.initramfs, bytes(256 * 1024))
@@ -71,6 +81,27 @@ def test_a_name_that_does_not_fit_is_refused(name: str) -> None:
 def test_coreos_installer_reads_its_kernel_arguments(whole: Path) -> None:
     told = _ask("iso", "kargs", "show", whole).decode().split()
     assert told == ["coreos.liveiso=lab-coreos-12.0.1-0", "ignition.firstboot", "ignition.platform.id=metal"]
+    _ask("iso", "kargs", "modify", "--append", "console=ttyS0", whole)
+    for uefi in (True, False):
+        assert Reader(whole).booted(uefi=uefi).arguments[-1] == "console=ttyS0"
+
+
+def test_isolinux_is_told_where_it_is(whole: Path) -> None:
+    on_disc = Reader(whole).read(ISOLINUX)
+    primary, sector, length, checksum = struct.unpack_from("<4I", on_disc, 8)
+    data, rest = whole.read_bytes(), on_disc[64:]
+    assert (primary, length) == (16, len(on_disc))
+    assert data[sector * SECTOR :].startswith(on_disc)
+    assert checksum == sum(struct.unpack(f"<{len(rest) // 4}I", rest)) % 2**32
+    assert on_disc[:8] + on_disc[64:] == PARTS.bios_boot[ISOLINUX][:8] + PARTS.bios_boot[ISOLINUX][64:]
+
+
+def test_without_isolinux_only_uefi_finds_something(tmp_path: Path) -> None:
+    path = tmp_path / "arm64.iso"
+    path.write_bytes(live_iso(replace(PARTS, bios_boot={})))
+    assert Reader(path).booted().kernel == PARTS.kernel
+    with pytest.raises(DiscError, match=r"isolinux/isolinux\.bin is not on the disc"):
+        Reader(path).booted(uefi=False)
 
 
 def test_coreos_installer_makes_the_small_disc(whole: Path, tmp_path: Path) -> None:

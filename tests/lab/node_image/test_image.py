@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import ImageError
+from lab.live_iso.coreos import BIOS_BOOT
 from lab.live_iso.reader import Reader
 from lab.node_image import disk
 from lab.node_image.efi import EFI_BOOT
@@ -31,6 +32,8 @@ def image(tmp_path: Path) -> NodeImage:
     for half in (disk.HEAD, disk.TAIL):
         (directory / half).write_bytes(half.encode())
     (directory / EFI_BOOT).write_bytes(b"FAT")
+    for path in BIOS_BOOT:
+        (directory / Path(path).name).write_bytes(b"S" * 128)
     image = NodeImage(directory=directory, release="12.0.1-0", afterburn=False, installer=True)
     image.save()
     return image
@@ -68,6 +71,7 @@ def test_the_served_disc_boots_the_same_system(image: NodeImage, tmp_path: Path)
     reader = Reader(served)
     booted = reader.booted()
     assert (booted.kernel, reader.efi_boot()) == (b"bzImage", b"FAT")
+    assert reader.booted(uefi=False) == booted
     assert read(booted.initrds[0])["etc/lab-ca.pem"][4] == b"PEM"
     assert "coreos.liveiso=lab-coreos-12.0.1-0" in booted.arguments
     assert reader.read("images/pxeboot/rootfs.img") == b"tar"

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from lab.live_iso.coreos import Parts, live_iso
+from lab.live_iso.coreos import BIOS_BOOT, Parts, live_iso
 from lab.machines import base
 from lab.machines.simulated.console import Console
 from lab.machines.simulated.disk import Disks
@@ -44,8 +44,10 @@ async def _no_more(_: float) -> None:
     raise _Enough
 
 
-def _disc(path: Path, *, efi: bytes = SIGNED, kernel: bytes = b"kernel") -> str:
-    path.write_bytes(live_iso(Parts(release="1", kernel=kernel, initramfs=b"early", rootfs=b"r", efi_boot=efi)))
+def _disc(path: Path, *, efi: bytes = SIGNED, kernel: bytes = b"kernel", bios: bool = True) -> str:
+    isolinux = {name: b"S" * 128 for name in BIOS_BOOT if bios}
+    parts = Parts(release="1", kernel=kernel, initramfs=b"early", rootfs=b"r", efi_boot=efi, bios_boot=isolinux)
+    path.write_bytes(live_iso(parts))
     return str(path)
 
 
@@ -85,6 +87,15 @@ def test_a_live_iso_is_booted(tmp_path: Path, secure: bool) -> None:
     assert kernel is not None and kernel.initrds[0] == b"early"
     assert "coreos.liveiso=lab-coreos-1" in kernel.arguments
     assert ("EFI stub: UEFI Secure Boot is enabled." in console) is secure
+
+
+def test_a_bios_boots_what_has_isolinux(tmp_path: Path) -> None:
+    spec = replace(SPEC, firmware="bios", medium=_disc(tmp_path / "live.iso"))
+    kernel, console = _boot(spec, ("cd", "disk"), tmp_path)
+    assert kernel is not None and "coreos.liveiso=lab-coreos-1" in kernel.arguments and "ISOLINUX" in console
+    spec = replace(spec, medium=_disc(tmp_path / "uefi-only.iso", bios=False))
+    kernel, console = _boot(spec, ("cd", "disk"), tmp_path)
+    assert kernel is None and "Boot failed: isolinux/isolinux.bin is not on the disc" in console
 
 
 @pytest.mark.parametrize("efi", [b"FAT", b"[]", b'{"signed": false}'])

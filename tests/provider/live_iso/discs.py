@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from binaries.cache import cache_directory
-from lab.live_iso.coreos import Parts, live_iso
+from lab.live_iso.coreos import BIOS_BOOT, Parts, live_iso
 from metal_ipi.provider.live_iso import initrd, minimal
 from metal_ipi.provider.live_iso.iso9660 import Disc
 
@@ -21,7 +21,14 @@ _ROOM = 1024
 def whole() -> bytes:
     """A whole disc; its files are told apart by their content."""
     return live_iso(
-        Parts(release=RELEASE, kernel=b"K" * 5000, initramfs=b"I" * 70000, rootfs=b"R" * 300000, efi_boot=b"E" * 9000)
+        Parts(
+            release=RELEASE,
+            kernel=b"K" * 5000,
+            initramfs=b"I" * 70000,
+            rootfs=b"R" * 300000,
+            efi_boot=b"E" * 9000,
+            bios_boot={path: b"B" * 9000 for path in BIOS_BOOT},
+        )
     )
 
 
