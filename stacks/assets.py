@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import pulumi
@@ -12,6 +12,7 @@ from metal_ipi.components.boot.host_keys import host_key
 from metal_ipi.components.install.asking import Login, ask
 from metal_ipi.components.install.assets import InstallAssetsArgs, request_of
 from metal_ipi.components.install.install_config import install_config
+from metal_ipi.components.install.manifests import read as read_manifests
 from metal_ipi.components.install.previous_runs import PreviousRuns, previous_runs
 from metal_ipi.components.install.stage import Stage, stage, tell
 from metal_ipi.stacks.names import Nodes
@@ -25,7 +26,11 @@ KEYS, ASSETS, BOOTSTRAP = "keys", "install-assets", "bootstrap"
 
 
 def arguments(
-    settings: Settings, site: Facility, install_config: pulumi.Input[str] = "", renewal: Sequence[str] = ()
+    settings: Settings,
+    site: Facility,
+    manifests: Mapping[str, str],
+    install_config: pulumi.Input[str] = "",
+    renewal: Sequence[str] = (),
 ) -> InstallAssetsArgs:
     """What the installer is asked for; `renewal` says why its assets are made anew."""
     return InstallAssetsArgs(
@@ -34,8 +39,15 @@ def arguments(
         install_config=install_config,
         work_directory=str(PROJECT / settings.install.work_directory / pulumi.get_stack()),
         in_place=site.in_place,
+        manifests=manifests,
         renewal=renewal,
     )
+
+
+def user_manifests(settings: Settings) -> dict[str, str]:
+    """The user's manifests, by file name. Raises ManifestsError with all that is wrong with them."""
+    folders = {folder.rstrip("/"): PROJECT / folder for folder in settings.install.manifests}
+    return read_manifests(folders, settings.install.other_kinds)
 
 
 def config(settings: Settings, site: Facility, public_key: str) -> str:
@@ -56,14 +68,14 @@ def config(settings: Settings, site: Facility, public_key: str) -> str:
     )
 
 
-def stage_of(settings: Settings, site: Facility, nodes: Nodes) -> Stage:
+def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mapping[str, str]) -> Stage:
     """How far earlier runs came. Says what this run makes anew, before anything is declared."""
     found = previous_runs(
         assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=nodes.control_plane
     )
     if settings.rehearsal:  # a rehearsal has no secrets to compare
         return Stage(formed=found.bootstrapped)
-    wanted = request_of(arguments(settings, site), config(settings, site, found.public_key))
+    wanted = request_of(arguments(settings, site, manifests), config(settings, site, found.public_key))
     result = stage(
         found,
         wanted,

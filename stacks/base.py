@@ -48,9 +48,10 @@ class Base:
 
 
 def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None) -> Base:
-    """Keys, assets, preflight and the platform: all that comes before there is a machine."""
-    site, nodes = facility(settings), Nodes.of(settings)
-    stage = assets.stage_of(settings, site, nodes)
+    """Keys, assets, preflight and the platform: all that comes before there is a machine. Raises ManifestsError before
+    any resource is registered."""
+    site, nodes, manifests = facility(settings), Nodes.of(settings), assets.user_manifests(settings)
+    stage = assets.stage_of(settings, site, nodes, manifests)
     child = pulumi.ResourceOptions(parent=parent, transformations=protection(settings, nodes, stage))
     provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings, boot.artifacts.iso)), child)
     ours = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(provider=provider))
@@ -64,7 +65,8 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
         host_key_type=key_type,
     )
     config = keys.public_key.apply(lambda key: assets.config(settings, site, key))
-    made = InstallAssets(assets.ASSETS, assets.arguments(settings, site, config, stage.renewal), components)
+    wanted = assets.arguments(settings, site, manifests, config, stage.renewal)
+    made = InstallAssets(assets.ASSETS, wanted, components)
     planned = plan(settings, boot.artifacts, pulumi.get_stack())
     checked = Preflight("preflight", planned, run=keys.id, opts=ours)
     copied = mirror.copied(settings, boot.artifacts, keys, checked, ours)

@@ -6,7 +6,7 @@ import base64
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ class InstallAssetsArgs:
     """Where the installer works for a moment."""
     in_place: bool = False
     """Whether the only machine bootstraps itself."""
+    manifests: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Those that the installer takes in beside its own, by file name."""
     renewal: Sequence[str] = ()
     """Why assets that are there already are made anew; empty: they are kept."""
 
@@ -117,6 +119,7 @@ def request_of(args: InstallAssetsArgs, install_config: str) -> dict[str, Any]:
         "installConfig": install_config,
         "workDirectory": args.work_directory,
         "inPlace": args.in_place,
+        **({"manifests": dict(args.manifests)} if args.manifests else {}),
     }
 
 

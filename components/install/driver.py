@@ -13,8 +13,11 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from metal_ipi.components.install.manifests import identities
 
 _ASSETS = {
     "worker": "worker.ign",
@@ -39,7 +42,13 @@ class DriverError(Exception):
 
 
 def create(
-    *, installer: str, version: str, install_config: str, work_directory: Path, in_place: bool = False
+    *,
+    installer: str,
+    version: str,
+    install_config: str,
+    work_directory: Path,
+    in_place: bool = False,
+    manifests: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Let the installer create the assets.
 
@@ -49,6 +58,7 @@ def create(
         install_config: install-config.yaml, secret.
         work_directory: made anew with mode 0700, and removed again.
         in_place: the only machine bootstraps itself.
+        manifests: those that the installer takes in beside its own, by file name.
     Raises DriverError with what the installer said.
     """
     program = shutil.which(installer)
@@ -61,11 +71,11 @@ def create(
     try:
         work_directory.mkdir(parents=True, mode=0o700)
         (work_directory / "install-config.yaml").write_text(install_config)
+        if manifests:
+            _run(program, "manifests", work_directory)
+            _add(manifests, work_directory)
         what, bootstrap = _COMMANDS[in_place]
-        command = [program, "create", what, "--dir", str(work_directory)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            raise DriverError(f"openshift-install create {what} failed:\n{result.stderr.strip()}", result.returncode)
+        _run(program, what, work_directory)
         files = {"bootstrap": bootstrap, **_ASSETS}
         return {name: (work_directory / file).read_text() for name, file in files.items()}
     except OSError as error:
@@ -74,6 +84,33 @@ def create(
         shutil.rmtree(work_directory, ignore_errors=True)
         with contextlib.suppress(OSError):  # another stack's installer may be at work beside
             work_directory.parent.rmdir()
+
+
+def _run(program: str, what: str, work_directory: Path) -> None:
+    command = [program, "create", what, "--dir", str(work_directory)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise DriverError(f"openshift-install create {what} failed:\n{result.stderr.strip()}", result.returncode)
+
+
+def _add(manifests: Mapping[str, str], work_directory: Path) -> None:
+    """Put manifests beside the installer's own, of which none may be touched."""
+    theirs = [path for folder in ("manifests", "openshift") for path in sorted((work_directory / folder).glob("*.*"))]
+    names, objects = {path.name: path for path in theirs}, {each: path for path in theirs for each in _in(path)}
+    for name, text in manifests.items():
+        if name in names:
+            raise DriverError(f"install.manifests: {name}: the installer has a file of this name; rename it", 4)
+        for kind, namespace, own in identities(text) & objects.keys():
+            raise DriverError(
+                f"install.manifests: {name}: the installer makes {kind} {namespace}/{own} itself"
+                f" ({objects[kind, namespace, own].name}); take it out",
+                4,
+            )
+        (work_directory / "openshift" / name).write_text(text)
+
+
+def _in(path: Path) -> set[tuple[str, str, str]]:
+    return identities(path.read_text())
 
 
 def _require_version(program: str, version: str) -> None:
@@ -101,6 +138,7 @@ def main() -> int:
             install_config=request["installConfig"],
             work_directory=Path(request["workDirectory"]),
             in_place=request.get("inPlace", False),  # requests that a state keeps may be older
+            manifests=request.get("manifests"),
         )
     except DriverError as error:
         print(error, file=sys.stderr)

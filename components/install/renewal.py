@@ -31,7 +31,7 @@ def reasons(*, was: Mapping[str, Any], now: Mapping[str, Any], assets: str, time
         assets: the driver's document; secret.
         time: now, with its zone.
     """
-    return (*_release(was, now), *_configuration(was, now), *_age(assets, time))
+    return (*_release(was, now), *_configuration(was, now), *_manifests(was, now), *_age(assets, time))
 
 
 def _release(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -44,6 +44,17 @@ def _configuration(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     if changed:
         yield f"what they are made of has changed since: {', '.join(changed)} of install-config.yaml"
+
+
+def _manifests(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    if changed := changed_manifests(was, now):
+        yield f"manifests have changed since: {', '.join(changed)}"
+
+
+def changed_manifests(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of the user's manifests that differ between two requests."""
+    before, after = (cast("Mapping[str, str]", request.get("manifests") or {}) for request in (was, now))
+    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
 def _compared(text: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pulumi
 
 from metal_ipi.components.install.asking import Answer
 from metal_ipi.components.install.previous_runs import PreviousRuns
-from metal_ipi.components.install.renewal import reasons
+from metal_ipi.components.install.renewal import changed_manifests, reasons
 
 Ask = Callable[[PreviousRuns], Answer]
 """Asks the cluster that earlier runs began with whether it was formed."""
@@ -43,6 +43,8 @@ class Stage:
     """Why nobody knows whether the cluster is formed; empty: it is known. While it is not, nothing goes."""
     fingerprint: str = ""
     """What names the assets of a cluster in doubt."""
+    manifests: tuple[str, ...] = ()
+    """The names of the user's manifests that were changed since the cluster was made with them."""
 
     @property
     def disposable(self) -> bool:
@@ -65,8 +67,9 @@ def stage(
     Raises:
         StageError: The assets have to be made anew, nobody can be asked, and the user did not discard them.
     """
+    manifests = tuple(changed_manifests(found.request or wanted, wanted))
     if found.bootstrapped or found.request is None:
-        return Stage(formed=found.bootstrapped)
+        return Stage(formed=found.bootstrapped, manifests=manifests)
     renewal = reasons(was=found.request, now=wanted, assets=found.assets, time=time)
     # With a word before the digits: YAML, and `pulumi config set --path`, take eight digits alone for a number.
     fingerprint = f"assets-{hashlib.sha256(found.assets.encode()).hexdigest()[:8]}"
@@ -77,7 +80,7 @@ def stage(
     else:
         answer = ask(found)
         if answer.formed:
-            return Stage(formed=True)
+            return Stage(formed=True, manifests=manifests)
         if answer.formed is None:
             if renewal:
                 raise StageError(_refusal(renewal, answer.text, fingerprint))
@@ -93,6 +96,12 @@ def tell(found: Stage) -> None:
             f"the installer's assets are made anew, because {'; and because '.join(found.renewal)}. There is no cluster"
             f" yet: {found.source}. With the assets the bootstrap machine is made anew, and every machine that was"
             " configured by the old ones: servers are installed again, machines that run from memory are ordered again"
+        )
+    if found.formed and found.manifests:
+        pulumi.log.warn(
+            f"install.manifests: {', '.join(found.manifests)} changed since the cluster was installed, and nothing is"
+            " done about it: the installer took the manifests in once. What they are to be now is for the cluster's own"
+            " tools, e.g. `oc apply -f`"
         )
     if found.doubt:
         pulumi.log.warn(

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field, SecretStr, field_validator
 
 from metal_ipi.components.boot.host_keys import KeyType
-from metal_ipi.stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, is_public_key, wrong
+from metal_ipi.components.install.manifests import OTHER_KIND
+from metal_ipi.stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, is_public_key, matching, wrong
 from metal_ipi.stacks.sections.forms import PathHere
 
 
@@ -21,6 +22,16 @@ def _opens_registries(document: Any) -> bool:
     return all(isinstance(each, dict) and each.keys() & {"auth", "credsStore"} for each in entries)
 
 
+OtherKind = Annotated[
+    str,
+    matching(
+        OTHER_KIND,
+        "it is no kind of objects",
+        "give group, version and kind, e.g. example.com/v1/Widget",
+    ),
+]
+
+
 class Install(Section):
     """How the cluster is installed."""
 
@@ -30,6 +41,18 @@ class Install(Section):
     )
     pull_secret: SecretStr | None = Field(
         default=None, description="the pull secret (JSON), as a secret; okd needs none"
+    )
+    manifests: tuple[PathHere, ...] = Field(
+        default=(),
+        strict=False,
+        max_length=20,
+        description="directories with manifests that the installer takes in beside its own, relative to the project",
+    )
+    other_kinds: tuple[OtherKind, ...] = Field(
+        default=(),
+        strict=False,
+        description="kinds of objects, `group/version/Kind`, that manifests may have although they are neither"
+        " Kubernetes' nor OpenShift's: an operator of the cluster brings them",
     )
     fips: bool = Field(
         default=False,

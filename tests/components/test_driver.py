@@ -22,14 +22,20 @@ if [ "$1" = version ]; then
     echo "built from commit 0000000"
     exit "${FAKE_VERSION_CODE:-0}"
 fi
-echo "$1 $2 $3" >"$0.asked"
+echo "$1 $2 $3" >>"$0.asked"
 cd "$4" || exit 9
-{ pwd; stat -c %a .; ls -A; stat -c %a install-config.yaml; } >"$0.found"
+[ -e openshift ] || { pwd; stat -c %a .; ls -A; stat -c %a install-config.yaml; } >"$0.found"
 cp install-config.yaml "$0.config"
 if [ -n "${FAKE_CODE:-}" ]; then
     echo "level=error msg=no route" >&2
     exit "$FAKE_CODE"
 fi
+if [ "$2" = manifests ]; then
+    mkdir manifests openshift
+    printf 'kind: ConfigMap\nmetadata: {name: theirs, namespace: default}\n' >manifests/own.yaml
+    exit 0
+fi
+if [ -e openshift ]; then cat openshift/* >"$0.added"; fi
 mkdir auth
 case $2 in ignition-configs) first=bootstrap.ign ;; *) first=bootstrap-in-place-for-live-iso.ign ;; esac
 for file in ${FAKE_FILES-$first worker.ign metadata.json auth/kubeconfig auth/kubeadmin-password}; do
@@ -70,6 +76,44 @@ def test_the_assets_are_what_the_installer_wrote(installer: Path, tmp_path: Path
     where, mode, only, _ = _beside(installer, "found").splitlines()
     assert (where, mode, only) == (str(work), "700", "install-config.yaml")
     assert not work.exists()
+
+
+def test_manifests_are_put_beside_the_installers_own(installer: Path, tmp_path: Path) -> None:
+    made = create(
+        installer=str(installer),
+        version="4.21.3",
+        install_config=_CONFIG,
+        work_directory=tmp_path / "work",
+        manifests={"a.yaml": "kind: Namespace\n", "b.yaml": "kind: Pod\n"},
+    )
+    assert made["bootstrap"] == "content of bootstrap.ign\n"
+    assert _beside(installer, "asked") == "create manifests --dir\ncreate ignition-configs --dir\n"
+    assert _beside(installer, "added") == "kind: Namespace\nkind: Pod\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("own.yaml", "kind: Pod\n", "own.yaml: the installer has a file of this name"),
+        (
+            "mine.yaml",
+            "kind: ConfigMap\nmetadata: {name: theirs, namespace: default}\n",
+            "mine.yaml: the installer makes ConfigMap default/theirs itself (own.yaml); take it out",
+        ),
+    ],
+)
+def test_nothing_of_the_installers_is_replaced(
+    name: str, text: str, told: str, installer: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(DriverError) as caught:
+        create(
+            installer=str(installer),
+            version="4.21.3",
+            install_config=_CONFIG,
+            work_directory=tmp_path / "work",
+            manifests={name: text},
+        )
+    assert told in str(caught.value) and not (tmp_path / "work").exists()
 
 
 def test_the_installer_is_found_on_path(installer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,8 @@ def _of_arm(text: dict[str, str]) -> dict[str, str]:
     return config_text(tree)
 
 
+SITE = Path(__file__).with_name("site")
+"""Manifests of a user's."""
 _STATIC: dict[str, Any] = {"platform__networkBoot": "static", "platform__interface": "eno1"}
 SETTINGS: Mapping[str, dict[str, str]] = {
     "metal": _metal(
@@ -70,6 +72,11 @@ SETTINGS: Mapping[str, dict[str, str]] = {
     ),
     "compact": _metal(workers={"count": 0}),
     "rack": rack_text(apiAddress={"type": "kube-vip", "mode": "arp", "address": "192.0.2.9"}, **_STATIC),
+    "site": rack_text(
+        apiAddress={"type": "kube-vip", "mode": "arp", "address": "192.0.2.9"},
+        install__manifests=[str(SITE)],
+        **_STATIC,
+    ),
     "single": rack_text(
         clusterName="single",
         platform__bootstrap={"type": "none"},
@@ -78,8 +85,8 @@ SETTINGS: Mapping[str, dict[str, str]] = {
     ),
 }
 """3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0 on
-Metal; a rack of 3 + 2; one node in place. All are installed to disk."""
-WORKERS = {"metal": 2, "compact": 0, "rack": 2, "single": 0}
+Metal; a rack of 3 + 2, and the same with manifests of the user's; one node in place. All are installed to disk."""
+WORKERS = {"metal": 2, "compact": 0, "rack": 2, "site": 2, "single": 0}
 
 
 @dataclass(frozen=True, kw_only=True)

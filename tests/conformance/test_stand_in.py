@@ -96,7 +96,7 @@ ERRORS: Mapping[str, str] = {
     " 1 for what it notices while it makes the assets",
     "create ignition-configs": _NO_QUESTIONS,
     "create ignition-configs --nonsense": _OTHER_WORDS,
-    "create manifests": _NOT_THERE,
+    "create manifests": _NO_QUESTIONS,
     "create cluster": _NOT_THERE,
     "create nonsense": _NOT_THERE,
     "destroy cluster": _NOT_THERE,

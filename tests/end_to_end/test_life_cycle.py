@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from lab.kubernetes import build
+from tests.conformance.facilities import SITE
 from tests.end_to_end import processes, secrets
 from tests.end_to_end.cluster import CHECKS, DOMAIN, assert_finished, names
+from tests.end_to_end.conftest import copies
 from tests.end_to_end.processes import Process
 from tests.end_to_end.project import Project, await_
 from tests.end_to_end.user import User
@@ -27,6 +30,15 @@ POOL: dict[str, Any] = {
 POOLS = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools"
 _SILENT_SECONDS = 70.0
 """A node counts as not ready after 40 s of silence."""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
+    """A copy whose lab stack is up, with manifests of the user's."""
+    site = {"install": {"manifests": [str(SITE)]}}
+    for project in copies(tmp_path_factory.mktemp("installed"), variant=site):
+        project.make("up")
+        yield project
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +79,10 @@ def test_the_api_is_the_real_one(user: User, installed: Project) -> None:
     running = [each.program for each in _of_the_lab(installed)]
     assert running.count("etcd") == 1
     assert running.count("kube-apiserver") == 3, "one for each machine of the control plane, none for bootstrap"
+
+
+def test_the_users_manifests_are_there_from_the_beginning(user: User) -> None:
+    assert user("get", "/api/v1/namespaces/site/configmaps/motd")["data"] == {"motd": "hello"}
 
 
 def test_nodes_are_ready_and_have_roles(user: User) -> None:

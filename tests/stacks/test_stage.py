@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -15,12 +16,14 @@ import trustme
 
 from metal_ipi.components.boot.host_keys import host_key
 from metal_ipi.components.install.asking import Answer, Login
+from metal_ipi.components.install.manifests import ManifestsError
 from metal_ipi.components.install.previous_runs import READ_STATE
 from metal_ipi.components.install.stage import StageError
 from metal_ipi.stacks import assets as assets_of_stack
+from metal_ipi.stacks.program import main
 from tests.components.test_renewal import OF_OPENSHIFT
-from tests.mocks import Recorder, is_secret, plain
-from tests.stacks.answers import ANSWERS, ASSETS, PUBLIC_KEY, SEED, declared, left_behind, settings
+from tests.mocks import Recorder, is_secret, plain, run
+from tests.stacks.answers import ANSWERS, ASSETS, CALLS, PUBLIC_KEY, SEED, declared, left_behind, settings
 from tests.stacks.rack import rack_declared, rack_text
 
 _COMMAND = "metal-ipi:install:InstallAssets$command:local:Command"
@@ -127,6 +130,45 @@ def test_after_bootstrap_complete_never(assets: str, monkeypatch: pytest.MonkeyP
     assert _is_kept(recorder) and told == []
     assert "userData" in recorder.requests["da11-control-plane-0-device"].ignoreChanges
     assert not recorder.one("da11-bootstrap").inputs.get("disposable")
+
+
+def _manifests(folder: Path, text: str = "one") -> dict[str, str]:
+    """A configuration with a manifest in a folder."""
+    (folder / "motd.yaml").write_text(
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: motd, namespace: default}}\ndata: {{motd: {text}}}\n"
+    )
+    return settings(install={"manifests": [str(folder)]})
+
+
+def test_manifests_are_what_the_installer_is_asked_for(tmp_path: Path) -> None:
+    recorder = declared(values=_manifests(tmp_path))
+    request = json.loads(plain(recorder.one("install-assets-create").inputs["stdin"]))
+    assert request["manifests"] == {"motd.yaml": (tmp_path / "motd.yaml").read_text()}
+    assert "manifests" not in json.loads(plain(_stdin())), "stacks without any are asked as before"
+
+
+def test_a_wrong_manifest_is_refused_before_anything_is_registered(tmp_path: Path) -> None:
+    config = _manifests(tmp_path, "{")
+    recorder = Recorder(ANSWERS, CALLS)
+    with pytest.raises(ManifestsError, match=r"motd\.yaml:5: expected"):
+        run(main, recorder, config, stack="da11", preview=True)
+    assert recorder.requests.keys() == {"metal-ipi-da11"}, "the stack itself"
+
+
+def test_changed_manifests_before_and_after_there_is_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, (told,) = _run(_interrupted(), _manifests(tmp_path), monkeypatch)
+    assert not _is_kept(recorder)
+    assert "are made anew, because manifests have changed since: motd.yaml. There is no cluster yet" in told
+    formed = left_behind(
+        install_assets_create=(_COMMAND, {"stdin": _stdin(), "stdout": ASSETS}),
+        keys=_KEYS,
+        bootstrap_complete=(_GATE, {"passedAt": "then"}),
+    )
+    recorder, (told,) = _run(formed, _manifests(tmp_path), monkeypatch)
+    assert _is_kept(recorder)
+    assert told.startswith("install.manifests: motd.yaml changed since the cluster was installed, and nothing is done")
+    recorder, (told,) = _run(_interrupted(), _manifests(tmp_path), monkeypatch, says=_FORMED)
+    assert _is_kept(recorder) and "for the cluster's own tools" in told
 
 
 def test_a_cluster_that_says_it_is_formed_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

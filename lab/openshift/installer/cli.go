@@ -35,6 +35,7 @@ Usage:
 Available Commands:
   coreos print-stream-json          Outputs the CoreOS stream metadata of the lab
   create ignition-configs           Generates the Ignition Config asset
+  create manifests                  Generates the Kubernetes manifests
   create single-node-ignition-config
                                     Generates the bootstrap-in-place-for-live-iso Ignition Config asset
   version                           Print version information
@@ -84,6 +85,8 @@ func execute(program string, arguments []string) error {
 		return nil
 	case "coreos print-stream-json":
 		return printStream()
+	case "create manifests":
+		return createManifests(directory)
 	case "create ignition-configs":
 		return create(directory, false)
 	case "create single-node-ignition-config":

@@ -3,6 +3,7 @@ package installer
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -20,23 +21,104 @@ import (
 // up for manifests that only programs of the release image read.
 const paddingSize = 90_000
 
-// create makes a new cluster's files in a directory, and consumes the install-config.yaml that is there.
-func create(directory string, inPlace bool) error {
-	path := filepath.Join(directory, configName)
-	data, err := os.ReadFile(path)
+const (
+	// stateFile keeps what a later command goes on from, the install-config.
+	stateFile = ".openshift_install_state.json"
+	// extraManifests is the directory whose manifests, the user's among them, the bootstrap machine is given as they are.
+	extraManifests = "openshift"
+)
+
+// createManifests makes the manifests that the stand-in has of its own, beside which users put theirs, and consumes the
+// install-config.yaml. They are what the settings of a cluster stand in; the rest is what only the real one makes.
+func createManifests(directory string) error {
+	data, err := consume(directory)
 	if err != nil {
-		return &configError{err}
+		return err
+	}
+	if _, err := readConfig(data, false); err != nil {
+		return err
+	}
+	state, err := json.Marshal(map[string]string{configName: string(data)})
+	if err != nil {
+		return err
+	}
+	object, err := yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "cluster-config-v1", "namespace": "kube-system"},
+		"data": map[string]any{"install-config": string(data)},
+	})
+	if err != nil {
+		return err
+	}
+	for _, each := range []string{"manifests", extraManifests} {
+		if err := os.MkdirAll(filepath.Join(directory, each), 0o750); err != nil {
+			return err
+		}
+	}
+	err = errors.Join(
+		os.WriteFile(filepath.Join(directory, "manifests", "cluster-config.yaml"), object, 0o640),
+		os.WriteFile(filepath.Join(directory, stateFile), state, 0o640),
+	)
+	if err != nil {
+		return err
+	}
+	tell("info", fmt.Sprintf("Manifests created in: %s and %s", filepath.Join(directory, "manifests"), filepath.Join(directory, extraManifests)))
+	return os.Remove(filepath.Join(directory, configName))
+}
+
+// consume is the install-config: that of the directory, or what an earlier command made manifests of.
+func consume(directory string) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(directory, configName))
+	if err == nil {
+		tell("info", "Consuming Install Config from target directory")
+		return data, nil
+	}
+	kept, missing := os.ReadFile(filepath.Join(directory, stateFile))
+	if missing != nil {
+		return nil, &configError{err}
+	}
+	state := map[string]string{}
+	if err := json.Unmarshal(kept, &state); err != nil || state[configName] == "" {
+		return nil, fmt.Errorf("%s is none of the stand-in's", stateFile)
+	}
+	tell("info", "Consuming Openshift Manifests from target directory")
+	return []byte(state[configName]), nil
+}
+
+// extra is the manifests that the bootstrap machine is given as they are.
+func extra(directory string) ([]cluster.File, error) {
+	files := []cluster.File{}
+	for _, ending := range []string{"*.yaml", "*.yml", "*.json"} {
+		found, _ := filepath.Glob(filepath.Join(directory, extraManifests, ending)) // the pattern is good
+		for _, path := range found {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, cluster.NewFile("/opt/openshift/"+extraManifests+"/"+filepath.Base(path), 0o644, data))
+		}
+	}
+	return files, nil
+}
+
+// create makes a new cluster's files in a directory, and consumes what it makes them of.
+func create(directory string, inPlace bool) error {
+	data, err := consume(directory)
+	if err != nil {
+		return err
 	}
 	config, err := readConfig(data, inPlace)
 	if err != nil {
 		return err
 	}
-	tell("info", "Consuming Install Config from target directory")
 	bundle, err := newBundle(config, inPlace)
 	if err != nil {
 		return err
 	}
-	files, err := assets(config, bundle)
+	manifests, err := extra(directory)
+	if err != nil {
+		return err
+	}
+	files, err := assets(config, bundle, manifests)
 	if err != nil {
 		return err
 	}
@@ -49,7 +131,11 @@ func create(directory string, inPlace bool) error {
 		}
 	}
 	tell("info", fmt.Sprintf("Ignition-Configs created in: %s and %s", directory, filepath.Join(directory, "auth")))
-	return os.Remove(path)
+	var problems []error
+	for _, each := range []string{configName, "manifests", extraManifests} {
+		problems = append(problems, os.RemoveAll(filepath.Join(directory, each)))
+	}
+	return errors.Join(problems...)
 }
 
 // newBundle is the facts and certificates of a new cluster.
@@ -90,12 +176,13 @@ func native() (*cluster.Native, error) {
 }
 
 // assets is what is written, by path in the assets directory.
-func assets(config installConfig, bundle cluster.Bundle) (map[string][]byte, error) {
+func assets(config installConfig, bundle cluster.Bundle, manifests []cluster.File) (map[string][]byte, error) {
 	facts, random := bundle.Facts, rand.Text()
 	admin, err := yaml.Marshal(bundle.Kubeconfig(facts.API()))
 	if err != nil {
 		return nil, err
 	}
+	given := append(payload(config, bundle, admin), manifests...)
 	password := fmt.Sprintf("%s-%s-%s-%s", random[:5], random[5:10], random[10:15], random[15:20])
 	values := map[string]any{
 		"worker.ign": bundle.Pointer("worker"),
@@ -105,10 +192,10 @@ func assets(config installConfig, bundle cluster.Bundle) (map[string][]byte, err
 		},
 	}
 	if facts.InPlace {
-		values["bootstrap-in-place-for-live-iso.ign"], err = bundle.InPlaceConfig(payload(config, bundle, admin), config.BootstrapInPlace.InstallationDisk)
+		values["bootstrap-in-place-for-live-iso.ign"], err = bundle.InPlaceConfig(given, config.BootstrapInPlace.InstallationDisk)
 	} else {
 		values["master.ign"] = bundle.Pointer("master")
-		values["bootstrap.ign"], err = bundle.BootstrapConfig(payload(config, bundle, admin))
+		values["bootstrap.ign"], err = bundle.BootstrapConfig(given)
 	}
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -171,6 +172,9 @@ func (b *bootstrapper) step(ctx context.Context, nodes []kube.Node) error {
 	if count < b.facts.ControlPlane {
 		return nil
 	}
+	if err := b.applyManifests(ctx); err != nil {
+		return err
+	}
 	if err := finish(b.root, clusterFormed); err != nil {
 		return err
 	}
@@ -179,6 +183,16 @@ func (b *bootstrapper) step(ctx context.Context, nodes []kube.Node) error {
 	}
 	b.log.Print("bootstrap complete")
 	return nil
+}
+
+// applyManifests has the user's manifests be there.
+func (b *bootstrapper) applyManifests(ctx context.Context) error {
+	paths, _ := filepath.Glob(filepath.Join(b.root, assetDirectory, "openshift", "*")) // the pattern is good
+	objects, err := readObjects(paths)
+	if err != nil || len(objects) == 0 {
+		return err
+	}
+	return newApplier(b.objects, b.log).Apply(ctx, objects)
 }
 
 // write makes the status this.

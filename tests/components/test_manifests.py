@@ -1,0 +1,183 @@
+"""The user's manifests: what is read of folders, and everything wrong with them told at once, with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metal_ipi.components.install.manifests import (
+    OWN_FILES,
+    ManifestsError,
+    identities,
+    known_kinds,
+    read,
+)
+
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: site}\n"
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: motd, namespace: site}\ndata: {motd: hello}\n"
+MACHINE_CONFIG = """\
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfig
+metadata:
+  name: 99-worker-site
+  labels: {machineconfiguration.openshift.io/role: worker}
+spec:
+  config:
+    ignition: {version: 3.4.0}
+    storage: {files: [{path: /etc/site, mode: 420, contents: {source: "data:,x"}}]}
+    systemd: {units: [{name: site.service, enabled: true, contents: "[Install]"}]}
+  kernelArguments: [hugepages=8]
+"""
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec: {group: example.com, scope: Cluster, names: {kind: Widget, plural: widgets}, versions: [{name: v1}]}
+"""
+WIDGET = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: one}\n"
+
+
+def _folder(tmp_path: Path, **files: str) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text)
+    return folder
+
+
+def _problems(tmp_path: Path, *others: str, **files: str) -> list[str]:
+    with pytest.raises(ManifestsError) as caught:
+        read({"site": _folder(tmp_path, **files)}, others)
+    assert "nothing was changed" in str(caught.value)
+    return list(caught.value.problems)
+
+
+def test_files_are_taken_as_they_are(tmp_path: Path) -> None:
+    files = {"a__yaml": f"# of the site\n{NAMESPACE}---\n{CONFIG_MAP}---\n", "b__yml": MACHINE_CONFIG, "c__json": "{}"}
+    files["c__json"] = '{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "site"}}'
+    folder = _folder(tmp_path, README__md="for people", __hidden="of an editor", **files)
+    assert read({"site": folder}) == {name.replace("__", "."): text for name, text in files.items()}
+    assert read({}) == {}
+
+
+def test_kinds_that_a_manifest_defines_are_known(tmp_path: Path) -> None:
+    assert set(read({"site": _folder(tmp_path, a__yaml=DEFINITION, b__yaml=WIDGET)})) == {"a.yaml", "b.yaml"}
+
+
+def test_kinds_that_the_user_knows_are_taken(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, a__yaml=WIDGET)
+    assert set(read({"site": folder}, ["example.com/v1/Widget"])) == {"a.yaml"}
+    (problem,) = _problems(tmp_path, "example.com/v1/Gadget")
+    assert "Widget of example.com/v1 is no kind of Kubernetes' or OpenShift's" in problem
+    assert "add example.com/v1/Widget to install.otherKinds" in problem
+
+
+def test_what_kubernetes_reads_as_text_is_no_error(tmp_path: Path) -> None:
+    text = f"{CONFIG_MAP.replace('hello', '=')}  \n".replace("namespace: site", "namespace: default")
+    assert read({"site": _folder(tmp_path, a__yaml=text.replace("{motd: =}", "{motd: =, day: 2026-11-26}"))})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: [1\nb: 2\n", "site/a.yaml:2: expected ',' or ']', but got ':' -> correct the YAML there"),
+        (f"{NAMESPACE}kind: Pod\n", "site/a.yaml:4: the key 'kind' stands twice"),
+        ("- a\n", "site/a.yaml:1: it is no object"),
+        ("# nothing\n", "site/a.yaml: no object is in it"),
+        (f"{NAMESPACE}---\nkind: Pod\n", "site/a.yaml:5: apiVersion is missing"),
+        ("apiVersion: V1\nkind: Pod\n", "site/a.yaml:1: apiVersion is 'V1'"),
+        ("apiVersion: v1\nmetadata: {name: x}\n", "site/a.yaml:1: kind is missing"),
+        ("apiVersion: v1\nkind: List\nitems: []\n", "it is a list"),
+        ("apiVersion: v1\nkind: Deployment\nmetadata: {name: x}\n", "v1 has no kind Deployment; apps/v1 has it"),
+        ("apiVersion: v1\nkind: ConfigMapp\nmetadata: {name: x}\n", "ConfigMapp of v1 is no kind"),
+        ("apiVersion: v1\nkind: Namespace\nmetadata: {}\n", "metadata.name is missing"),
+        ("apiVersion: v1\nkind: Namespace\nmetadata: {generateName: x}\n", "metadata.name is missing"),
+        ("apiVersion: v1\nkind: Namespace\nmetadata: {name: x, namespace: y}\n", "a Namespace is in none"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "a ConfigMap is in a namespace -> name it"),
+        (CONFIG_MAP, "nothing makes the namespace site -> add a Namespace of that name"),
+        (f"{NAMESPACE}---\n{NAMESPACE}", "site/a.yaml:5: Namespace site is in site/a.yaml:1, too -> take one out"),
+        (
+            "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\n",
+            "the installer makes Proxy cluster itself -> change it by the settings",
+        ),
+        (MACHINE_CONFIG.replace("machineconfiguration.openshift.io/role", "role"), "would be part of no machine's"),
+        (MACHINE_CONFIG.replace("3.4.0", "3.9.0"), "spec.config.ignition.version is '3.9.0'"),
+        (MACHINE_CONFIG.replace("{version: 3.4.0}", "{}"), "spec.config.ignition.version is missing"),
+        (MACHINE_CONFIG.replace("/etc/site", "etc/site"), "storage.files[0].path is 'etc/site'"),
+        (MACHINE_CONFIG.replace("data:,x", "hello"), "storage.files[0].contents.source is 'hello'"),
+        (MACHINE_CONFIG.replace('source: "data:,x"', "inline: hello"), "contents.inline is Butane's"),
+        (MACHINE_CONFIG.replace("420", '"0644"'), "storage.files[0].mode is '0644'"),
+        (MACHINE_CONFIG.replace("site.service", "site"), "systemd.units[0].name is 'site'"),
+    ],
+)
+def test_what_is_wrong_is_told_with_file_line_and_remedy(text: str, told: str, tmp_path: Path) -> None:
+    (problem,) = _problems(tmp_path, a__yaml=text)
+    assert told in problem and problem.startswith("site/a.yaml:") and " -> " in problem
+
+
+def test_all_of_it_at_once(tmp_path: Path) -> None:
+    found = _problems(tmp_path, a__yaml="a: [1\n", b__yaml=CONFIG_MAP, c__yaml="kind: Pod\n", d__txt="x", e__bu="x")
+    assert [problem.split(":")[0] for problem in found] == [
+        *("site/d.txt", "site/e.bu", "site/a.yaml", "site/c.yaml", "site/b.yaml")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("99_openshift-machineconfig_99-master-ssh.yaml", "the installer has a file of this name"),
+        (sorted(OWN_FILES)[0], "the installer has a file of this name"),
+        ("a manifest.yaml", "it is no name for a manifest"),
+        ("site.yaml.bak", "it is none of .yaml, .yml, .json"),
+        ("site.bu", "Butane is not translated here -> `butane site.bu > site.yaml`"),
+    ],
+)
+def test_names_of_files_that_cannot_be(name: str, told: str, tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / name).write_text(NAMESPACE)
+    with pytest.raises(ManifestsError) as caught:
+        read({"site": folder})
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"site/{name}: ") and told in problem
+
+
+def test_folders_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "nested" / "inner.yaml").mkdir(parents=True)
+    names = ("missing", "empty", "file", "nested")
+    with pytest.raises(ManifestsError) as caught:
+        read({name: tmp_path / name for name in names})
+    found = dict(zip(names, caught.value.problems, strict=True))
+    assert "No such file or directory -> name a directory" in found["missing"]
+    assert "there is nothing in it" in found["empty"]
+    assert "Not a directory" in found["file"]
+    assert "nested/inner.yaml: it is a directory" in found["nested"]
+
+
+def test_two_folders_are_one(tmp_path: Path) -> None:
+    folders = {"one": tmp_path / "one", "two": tmp_path / "two"}
+    for folder in folders.values():
+        folder.mkdir()
+        (folder / "a.yaml").write_text(NAMESPACE)
+    with pytest.raises(ManifestsError, match=r"two/a\.yaml: one/a\.yaml has the same name -> rename one"):
+        read(folders)
+
+
+def test_what_is_no_text_and_what_is_too_large(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, b__yaml="#" * ((1 << 20) + 1))
+    (folder / "a.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ManifestsError) as caught:
+        read({"site": folder})
+    odd, large = caught.value.problems
+    assert "more than 1 MiB" in large and "cannot be read as UTF-8 text" in odd
+
+
+def test_kinds_have_a_place() -> None:
+    kinds = known_kinds()
+    assert kinds["v1"]["Namespace"] is False and kinds["v1"]["ConfigMap"] is True
+    assert kinds["machineconfiguration.openshift.io/v1"]["MachineConfig"] is False
+    assert kinds["operators.coreos.com/v1alpha1"]["Subscription"] is True
+    assert identities(f"{NAMESPACE}---\n{CONFIG_MAP}") == {("Namespace", "", "site"), ("ConfigMap", "site", "motd")}
