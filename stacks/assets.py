@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -9,9 +10,10 @@ import pulumi
 
 from metal_ipi.components.boot import installer
 from metal_ipi.components.boot.host_keys import host_key
+from metal_ipi.components.install import driver
 from metal_ipi.components.install.asking import Login, ask
 from metal_ipi.components.install.assets import InstallAssetsArgs, request_of
-from metal_ipi.components.install.install_config import install_config
+from metal_ipi.components.install.install_config import InstallConfigError, install_config
 from metal_ipi.components.install.manifests import read as read_manifests
 from metal_ipi.components.install.previous_runs import PreviousRuns, previous_runs
 from metal_ipi.components.install.stage import Stage, stage, tell
@@ -23,6 +25,8 @@ from metal_ipi.stacks.settings import OKD_PULL_SECRET, Settings
 
 KEYS, ASSETS, BOOTSTRAP = "keys", "install-assets", "bootstrap"
 """The Pulumi names by which a run finds what earlier ones left."""
+_NOBODY = base64.b64encode(bytes(32)).decode()
+"""The seed of a key for previews, where the cluster's own is yet to be made. Nothing is ever given to it."""
 
 
 def arguments(
@@ -52,7 +56,8 @@ def user_manifests(settings: Settings) -> dict[str, str]:
 
 def config(settings: Settings, site: Facility, public_key: str) -> str:
     """The text of install-config.yaml; secret. `public_key` opens the cluster's machines."""
-    pull_secret = settings.install.pull_secret
+    pull_secret, networking = settings.install.pull_secret, settings.install_config.networking
+    own = networking.ovn_kubernetes_config
     text = pull_secret.get_secret_value() if pull_secret else OKD_PULL_SECRET
     return install_config(
         cluster_name=settings.cluster_name,
@@ -65,7 +70,25 @@ def config(settings: Settings, site: Facility, public_key: str) -> str:
         pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
         authorized_keys=[public_key, *settings.ssh.authorized_keys],
         in_place=site.in_place,
+        network_type=networking.network_type,
+        cluster_networks=[(each.cidr, each.host_prefix) for each in networking.cluster_network],
+        service_networks=networking.service_network,
+        join_network=None if own is None else own.ipv4.internal_join_subnet,
+        more=settings.install_config.fields,
     )
+
+
+def refuse(settings: Settings, site: Facility, manifests: Mapping[str, str]) -> None:
+    """Raises InstallConfigError with the installer's own words where it is here, and would refuse what it gets."""
+    key = host_key(_NOBODY, "preview", settings.install.key_type).public_key
+    said = driver.refusal(
+        installer=settings.install.installer,
+        version=settings.openshift_version,
+        install_config=config(settings, site, key),
+        manifests=manifests,
+    )
+    if said:
+        raise InstallConfigError(f"the installer refuses what the settings make, and nothing was changed\n{said}")
 
 
 def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mapping[str, str]) -> Stage:

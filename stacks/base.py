@@ -52,6 +52,9 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
     any resource is registered."""
     site, nodes, manifests = facility(settings), Nodes.of(settings), assets.user_manifests(settings)
     stage = assets.stage_of(settings, site, nodes, manifests)
+    # On a system without FIPS mode the installer refuses it, and previews may run anywhere.
+    if pulumi.runtime.is_dry_run() and not stage.formed and not settings.install.fips:
+        assets.refuse(settings, site, manifests)
     child = pulumi.ResourceOptions(parent=parent, transformations=protection(settings, nodes, stage))
     provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings, boot.artifacts.iso)), child)
     ours = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(provider=provider))

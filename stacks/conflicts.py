@@ -21,7 +21,10 @@ _LONGEST_NAME = 63
 
 def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
-    found = (_names(settings), _service_addresses(settings), _consent(settings), _fips(settings))
+    found = (
+        *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
+        _install_config(settings),
+    )
     return problems_of(chain(*found, facility(settings).conflicts()))
 
 
@@ -71,6 +74,20 @@ def _fips(settings: Settings) -> Found:
                 "an installed CoreOS sets it by itself, with what belongs to it, at its first boot",
                 "remove it, and set install.fips",
             )
+
+
+def _install_config(settings: Settings) -> Found:
+    config = settings.install_config
+    for path, value, why, remedy in config.contradictions():
+        yield f"installConfig.{path}", value, why, remedy
+    count = settings.control_plane.count + settings.workers.count
+    if config.networking.nodes < count:
+        yield (
+            "installConfig.networking.clusterNetwork",
+            ", ".join(f"{each.cidr} by /{each.host_prefix}" for each in config.networking.cluster_network),
+            f"it has room for {config.networking.nodes} nodes, and there are {count}",
+            "give a larger network, or a longer hostPrefix",
+        )
 
 
 def _service_addresses(settings: Settings) -> Found:

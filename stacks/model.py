@@ -20,6 +20,7 @@ from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 from metal_ipi.stacks.sections.forms import BaseDomain, ClusterName, Release
 from metal_ipi.stacks.sections.install import Install, Lab, Ssh, Timeouts
+from metal_ipi.stacks.sections.install_config import InstallConfig
 from metal_ipi.stacks.sections.machines import ControlPlane, Reprovision, Workers
 from metal_ipi.stacks.sections.preflight import Cost, Preflight
 from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
@@ -61,6 +62,9 @@ class Settings(Section):
         description="where Ignition and boot scripts are uploaded"
     )
     install: Install = Field(default_factory=Install, description="how the cluster is installed")
+    install_config: InstallConfig = Field(
+        default_factory=InstallConfig, description="fields of install-config.yaml, under the installer's own names"
+    )
     ssh: Ssh = Field(default_factory=Ssh, description="who may log in to the nodes")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="how long each gate waits, seconds")
     preflight: Preflight = Field(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from metal_ipi.components.boot.stream import PxeArtifacts
-from metal_ipi.components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
 from metal_ipi.provider.types import BootFile, Plan
 from metal_ipi.stacks import mirror
 from metal_ipi.stacks.model import Settings
@@ -19,9 +18,7 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
         domain=settings.domain,
         architecture=settings.boot.architecture,
         networks={
-            "the pods' network": CLUSTER_NETWORK,
-            "the services' network": SERVICE_NETWORK,
-            **OVN_NETWORKS,
+            **settings.install_config.networking.inside,
             **_pools(settings),
         },
         zones=tuple(zone for zone in (settings.zone, *settings.dns.reverse_zones) if zone is not None),

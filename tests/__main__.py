@@ -1,29 +1,33 @@
 """The tests, as `make test` runs them: `python -m tests`; as `make test-all` does: `python -m tests --all`.
 
-What drives the engine runs two at a time, and all the rest beside it, for either waits now and then. What
-boots emulated machines wants the processors for itself, and comes last. Tests that run OpenShift's own programs are
+What drives the engine runs two at a time, and all the rest beside it, for either waits now and then; what runs a real
+Ironic waits for it most of the time, and has a process of its own. What boots emulated machines wants the processors
+for itself, and comes last. Tests that run OpenShift's own programs are
 not among them: `make conformance` builds those programs, which takes a quarter of an hour once, and runs these tests.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from typing import IO
 
 from tests import browser
 from tests.lab.hub import hub
 
 _ROOMS = ["binaries", "components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
 _ENGINE = "engine and not libvirt"
-_REST = "not engine and not libvirt and not conformance"
+_IRONIC = "ironic and not libvirt"
+_REST = "not engine and not libvirt and not conformance and not ironic"
 _EMULATED = "libvirt"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run all three and print what each printed; 0 when all passed. Without `--all`: but for the tests of the night."""
+    """Run all and print what each printed; 0 when all passed. Without `--all`: but for the tests of the night."""
     parser = argparse.ArgumentParser(prog="python -m tests", description="run the tests")
     parser.add_argument("--all", action="store_true", help="also those marked `nightly`: an hour and a half more")
     chosen = "" if parser.parse_args(arguments).all else " and not nightly"
@@ -36,15 +40,18 @@ def main(arguments: Sequence[str]) -> int:
     hub.set_up(print)
     # A user's Python compiles a module once; the copies that tests make of the project have it from here.
     subprocess.run([sys.executable, "-m", "compileall", "-q", *_ROOMS], check=True)
-    with tempfile.TemporaryFile("w+", errors="replace") as told:
-        rest = subprocess.Popen(pytest(_REST, "-q", "-p", "no:cacheprovider"), stdout=told, stderr=subprocess.STDOUT)
-        statuses = [
-            subprocess.call(pytest(_ENGINE, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")),
-            rest.wait(),
-        ]
-        told.seek(0)
-        sys.stdout.writelines(told)
-        sys.stdout.flush()
+    with contextlib.ExitStack() as files:
+        beside = list[tuple[IO[str], subprocess.Popen[bytes]]]()
+        for which in (_REST, _IRONIC):
+            told = files.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
+            command = pytest(which, "-q", "-p", "no:cacheprovider")
+            beside.append((told, subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT)))
+        statuses = [subprocess.call(pytest(_ENGINE, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"))]
+        for told, process in beside:
+            statuses.append(process.wait())
+            told.seek(0)
+            sys.stdout.writelines(told)
+            sys.stdout.flush()
     statuses.append(subprocess.call(pytest(_EMULATED)))
     return int(any(statuses))
 

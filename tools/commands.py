@@ -18,7 +18,7 @@ from typing import IO
 
 from tools import choices, engine, stackfile
 from tools.choices import Asked
-from tools.containment import LOOKING, STOP, RunLock, python_module, run_leashed
+from tools.containment import LOOKING, STOP, RunLock, at_work, python_module, run_leashed
 from tools.errors import RunFailed, StackError
 from tools.facility import Facility
 from tools.files import write_private
@@ -69,10 +69,13 @@ def down(layout: Layout, asked: Asked) -> None:
         if hub is not None and hub.exists and not _users_of(hub):
             say(f"\nstack '{hub.stack}', for no other stack has servers from it")
             _with_lab("down", hub, Asked())
-        if others := _in_lab(layout):
-            say(f"the lab stays: stack {', '.join(others)} is in it")
-        else:
-            Facility(layout=layout).down()
+        with at_work(layout.lab.parent, alone=True) as alone:
+            if others := _in_lab(layout):
+                say(f"the lab stays: stack {', '.join(others)} is in it")
+            elif not alone:
+                say("the lab stays: another command is at work in it")
+            else:
+                Facility(layout=layout).down()
     for directory in (layout.state.parent, layout.state.parent.parent):
         with contextlib.suppress(OSError):  # other stacks may have their state there
             directory.rmdir()
@@ -185,13 +188,14 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     wanted = choices.lab(layout, asked, document)
     if hub is not None and wanted is not None:  # whose machines and installer are those of the lab that it was made in
         choices.lab(hub, Asked(machines=wanted.machines, installer=wanted.installer), stackfile.read(hub.stack_file))
-    machines, installer = _start_lab(layout, asked, document)
-    for each in stacks:
-        if hub is not None:
-            say(f"\nstack '{each.stack}'")
-        write_private(each.machines, machines)
-        write_private(each.installer, installer)
-        _inner(each, operation, is_lab=True)
+    with at_work(layout.lab.parent):
+        machines, installer = _start_lab(layout, asked, document)
+        for each in stacks:
+            if hub is not None:
+                say(f"\nstack '{each.stack}'")
+            write_private(each.machines, machines)
+            write_private(each.installer, installer)
+            _inner(each, operation, is_lab=True)
 
 
 def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:

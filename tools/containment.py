@@ -10,12 +10,14 @@ ends and so does the engine's process. Whoever is killed first, nothing is left.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -109,6 +111,30 @@ class RunLock:
     def release(self) -> None:
         """Release the lock; does nothing where it is not held."""
         self._lock.release()
+
+
+@contextlib.contextmanager
+def at_work(directory: Path, *, alone: bool = False) -> Generator[bool, None, None]:
+    """Hold a directory, as others do that are at work in it; or `alone`, which keeps them waiting.
+
+    Yields whether it is held: alone, it is not where others are at work. The directory itself is the lock, so that
+    nothing is left of it, and the kernel releases it when its holder dies.
+    """
+    while True:
+        make_private(directory)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+            except BlockingIOError:
+                yield False
+                return
+            # Whoever was alone in it may have removed it meanwhile.
+            if directory.exists() and directory.stat().st_ino == os.fstat(descriptor).st_ino:
+                yield True
+                return
+        finally:
+            os.close(descriptor)
 
 
 def python_module(*arguments: str) -> list[str]:

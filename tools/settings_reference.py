@@ -219,12 +219,18 @@ def _limits(field: FieldInfo) -> str:
     return f"more than {found['gt']}" if "gt" in found else ""
 
 
+def _as_written(value: object) -> object:
+    """A section as it stands in a stack file."""
+    assert isinstance(value, BaseModel)
+    return value.model_dump(by_alias=True)
+
+
 def _default(field: FieldInfo) -> str:
     value: Any = field.get_default(call_default_factory=True, validated_data={})
     if value is None or value is PydanticUndefined or isinstance(value, BaseModel):
         return "-"
     value = list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
-    return f"`{value if isinstance(value, str) and value else json.dumps(value)}`"
+    return f"`{value if isinstance(value, str) and value else json.dumps(value, default=_as_written)}`"
 
 
 def _default_kind(field: FieldInfo) -> str | None:

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,27 @@ def create(
         shutil.rmtree(work_directory, ignore_errors=True)
         with contextlib.suppress(OSError):  # another stack's installer may be at work beside
             work_directory.parent.rmdir()
+
+
+def refusal(*, installer: str, version: str, install_config: str, manifests: Mapping[str, str]) -> str:
+    """What the installer has against a configuration and manifests, in its own words; nothing where it takes them, and
+    where there is none of that release. It takes half a second, and leaves nothing."""
+    program = shutil.which(installer)
+    if program is None:
+        return ""
+    try:
+        _require_version(program, version)
+    except DriverError:
+        return ""  # told by `up`, which needs it
+    with tempfile.TemporaryDirectory(prefix="metal-ipi-") as name:
+        directory = Path(name)
+        (directory / "install-config.yaml").write_text(install_config)
+        try:
+            _run(program, "manifests", directory)
+            _add(manifests, directory)
+        except DriverError as error:
+            return str(error)
+    return ""
 
 
 def _run(program: str, what: str, work_directory: Path) -> None:

@@ -8,14 +8,17 @@ hyperthreading Enabled, publish External, all capabilities; on platform none not
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import yaml
 
 CLUSTER_NETWORK = "10.128.0.0/14"
+HOST_PREFIX = 23
 SERVICE_NETWORK = "172.30.0.0/16"
+JOIN_NETWORK = "100.64.0.0/16"
 OVN_NETWORKS = {
-    "the network between the pods' routers": "100.64.0.0/16",
+    "the network between the pods' routers": JOIN_NETWORK,
     "the network between the pods' routers and other zones": "100.88.0.0/16",
     "the network that OVN-Kubernetes hides services behind": "169.254.0.0/17",
 }
@@ -23,6 +26,22 @@ OVN_NETWORKS = {
 # bootstrapInPlace wants a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0019).
 # Should it ever, there is no such disk to write to.
 _NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"
+
+
+RENDERED = {
+    **dict.fromkeys(("apiVersion", "bootstrapInPlace"), "nothing: it follows from the others"),
+    **{"baseDomain": "baseDomain", "metadata": "clusterName", "controlPlane": "controlPlane", "compute": "workers"},
+    **{"platform": "platform", "pullSecret": "install.pullSecret", "sshKey": "ssh.authorizedKeys"},
+    **{"fips": "install.fips"},
+    **{
+        name: f"installConfig.{name}"
+        for name in (
+            *("networking", "proxy", "additionalTrustBundle", "additionalTrustBundlePolicy", "imageDigestSources"),
+            *("capabilities", "featureSet", "featureGates", "cpuPartitioningMode"),
+        )
+    },
+}
+"""Fields of install-config.yaml that settings make, and which setting."""
 
 
 class InstallConfigError(ValueError):
@@ -41,6 +60,11 @@ def install_config(
     machine_networks: Sequence[str] = (),
     fips: bool = False,
     in_place: bool = False,
+    network_type: str = "OVNKubernetes",
+    cluster_networks: Sequence[tuple[str, int]] = ((CLUSTER_NETWORK, HOST_PREFIX),),
+    service_networks: Sequence[str] = (SERVICE_NETWORK,),
+    join_network: str | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> str:
     """install-config.yaml as text.
 
@@ -58,6 +82,11 @@ def install_config(
             (pkg/asset/manifests/proxy.go; cluster-network-operator, pkg/util/proxyconfig/no_proxy.go).
         fips: the cluster's machines run in FIPS mode.
         in_place: the only machine bootstraps itself.
+        network_type: the network plug-in.
+        cluster_networks: the pods' networks, CIDRs, and the length of each node's part.
+        service_networks: the services' network, a CIDR.
+        join_network: the network between OVN-Kubernetes' routers, a CIDR; None: its default.
+        more: further fields, as the installer has them.
     """
     try:
         json.loads(pull_secret)
@@ -72,12 +101,14 @@ def install_config(
             "controlPlane": {"name": "master", "architecture": machine, "replicas": control_plane},
             "compute": [{"name": "worker", "architecture": machine, "replicas": workers}],
             "networking": {
-                "networkType": "OVNKubernetes",
+                "networkType": network_type,
                 **({"machineNetwork": [{"cidr": cidr} for cidr in machine_networks]} if machine_networks else {}),
-                "clusterNetwork": [{"cidr": CLUSTER_NETWORK, "hostPrefix": 23}],
-                "serviceNetwork": [SERVICE_NETWORK],
+                "clusterNetwork": [{"cidr": cidr, "hostPrefix": length} for cidr, length in cluster_networks],
+                "serviceNetwork": list(service_networks),
+                **({"ovnKubernetesConfig": {"ipv4": {"internalJoinSubnet": join_network}}} if join_network else {}),
             },
             "platform": {"none": {}},
+            **(more or {}),
             **({"fips": True} if fips else {}),
             **({"bootstrapInPlace": {"installationDisk": _NO_DISK}} if in_place else {}),
             "pullSecret": pull_secret,

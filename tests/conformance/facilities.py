@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
+import trustme
 import yaml
 
 from lab.openshift.real import RELEASE
@@ -60,6 +61,28 @@ def _of_arm(text: dict[str, str]) -> dict[str, str]:
     return config_text(tree)
 
 
+AUTHORITY = trustme.CA().cert_pem.bytes().decode()
+OWN_FIELDS: dict[str, Any] = {
+    "networking": {
+        "clusterNetwork": [{"cidr": "10.64.0.0/15", "hostPrefix": 24}, {"cidr": "10.72.0.0/15", "hostPrefix": 24}],
+        "serviceNetwork": ["172.20.0.0/16"],
+        "ovnKubernetesConfig": {"ipv4": {"internalJoinSubnet": "100.66.0.0/16"}},
+    },
+    "proxy": {
+        "httpProxy": "http://proxy.example.com:3128",
+        "httpsProxy": "http://somebody:swordfish@proxy.example.com:3129",
+        "noProxy": ".example.com,192.0.2.0/24",
+    },
+    "additionalTrustBundle": AUTHORITY,
+    "additionalTrustBundlePolicy": "Always",
+    "imageDigestSources": [{"source": "quay.io/openshift-release-dev/ocp", "mirrors": ["mirror.test:5000/ocp"]}],
+    "capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["NodeTuning", "Ingress"]},
+    "featureSet": "CustomNoUpgrade",
+    "featureGates": ["RouteExternalCertificate=true"],
+    "cpuPartitioningMode": "AllNodes",
+    "other": {"publish": "External"},
+}
+"""Each field that a site may say under the installer's own names."""
 SITE = Path(__file__).with_name("site")
 """Manifests of a user's."""
 _STATIC: dict[str, Any] = {"platform__networkBoot": "static", "platform__interface": "eno1"}
@@ -75,6 +98,7 @@ SETTINGS: Mapping[str, dict[str, str]] = {
     "site": rack_text(
         apiAddress={"type": "kube-vip", "mode": "arp", "address": "192.0.2.9"},
         install__manifests=[str(SITE)],
+        installConfig=OWN_FIELDS,
         **_STATIC,
     ),
     "single": rack_text(

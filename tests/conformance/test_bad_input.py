@@ -53,6 +53,32 @@ def _count(field: str, setting: str, count: int, *, says: str = "") -> Bad:
     return replace(bad, settings={setting: {"count": count}})
 
 
+def _own(field: str, value: object, *, says: str = "", at: str = "", **others: object) -> Bad:
+    """A field of install-config.yaml that has the same name and value among the settings. `at`: what our error names,
+    where it is not the field; `others`: further fields that go with it."""
+    fields = {field: value, **{name.replace("__", "."): other for name, other in others.items()}}
+    return Bad(
+        installer=fields,
+        says=says or field,
+        settings={f"installConfig__{name.replace('.', '__')}": each for name, each in fields.items()},
+        problem=f"installConfig.{at or field}",
+    )
+
+
+def _join(network: str, **others: object) -> Bad:
+    return _own(
+        "networking.ovnKubernetesConfig",
+        {"ipv4": {"internalJoinSubnet": network}},
+        says="internalJoinSubnet",
+        at="networking",
+        **others,
+    )
+
+
+_PODS = {"cidr": "10.128.0.0/14", "hostPrefix": 23}
+_SERVICES = "172.30.0.0/16"
+
+
 def _network(gateway: str, prefix: int, cidr: str, says: str) -> Bad:
     first = gateway.rpartition(".")[0]
     servers = [{**server, "address": f"{first}.{10 + number}"} for number, server in enumerate(SERVERS)]
@@ -100,6 +126,86 @@ BAD = {
     "machines where OVN's routers are": _network("100.64.3.1", 24, "100.64.3.0/24", "100.64.3.0/24"),
     "machines where OVN's routers are between zones": _network("100.88.3.1", 24, "100.88.3.0/24", "100.88.3.0/24"),
     "machines where OVN hides services": _network("169.254.3.1", 24, "169.254.3.0/24", "169.254.3.0/24"),
+    **{
+        f"a services' network that is {what}": _own("networking.serviceNetwork", networks, says=says)
+        for what, (networks, says) in {
+            "an address": (["172.30.0.0"], "invalid CIDR address: 172.30.0.0"),
+            "an address within": (["172.30.0.1/16"], "expecting 172.30.0.0/16"),
+            "two": (["172.30.0.0/16", "172.31.0.0/16"], "only one service network can be specified"),
+            "too large": (["172.0.0.0/8"], "must be /12 or greater"),
+        }.items()
+    },
+    "services where OVN's routers are": _own(
+        "networking.serviceNetwork", ["100.64.0.0/16"], says="OVNKubernetes default internal subnet", at="networking"
+    ),
+    "services among the pods": _own(
+        "networking.serviceNetwork", ["10.130.0.0/16"], says="must not overlap with service network", at="networking"
+    ),
+    "services where the machines are": replace(
+        _own("networking.serviceNetwork", ["192.0.2.0/24"], says="must not overlap with any of the machine"),
+        problem="platform.prefix",
+    ),
+    **{
+        f"pods' networks that are {what}": _own("networking.clusterNetwork", networks, says=says, at="networking")
+        for what, (networks, says) in {
+            "no networks": ([{"cidr": "pods", "hostPrefix": 23}], "invalid CIDR address: pods"),
+            "smaller than a node's part": ([{**_PODS, "hostPrefix": 8}], "must not be larger size than CIDR"),
+            "divided in two ways": (
+                [_PODS, {"cidr": "10.64.0.0/14", "hostPrefix": 24}],
+                "must be the same value for IPv4 networks",
+            ),
+            "one in the other": ([_PODS, {"cidr": "10.129.0.0/16", "hostPrefix": 23}], "overlap with cluster network"),
+            "where OVN's routers are between zones": ([{"cidr": "100.88.0.0/14", "hostPrefix": 23}], "transit subnet"),
+        }.items()
+    },
+    "a network plug-in of former times": _own("networking.networkType", "OpenShiftSDN", says="is not supported"),
+    "OVN's routers where the services are": _join(_SERVICES),
+    "OVN's routers where the pods are": _join("10.128.0.0/16"),
+    "OVN's routers without room for all nodes": _join("100.64.0.0/24"),
+    "OVN's routers in no network": replace(_join("routers"), says="invalid CIDR address: routers"),
+    "OVN's routers with another plug-in": replace(
+        _join("100.65.0.0/16", networking__networkType="Calico"),
+        says="ovnKubernetesConfig may only be specified with the OVNKubernetes networkType",
+    ),
+    **{
+        f"a proxy that is {what}": _own("proxy", proxy, says=says)
+        for what, (proxy, says) in {
+            "none": ({}, "must include httpProxy or httpsProxy"),
+            "no URL": ({"httpProxy": "proxy.example.com"}, "proxy.httpProxy"),
+            "of another scheme": ({"httpsProxy": "socks5://192.0.2.7:1080"}, "proxy.httpsProxy"),
+            "for HTTP and speaks HTTPS": ({"httpProxy": "https://192.0.2.7"}, "proxy.httpProxy"),
+            "among the pods": ({"httpProxy": "http://10.129.0.7:3128"}, "part of the cluster networks"),
+            "among the services": ({"httpProxy": "http://172.30.0.7:3128"}, "part of the service networks"),
+            "left out for words with spaces": (
+                {"httpProxy": "http://192.0.2.7", "noProxy": "a.example, b.example"},
+                "noProxy must not have spaces",
+            ),
+            "left out for wildcards": (
+                {"httpProxy": "http://192.0.2.7", "noProxy": "*.example.com"},
+                "without wildcard characters",
+            ),
+        }.items()
+    },
+    "a trust bundle without certificates": _own("additionalTrustBundle", "swordfish"),
+    "a trust bundle's policy that there is not": _own("additionalTrustBundlePolicy", "Never", says="Proxyonly"),
+    **{
+        f"mirrors of {what}": _own("imageDigestSources", [sources], says="imageDigestSources[0]")
+        for what, sources in {
+            "a digest": {"source": f"quay.io/a/b@sha256:{'0' * 64}", "mirrors": ["registry.test:5000/b"]},
+            "a tag": {"source": "quay.io/a/b:latest", "mirrors": ["registry.test:5000/b"]},
+            "nothing": {"source": "", "mirrors": ["registry.test:5000/b"]},
+            "a repository, at a URL": {"source": "quay.io/a/b", "mirrors": ["https://registry.test/b"]},
+        }.items()
+    },
+    "a set of capabilities that there is not": _own("capabilities", {"baselineCapabilitySet": "v3.11"}),
+    "a capability that there is not": _own(
+        "capabilities", {"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["Nonsense"]}
+    ),
+    "a set of features that there is not": replace(_own("featureSet", "Nonsense", says="panic: runtime error"), code=2),
+    "a gate without its set of features": _own("featureGates", ["Nonsense=true"]),
+    "a gate that is neither open nor closed": _own(
+        "featureGates", ["Nonsense"], says="featureGates[0]", featureSet="CustomNoUpgrade"
+    ),
     "no control plane": _count("controlPlane.replicas", "controlPlane", 0),
     "two control plane machines": _count(
         "controlPlane.replicas",
@@ -154,7 +260,7 @@ def changed(text: str, changes: Mapping[str, Any]) -> str:
         *parents, last = path.split(".")
         section = tree
         for part in parents:
-            section = section[int(part)] if part.isdigit() else section[part]
+            section = section[int(part)] if part.isdigit() else section.setdefault(part, {})
         section[last] = value
     return yaml.safe_dump(tree)
 

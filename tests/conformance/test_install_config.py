@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lab.openshift.real import RELEASE
+from metal_ipi.components.install.driver import refusal
 from tests.conformance.conftest import Made
-from tests.conformance.facilities import ARCHITECTURES, SETTINGS, WORKERS
+from tests.conformance.facilities import ARCHITECTURES, AUTHORITY, OWN_FIELDS, SETTINGS, WORKERS
 
 _NO_RELEASE = "Release Image Architecture not detected. Release Image Architecture is unknown"
 _SCHEDULABLE = "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings"
@@ -30,6 +32,41 @@ def test_the_installer_accepts_ours_with_no_other_warning_than_these(name: str, 
     if WORKERS[name] == 0:
         expected.add(_SCHEDULABLE)  # that is what 0 workers are to mean
     assert _warnings(made(name, architecture).log) == expected
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_preview_that_asks_the_installer_hears_nothing_against_ours(name: str, made: Made, installer: Path) -> None:
+    request = made(name).request
+    asked = {"installer": str(installer), "version": RELEASE, "install_config": request["installConfig"]}
+    assert refusal(**asked, manifests=request.get("manifests", {})) == ""
+    broken = request["installConfig"].replace("OVNKubernetes", "OpenShiftSDN")
+    assert "OpenShiftSDN is not supported" in refusal(**{**asked, "install_config": broken}, manifests={})
+
+
+def test_what_a_site_says_stands_in_the_manifests(made: Made) -> None:
+    """Each field of `installConfig`, where the cluster reads it."""
+    site, files = made("site"), made("site").bootstrap_files
+    network = site.manifest("cluster-network-02-config.yml")["spec"]
+    wanted = OWN_FIELDS["networking"]
+    assert network["clusterNetwork"] == wanted["clusterNetwork"]
+    assert (network["serviceNetwork"], network["networkType"]) == (wanted["serviceNetwork"], "OVNKubernetes")
+    ovn = site.manifest("cluster-network-03-config.yml")["spec"]["defaultNetwork"]["ovnKubernetesConfig"]
+    assert ovn["ipv4"]["internalJoinSubnet"] == "100.66.0.0/16"
+    proxy = site.manifest("cluster-proxy-01-config.yaml")
+    assert {name: proxy["spec"][name] for name in OWN_FIELDS["proxy"]} == OWN_FIELDS["proxy"]
+    assert {"10.64.0.0/15", "172.20.0.0/16", "api-int.rack.example.com"} <= set(proxy["status"]["noProxy"].split(","))
+    assert site.manifest("user-ca-bundle-config.yaml")["data"]["ca-bundle.crt"].strip() == AUTHORITY.strip()
+    mirrors = site.manifest("image-digest-mirror-set.yaml")["spec"]["imageDigestMirrors"]
+    assert mirrors == OWN_FIELDS["imageDigestSources"]
+    overrides = site.manifest("cvo-overrides.yaml")["spec"]["capabilities"]
+    assert overrides == OWN_FIELDS["capabilities"]
+    gates = yaml.safe_load(files["/opt/openshift/openshift/99_feature-gate.yaml"])["spec"]
+    assert gates["featureSet"] == "CustomNoUpgrade"
+    assert gates["customNoUpgrade"]["enabled"] == ["RouteExternalCertificate"]
+    status = site.manifest("cluster-infrastructure-02-config.yml")["status"]
+    assert status["cpuPartitioning"] == "AllNodes"
+    config = yaml.safe_load(site.manifest("cluster-config.yaml")["data"]["install-config"])
+    assert config["publish"] == "External"
 
 
 def test_an_unknown_field_would_be_such_a_warning(made: Made, installer: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lab.kubernetes import build
-from tests.conformance.facilities import SITE
+from tests.conformance.facilities import OWN_FIELDS, SITE
 from tests.end_to_end import processes, secrets
 from tests.end_to_end.cluster import CHECKS, DOMAIN, assert_finished, names
 from tests.end_to_end.conftest import copies
@@ -34,8 +34,8 @@ _SILENT_SECONDS = 70.0
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project, None, None]:
-    """A copy whose lab stack is up, with manifests of the user's."""
-    site = {"install": {"manifests": [str(SITE)]}}
+    """A copy whose lab stack is up, with manifests of the user's, and with all that a site may say of its cluster."""
+    site = {"install": {"manifests": [str(SITE)]}, "installConfig": OWN_FIELDS}
     for project in copies(tmp_path_factory.mktemp("installed"), variant=site):
         project.make("up")
         yield project

@@ -33,7 +33,7 @@ from tests.provider.preflight.asking import NOTHING_ORDERED, ask, of, the
 from tests.provider.preflight.test_surroundings import serving
 
 __all__ = ["cache", "web"]  # fixtures
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.ironic]
 
 DIGEST = "0123456789abcdef"
 SERVERS = 5

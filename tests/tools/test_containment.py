@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from tools.containment import RunLock, contained
+from tools.containment import RunLock, at_work, contained
 from tools.errors import StackError
 
 
@@ -87,3 +88,32 @@ def test_the_inner_half_ends_with_its_leash() -> None:
         assert sorted(process.stdout.readline() for _ in range(2)) == [b"asked\n", b"held\n"]
         process.stdin.close()
         assert process.wait(timeout=10) == 137
+
+
+def test_who_wants_a_directory_alone_leaves_it_to_those_at_work_there(tmp_path: Path) -> None:
+    directory = tmp_path / "state"
+    with at_work(directory) as one, at_work(directory) as other:
+        assert one and other
+        with at_work(directory, alone=True) as alone:
+            assert not alone
+    with at_work(directory, alone=True) as alone:
+        assert alone
+        with at_work(directory, alone=True) as another:
+            assert not another
+    assert list(tmp_path.iterdir()) == [directory] and not list(directory.iterdir())
+
+
+def test_who_comes_meanwhile_waits_and_finds_a_directory_again(tmp_path: Path) -> None:
+    directory, held = tmp_path / "state", threading.Event()
+
+    def come() -> None:
+        with at_work(directory):
+            held.set()
+
+    with at_work(directory, alone=True):
+        comer = threading.Thread(target=come)
+        comer.start()
+        assert not held.wait(0.3)
+        directory.rmdir()
+    comer.join(10)
+    assert held.is_set() and directory.exists()

@@ -9,7 +9,9 @@ import pytest
 
 from tools import commands
 from tools.choices import Asked
+from tools.containment import at_work
 from tools.errors import StackError
+from tools.facility import Facility
 from tools.layout import Layout
 
 _FILES = {
@@ -48,3 +50,19 @@ def test_it_stays_as_long_as_others_have_servers_from_it(layout: Layout) -> None
 def test_another_stack_is_none(layout: Layout, stack: str, why: str) -> None:
     with pytest.raises(StackError, match=why):
         commands.up(replace(layout, stack=stack), Asked())
+
+
+def test_the_lab_stays_while_another_command_is_at_work_in_it(
+    layout: Layout, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have begun, and have no state yet."""
+    ended = list[Path]()
+    monkeypatch.setattr(Facility, "down", lambda facility: ended.append(facility.layout.lab))
+    alone = replace(layout, root=layout.root / "other", stack="wrong")
+    alone.stack_file.parent.mkdir(parents=True)
+    alone.stack_file.write_text("config: {metal-ipi:lab: {machines: simulated}}")
+    with at_work(alone.lab.parent):
+        commands.down(alone, Asked())
+    assert not ended and "the lab stays: another command is at work in it" in capsys.readouterr().err
+    commands.down(alone, Asked())
+    assert ended == [alone.lab] and not alone.lab.parent.exists()

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from metal_ipi.components.install.install_config import CLUSTER_NETWORK, OVN_NETWORKS, SERVICE_NETWORK
 from metal_ipi.provider.types import LIVE_ISO_ARGUMENT
 from metal_ipi.stacks.platforms.listed.settings import Lend, ListedServers, LocalVm
 from metal_ipi.stacks.problems import Found
@@ -29,7 +28,7 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
     yield from _unique(settings, platform)
     yield from _network(settings, platform)
     yield from _network_arguments(settings, platform)
-    yield from _inside_the_cluster(platform)
+    yield from _inside_the_cluster(settings, platform)
     yield from _bootstrap(settings, platform)
     yield from _in_place(settings, platform)
     yield from _without_bgp(settings, platform)
@@ -151,10 +150,10 @@ def _network(settings: Settings, platform: ListedServers[Any]) -> Found:
             )
 
 
-def _inside_the_cluster(platform: ListedServers[Any]) -> Found:
+def _inside_the_cluster(settings: Settings, platform: ListedServers[Any]) -> Found:
     """No machine can have an address that the cluster uses inside; the installer refuses the networks likewise
     (openshift/installer, pkg/types/validation/installconfig.go)."""
-    taken = {"the pods' network": CLUSTER_NETWORK, "the services' network": SERVICE_NETWORK, **OVN_NETWORKS}
+    taken = settings.install_config.networking.inside
     for path, network in _machine_networks(platform):
         for what, cidr in taken.items():
             if network.overlaps(ipaddress.IPv4Network(cidr)):

@@ -1,0 +1,375 @@
+"""What of install-config.yaml is a site's to say, under the installer's own names.
+
+Rules: openshift/installer, pkg/types/validation/installconfig.go and pkg/validate/validate.go. What the installer would
+refuse is refused here, with all else that is wrong, before it is asked.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from itertools import combinations
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+
+from metal_ipi.components.install.install_config import (
+    CLUSTER_NETWORK,
+    HOST_PREFIX,
+    JOIN_NETWORK,
+    OVN_NETWORKS,
+    RENDERED,
+    SERVICE_NETWORK,
+)
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.artifacts import Authorities
+from metal_ipi.stacks.sections.base import REHEARSAL, Section, matching, wrong
+from metal_ipi.stacks.sections.forms import is_host
+
+Item = TypeVar("Item")
+
+_LARGEST_SERVICES, _SMALLEST = 12, 30
+"""Prefix lengths: a kube-apiserver takes at most 20 bits for services; a smaller network has no room."""
+_REPOSITORY = re.compile(r"(?=.{1,255}$)(?P<host>[A-Za-z0-9.-]+(:[0-9]{1,5})?)(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*")
+_CAPABILITIES = (
+    *("openshift-samples", "baremetal", "marketplace", "Console", "Insights", "Storage", "CSISnapshot", "NodeTuning"),
+    *("MachineAPI", "Build", "DeploymentConfig", "ImageRegistry", "OperatorLifecycleManager"),
+    *("OperatorLifecycleManagerV1", "CloudCredential", "Ingress", "CloudControllerManager"),
+)
+_SET = re.compile(r"None|vCurrent|v4\.(1[1-9]|[2-9][0-9])")
+
+
+def _network(value: str) -> str:
+    try:
+        network = ipaddress.IPv4Network(value)
+    except ValueError as error:
+        raise wrong(f"it is no IPv4 network: {error}", f"give address and length, e.g. {CLUSTER_NETWORK}") from None
+    if not network.prefixlen <= _SMALLEST:
+        raise wrong("it has no room", f"give a network of /{_SMALLEST} or larger")
+    return value
+
+
+Network = Annotated[str, AfterValidator(_network)]
+"""An IPv4 network in CIDR notation."""
+
+
+def _repository(value: str) -> str:
+    found = _REPOSITORY.fullmatch(value)
+    if found is None or not is_host(found["host"].partition(":")[0]):
+        raise wrong(
+            "it is no repository of a registry",
+            "give host and path without tag and digest, e.g. registry.example.com:5000/openshift/release",
+        )
+    return value
+
+
+Repository = Annotated[str, AfterValidator(_repository)]
+"""Of container images: `host[:port][/path]`."""
+
+
+Gate = Annotated[
+    str,
+    matching(r"[A-Za-z][A-Za-z0-9]*=(true|false)", "it is no gate", "give <name>=true or <name>=false"),
+]
+"""A single feature, on or off."""
+
+
+def _supported(value: str) -> str:
+    if value.lower() in ("openshiftsdn", "kuryr"):
+        raise wrong("OpenShift has no such network plug-in any more", "take OVNKubernetes")
+    return value
+
+
+NetworkType = Annotated[
+    str,
+    matching(r"[A-Za-z][A-Za-z0-9-]{0,62}", "it is no name of a network plug-in", "give e.g. OVNKubernetes"),
+    AfterValidator(_supported),
+]
+"""A network plug-in."""
+
+
+def _some(value: tuple[Item, ...]) -> tuple[Item, ...]:
+    if not value:
+        raise wrong("it is empty", "give at least one, or take the setting out")
+    return value
+
+
+def _one(value: tuple[Item, ...]) -> tuple[Item, ...]:
+    if len(value) != 1:
+        raise wrong(f"there are {len(value)}", "give exactly one")
+    return value
+
+
+class ClusterNetwork(Section):
+    """A network that pods have addresses of."""
+
+    cidr: Network = Field(description="the network")
+    host_prefix: int = Field(
+        default=HOST_PREFIX, ge=1, le=_SMALLEST, description="the length of each node's part of it: 23 is 510 pods"
+    )
+
+
+class Ipv4(Section):
+    """OVN-Kubernetes' own IPv4 networks."""
+
+    internal_join_subnet: Network = Field(
+        default=JOIN_NETWORK, description="between the pods' routers; one address for each node"
+    )
+
+
+class OvnKubernetes(Section):
+    """OVN-Kubernetes' own networks."""
+
+    ipv4: Ipv4 = Field(default_factory=Ipv4, description="of IPv4")
+
+
+class Networking(Section):
+    """The networks of pods and services, which exist inside of the cluster only."""
+
+    network_type: NetworkType = Field(
+        default="OVNKubernetes",
+        description="the network plug-in; for another one than OVNKubernetes, install.manifests bring it",
+    )
+    cluster_network: Annotated[tuple[ClusterNetwork, ...], AfterValidator(_some)] = Field(
+        default=(ClusterNetwork(cidr=CLUSTER_NETWORK),), strict=False, description="the pods' networks"
+    )
+    service_network: Annotated[tuple[Network, ...], AfterValidator(_one)] = Field(
+        default=(SERVICE_NETWORK,), strict=False, description="the services' network, one"
+    )
+    ovn_kubernetes_config: OvnKubernetes | None = Field(
+        default=None, description="not set: OVN-Kubernetes' own networks are its defaults"
+    )
+
+    @property
+    def inside(self) -> dict[str, str]:
+        """The networks that the cluster uses inside, by what they are for."""
+        pods = {
+            f"the pods' network{f' {number + 1}' if number else ''}": each.cidr
+            for number, each in enumerate(self.cluster_network)
+        }
+        own = {}
+        if self.network_type == "OVNKubernetes":
+            own = dict(OVN_NETWORKS)
+            if self.ovn_kubernetes_config is not None:
+                own[next(iter(OVN_NETWORKS))] = self.ovn_kubernetes_config.ipv4.internal_join_subnet
+        return {**pods, "the services' network": self.service_network[0], **own}
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the pods' networks have room for."""
+        return sum(
+            2 ** (each.host_prefix - ipaddress.IPv4Network(each.cidr).prefixlen) for each in self.cluster_network
+        )
+
+    def contradictions(self) -> Found:
+        """Path below `networking`, value, why and remedy of each."""
+        for index, each in enumerate(self.cluster_network):
+            path, value = f"clusterNetwork[{index}].hostPrefix", str(each.host_prefix)
+            if each.host_prefix < ipaddress.IPv4Network(each.cidr).prefixlen:
+                yield path, value, f"a node's part of {each.cidr} would be larger than it", "give a longer prefix"
+            if each.host_prefix != self.cluster_network[0].host_prefix:
+                yield path, value, "all pods' networks are divided alike", "give the same hostPrefix to all"
+        services = self.service_network[0]
+        if ipaddress.IPv4Network(services).prefixlen < _LARGEST_SERVICES:
+            why, remedy = "a kube-apiserver takes at most 20 bits for services", f"give a /{_LARGEST_SERVICES} or less"
+            yield "serviceNetwork[0]", services, why, remedy
+        if self.ovn_kubernetes_config is not None:
+            join, path = self.ovn_kubernetes_config.ipv4.internal_join_subnet, "ovnKubernetesConfig"
+            if self.network_type != "OVNKubernetes":
+                yield path, join, f"networkType is {self.network_type}", "take it out"
+            elif ipaddress.IPv4Network(join).num_addresses - 3 <= self.nodes:  # the installer's own rule
+                why = f"it has fewer addresses than the pods' networks have room for nodes, {self.nodes}"
+                yield f"{path}.ipv4.internalJoinSubnet", join, why, "give a larger one, or a shorter hostPrefix"
+        for (one, first), (other, second) in combinations(self.inside.items(), 2):
+            if ipaddress.IPv4Network(first).overlaps(ipaddress.IPv4Network(second)):
+                yield "", first, f"{one} overlaps {other}, {second}", "give networks that do not overlap"
+
+
+def _proxy_of(*schemes: str) -> AfterValidator:
+    def check(value: SecretStr) -> SecretStr:
+        text = value.get_secret_value()
+        if text == REHEARSAL:
+            return value
+        try:
+            parts = urlsplit(text)
+            good = parts.scheme in schemes and is_host(parts.hostname or "") and (parts.port or 1) > 0
+        except ValueError:
+            good = False
+        if not good or any(character.isspace() for character in text):
+            allowed = " or ".join(f"{scheme}://" for scheme in schemes)
+            raise wrong("it is no URL of a proxy", f"give {allowed}[user:password@]host[:port]")
+        return value
+
+    return AfterValidator(check)
+
+
+class Proxy(Section):
+    """The proxy that the cluster's nodes reach the outside by."""
+
+    http_proxy: Annotated[SecretStr, _proxy_of("http")] | None = Field(
+        default=None, description="for HTTP, a URL; a secret if an account stands in it"
+    )
+    https_proxy: Annotated[SecretStr, _proxy_of("http", "https")] | None = Field(
+        default=None, description="for HTTPS, a URL; a secret if an account stands in it"
+    )
+    no_proxy: str | None = Field(
+        default=None,
+        description="what is reached without it, with commas: domains, addresses, networks; the installer adds the"
+        " cluster's own",
+    )
+
+    @field_validator("no_proxy")
+    @classmethod
+    def _entries(cls, value: str | None) -> str | None:
+        for entry in () if value in (None, "*") else (value or "").split(","):
+            try:
+                ipaddress.ip_network(entry, strict=False)
+            except ValueError:
+                if not is_host(entry.removeprefix(".")):
+                    raise wrong(
+                        f"{entry!r} is no domain, address or network",
+                        "give them with commas and no spaces between, e.g. .example.com,192.0.2.0/24; or * alone",
+                    ) from None
+        return value
+
+    @model_validator(mode="after")
+    def _any(self) -> Proxy:
+        if self.http_proxy is None and self.https_proxy is None:
+            raise wrong("it names no proxy", "give httpProxy, httpsProxy or both")
+        return self
+
+
+class ImageDigestSource(Section):
+    """Where else images are that are named by digest."""
+
+    source: Repository = Field(description="the repository that images are named in, without tag and digest")
+    mirrors: Annotated[tuple[Repository, ...], AfterValidator(_some)] = Field(
+        strict=False, description="repositories that have the same images; asked in this order"
+    )
+
+
+class Capabilities(Section):
+    """Which of OpenShift's optional parts are installed."""
+
+    baseline_capability_set: str = Field(
+        default="vCurrent", description="a set of them: None, vCurrent, or that of a release, e.g. v4.18"
+    )
+    additional_enabled_capabilities: tuple[str, ...] = Field(
+        default=(), strict=False, description="single ones besides, e.g. NodeTuning"
+    )
+
+    @field_validator("baseline_capability_set")
+    @classmethod
+    def _set(cls, value: str) -> str:
+        if not _SET.fullmatch(value):
+            raise wrong("it is no set of capabilities", "give None, vCurrent, or v and a minor release, e.g. v4.18")
+        return value
+
+    @field_validator("additional_enabled_capabilities")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            if each not in _CAPABILITIES:
+                raise wrong(f"{each} is no capability", f"give some of: {', '.join(_CAPABILITIES)}")
+        return value
+
+
+class InstallConfig(Section):
+    """Fields of install-config.yaml."""
+
+    networking: Networking = Field(default_factory=Networking, description="networks inside of the cluster")
+    proxy: Proxy | None = Field(default=None, description="not set: the nodes use no proxy")
+    additional_trust_bundle: Authorities | None = Field(
+        default=None, description="authorities (PEM) that the nodes trust: of a mirror registry, of a proxy"
+    )
+    additional_trust_bundle_policy: Literal["Proxyonly", "Always"] | None = Field(
+        default=None, description="when they are trusted: Proxyonly, with a proxy only; Always. Not set: Proxyonly"
+    )
+    image_digest_sources: tuple[ImageDigestSource, ...] = Field(
+        default=(), strict=False, description="mirrors of image repositories"
+    )
+    capabilities: Capabilities | None = Field(default=None, description="not set: all that the release has")
+    feature_set: Literal["TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade"] | None = Field(
+        default=None, description="features that are not for everybody; such a cluster cannot be upgraded"
+    )
+    feature_gates: tuple[Gate, ...] = Field(
+        default=(), strict=False, description="single ones, `<name>=true` or `=false`, with featureSet CustomNoUpgrade"
+    )
+    cpu_partitioning_mode: Literal["None", "AllNodes"] | None = Field(
+        default=None, description="AllNodes: nodes can have processors of their own for OpenShift's work"
+    )
+    other: dict[str, Any] = Field(
+        default_factory=dict,
+        description="any other field of install-config.yaml, as the installer has it; the installer alone checks it",
+    )
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields, as the installer has them, but for `networking`; secret."""
+        trust, policy = self.additional_trust_bundle, self.additional_trust_bundle_policy
+        proxy, capabilities = self.proxy, self.capabilities
+        found: dict[str, Any] = {
+            "proxy": None
+            if proxy is None
+            else _given(
+                httpProxy=proxy.http_proxy and proxy.http_proxy.get_secret_value(),
+                httpsProxy=proxy.https_proxy and proxy.https_proxy.get_secret_value(),
+                noProxy=proxy.no_proxy,
+            ),
+            "additionalTrustBundle": trust,
+            "additionalTrustBundlePolicy": policy,
+            "imageDigestSources": [
+                {"source": each.source, "mirrors": list(each.mirrors)} for each in self.image_digest_sources
+            ],
+            "capabilities": None
+            if capabilities is None
+            else _given(
+                baselineCapabilitySet=capabilities.baseline_capability_set,
+                additionalEnabledCapabilities=list(capabilities.additional_enabled_capabilities),
+            ),
+            "featureSet": self.feature_set,
+            "featureGates": list(self.feature_gates),
+            "cpuPartitioningMode": self.cpu_partitioning_mode,
+        }
+        return {**_given(**found), **self.other}
+
+    def contradictions(self) -> Found:
+        """Path below `installConfig`, value, why and remedy of each."""
+        for path, value, why, remedy in self.networking.contradictions():
+            yield f"networking.{path}".rstrip("."), value, why, remedy
+        if self.feature_gates and self.feature_set != "CustomNoUpgrade":
+            yield (
+                "featureGates",
+                ", ".join(self.feature_gates),
+                f"featureSet is {self.feature_set or 'not set'}",
+                "set featureSet to CustomNoUpgrade, or take them out",
+            )
+        if self.additional_trust_bundle_policy is not None and self.additional_trust_bundle is None:
+            policy = self.additional_trust_bundle_policy
+            yield "additionalTrustBundlePolicy", policy, "there is no additionalTrustBundle", "give that, too"
+        for name in self.other:
+            if name in RENDERED:
+                yield f"other.{name}", "[not shown]", "another setting says it", f"use {RENDERED[name]}"
+        for kind, proxy in (
+            ("httpProxy", self.proxy and self.proxy.http_proxy),
+            ("httpsProxy", self.proxy and self.proxy.https_proxy),
+        ):
+            yield from self._inside(kind, proxy)
+
+    def _inside(self, kind: str, proxy: SecretStr | None) -> Found:
+        if proxy is None or proxy.get_secret_value() == REHEARSAL:
+            return
+        host = urlsplit(proxy.get_secret_value()).hostname or ""
+        try:
+            address = ipaddress.IPv4Address(host)
+        except ValueError:
+            return
+        for what, network in self.networking.inside.items():
+            if address in ipaddress.IPv4Network(network):
+                yield f"proxy.{kind}", host, f"it is in {what}, {network}", "give the proxy's address outside"
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Those that are not empty."""
+    return {name: value for name, value in fields.items() if value not in (None, [], "")}
