@@ -8,7 +8,7 @@ from tests.docs.pages import DOCS, ROOT
 from tools import settings_reference
 
 _WITHOUT_UNIT = {
-    "aggregationLength", "count", "cpus", "installation", "maxUnavailable", "peersPerNode", "port",
+    "aggregationLength", "count", "cpus", "hostPrefix", "installation", "maxUnavailable", "peersPerNode", "port",
     "prefix", "reserve", "vlan",
 }  # fmt: skip
 """Numbers that count things, or name them."""

@@ -256,6 +256,27 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
             "installComplete",
         )
     ),
+    (
+        "installConfig",
+        {"proxy": {"httpProxy": "http://192.0.2.7", "noProxy": "*.example.com"}},
+        "installConfig.proxy.noProxy",
+        "'*.example.com' is no domain, address or network",
+        "give them with commas and no spaces between",
+    ),
+    (
+        "installConfig",
+        {"capabilities": {"baselineCapabilitySet": "v3.11"}},
+        "installConfig.capabilities.baselineCapabilitySet",
+        "it is no set of capabilities",
+        "give None, vCurrent, or v and a minor release",
+    ),
+    (
+        "installConfig",
+        {"capabilities": {"additionalEnabledCapabilities": ["Nonsense"]}},
+        "installConfig.capabilities.additionalEnabledCapabilities",
+        "Nonsense is no capability",
+        "give some of: openshift-samples",
+    ),
     ("lab", {"machines": "docker"}, "lab.machines", "it should be 'libvirt' or 'simulated'", "libvirt (emulated)"),
     ("rehearsal", "yes", "rehearsal", "it should be a valid boolean", "an offline preview"),
     ("platfrom", {"metro": "da"}, "platfrom", "there is no such setting", "did you mean 'platform'?"),
