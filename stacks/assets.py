@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pulumi
 
@@ -14,6 +16,7 @@ from metal_ipi.components.install import driver
 from metal_ipi.components.install.asking import Login, ask
 from metal_ipi.components.install.assets import InstallAssetsArgs, request_of
 from metal_ipi.components.install.install_config import InstallConfigError, install_config
+from metal_ipi.components.install.manifests import ManifestsError
 from metal_ipi.components.install.manifests import read as read_manifests
 from metal_ipi.components.install.previous_runs import PreviousRuns, previous_runs
 from metal_ipi.components.install.stage import Stage, stage, tell
@@ -49,15 +52,21 @@ def arguments(
 
 
 def user_manifests(settings: Settings) -> dict[str, str]:
-    """The user's manifests, by file name. Raises ManifestsError with all that is wrong with them."""
+    """The user's manifests, by file name. Raises ManifestsError with all that is wrong with them; where there is a
+    cluster, which they are of no use to any more, that is only told, and there are none."""
     folders = {folder.rstrip("/"): PROJECT / folder for folder in settings.install.manifests}
-    return read_manifests(folders, settings.install.other_kinds)
+    try:
+        return read_manifests(folders, settings.install.other_kinds)
+    except ManifestsError as error:
+        if settings.rehearsal or not is_formed():
+            raise
+        pulumi.log.warn(f"the cluster is there, and does not need them any more: {error}")
+        return {}
 
 
 def config(settings: Settings, site: Facility, public_key: str) -> str:
     """The text of install-config.yaml; secret. `public_key` opens the cluster's machines."""
-    pull_secret, networking = settings.install.pull_secret, settings.install_config.networking
-    own = networking.ovn_kubernetes_config
+    pull_secret = settings.install.pull_secret
     text = pull_secret.get_secret_value() if pull_secret else OKD_PULL_SECRET
     return install_config(
         cluster_name=settings.cluster_name,
@@ -70,25 +79,32 @@ def config(settings: Settings, site: Facility, public_key: str) -> str:
         pull_secret=text if text != REHEARSAL else OKD_PULL_SECRET,
         authorized_keys=[public_key, *settings.ssh.authorized_keys],
         in_place=site.in_place,
-        network_type=networking.network_type,
-        cluster_networks=[(each.cidr, each.host_prefix) for each in networking.cluster_network],
-        service_networks=networking.service_network,
-        join_network=None if own is None else own.ipv4.internal_join_subnet,
-        more=settings.install_config.fields,
+        fields=settings.install_config.fields,
     )
 
 
 def refuse(settings: Settings, site: Facility, manifests: Mapping[str, str]) -> None:
     """Raises InstallConfigError with the installer's own words where it is here, and would refuse what it gets."""
     key = host_key(_NOBODY, "preview", settings.install.key_type).public_key
+    wanted = arguments(settings, site, manifests)
     said = driver.refusal(
-        installer=settings.install.installer,
-        version=settings.openshift_version,
+        installer=wanted.installer,
+        version=wanted.version,
         install_config=config(settings, site, key),
+        work_directory=Path(f"{wanted.work_directory}-preview"),
         manifests=manifests,
     )
+    for secret in settings.install_config.secrets:
+        said = said.replace(secret, "[secret]").replace(json.dumps(secret)[1:-1], "[secret]")
     if said:
         raise InstallConfigError(f"the installer refuses what the settings make, and nothing was changed\n{said}")
+
+
+def is_formed() -> bool:
+    """Whether an earlier run saw that there is a cluster."""
+    return previous_runs(
+        assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=()
+    ).bootstrapped
 
 
 def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mapping[str, str]) -> Stage:

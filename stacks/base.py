@@ -52,8 +52,8 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
     any resource is registered."""
     site, nodes, manifests = facility(settings), Nodes.of(settings), assets.user_manifests(settings)
     stage = assets.stage_of(settings, site, nodes, manifests)
-    # On a system without FIPS mode the installer refuses it, and previews may run anywhere.
-    if pulumi.runtime.is_dry_run() and not stage.formed and not settings.install.fips:
+    # A rehearsal has words for secrets. On a system without FIPS mode the installer refuses that.
+    if pulumi.runtime.is_dry_run() and not (stage.formed or settings.rehearsal or settings.install.fips):
         assets.refuse(settings, site, manifests)
     child = pulumi.ResourceOptions(parent=parent, transformations=protection(settings, nodes, stage))
     provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings, boot.artifacts.iso)), child)

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 NAMESPACE = "metal-ipi"
 SECRET_NAMES = frozenset(
-    {"authToken", "secret", "privateKey", "pullSecret", "secretAccessKey", "password", "kubeconfig"}
+    {
+        *("authToken", "secret", "privateKey", "pullSecret", "secretAccessKey", "password", "kubeconfig"),
+        *("httpProxy", "httpsProxy"),
+    }
 )
 Found = Iterator[tuple[str, str, str, str]]
 """Path, value, why and remedy of each problem."""

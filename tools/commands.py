@@ -69,22 +69,30 @@ def down(layout: Layout, asked: Asked) -> None:
         if hub is not None and hub.exists and not _users_of(hub):
             say(f"\nstack '{hub.stack}', for no other stack has servers from it")
             _with_lab("down", hub, Asked())
-        with at_work(layout.lab.parent, alone=True) as alone:
-            if others := _in_lab(layout):
-                say(f"the lab stays: stack {', '.join(others)} is in it")
-            elif not alone:
-                say("the lab stays: another command is at work in it")
-            else:
-                Facility(layout=layout).down()
-    for directory in (layout.state.parent, layout.state.parent.parent):
-        with contextlib.suppress(OSError):  # other stacks may have their state there
-            directory.rmdir()
+        _end_lab(layout, _in_lab(layout))
+    with at_work(layout.lab.parent, alone=True) as alone:
+        for directory in (layout.state.parent, layout.lab.parent) if alone else ():
+            with contextlib.suppress(OSError):  # other stacks may have their state there
+                directory.rmdir()
+
+
+def _end_lab(layout: Layout, users: list[str]) -> None:
+    """Take the lab down, unless stacks are up in it or another command is at work in it."""
+    with at_work(layout.lab.parent, alone=True) as alone:
+        if users:
+            say(f"the lab stays: stack {', '.join(users)} is in it")
+        elif not alone:
+            say("the lab stays: another command is at work in it")
+        else:
+            Facility(layout=layout).down()
 
 
 def preview(layout: Layout, asked: Asked) -> None:
     """Tell what `up` would do. Without a state it is a rehearsal: no credentials, no network, nothing kept."""
     if layout.exists:
-        _inner(layout, "preview", is_lab=stackfile.is_lab(layout.stack_file))
+        is_lab = stackfile.is_lab(layout.stack_file)
+        with at_work(layout.lab.parent) if is_lab else contextlib.nullcontext():
+            _inner(layout, "preview", is_lab=is_lab)
         return
     from tools.rehearsal import rehearse
     from tools.screen import Screen
@@ -126,11 +134,13 @@ def sweep(layout: Layout, asked: Asked) -> None:
 def _look(operation: str, layout: Layout, asked: Asked) -> None:
     """Run what touches no state, in the lab for a lab stack; that is started, if it is not running."""
     document = stackfile.read(layout.stack_file)
-    is_lab = stackfile.lab_machines(document) is not None
-    if is_lab:
-        _check_settings(layout, document)
+    if stackfile.lab_machines(document) is None:
+        _inner(layout, operation, is_lab=False)
+        return
+    _check_settings(layout, document)
+    with at_work(layout.lab.parent):
         _start_lab(layout, asked, document)
-    _inner(layout, operation, is_lab=is_lab)
+        _inner(layout, operation, is_lab=True)
 
 
 def hub(layout: Layout, asked: Asked) -> None:
@@ -142,15 +152,15 @@ def hub(layout: Layout, asked: Asked) -> None:
             why="its stack file has no metal-ipi:lab, and only the lab has a hub of its own",
             remedy="name a lab stack, such as `make hub STACK=lab`",
         )
-    _start_lab(layout, asked, document, hub=True)
+    with at_work(layout.lab.parent):
+        _start_lab(layout, asked, document, hub=True)
 
 
 def hub_down(layout: Layout, asked: Asked) -> None:
     """Remove the hub, and the lab with it where no stack has a state."""
-    facility = Facility(layout=layout)
-    facility.hub_down()
-    if not layout.checkpoints() and os.environ.get("KEEP_LAB", "") in ("", "0"):
-        facility.down()
+    Facility(layout=layout).hub_down()
+    if os.environ.get("KEEP_LAB", "") in ("", "0"):
+        _end_lab(layout, list(layout.checkpoints()))
 
 
 def output(layout: Layout, asked: Asked) -> None:

@@ -121,20 +121,29 @@ def at_work(directory: Path, *, alone: bool = False) -> Generator[bool, None, No
     nothing is left of it, and the kernel releases it when its holder dies.
     """
     while True:
-        make_private(directory)
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            make_private(directory)
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:  # whoever was alone in it has just removed it
+            continue
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
             except BlockingIOError:
                 yield False
                 return
-            # Whoever was alone in it may have removed it meanwhile.
-            if directory.exists() and directory.stat().st_ino == os.fstat(descriptor).st_ino:
+            if _is_still(directory, descriptor):
                 yield True
                 return
         finally:
             os.close(descriptor)
+
+
+def _is_still(directory: Path, descriptor: int) -> bool:
+    try:
+        return directory.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def python_module(*arguments: str) -> list[str]:

@@ -13,11 +13,11 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
+from metal_ipi.components.install.manifest_rules import told
 from metal_ipi.components.install.manifests import identities
 
 _ASSETS = {
@@ -68,10 +68,7 @@ def create(
             f"there is no installer '{installer}'; put openshift-install {version} on PATH or set install.installer", 4
         )
     _require_version(program, version)
-    shutil.rmtree(work_directory, ignore_errors=True)
-    try:
-        work_directory.mkdir(parents=True, mode=0o700)
-        (work_directory / "install-config.yaml").write_text(install_config)
+    with _prepared(work_directory, install_config):
         if manifests:
             _run(program, "manifests", work_directory)
             _add(manifests, work_directory)
@@ -79,17 +76,13 @@ def create(
         _run(program, what, work_directory)
         files = {"bootstrap": bootstrap, **_ASSETS}
         return {name: (work_directory / file).read_text() for name, file in files.items()}
-    except OSError as error:
-        raise DriverError(f"the installer's assets cannot be had: {error}", 4) from error
-    finally:
-        shutil.rmtree(work_directory, ignore_errors=True)
-        with contextlib.suppress(OSError):  # another stack's installer may be at work beside
-            work_directory.parent.rmdir()
 
 
-def refusal(*, installer: str, version: str, install_config: str, manifests: Mapping[str, str]) -> str:
+def refusal(
+    *, installer: str, version: str, install_config: str, work_directory: Path, manifests: Mapping[str, str]
+) -> str:
     """What the installer has against a configuration and manifests, in its own words; nothing where it takes them, and
-    where there is none of that release. It takes half a second, and leaves nothing."""
+    where there is none of that release. It takes half a second. Arguments as for `create`."""
     program = shutil.which(installer)
     if program is None:
         return ""
@@ -97,15 +90,29 @@ def refusal(*, installer: str, version: str, install_config: str, manifests: Map
         _require_version(program, version)
     except DriverError:
         return ""  # told by `up`, which needs it
-    with tempfile.TemporaryDirectory(prefix="metal-ipi-") as name:
-        directory = Path(name)
-        (directory / "install-config.yaml").write_text(install_config)
-        try:
-            _run(program, "manifests", directory)
-            _add(manifests, directory)
-        except DriverError as error:
-            return str(error)
+    try:
+        with _prepared(work_directory, install_config):
+            _run(program, "manifests", work_directory)
+            _add(manifests, work_directory)
+    except DriverError as error:
+        return str(error)
     return ""
+
+
+@contextlib.contextmanager
+def _prepared(work_directory: Path, install_config: str) -> Generator[None, None, None]:
+    """The directory, anew, with the configuration in it; it is removed again. Raises DriverError."""
+    shutil.rmtree(work_directory, ignore_errors=True)
+    try:
+        work_directory.mkdir(parents=True, mode=0o700)
+        (work_directory / "install-config.yaml").write_text(install_config)
+        yield
+    except OSError as error:
+        raise DriverError(f"the installer's assets cannot be had: {error}", 4) from error
+    finally:
+        shutil.rmtree(work_directory, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another stack's installer may be at work beside
+            work_directory.parent.rmdir()
 
 
 def _run(program: str, what: str, work_directory: Path) -> None:
@@ -118,25 +125,23 @@ def _run(program: str, what: str, work_directory: Path) -> None:
 def _add(manifests: Mapping[str, str], work_directory: Path) -> None:
     """Put manifests beside the installer's own, of which none may be touched."""
     theirs = [path for folder in ("manifests", "openshift") for path in sorted((work_directory / folder).glob("*.*"))]
-    names, objects = {path.name: path for path in theirs}, {each: path for path in theirs for each in _in(path)}
+    names = {path.name for path in theirs}
+    objects = {each: path.name for path in theirs for each in identities(path.read_text())}
     for name, text in manifests.items():
         if name in names:
             raise DriverError(f"install.manifests: {name}: the installer has a file of this name; rename it", 4)
-        for kind, namespace, own in identities(text) & objects.keys():
+        for each in identities(text) & objects.keys():
             raise DriverError(
-                f"install.manifests: {name}: the installer makes {kind} {namespace}/{own} itself"
-                f" ({objects[kind, namespace, own].name}); take it out",
-                4,
+                f"install.manifests: {name}: the installer makes {told(each)} itself ({objects[each]}); take it out", 4
             )
-        (work_directory / "openshift" / name).write_text(text)
-
-
-def _in(path: Path) -> set[tuple[str, str, str]]:
-    return identities(path.read_text())
+        (work_directory / "openshift" / name).write_bytes(text.encode())
 
 
 def _require_version(program: str, version: str) -> None:
-    result = subprocess.run([program, "version"], capture_output=True, text=True, check=False)
+    try:
+        result = subprocess.run([program, "version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise DriverError(f"{program} cannot be run: {error.strerror}", 4) from error
     first, _, _ = result.stdout.partition("\n")
     words = first.split()
     if result.returncode != 0 or len(words) < 2:

@@ -28,20 +28,25 @@ OVN_NETWORKS = {
 _NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"
 
 
+NETWORKING: Mapping[str, Any] = {
+    "networkType": "OVNKubernetes",
+    "clusterNetwork": [{"cidr": CLUSTER_NETWORK, "hostPrefix": HOST_PREFIX}],
+    "serviceNetwork": [SERVICE_NETWORK],
+}
 RENDERED = {
-    **dict.fromkeys(("apiVersion", "bootstrapInPlace"), "nothing: it follows from the others"),
-    **{"baseDomain": "baseDomain", "metadata": "clusterName", "controlPlane": "controlPlane", "compute": "workers"},
-    **{"platform": "platform", "pullSecret": "install.pullSecret", "sshKey": "ssh.authorizedKeys"},
-    **{"fips": "install.fips"},
+    **dict.fromkeys(("apiVersion", "bootstrapInPlace"), "leave it out"),
+    **{"baseDomain": "set baseDomain", "metadata": "set clusterName", "controlPlane": "set controlPlane"},
+    **{"compute": "set workers", "platform": "set platform", "fips": "set install.fips"},
+    **{"pullSecret": "set install.pullSecret", "sshKey": "set ssh.authorizedKeys"},
     **{
-        name: f"installConfig.{name}"
+        name: f"set installConfig.{name}"
         for name in (
             *("networking", "proxy", "additionalTrustBundle", "additionalTrustBundlePolicy", "imageDigestSources"),
             *("capabilities", "featureSet", "featureGates", "cpuPartitioningMode"),
         )
     },
 }
-"""Fields of install-config.yaml that settings make, and which setting."""
+"""Fields of install-config.yaml that settings make, and what to do instead of giving them."""
 
 
 class InstallConfigError(ValueError):
@@ -60,11 +65,7 @@ def install_config(
     machine_networks: Sequence[str] = (),
     fips: bool = False,
     in_place: bool = False,
-    network_type: str = "OVNKubernetes",
-    cluster_networks: Sequence[tuple[str, int]] = ((CLUSTER_NETWORK, HOST_PREFIX),),
-    service_networks: Sequence[str] = (SERVICE_NETWORK,),
-    join_network: str | None = None,
-    more: Mapping[str, Any] | None = None,
+    fields: Mapping[str, Any] | None = None,
 ) -> str:
     """install-config.yaml as text.
 
@@ -82,16 +83,15 @@ def install_config(
             (pkg/asset/manifests/proxy.go; cluster-network-operator, pkg/util/proxyconfig/no_proxy.go).
         fips: the cluster's machines run in FIPS mode.
         in_place: the only machine bootstraps itself.
-        network_type: the network plug-in.
-        cluster_networks: the pods' networks, CIDRs, and the length of each node's part.
-        service_networks: the services' network, a CIDR.
-        join_network: the network between OVN-Kubernetes' routers, a CIDR; None: its default.
-        more: further fields, as the installer has them.
+        fields: further fields, as the installer has them; `networking` without machineNetwork.
     """
     try:
         json.loads(pull_secret)
     except ValueError:
         raise InstallConfigError("the pull secret is no JSON document; set install.pullSecret anew") from None
+    further = dict(fields or {})
+    networking = dict(further.pop("networking", NETWORKING))
+    machines = {"machineNetwork": [{"cidr": cidr} for cidr in machine_networks]} if machine_networks else {}
     machine = {"amd64": "amd64", "x86_64": "amd64", "aarch64": "arm64"}[architecture]
     return yaml.safe_dump(
         {
@@ -100,15 +100,9 @@ def install_config(
             "metadata": {"name": cluster_name},
             "controlPlane": {"name": "master", "architecture": machine, "replicas": control_plane},
             "compute": [{"name": "worker", "architecture": machine, "replicas": workers}],
-            "networking": {
-                "networkType": network_type,
-                **({"machineNetwork": [{"cidr": cidr} for cidr in machine_networks]} if machine_networks else {}),
-                "clusterNetwork": [{"cidr": cidr, "hostPrefix": length} for cidr, length in cluster_networks],
-                "serviceNetwork": list(service_networks),
-                **({"ovnKubernetesConfig": {"ipv4": {"internalJoinSubnet": join_network}}} if join_network else {}),
-            },
+            "networking": {"networkType": networking.pop("networkType"), **machines, **networking},
             "platform": {"none": {}},
-            **(more or {}),
+            **further,
             **({"fips": True} if fips else {}),
             **({"bootstrapInPlace": {"installationDisk": _NO_DISK}} if in_place else {}),
             "pullSecret": pull_secret,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field, SecretStr, field_validator
 
 from metal_ipi.components.boot.host_keys import KeyType
-from metal_ipi.components.install.manifests import OTHER_KIND
+from metal_ipi.components.install.manifest_rules import OTHER_KIND
 from metal_ipi.stacks.sections.base import LONGEST_WAIT, REHEARSAL, Section, is_public_key, matching, wrong
 from metal_ipi.stacks.sections.forms import PathHere
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from itertools import combinations
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
@@ -31,22 +31,23 @@ Item = TypeVar("Item")
 
 _LARGEST_SERVICES, _SMALLEST = 12, 30
 """Prefix lengths: a kube-apiserver takes at most 20 bits for services; a smaller network has no room."""
+_CIDR = re.compile(r"[0-9.]+/[0-9]{1,2}")
+_ACCOUNT = re.compile(r"([A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*")
+"""What Go takes before the @ of a URL (net/url, validUserinfo)."""
 _REPOSITORY = re.compile(r"(?=.{1,255}$)(?P<host>[A-Za-z0-9.-]+(:[0-9]{1,5})?)(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*")
-_CAPABILITIES = (
-    *("openshift-samples", "baremetal", "marketplace", "Console", "Insights", "Storage", "CSISnapshot", "NodeTuning"),
-    *("MachineAPI", "Build", "DeploymentConfig", "ImageRegistry", "OperatorLifecycleManager"),
-    *("OperatorLifecycleManagerV1", "CloudCredential", "Ingress", "CloudControllerManager"),
-)
+_CAPABILITY = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 _SET = re.compile(r"None|vCurrent|v4\.(1[1-9]|[2-9][0-9])")
 
 
 def _network(value: str) -> str:
     try:
+        if not _CIDR.fullmatch(value):
+            raise ValueError("address and length are wanted")
         network = ipaddress.IPv4Network(value)
     except ValueError as error:
         raise wrong(f"it is no IPv4 network: {error}", f"give address and length, e.g. {CLUSTER_NETWORK}") from None
-    if not network.prefixlen <= _SMALLEST:
-        raise wrong("it has no room", f"give a network of /{_SMALLEST} or larger")
+    if network.prefixlen > _SMALLEST or network.network_address.is_unspecified:
+        raise wrong("it has no room", f"give a network of /{_SMALLEST} or larger, e.g. {CLUSTER_NETWORK}")
     return value
 
 
@@ -158,9 +159,8 @@ class Networking(Section):
     @property
     def nodes(self) -> int:
         """How many nodes the pods' networks have room for."""
-        return sum(
-            2 ** (each.host_prefix - ipaddress.IPv4Network(each.cidr).prefixlen) for each in self.cluster_network
-        )
+        sizes = (each.host_prefix - ipaddress.IPv4Network(each.cidr).prefixlen for each in self.cluster_network)
+        return sum(2**bits for bits in sizes if bits >= 0)
 
     def contradictions(self) -> Found:
         """Path below `networking`, value, why and remedy of each."""
@@ -187,18 +187,24 @@ class Networking(Section):
 
 
 def _proxy_of(*schemes: str) -> AfterValidator:
-    def check(value: SecretStr) -> SecretStr:
-        text = value.get_secret_value()
-        if text == REHEARSAL:
-            return value
+    def is_one(text: str) -> bool:
+        account, _, _ = text.partition("://")[2].rpartition("@")
         try:
             parts = urlsplit(text)
-            good = parts.scheme in schemes and is_host(parts.hostname or "") and (parts.port or 1) > 0
+            port = parts.port
         except ValueError:
-            good = False
-        if not good or any(character.isspace() for character in text):
+            return False
+        is_plain = text.isprintable() and " " not in text and _ACCOUNT.fullmatch(account) is not None
+        return is_plain and parts.scheme in schemes and is_host(parts.hostname or "") and port != 0
+
+    def check(value: SecretStr) -> SecretStr:
+        text = value.get_secret_value()
+        if text != REHEARSAL and not is_one(text):
             allowed = " or ".join(f"{scheme}://" for scheme in schemes)
-            raise wrong("it is no URL of a proxy", f"give {allowed}[user:password@]host[:port]")
+            raise wrong(
+                "it is no URL of a proxy",
+                f"give {allowed}[user:password@]host[:port], with % and two digits for special characters",
+            )
         return value
 
     return AfterValidator(check)
@@ -225,12 +231,15 @@ class Proxy(Section):
         for entry in () if value in (None, "*") else (value or "").split(","):
             try:
                 ipaddress.ip_network(entry, strict=False)
+                good = "/" not in entry or entry.rpartition("/")[2].isdigit()
             except ValueError:
-                if not is_host(entry.removeprefix(".")):
-                    raise wrong(
-                        f"{entry!r} is no domain, address or network",
-                        "give them with commas and no spaces between, e.g. .example.com,192.0.2.0/24; or * alone",
-                    ) from None
+                good = is_host(entry.removeprefix(".")) and entry == entry.lower()
+            if not good:
+                raise wrong(
+                    f"{entry!r} is no domain, address or network",
+                    "give them in lower case, with commas and no spaces between, e.g. .example.com,192.0.2.0/24; or *"
+                    " alone",
+                )
         return value
 
     @model_validator(mode="after")
@@ -270,8 +279,8 @@ class Capabilities(Section):
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
-            if each not in _CAPABILITIES:
-                raise wrong(f"{each} is no capability", f"give some of: {', '.join(_CAPABILITIES)}")
+            if not _CAPABILITY.fullmatch(each):
+                raise wrong(f"{each!r} is no name of a capability", "give e.g. NodeTuning")
         return value
 
 
@@ -306,33 +315,15 @@ class InstallConfig(Section):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields, as the installer has them, but for `networking`; secret."""
-        trust, policy = self.additional_trust_bundle, self.additional_trust_bundle_policy
-        proxy, capabilities = self.proxy, self.capabilities
-        found: dict[str, Any] = {
-            "proxy": None
-            if proxy is None
-            else _given(
-                httpProxy=proxy.http_proxy and proxy.http_proxy.get_secret_value(),
-                httpsProxy=proxy.https_proxy and proxy.https_proxy.get_secret_value(),
-                noProxy=proxy.no_proxy,
-            ),
-            "additionalTrustBundle": trust,
-            "additionalTrustBundlePolicy": policy,
-            "imageDigestSources": [
-                {"source": each.source, "mirrors": list(each.mirrors)} for each in self.image_digest_sources
-            ],
-            "capabilities": None
-            if capabilities is None
-            else _given(
-                baselineCapabilitySet=capabilities.baseline_capability_set,
-                additionalEnabledCapabilities=list(capabilities.additional_enabled_capabilities),
-            ),
-            "featureSet": self.feature_set,
-            "featureGates": list(self.feature_gates),
-            "cpuPartitioningMode": self.cpu_partitioning_mode,
-        }
-        return {**_given(**found), **self.other}
+        """The fields, as the installer has them; secret."""
+        given = self.model_dump(by_alias=True, exclude_none=True, exclude={"other"})
+        return {**{name: _plain(value) for name, value in given.items() if value != ()}, **self.other}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What nobody is to be shown."""
+        given = (self.proxy.http_proxy, self.proxy.https_proxy) if self.proxy is not None else ()
+        return tuple(each.get_secret_value() for each in given if each is not None)
 
     def contradictions(self) -> Found:
         """Path below `installConfig`, value, why and remedy of each."""
@@ -345,12 +336,9 @@ class InstallConfig(Section):
                 f"featureSet is {self.feature_set or 'not set'}",
                 "set featureSet to CustomNoUpgrade, or take them out",
             )
-        if self.additional_trust_bundle_policy is not None and self.additional_trust_bundle is None:
-            policy = self.additional_trust_bundle_policy
-            yield "additionalTrustBundlePolicy", policy, "there is no additionalTrustBundle", "give that, too"
         for name in self.other:
             if name in RENDERED:
-                yield f"other.{name}", "[not shown]", "another setting says it", f"use {RENDERED[name]}"
+                yield f"other.{name}", "[not shown]", "the program writes this field", RENDERED[name]
         for kind, proxy in (
             ("httpProxy", self.proxy and self.proxy.http_proxy),
             ("httpsProxy", self.proxy and self.proxy.https_proxy),
@@ -370,6 +358,10 @@ class InstallConfig(Section):
                 yield f"proxy.{kind}", host, f"it is in {what}, {network}", "give the proxy's address outside"
 
 
-def _given(**fields: Any) -> dict[str, Any]:
-    """Those that are not empty."""
-    return {name: value for name, value in fields.items() if value not in (None, [], "")}
+def _plain(value: Any) -> Any:
+    """What YAML has of it, secrets in clear."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in cast("dict[str, Any]", value).items()}
+    return [_plain(each) for each in cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value

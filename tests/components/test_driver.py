@@ -97,7 +97,7 @@ def test_manifests_are_put_beside_the_installers_own(installer: Path, tmp_path: 
         ("own.yaml", "kind: Pod\n", "own.yaml: the installer has a file of this name"),
         (
             "mine.yaml",
-            "kind: ConfigMap\nmetadata: {name: theirs, namespace: default}\n",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: default}\n",
             "mine.yaml: the installer makes ConfigMap default/theirs itself (own.yaml); take it out",
         ),
     ],

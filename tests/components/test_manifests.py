@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
-from metal_ipi.components.install.manifests import (
-    OWN_FILES,
-    ManifestsError,
-    identities,
-    known_kinds,
-    read,
-)
+from metal_ipi.components.install.manifest_rules import known_kinds
+from metal_ipi.components.install.manifests import OWN_FILES, ManifestsError, identities, read
 
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: site}\n"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: motd, namespace: site}\ndata: {motd: hello}\n"
@@ -54,11 +50,47 @@ def _problems(tmp_path: Path, *others: str, **files: str) -> list[str]:
 
 
 def test_files_are_taken_as_they_are(tmp_path: Path) -> None:
-    files = {"a__yaml": f"# of the site\n{NAMESPACE}---\n{CONFIG_MAP}---\n", "b__yml": MACHINE_CONFIG, "c__json": "{}"}
-    files["c__json"] = '{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "site"}}'
-    folder = _folder(tmp_path, README__md="for people", __hidden="of an editor", **files)
+    files = {"a__yaml": f"# of the site\r\n{NAMESPACE}", "b__yml": f"---\n{MACHINE_CONFIG}"}
+    files["c__json"] = '{\t"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "site"}}'
+    folder = _folder(tmp_path, README__md="for people", __hidden="of an editor")
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_bytes(text.encode())
     assert read({"site": folder}) == {name.replace("__", "."): text for name, text in files.items()}
     assert read({}) == {}
+
+
+def test_of_several_objects_in_a_file_each_becomes_a_file(tmp_path: Path) -> None:
+    """cluster-bootstrap makes the first object of a file, and ends where that is empty."""
+    text = f"---\n# nothing\n---\n{NAMESPACE}# of the site\n---\n  a: &a {{x: 1}}\n  apiVersion: v1\n"
+    text += "  kind: ConfigMap\n  metadata: {name: motd, namespace: site}\n  b: *a\n...\n"
+    text += "--- {apiVersion: v1, kind: Node, metadata: {name: n}}\n"
+    found = read({"site": _folder(tmp_path, a__yaml=text)})
+    assert list(found) == ["a-1.yaml", "a-2.yaml", "a-3.yaml"]
+    assert [yaml.safe_load(each)["kind"] for each in found.values()] == ["Namespace", "ConfigMap", "Node"]
+    assert yaml.safe_load(found["a-2.yaml"])["b"] == {"x": 1}
+    lonely = read({"site": _folder(tmp_path, a__yaml=f"---\n# nothing\n---\n{NAMESPACE}")})
+    assert lonely == {"a.yaml": NAMESPACE}
+    (tmp_path / "site" / "a-2.yaml").write_text(CONFIG_MAP)
+    with pytest.raises(ManifestsError, match=r"a-2\.yaml gives a-2\.yaml, too -> rename one"):
+        read({"site": _folder(tmp_path, a__yaml=text)})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: x, namespace: ''}\n",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: 'system:A_b'}\n",
+        "apiVersion: user.openshift.io/v1\nkind: User\nmetadata: {name: a@b.com}\n",
+        "apiVersion: operator.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\n",
+        CONFIG_MAP.replace("site", "openshift-config").replace("hello", "=, day: 2026-11-26"),
+        f"{NAMESPACE}c: &c {{k: 2}}\nb: &b\n  d: {{<<: *c, k: 1}}\nspec: {{<<: *b}}\n",
+        MACHINE_CONFIG.replace("data:,x", ""),
+        MACHINE_CONFIG.replace("data:,x", "data:;base64,aGVsbG8%3D"),
+        MACHINE_CONFIG.replace("site.service", "site.scope"),
+    ],
+)
+def test_what_may_be(text: str, tmp_path: Path) -> None:
+    assert read({"site": _folder(tmp_path, a__yaml=text)}) == {"a.yaml": text}
 
 
 def test_kinds_that_a_manifest_defines_are_known(tmp_path: Path) -> None:
@@ -73,11 +105,6 @@ def test_kinds_that_the_user_knows_are_taken(tmp_path: Path) -> None:
     assert "add example.com/v1/Widget to install.otherKinds" in problem
 
 
-def test_what_kubernetes_reads_as_text_is_no_error(tmp_path: Path) -> None:
-    text = f"{CONFIG_MAP.replace('hello', '=')}  \n".replace("namespace: site", "namespace: default")
-    assert read({"site": _folder(tmp_path, a__yaml=text.replace("{motd: =}", "{motd: =, day: 2026-11-26}"))})
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -89,12 +116,24 @@ def test_what_kubernetes_reads_as_text_is_no_error(tmp_path: Path) -> None:
         ("apiVersion: V1\nkind: Pod\n", "site/a.yaml:1: apiVersion is 'V1'"),
         ("apiVersion: v1\nmetadata: {name: x}\n", "site/a.yaml:1: kind is missing"),
         ("apiVersion: v1\nkind: List\nitems: []\n", "it is a list"),
-        ("apiVersion: v1\nkind: Deployment\nmetadata: {name: x}\n", "v1 has no kind Deployment; apps/v1 has it"),
+        (
+            "apiVersion: v1\nkind: Deployment\nmetadata: {name: x}\n",
+            "no kind Deployment of v1 is known, only of apps/v1",
+        ),
+        (
+            "apiVersion: apps/v2\nkind: Deployment\nmetadata: {name: x}\n",
+            "add apps/v2/Deployment to install.otherKinds",
+        ),
+        ("apiVersion: v1\nkind: Namespace\nmetadata: {name: A_b}\n", "metadata.name is 'A_b'"),
+        ("apiVersion: v1\nkind: Namespace\nmetadata: [x]\n", "metadata.name is missing"),
+        ("a: !!int ''\n", "site/a.yaml: "),
+        ("a: !!bool foo\n", "site/a.yaml: "),
+        ("a: \x00\n", "site/a.yaml: "),
         ("apiVersion: v1\nkind: ConfigMapp\nmetadata: {name: x}\n", "ConfigMapp of v1 is no kind"),
         ("apiVersion: v1\nkind: Namespace\nmetadata: {}\n", "metadata.name is missing"),
         ("apiVersion: v1\nkind: Namespace\nmetadata: {generateName: x}\n", "metadata.name is missing"),
-        ("apiVersion: v1\nkind: Namespace\nmetadata: {name: x, namespace: y}\n", "a Namespace is in none"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "a ConfigMap is in a namespace -> name it"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "say in which namespace the ConfigMap is to be"),
+        (CONFIG_MAP.replace("site", "openshift-nmstate"), "nothing makes the namespace openshift-nmstate"),
         (CONFIG_MAP, "nothing makes the namespace site -> add a Namespace of that name"),
         (f"{NAMESPACE}---\n{NAMESPACE}", "site/a.yaml:5: Namespace site is in site/a.yaml:1, too -> take one out"),
         (
@@ -105,7 +144,15 @@ def test_what_kubernetes_reads_as_text_is_no_error(tmp_path: Path) -> None:
         (MACHINE_CONFIG.replace("3.4.0", "3.9.0"), "spec.config.ignition.version is '3.9.0'"),
         (MACHINE_CONFIG.replace("{version: 3.4.0}", "{}"), "spec.config.ignition.version is missing"),
         (MACHINE_CONFIG.replace("/etc/site", "etc/site"), "storage.files[0].path is 'etc/site'"),
-        (MACHINE_CONFIG.replace("data:,x", "hello"), "storage.files[0].contents.source is 'hello'"),
+        (MACHINE_CONFIG.replace("data:,x", "hello"), "storage.files[0].contents.source is no URL that Ignition reads"),
+        (MACHINE_CONFIG.replace("data:,x", "data:;base64,@@"), "contents.source is no URL that Ignition reads"),
+        (MACHINE_CONFIG.replace("/etc/site", "/etc/../site"), "storage.files[0].path is '/etc/../site'"),
+        (
+            MACHINE_CONFIG.replace("enabled: true", "dropins: [{name: x}]"),
+            "dropins: the name 'x' -> give one that ends",
+        ),
+        (MACHINE_CONFIG.replace("[{path", "{a: [{path").replace("}}]}", "}}]}}"), "spec.config.storage.files is {'a'"),
+        (f"{MACHINE_CONFIG}  kernelType: quick\n", "spec.kernelType is 'quick'"),
         (MACHINE_CONFIG.replace('source: "data:,x"', "inline: hello"), "contents.inline is Butane's"),
         (MACHINE_CONFIG.replace("420", '"0644"'), "storage.files[0].mode is '0644'"),
         (MACHINE_CONFIG.replace("site.service", "site"), "systemd.units[0].name is 'site'"),
@@ -119,14 +166,14 @@ def test_what_is_wrong_is_told_with_file_line_and_remedy(text: str, told: str, t
 def test_all_of_it_at_once(tmp_path: Path) -> None:
     found = _problems(tmp_path, a__yaml="a: [1\n", b__yaml=CONFIG_MAP, c__yaml="kind: Pod\n", d__txt="x", e__bu="x")
     assert [problem.split(":")[0] for problem in found] == [
-        *("site/d.txt", "site/e.bu", "site/a.yaml", "site/c.yaml", "site/b.yaml")
+        *("site/a.yaml", "site/d.txt", "site/e.bu", "site/b.yaml", "site/c.yaml")
     ]
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("99_openshift-machineconfig_99-master-ssh.yaml", "the installer has a file of this name"),
+        ("99_openshift-machineconfig_99-master-ssh.yaml", "the installer has a file of this name, which yours would"),
         (sorted(OWN_FILES)[0], "the installer has a file of this name"),
         ("a manifest.yaml", "it is no name for a manifest"),
         ("site.yaml.bak", "it is none of .yaml, .yml, .json"),
@@ -162,17 +209,18 @@ def test_two_folders_are_one(tmp_path: Path) -> None:
     for folder in folders.values():
         folder.mkdir()
         (folder / "a.yaml").write_text(NAMESPACE)
-    with pytest.raises(ManifestsError, match=r"two/a\.yaml: one/a\.yaml has the same name -> rename one"):
+    with pytest.raises(ManifestsError, match=r"two/a\.yaml: one/a\.yaml gives a\.yaml, too -> rename one"):
         read(folders)
 
 
 def test_what_is_no_text_and_what_is_too_large(tmp_path: Path) -> None:
     folder = _folder(tmp_path, b__yaml="#" * ((1 << 20) + 1))
+    (folder / "c.yaml").symlink_to("nowhere")
     (folder / "a.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(ManifestsError) as caught:
         read({"site": folder})
-    odd, large = caught.value.problems
-    assert "more than 1 MiB" in large and "cannot be read as UTF-8 text" in odd
+    odd, large, lost = caught.value.problems
+    assert "No such file" in lost and "more than 1 MiB" in large and "cannot be read as UTF-8 text" in odd
 
 
 def test_kinds_have_a_place() -> None:
@@ -180,4 +228,7 @@ def test_kinds_have_a_place() -> None:
     assert kinds["v1"]["Namespace"] is False and kinds["v1"]["ConfigMap"] is True
     assert kinds["machineconfiguration.openshift.io/v1"]["MachineConfig"] is False
     assert kinds["operators.coreos.com/v1alpha1"]["Subscription"] is True
-    assert identities(f"{NAMESPACE}---\n{CONFIG_MAP}") == {("Namespace", "", "site"), ("ConfigMap", "site", "motd")}
+    assert identities(f"{NAMESPACE}---\n{CONFIG_MAP}") == {
+        ("", "Namespace", "", "site"),
+        ("", "ConfigMap", "site", "motd"),
+    }

@@ -198,9 +198,10 @@ BAD = {
         }.items()
     },
     "a set of capabilities that there is not": _own("capabilities", {"baselineCapabilitySet": "v3.11"}),
-    "a capability that there is not": _own(
-        "capabilities", {"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["Nonsense"]}
+    "a capability that has no name": _own(
+        "capabilities", {"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["a capability"]}
     ),
+    "a proxy whose password needs escapes": _own("proxy", {"httpProxy": "http://u:p^w@192.0.2.7"}, says="httpProxy"),
     "a set of features that there is not": replace(_own("featureSet", "Nonsense", says="panic: runtime error"), code=2),
     "a gate without its set of features": _own("featureGates", ["Nonsense=true"]),
     "a gate that is neither open nor closed": _own(

@@ -35,12 +35,22 @@ def test_the_installer_accepts_ours_with_no_other_warning_than_these(name: str, 
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_preview_that_asks_the_installer_hears_nothing_against_ours(name: str, made: Made, installer: Path) -> None:
+def test_a_preview_that_asks_the_installer_hears_nothing_against_ours(
+    name: str, made: Made, installer: Path, tmp_path: Path
+) -> None:
     request = made(name).request
-    asked = {"installer": str(installer), "version": RELEASE, "install_config": request["installConfig"]}
-    assert refusal(**asked, manifests=request.get("manifests", {})) == ""
-    broken = request["installConfig"].replace("OVNKubernetes", "OpenShiftSDN")
-    assert "OpenShiftSDN is not supported" in refusal(**{**asked, "install_config": broken}, manifests={})
+
+    def said(config: str) -> str:
+        return refusal(
+            installer=str(installer),
+            version=RELEASE,
+            install_config=config,
+            work_directory=tmp_path / "work",
+            manifests=request.get("manifests", {}),
+        )
+
+    assert said(request["installConfig"]) == ""
+    assert "OpenShiftSDN is not supported" in said(request["installConfig"].replace("OVNKubernetes", "OpenShiftSDN"))
 
 
 def test_what_a_site_says_stands_in_the_manifests(made: Made) -> None:

@@ -13,7 +13,8 @@ from binaries.errors import ProgramMissing
 from binaries.go_tool import download
 from lab import kubernetes
 from lab.openshift import real
-from metal_ipi.components.install.manifests import OWN_FILES, OWN_OBJECTS, identities, known_kinds
+from metal_ipi.components.install.manifest_rules import OWN_OBJECTS, known_kinds
+from metal_ipi.components.install.manifests import OWN_FILES, identities, read
 from tests.conformance import ignition
 from tests.conformance.conftest import Configured, Made
 from tests.conformance.facilities import SITE
@@ -31,7 +32,8 @@ def test_what_the_installer_has_of_its_own(made: Made, installer: Path, tmp_path
 
 def test_manifests_reach_the_bootstrap_machine_as_they_are(made: Made) -> None:
     found = made("site").bootstrap_files
-    given = {path.name: path.read_bytes() for path in SITE.iterdir()}
+    given = {name: text.encode() for name, text in read({"site": SITE}).items()}
+    assert set(given) == {"99-worker-site.yaml", "site-1.yml", "site-2.yml"}
     given_paths = {f"/opt/openshift/openshift/{name}" for name in given}
     assert given and {name: found[f"/opt/openshift/openshift/{name}"] for name in given} == given
     theirs = {path for path in found if path.startswith("/opt/openshift/openshift/")} - given_paths

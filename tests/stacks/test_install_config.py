@@ -28,7 +28,7 @@ if [ "$1" = version ]; then echo "openshift-install v${FAKE_VERSION-4.21.3}"; ex
 echo "$2" >>"$0.asked"
 cd "$4" || exit 9
 mkdir manifests openshift
-if grep -q proxy install-config.yaml; then echo 'level=error msg=proxy: Invalid value' >&2; exit 3; fi
+if grep httpProxy install-config.yaml >&2; then echo 'level=error msg=proxy: Invalid value' >&2; exit 3; fi
 """
 
 
@@ -94,14 +94,21 @@ def test_preflight_knows_the_networks_inside() -> None:
         ),
         ({"proxy": {"httpProxy": "http://172.30.0.7"}}, "proxy.httpProxy", "it is in the services' network"),
         ({"proxy": {"noProxy": "a"}}, "proxy", "it names no proxy"),
-        ({"additionalTrustBundlePolicy": "Always"}, "additionalTrustBundlePolicy", "there is no additionalTrustBundle"),
+        (
+            {"networking": {"serviceNetwork": ["172.30.0.0/255.255.0.0"]}},
+            "networking.serviceNetwork[0]",
+            "it is no IPv4",
+        ),
+        ({"proxy": {"httpProxy": "http://192.0.2.7:0"}}, "proxy.httpProxy", "it is no URL of a proxy"),
+        ({"proxy": {"httpProxy": "http://u:p^w@192.0.2.7"}}, "proxy.httpProxy", "it is no URL of a proxy"),
+        ({"proxy": {"httpProxy": "http://192.0.2.7", "noProxy": "A.test"}}, "proxy.noProxy", "'A.test' is no domain"),
         (
             {"featureGates": ["A=true"], "featureSet": "TechPreviewNoUpgrade"},
             "featureGates",
             "featureSet is TechPreviewNoUpgrade",
         ),
-        ({"other": {"platform": {"baremetal": {}}}}, "other.platform", "another setting says it"),
-        ({"other": {"proxy": {}}}, "other.proxy", "another setting says it"),
+        ({"other": {"platform": {"baremetal": {}}}}, "other.platform", "the program writes this field"),
+        ({"other": {"proxy": {}}}, "other.proxy", "the program writes this field"),
     ],
 )
 def test_what_cannot_be(config: dict[str, Any], path: str, why: str) -> None:
@@ -115,9 +122,13 @@ def test_machines_are_outside_of_the_networks_that_are_set() -> None:
     assert parse(rack_text(installConfig=moved), "rack")
 
 
-def test_a_secret_is_not_shown() -> None:
-    (problem,) = problems(settings(installConfig={"proxy": {"httpProxy": "ftp://user:swordfish@192.0.2.7"}}))
-    assert "swordfish" not in str(problem) and problem.path == "metal-ipi:installConfig.proxy.httpProxy"
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://u:swordfish@192.0.2.7", "u:swordfish@192.0.2.7", "http://u:sword/fish@192.0.2.7", "http://u:sword fish@a"],
+)
+def test_a_secret_is_not_shown(url: str) -> None:
+    (problem,) = problems(settings(installConfig={"proxy": {"httpProxy": url}}))
+    assert "fish" not in str(problem) and problem.path == "metal-ipi:installConfig.proxy.httpProxy"
 
 
 @pytest.fixture
@@ -140,9 +151,16 @@ def test_a_preview_asks_the_installer_that_is_there(installer: Path, monkeypatch
     declared(values=of(), preview=True)
     assert _asked(installer) == ["manifests"]
     recorder = Recorder(ANSWERS, CALLS)
-    with pytest.raises(InstallConfigError, match=r"(?s)nothing was changed.*create manifests failed:.*proxy: Invalid"):
-        run(main, recorder, of(proxy={"httpProxy": "http://192.0.2.7"}), stack="da11", preview=True)
+    refused = r"(?s)nothing was changed.*create manifests failed:.*proxy: Invalid"
+    with pytest.raises(InstallConfigError, match=refused) as caught:
+        run(main, recorder, of(proxy={"httpProxy": "http://u:swordfish@192.0.2.7"}), stack="da11", preview=True)
+    assert "swordfish" not in str(caught.value) and "[secret]" in str(caught.value)
     assert recorder.requests.keys() == {"metal-ipi-da11"}
     monkeypatch.setenv("FAKE_VERSION", "4.20.0")
     declared(values=of(proxy={"httpProxy": "http://192.0.2.7"}), preview=True)
     assert _asked(installer) == ["manifests", "manifests"], "one of another release is not asked"
+    monkeypatch.delenv("FAKE_VERSION")
+    declared(values={**of(proxy={"httpProxy": "http://192.0.2.7"}), "rehearsal": "true"}, preview=True)
+    assert _asked(installer) == ["manifests", "manifests"], "a rehearsal has no secrets"
+    installer.write_text("\0")
+    declared(values=of(proxy={"httpProxy": "http://192.0.2.7"}), preview=True)

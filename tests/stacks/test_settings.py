@@ -261,7 +261,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         {"proxy": {"httpProxy": "http://192.0.2.7", "noProxy": "*.example.com"}},
         "installConfig.proxy.noProxy",
         "'*.example.com' is no domain, address or network",
-        "give them with commas and no spaces between",
+        "give them in lower case, with commas",
     ),
     (
         "installConfig",
@@ -272,10 +272,10 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ),
     (
         "installConfig",
-        {"capabilities": {"additionalEnabledCapabilities": ["Nonsense"]}},
+        {"capabilities": {"additionalEnabledCapabilities": ["a capability"]}},
         "installConfig.capabilities.additionalEnabledCapabilities",
-        "Nonsense is no capability",
-        "give some of: openshift-samples",
+        "'a capability' is no name of a capability",
+        "give e.g. NodeTuning",
     ),
     ("lab", {"machines": "docker"}, "lab.machines", "it should be 'libvirt' or 'simulated'", "libvirt (emulated)"),
     ("rehearsal", "yes", "rehearsal", "it should be a valid boolean", "an offline preview"),
@@ -349,7 +349,8 @@ _CANARY = "hunter2-canary"
 def _misplaced() -> Iterator[tuple[str, dict[str, Any]]]:
     """Configurations that are wrong in or around a secret."""
     secrets = ["platform.authToken", "dns.tsig.secret", "artifacts.privateKey", "install.pullSecret"]
-    assert {path.split(".")[-1] for path in secrets} | {"secretAccessKey", "password", "kubeconfig"} == SECRET_NAMES
+    others = {"secretAccessKey", "password", "kubeconfig", "httpProxy", "httpsProxy"}
+    assert {path.split(".")[-1] for path in secrets} | others == SECRET_NAMES
     for path in secrets:
         section, _, name = path.rpartition(".")
         yield f"{path}: a list", {path: [_CANARY]}

@@ -169,6 +169,10 @@ def test_changed_manifests_before_and_after_there_is_a_cluster(tmp_path: Path, m
     assert told.startswith("install.manifests: motd.yaml changed since the cluster was installed, and nothing is done")
     recorder, (told,) = _run(_interrupted(), _manifests(tmp_path), monkeypatch, says=_FORMED)
     assert _is_kept(recorder) and "for the cluster's own tools" in told
+    recorder, (told,) = _run(formed, _manifests(tmp_path, "{"), monkeypatch)
+    assert _is_kept(recorder) and told.startswith("the cluster is there, and does not need them any more: ")
+    with pytest.raises(ManifestsError):
+        _run(_interrupted(), _manifests(tmp_path, "{"), monkeypatch)
 
 
 def test_a_cluster_that_says_it_is_formed_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

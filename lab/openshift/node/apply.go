@@ -61,6 +61,31 @@ func readObjects(paths []string) ([]kube.Object, error) {
 	return objects, nil
 }
 
+// readManifests reads one object of each file, as cluster-bootstrap does: of further ones nothing is made, and a file that
+// begins with an empty document is an error (library-go, pkg/assets/create/creater.go).
+func readManifests(paths []string) ([]kube.Object, error) {
+	objects := []kube.Object{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		object := kube.Object{}
+		if err := yaml.Unmarshal(data, &object); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		}
+		if object["kind"] == nil {
+			return nil, fmt.Errorf("unable to decode asset %q: Object 'Kind' is missing", filepath.Base(path))
+		}
+		found, err := toObject(object)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, found)
+	}
+	return objects, nil
+}
+
 func parseObjects(data []byte) ([]kube.Object, error) {
 	objects := []kube.Object{}
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {

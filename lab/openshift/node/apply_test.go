@@ -5,6 +5,8 @@ import (
 	"context"
 	"log"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -219,5 +221,31 @@ metadata: {name: one}
 	}
 	if !slices.Equal(left, []string{"CustomResourceDefinition things.lab.test", "Thing one"}) {
 		t.Errorf("%q", left)
+	}
+}
+
+func TestOneObjectIsMadeOfEachManifest(t *testing.T) {
+	directory := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: one}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: two}\n",
+		"b.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "three"}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paths := []string{filepath.Join(directory, "a.yaml"), filepath.Join(directory, "b.json")}
+	names := []string{}
+	for _, object := range must(readManifests(paths)) {
+		names = append(names, describe(object))
+	}
+	if want := []string{"Namespace one", "ConfigMap three"}; !slices.Equal(names, want) {
+		t.Fatalf("%v, not %v", names, want)
+	}
+	if err := os.WriteFile(paths[0], []byte("---\n# nothing\n---\nkind: Pod\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readManifests(paths); err == nil || !strings.Contains(err.Error(), "a.yaml") {
+		t.Fatalf("an empty document is %v", err)
 	}
 }

@@ -360,16 +360,20 @@ func (b *bootkube) applyManifests(ctx context.Context) error {
 		return err
 	}
 	paths := rendered
-	for _, pattern := range []string{
-		b.path("manifests/*"), b.path("api-bootstrap/manifests/*"), filepath.Join(release.root, "release-manifests/*.yaml"),
-	} {
+	for _, pattern := range []string{b.path("api-bootstrap/manifests/*"), filepath.Join(release.root, "release-manifests/*.yaml")} {
 		found, _ := filepath.Glob(pattern) // the patterns are good
 		paths = append(paths, found...)
 	}
-	objects, err := readObjects(paths)
+	manifests, _ := filepath.Glob(b.path("manifests/*")) // the pattern is good
+	objects, err := readManifests(manifests)
 	if err != nil {
 		return err
 	}
+	others, err := readObjects(paths)
+	if err != nil {
+		return err
+	}
+	objects = append(objects, others...)
 	operator, err := b.operatorObjects(ctx)
 	if err != nil {
 		return err

@@ -1,0 +1,309 @@
+"""What can be told of a manifest's objects without a cluster: identity, kind, namespace, what Ignition would refuse.
+
+Kinds and namespaces are those of Kubernetes and of OpenShift, whose installer has objects of its own besides.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote
+
+Kinds = Mapping[str, Mapping[str, bool | None]]
+"""Kinds by API version, and whether they are in namespaces; None: nobody knows."""
+OTHER_KIND = r"(?P<version>[a-z0-9.-]+/v[0-9][a-z0-9]*)/(?P<kind>[A-Z][A-Za-z0-9]*)"
+"""How a kind is given that is known to the user: group, version and kind."""
+_API_VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9][a-z0-9]*")
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
+_FREE_NAME = re.compile(r"(?!\.{1,2}$)[^/%\s]{1,253}")
+_FREELY_NAMED = frozenset(
+    f"{group}.{end}"
+    for group, end in (
+        *(("rbac.authorization", "k8s.io"), ("authorization", "openshift.io"), ("user", "openshift.io")),
+        *(("oauth", "openshift.io"), ("image", "openshift.io")),
+    )
+)
+"""Groups whose objects' names are any that can stand in a path (apimachinery, pkg/api/validation/path)."""
+_OPENSHIFT = (
+    *("apiserver", "apiserver-operator", "authentication", "authentication-operator", "catalogd"),
+    *("cloud-controller-manager", "cloud-controller-manager-operator", "cloud-credential-operator"),
+    *("cloud-network-config-controller", "cloud-platform-infra", "cluster-csi-drivers", "cluster-machine-approver"),
+    *("cluster-node-tuning-operator", "cluster-olm-operator", "cluster-samples-operator", "cluster-storage-operator"),
+    *("cluster-version", "config", "config-managed", "config-operator", "console", "console-operator"),
+    *("console-user-settings", "controller-manager", "controller-manager-operator", "dns", "dns-operator", "etcd"),
+    *("etcd-operator", "host-network", "image-registry", "infra", "ingress", "ingress-canary", "ingress-operator"),
+    *("insights", "kni-infra", "kube-apiserver", "kube-apiserver-operator", "kube-controller-manager"),
+    *("kube-controller-manager-operator", "kube-scheduler", "kube-scheduler-operator"),
+    *("kube-storage-version-migrator", "kube-storage-version-migrator-operator", "machine-api"),
+    *("machine-config-operator", "marketplace", "monitoring", "multus", "network-console", "network-diagnostics"),
+    *("network-node-identity", "network-operator", "node", "nutanix-infra", "oauth-apiserver", "openstack-infra"),
+    *("operator-controller", "operator-lifecycle-manager", "operators", "ovirt-infra", "ovn-kubernetes"),
+    *("route-controller-manager", "service-ca", "service-ca-operator", "user-workload-monitoring", "vsphere-infra"),
+)
+_NAMESPACES = frozenset(
+    {
+        *("default", "kube-system", "kube-public", "kube-node-lease", "openshift"),
+        *(f"openshift-{name}" for name in _OPENSHIFT),
+    }
+)
+"""Those that every cluster has. To make one of them again does no harm: cluster-bootstrap leaves what is there."""
+_ROLE = "machineconfiguration.openshift.io/role"
+_KERNELS = ("", "default", "realtime", "64k-pages")
+_IGNITION = re.compile(r"2\.2\.0|3\.[0-5]\.0")
+"""Versions that OpenShift 4.19's machine config operator takes (pkg/controller/common/helpers.go, IgnParseWrapper)."""
+_SOURCE = re.compile(r"(data:|https?://|s3://|gs://|arn:|tftp://).*", re.DOTALL)
+_UNITS = (
+    *(".service", ".socket", ".mount", ".automount", ".target", ".timer", ".path", ".slice", ".swap", ".device"),
+    *(".scope", ".snapshot"),
+)
+OWN_OBJECTS = frozenset(
+    {
+        ("", "ConfigMap", "kube-system", "cluster-config-v1"),
+        ("", "ConfigMap", "kube-system", "root-ca"),
+        ("", "ConfigMap", "openshift-config", "openshift-install-manifests"),
+        ("", "ConfigMap", "openshift-machine-config-operator", "machine-config-server-ca"),
+        ("", "Secret", "kube-system", "kube-cloud-cfg"),
+        ("", "Secret", "kube-system", "kubeadmin"),
+        ("", "Secret", "openshift-config", "pull-secret"),
+        ("", "Secret", "openshift-machine-api", "master-user-data"),
+        ("", "Secret", "openshift-machine-api", "worker-user-data"),
+        ("", "Secret", "openshift-machine-config-operator", "machine-config-server-ca"),
+        ("", "Secret", "openshift-machine-config-operator", "machine-config-server-tls"),
+        *(
+            ("config.openshift.io", kind, "", "cluster")
+            for kind in ("DNS", "FeatureGate", "Infrastructure", "Ingress", "Network", "Proxy", "Scheduler")
+        ),
+        ("config.openshift.io", "ClusterVersion", "openshift-cluster-version", "version"),
+        ("machineconfiguration.openshift.io", "MachineConfig", "", "99-master-ssh"),
+        ("machineconfiguration.openshift.io", "MachineConfig", "", "99-worker-ssh"),
+    }
+)
+"""The installer's own objects: group, kind, namespace and name. Of two that are the same, the API keeps the first."""
+
+
+def identity(tree: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Group, kind, namespace and name of an object."""
+    metadata = _mapping(tree.get("metadata"))
+    group = str(tree.get("apiVersion")).rpartition("/")[0]
+    return group, str(tree.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Object:
+    """An object of a manifest."""
+
+    where: str
+    """File and line."""
+    tree: Mapping[str, Any]
+
+    @property
+    def version(self) -> str:
+        """Its API version: group and version."""
+        return str(self.tree.get("apiVersion"))
+
+    @property
+    def kind(self) -> str:
+        """What it is."""
+        return str(self.tree.get("kind"))
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Its metadata; empty where there is none that can be read."""
+        return _mapping(self.tree.get("metadata"))
+
+
+@cache
+def known_kinds() -> dict[str, dict[str, bool]]:
+    """Kinds of objects by API version, and whether they are in namespaces: those of Kubernetes and of OpenShift."""
+    return cast("dict[str, dict[str, bool]]", json.loads(Path(__file__).with_name("kinds.json").read_text()))
+
+
+def wrong(objects: Iterable[Object], other_kinds: Iterable[str] = ()) -> Iterator[str]:
+    """What is wrong with objects, each with file and line, cause and remedy.
+
+    `other_kinds` are known without being Kubernetes' or OpenShift's: `group/version/Kind`.
+    """
+    objects = list(objects)
+    kinds = _kinds(objects, other_kinds)
+    made = {str(each.metadata.get("name")) for each in objects if each.kind == "Namespace"}
+    seen: dict[tuple[str, ...], str] = {}
+    for each in objects:
+        found = list(_of_object(each, kinds, made))
+        if not found:
+            named = identity(each.tree)
+            if named in OWN_OBJECTS:
+                found = [f"the installer makes {told(named)} itself -> change it by the settings, or after installing"]
+            elif named in seen:
+                found = [f"{told(named)} is in {seen[named]}, too -> take one out"]
+            seen.setdefault(named, each.where)
+        yield from (f"{each.where}: {problem}" for problem in found)
+
+
+def told(named: tuple[str, str, str, str]) -> str:
+    """An object's identity, for people."""
+    _, kind, namespace, name = named
+    return f"{kind} {f'{namespace}/' if namespace else ''}{name}"
+
+
+def _kinds(objects: Iterable[Object], others: Iterable[str]) -> Kinds:
+    """All that are known: also those that a manifest defines, and those of which the user says that they are."""
+    kinds: dict[str, dict[str, bool | None]] = {version: {**found} for version, found in known_kinds().items()}
+    for other in others:
+        if found := re.fullmatch(OTHER_KIND, other):
+            kinds.setdefault(found["version"], {})[found["kind"]] = None
+    for each in objects:
+        if each.kind == "CustomResourceDefinition":
+            spec = _mapping(each.tree.get("spec"))
+            kind, is_namespaced = str(_mapping(spec.get("names")).get("kind")), spec.get("scope") == "Namespaced"
+            for version in _list(spec.get("versions")):
+                kinds.setdefault(f"{spec.get('group')}/{_mapping(version).get('name')}", {})[kind] = is_namespaced
+    return kinds
+
+
+def _of_object(each: Object, kinds: Kinds, made: set[str]) -> Iterator[str]:
+    version, kind, metadata = each.version, each.kind, each.metadata
+    if not isinstance(each.tree.get("apiVersion"), str) or not _API_VERSION.fullmatch(version):
+        yield f"apiVersion is {_shown(each.tree.get('apiVersion'))} -> give group and version, e.g. apps/v1, or v1"
+        return
+    if not isinstance(each.tree.get("kind"), str) or not kind:
+        yield f"kind is {_shown(each.tree.get('kind'))} -> give the kind of object, e.g. ConfigMap"
+        return
+    if kind.endswith("List") and "items" in each.tree:
+        yield "it is a list, which is taken in as a whole -> write its objects one after the other, with --- between"
+        return
+    if kind not in kinds.get(version, {}):
+        yield _unknown(version, kind, kinds)
+        return
+    name = metadata.get("name")
+    form = _FREE_NAME if version.rpartition("/")[0] in _FREELY_NAMED else _NAME
+    if not isinstance(name, str) or not form.fullmatch(name):
+        yield f"metadata.name is {_shown(name)} -> give the object's name, of a-z, 0-9, '-' and '.'"
+    if kinds[version][kind] is not False:
+        yield from _of_namespace(kind, metadata.get("namespace"), made, needed=kinds[version][kind] is True)
+    if kind == "MachineConfig":
+        yield from _of_machine_config(each)
+
+
+def _of_namespace(kind: str, namespace: object, made: set[str], *, needed: bool) -> Iterator[str]:
+    """The API takes nothing for a namespace that is not there, and nobody would make it."""
+    if namespace is None and not needed:
+        return
+    if not isinstance(namespace, str) or not _NAME.fullmatch(namespace):
+        yield f"metadata.namespace is {_shown(namespace)} -> say in which namespace the {kind} is to be"
+    elif namespace not in _NAMESPACES and namespace not in made:
+        yield f"nothing makes the namespace {namespace} -> add a Namespace of that name to the manifests"
+
+
+def _unknown(version: str, kind: str, kinds: Kinds) -> str:
+    by_hand = f"add {version}/{kind} to install.otherKinds" if "/" in version else ""
+    versions = sorted(known for known, those in kinds.items() if kind in those)
+    if versions:
+        also = f"; or, where the release has it, {by_hand}" if by_hand else ""
+        return f"no kind {kind} of {version} is known, only of {', '.join(versions)} -> correct apiVersion{also}"
+    remedy = "correct it; or put its CustomResourceDefinition among the manifests"
+    if by_hand:
+        remedy += f"; or, where an operator of the cluster brings it, {by_hand}"
+    return f"{kind} of {version} is no kind of Kubernetes' or OpenShift's -> {remedy}"
+
+
+def _of_machine_config(each: Object) -> Iterator[str]:
+    role = _mapping(each.metadata.get("labels")).get(_ROLE)
+    if not isinstance(role, str) or not role:
+        yield (
+            f"it has no label {_ROLE}, and would be part of no machine's configuration -> set it to the pool's role,"
+            " e.g. master or worker"
+        )
+    spec = each.tree.get("spec")
+    if not isinstance(spec, dict | None):
+        yield f"spec is {_shown(spec)} -> give an object"
+        return
+    kernel = _mapping(spec).get("kernelType", "")
+    if kernel not in _KERNELS:
+        yield f"spec.kernelType is {_shown(kernel)} -> give one of: {', '.join(filter(None, _KERNELS))}"
+    config = _mapping(spec).get("config")
+    if config is None:
+        return
+    for at, value, kind in (
+        ("", config, dict),
+        (".storage", _mapping(config).get("storage"), dict),
+        (".storage.files", _mapping(_mapping(config).get("storage")).get("files"), list),
+        (".systemd", _mapping(config).get("systemd"), dict),
+        (".systemd.units", _mapping(_mapping(config).get("systemd")).get("units"), list),
+    ):
+        if value is not None and not isinstance(value, kind):
+            yield f"spec.config{at} is {_shown(value)} -> give {'an object' if kind is dict else 'a list'}"
+    yield from _of_ignition(_mapping(config))
+
+
+def _of_ignition(config: Mapping[str, Any]) -> Iterator[str]:
+    version = _mapping(config.get("ignition")).get("version")
+    if not isinstance(version, str) or not _IGNITION.fullmatch(version):
+        yield (
+            f"spec.config.ignition.version is {_shown(version)} -> give one that the machine config operator takes,"
+            " e.g. 3.4.0"
+        )
+    paths = set[str]()
+    for number, file in enumerate(_list(_mapping(config.get("storage")).get("files"))):
+        at = f"spec.config.storage.files[{number}]"
+        yield from _of_file(at, _mapping(file))
+        path = str(_mapping(file).get("path"))
+        if path in paths:
+            yield f"{at}.path is {_shown(path)}, as of another file -> take one out"
+        paths.add(path)
+    for number, unit in enumerate(_list(_mapping(config.get("systemd")).get("units"))):
+        name, at = _mapping(unit).get("name"), f"spec.config.systemd.units[{number}]"
+        if not isinstance(name, str) or not name.endswith(_UNITS):
+            yield f"{at}.name is {_shown(name)} -> give the unit's name with its ending, e.g. site.service"
+        for drop_in in _list(_mapping(unit).get("dropins")):
+            its = _mapping(drop_in).get("name")
+            if not isinstance(its, str) or not its.endswith(".conf"):
+                yield f"{at}.dropins: the name {_shown(its)} -> give one that ends in .conf"
+
+
+def _of_file(at: str, file: Mapping[str, Any]) -> Iterator[str]:
+    path, contents, mode = file.get("path"), _mapping(file.get("contents")), file.get("mode")
+    if not isinstance(path, str) or not path.startswith("/") or posixpath.normpath(path) != path:
+        yield f"{at}.path is {_shown(path)} -> give an absolute path, without '..' and needless slashes"
+    source = contents.get("source")
+    if "inline" in contents:
+        yield f"{at}.contents.inline is Butane's -> give contents.source, e.g. data:,text; or translate it with butane"
+    elif source is not None and source != "" and not _is_source(source):
+        # What stands there may be the file's text, and that a secret.
+        yield f"{at}.contents.source is no URL that Ignition reads -> give one, e.g. data:;base64,aGVsbG8="
+    if mode is not None and (not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= 0o7777):
+        yield f"{at}.mode is {_shown(mode)} -> give a number; in JSON decimal: 420 for 0644"
+
+
+def _is_source(source: object) -> bool:
+    if not isinstance(source, str) or not _SOURCE.fullmatch(source):
+        return False
+    head, comma, data = source.partition(",")
+    if not source.startswith("data:"):
+        return True
+    try:
+        if head.endswith(";base64"):
+            base64.b64decode(unquote(data), validate=True)
+    except ValueError:
+        return False
+    return bool(comma)
+
+
+def _shown(value: object) -> str:
+    text = "missing" if value is None else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
