@@ -51,7 +51,7 @@ def _authorities(value: str | None) -> str | None:
     return value
 
 
-Authorities = Annotated[Pem, AfterValidator(_authorities)]
+_Authorities = Annotated[Pem, AfterValidator(_authorities)]
 _HttpsUrl = Annotated[str, AfterValidator(_https)]
 _BootUrl = Annotated[str, AfterValidator(_boot_url)]
 
@@ -59,7 +59,7 @@ _BootUrl = Annotated[str, AfterValidator(_boot_url)]
 class _Host(Section):
     """What every artifact host has."""
 
-    ca_bundle: Authorities | None = Field(
+    ca_bundle: _Authorities | None = Field(
         default=None,
         description="the authority (PEM, one or more certificates) that signed the certificate of baseUrl's server;"
         " not set: one that every system trusts",

@@ -23,8 +23,7 @@ from metal_ipi.components.install.install_config import (
     SERVICE_NETWORK,
 )
 from metal_ipi.stacks.problems import Found
-from metal_ipi.stacks.sections.artifacts import Authorities
-from metal_ipi.stacks.sections.base import REHEARSAL, Section, matching, wrong
+from metal_ipi.stacks.sections.base import REHEARSAL, Pem, Section, matching, wrong
 from metal_ipi.stacks.sections.forms import is_host
 
 Item = TypeVar("Item")
@@ -249,6 +248,12 @@ class Proxy(Section):
         return self
 
 
+def _without_key(value: str) -> str:
+    if "PRIVATE KEY" in value:
+        raise wrong("it holds a private key, and every node would be given it", "leave only the certificates in it")
+    return value
+
+
 class ImageDigestSource(Section):
     """Where else images are that are named by digest."""
 
@@ -289,8 +294,8 @@ class InstallConfig(Section):
 
     networking: Networking = Field(default_factory=Networking, description="networks inside of the cluster")
     proxy: Proxy | None = Field(default=None, description="not set: the nodes use no proxy")
-    additional_trust_bundle: Authorities | None = Field(
-        default=None, description="authorities (PEM) that the nodes trust: of a mirror registry, of a proxy"
+    additional_trust_bundle: Annotated[Pem, AfterValidator(_without_key)] | None = Field(
+        default=None, description="certificates (PEM) that the nodes trust: of a mirror registry, of a proxy"
     )
     additional_trust_bundle_policy: Literal["Proxyonly", "Always"] | None = Field(
         default=None, description="when they are trusted: Proxyonly, with a proxy only; Always. Not set: Proxyonly"

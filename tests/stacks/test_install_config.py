@@ -18,6 +18,7 @@ from tests.stacks.answers import ANSWERS, CALLS, declared, problems, settings, t
 from tests.stacks.rack import rack_text
 
 _AUTHORITY = trustme.CA().cert_pem.bytes().decode()
+_WITH_KEY = trustme.CA().issue_cert("mirror.test").private_key_and_cert_chain_pem.bytes().decode()
 _NETWORKS: dict[str, Any] = {
     "clusterNetwork": [{"cidr": "10.64.0.0/15", "hostPrefix": 24}],
     "serviceNetwork": ["172.20.0.0/16"],
@@ -94,6 +95,7 @@ def test_preflight_knows_the_networks_inside() -> None:
         ),
         ({"proxy": {"httpProxy": "http://172.30.0.7"}}, "proxy.httpProxy", "it is in the services' network"),
         ({"proxy": {"noProxy": "a"}}, "proxy", "it names no proxy"),
+        ({"additionalTrustBundle": _WITH_KEY}, "additionalTrustBundle", "it holds a private key"),
         (
             {"networking": {"serviceNetwork": ["172.30.0.0/255.255.0.0"]}},
             "networking.serviceNetwork[0]",
