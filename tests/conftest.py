@@ -14,7 +14,10 @@ from tools import engine
 TOLD = "told: "
 """How the name of a property begins that a test records (`record_property`) to have it printed at the end."""
 
-LIMITS = {"nightly": 3600, "libvirt": 1800, "engine": 900, "conformance": 600, "lab": 300, "programs": 300}
+LIMITS = {
+    **{"nightly": 3600, "libvirt": 1800, "engine": 900, "conformance": 600, "ironic": 600},
+    **{"lab": 300, "programs": 300},
+}
 """Seconds that a test may take with its fixtures, by marker: the first that a test has counts. Then it fails, and
 pytest-timeout prints the stacks of all threads. They are for a test that hangs, not for one that is slow."""
 QUICK = 120
