@@ -60,6 +60,8 @@ def _plug_in(hub: subprocess.Popen[bytes]) -> None:
         if hub.poll() is not None or time.monotonic() > deadline:
             raise ServiceFailed("it did not make its namespaces")
         time.sleep(0.01)
+    # The kernel takes the cable of a hub that was killed away some time after its last process.
+    subprocess.run(["ip", "link", "delete", _CABLE], check=False, capture_output=True, timeout=10)
     lines = [
         f"link add {_CABLE} type veth peer name {UPLINK} netns {hub.pid}",
         f"link set {_CABLE} master {plan.BRIDGE} up",
