@@ -33,20 +33,14 @@ NETWORKING: Mapping[str, Any] = {
     "clusterNetwork": [{"cidr": CLUSTER_NETWORK, "hostPrefix": HOST_PREFIX}],
     "serviceNetwork": [SERVICE_NETWORK],
 }
+"""Where nothing else is said."""
 RENDERED = {
     **dict.fromkeys(("apiVersion", "bootstrapInPlace"), "leave it out"),
     **{"baseDomain": "set baseDomain", "metadata": "set clusterName", "controlPlane": "set controlPlane"},
     **{"compute": "set workers", "platform": "set platform", "fips": "set install.fips"},
     **{"pullSecret": "set install.pullSecret", "sshKey": "set ssh.authorizedKeys"},
-    **{
-        name: f"set installConfig.{name}"
-        for name in (
-            *("networking", "proxy", "additionalTrustBundle", "additionalTrustBundlePolicy", "imageDigestSources"),
-            *("capabilities", "featureSet", "featureGates", "cpuPartitioningMode"),
-        )
-    },
 }
-"""Fields of install-config.yaml that settings make, and what to do instead of giving them."""
+"""Fields of install-config.yaml that other settings make, and what to do instead of giving them."""
 
 
 class InstallConfigError(ValueError):

@@ -54,7 +54,8 @@ _NAMESPACES = frozenset(
         *(f"openshift-{name}" for name in _OPENSHIFT),
     }
 )
-"""Those that every cluster has. To make one of them again does no harm: cluster-bootstrap leaves what is there."""
+"""Those that a cluster has by itself: a list by hand, compared with no release image. To make one of them again does no
+harm: cluster-bootstrap leaves what is there (library-go, pkg/assets/create/creater.go)."""
 _ROLE = "machineconfiguration.openshift.io/role"
 _KERNELS = ("", "default", "realtime", "64k-pages")
 _IGNITION = re.compile(r"2\.2\.0|3\.[0-5]\.0")

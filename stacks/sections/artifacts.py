@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
-from metal_ipi.stacks.sections.base import Pem, Section, certificates, is_public_key, wrong
+from metal_ipi.stacks.sections.base import PublicPem, Section, certificates, is_public_key, wrong
 from metal_ipi.stacks.sections.forms import Bucket, Endpoint, Host, KeyId, PathOnServer, Prefix, Region, User, is_url
 
 
@@ -32,11 +32,9 @@ def _boot_url(value: str) -> str:
 
 
 def _authorities(value: str | None) -> str | None:
-    """What is given to every machine, so a key must not be in it; and what it is for, so it must be authorities."""
+    """What it is for, so it must be authorities."""
     if value is None:
         return None
-    if "PRIVATE KEY" in value:
-        raise wrong("it holds a private key, and every machine would be given it", "leave only the certificates in it")
     for certificate in certificates(value):
         name = certificate.subject.rfc4514_string()
         try:
@@ -51,7 +49,7 @@ def _authorities(value: str | None) -> str | None:
     return value
 
 
-_Authorities = Annotated[Pem, AfterValidator(_authorities)]
+_Authorities = Annotated[PublicPem, AfterValidator(_authorities)]
 _HttpsUrl = Annotated[str, AfterValidator(_https)]
 _BootUrl = Annotated[str, AfterValidator(_boot_url)]
 

@@ -104,6 +104,16 @@ def _pem(value: str) -> str:
 
 Pem = Annotated[str, AfterValidator(_pem)]
 """Certificates, as PEM."""
+
+
+def _without_key(value: str) -> str:
+    if "PRIVATE KEY" in value:
+        raise wrong("it holds a private key, and every machine would be given it", "leave only the certificates in it")
+    return value
+
+
+PublicPem = Annotated[Pem, AfterValidator(_without_key)]
+"""Certificates, as PEM, that every machine is given."""
 IPv4 = Annotated[str, AfterValidator(_ipv4)]
 """An IPv4 address, without prefix length."""
 Words = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_one_word_each)]

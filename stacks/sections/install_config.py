@@ -23,7 +23,7 @@ from metal_ipi.components.install.install_config import (
     SERVICE_NETWORK,
 )
 from metal_ipi.stacks.problems import Found
-from metal_ipi.stacks.sections.base import REHEARSAL, Pem, Section, matching, wrong
+from metal_ipi.stacks.sections.base import REHEARSAL, PublicPem, Section, matching, wrong
 from metal_ipi.stacks.sections.forms import is_host
 
 Item = TypeVar("Item")
@@ -248,12 +248,6 @@ class Proxy(Section):
         return self
 
 
-def _without_key(value: str) -> str:
-    if "PRIVATE KEY" in value:
-        raise wrong("it holds a private key, and every node would be given it", "leave only the certificates in it")
-    return value
-
-
 class ImageDigestSource(Section):
     """Where else images are that are named by digest."""
 
@@ -294,7 +288,7 @@ class InstallConfig(Section):
 
     networking: Networking = Field(default_factory=Networking, description="networks inside of the cluster")
     proxy: Proxy | None = Field(default=None, description="not set: the nodes use no proxy")
-    additional_trust_bundle: Annotated[Pem, AfterValidator(_without_key)] | None = Field(
+    additional_trust_bundle: PublicPem | None = Field(
         default=None, description="certificates (PEM) that the nodes trust: of a mirror registry, of a proxy"
     )
     additional_trust_bundle_policy: Literal["Proxyonly", "Always"] | None = Field(
@@ -341,9 +335,10 @@ class InstallConfig(Section):
                 f"featureSet is {self.feature_set or 'not set'}",
                 "set featureSet to CustomNoUpgrade, or take them out",
             )
-        for name in self.other:
-            if name in RENDERED:
-                yield f"other.{name}", "[not shown]", "the program writes this field", RENDERED[name]
+        typed = {str(field.alias): f"set installConfig.{field.alias}" for field in type(self).model_fields.values()}
+        for name, remedy in {**RENDERED, **typed}.items():
+            if name in self.other:
+                yield f"other.{name}", "[not shown]", "the program writes this field", remedy
         for kind, proxy in (
             ("httpProxy", self.proxy and self.proxy.http_proxy),
             ("httpsProxy", self.proxy and self.proxy.https_proxy),

@@ -44,15 +44,15 @@ func newApplier(client *kube.Client, logger *log.Logger) *applier {
 	return &applier{client: client, log: logger, kinds: map[string]map[string]apiKind{}, spaces: map[string]bool{}}
 }
 
-// readObjects reads the objects in files, YAML or JSON, of any number each.
-func readObjects(paths []string) ([]kube.Object, error) {
+// readObjects reads the objects in files: all of them with parseObjects, the one that is made with parseManifest.
+func readObjects(paths []string, parse func([]byte) ([]kube.Object, error)) ([]kube.Object, error) {
 	objects := []kube.Object{}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		found, err := parseObjects(data)
+		found, err := parse(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 		}
@@ -61,31 +61,21 @@ func readObjects(paths []string) ([]kube.Object, error) {
 	return objects, nil
 }
 
-// readManifests reads one object of each file, as cluster-bootstrap does: of further ones nothing is made, and a file that
-// begins with an empty document is an error (library-go, pkg/assets/create/creater.go).
-func readManifests(paths []string) ([]kube.Object, error) {
-	objects := []kube.Object{}
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		object := kube.Object{}
-		if err := yaml.Unmarshal(data, &object); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
-		}
-		if object["kind"] == nil {
-			return nil, fmt.Errorf("unable to decode asset %q: Object 'Kind' is missing", filepath.Base(path))
-		}
-		found, err := toObject(object)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, found)
+// parseManifest reads one object, as cluster-bootstrap does: of further ones nothing is made, and a file that begins with
+// an empty document is an error (library-go, pkg/assets/create/creater.go).
+func parseManifest(data []byte) ([]kube.Object, error) {
+	object := kube.Object{}
+	if err := yaml.Unmarshal(data, &object); err != nil {
+		return nil, err
 	}
-	return objects, nil
+	if object["kind"] == nil {
+		return nil, errors.New("Object 'Kind' is missing")
+	}
+	found, err := toObject(object)
+	return []kube.Object{found}, err
 }
 
+// parseObjects reads any number of objects, YAML or JSON.
 func parseObjects(data []byte) ([]kube.Object, error) {
 	objects := []kube.Object{}
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {

@@ -65,7 +65,7 @@ func TestParseObjects(t *testing.T) {
 func TestReadObjectsNamesTheFileThatIsWrong(t *testing.T) {
 	path := t.TempDir() + "/wrong.yaml"
 	put(t, path, "kind: [", 0o600)
-	if _, err := readObjects([]string{path}); err == nil || !strings.Contains(err.Error(), "wrong.yaml") {
+	if _, err := readObjects([]string{path}, parseObjects); err == nil || !strings.Contains(err.Error(), "wrong.yaml") {
 		t.Fatal(err)
 	}
 }
@@ -236,7 +236,7 @@ func TestOneObjectIsMadeOfEachManifest(t *testing.T) {
 	}
 	paths := []string{filepath.Join(directory, "a.yaml"), filepath.Join(directory, "b.json")}
 	names := []string{}
-	for _, object := range must(readManifests(paths)) {
+	for _, object := range must(readObjects(paths, parseManifest)) {
 		names = append(names, describe(object))
 	}
 	if want := []string{"Namespace one", "ConfigMap three"}; !slices.Equal(names, want) {
@@ -245,7 +245,7 @@ func TestOneObjectIsMadeOfEachManifest(t *testing.T) {
 	if err := os.WriteFile(paths[0], []byte("---\n# nothing\n---\nkind: Pod\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readManifests(paths); err == nil || !strings.Contains(err.Error(), "a.yaml") {
+	if _, err := readObjects(paths, parseManifest); err == nil || !strings.Contains(err.Error(), "a.yaml") {
 		t.Fatalf("an empty document is %v", err)
 	}
 }

@@ -365,11 +365,11 @@ func (b *bootkube) applyManifests(ctx context.Context) error {
 		paths = append(paths, found...)
 	}
 	manifests, _ := filepath.Glob(b.path("manifests/*")) // the pattern is good
-	objects, err := readManifests(manifests)
+	objects, err := readObjects(manifests, parseManifest)
 	if err != nil {
 		return err
 	}
-	others, err := readObjects(paths)
+	others, err := readObjects(paths, parseObjects)
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (b *bootstrapper) step(ctx context.Context, nodes []kube.Node) error {
 // applyManifests has the user's manifests be there.
 func (b *bootstrapper) applyManifests(ctx context.Context) error {
 	paths, _ := filepath.Glob(filepath.Join(b.root, assetDirectory, "openshift", "*")) // the pattern is good
-	objects, err := readManifests(paths)
+	objects, err := readObjects(paths, parseManifest)
 	if err != nil || len(objects) == 0 {
 		return err
 	}
