@@ -16,6 +16,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from metal_ipi.stacks import becomes
 from metal_ipi.stacks.hub.sections import HubSettings
 from metal_ipi.stacks.hub.settings import HUB
 from metal_ipi.stacks.problems import NAMESPACE
@@ -41,6 +42,7 @@ is not listed here. Problems are told all at once, each with path, value, reason
 
 - **required**: `yes`; or `up`: a rehearsal (`make preview` of a stack that is not up here) does without it, `up` needs
   it unless the description names what may stand in its place.
+- **→**: the field of install-config.yaml that the setting becomes; settings without an arrow become none.
 - **secret**: set it with `pulumi config set --secret --path`; it is encrypted in the file and in the state, and never
   shown.
 """
@@ -153,7 +155,7 @@ def _row(path: str, field: FieldInfo, model: type[BaseModel]) -> _Row:
         kind=_type(field, path, model),
         default=_default(field),
         required="yes" if field.is_required() else needed,
-        text=_escaped(field.description or ""),
+        text=_escaped(field.description or "") + "".join(f" → `{each}`" for each in becomes.of(path)),
     )
 
 
