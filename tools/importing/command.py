@@ -64,6 +64,8 @@ def write(
 
     Raises StackError where a file cannot be read, where there is no name, and where the stack file exists.
     """
+    if install_config == Path():
+        raise StackError("no file is named", remedy="name it: make import INSTALL_CONFIG=install-config.yaml")
     files = [documents.read(install_config), *([documents.read(agent_config)] if agent_config is not None else [])]
     name = stack or str(files[0].at("metadata.name") or "")
     if not _STACK.fullmatch(name):
@@ -139,16 +141,22 @@ def render(taking: Taking, files: Iterable[Document]) -> str:
 
 
 def missing(taking: Taking, stack: str) -> tuple[Problem, ...]:
-    """What the settings lack, or what is wrong with them, when the secrets are set."""
+    """What the settings lack, or what is wrong with them, when the secrets are set.
+
+    What contradicts is looked for only where nothing is missing, and the release, which no file says, always is: it is
+    asked once more with one.
+    """
     tree = copy.deepcopy(taking.settings)
     for setting, place in taking.secrets.items():
         put(tree, setting, place.text)
-    document: Tree = {"config": {f"{NAMESPACE}:{name}": value for name, value in tree.items()}}
-    try:
-        parse(stackfile.values(stackfile.Config(document=document)), stack)
-    except SettingsError as error:
-        return error.problems
-    return ()
+    found: dict[tuple[str, str], Problem] = {}
+    for release in ({}, {"openshiftVersion": "4.19.0"}):
+        document: Tree = {"config": {f"{NAMESPACE}:{name}": value for name, value in {**tree, **release}.items()}}
+        try:
+            parse(stackfile.values(stackfile.Config(document=document)), stack)
+        except SettingsError as error:
+            found |= {(problem.path, problem.why): problem for problem in error.problems}
+    return tuple(found[key] for key in sorted(found))
 
 
 def _told(taking: Taking, files: list[Document], stack: str, problems: tuple[Problem, ...]) -> Iterator[str]:

@@ -162,6 +162,7 @@ INSTALL_CONFIG: dict[str, Field] = {
         remedy="give it as a manifest of the network operator (install.manifests)",
     ),
     **{f"platform.baremetal.{name}": field for name, field in _PLATFORM.items()},
+    "platform.none": Field(kind="any", why="the installer reads nothing in it", remedy="nothing"),
     "platform.external": Field(kind="any", why="platform external is not supported", remedy="nothing: it is none here"),
     **{
         f"platform.{name}": _OTHER_CLOUD

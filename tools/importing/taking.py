@@ -17,6 +17,9 @@ _KINDS: Mapping[Kind, str] = {
     **{"text": "a text", "number": "a whole number", "flag": "true or false", "texts": "a list of texts"},
 }
 
+_SECRET = re.compile(r"//[^/\s@]*:[^/\s@]*@|PRIVATE KEY")
+"""What no setting in clear may have in it: a URL's account with its password, a key."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
@@ -87,7 +90,11 @@ class Taking:
     _done: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def put(self, setting: str, value: Any, *places: Place) -> None:
-        """Set a setting (`platform.servers[0].name`); `places` are what it is made of."""
+        """Set a setting (`platform.servers[0].name`); `places` are what it is made of. A secret is told instead."""
+        if _SECRET.search(str(value)):
+            for place in places:
+                self.tell(place, "a password or a private key is in it", f"set metal-ipi:{setting} to what has none")
+            return
         put(self.settings, setting, value)
         self.done(*places)
         self.sources |= dict.fromkeys([setting], places[0]) if places else {}
@@ -116,7 +123,7 @@ class Taking:
         for place, known in _leaves(Place(document=document, where=""), fields):
             if self.is_done(place):
                 continue
-            value = place.text if known and known.kind == "text" else place.value
+            value = str(place.value) if known and known.kind == "text" else place.value
             if known is None:
                 self.tell(place, "openshift-install 4.19 has no such field", _meant(place, fields))
             elif value in known.same:
@@ -185,7 +192,7 @@ def _leaves(place: Place, fields: Mapping[str, Field]) -> Iterator[tuple[Place, 
     elif not within:
         if not _is_empty(value):
             yield place, None
-    elif isinstance(value, dict):
+    elif isinstance(value, dict) and any(not where or name.startswith(f"{where}.") for name in within):
         for name in cast(Tree, value):
             yield from _leaves(place.below(name), fields)
     elif is_list(value) and any(name.startswith(f"{where}[]") for name in within):
