@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from metal_ipi.components.install import install_config
+
+NO_DISK = install_config.NO_DISK
+"""What a single node's bootstrapInPlace names for a disk."""
 SITE = "installConfig"
 """The section whose settings have the installer's names."""
 _SIZES = ("controlPlane.replicas", "compute[].replicas")

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from metal_ipi.components.install.install_config import NO_DISK
 from metal_ipi.stacks import becomes
 from metal_ipi.stacks.sections.install_config import InstallConfig
 from tools.settings_reference import paths
@@ -141,7 +140,7 @@ INSTALL_CONFIG: dict[str, Field] = {
     "kind": Field(same=("InstallConfig",), why="the installer does not read it", remedy="nothing"),
     **dict.fromkeys(("baseDomain", "pullSecret", "sshKey", "proxy.httpProxy", "proxy.httpsProxy"), Field()),
     "arbiter": Field(kind="any", why="there are no arbiters here", remedy="install three control plane machines"),
-    "bootstrapInPlace.installationDisk": Field(same=(NO_DISK,)),
+    "bootstrapInPlace.installationDisk": Field(same=(becomes.NO_DISK,)),
     **{f"controlPlane.{name}": field for name, field in _POOL.items()},
     **{f"compute[].{name}": field for name, field in _POOL.items()},
     "publish": Field(same=("External",), why=_NO_SUCH_PLATFORM, remedy="nothing"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from metal_ipi.components.install.install_config import NO_DISK
+from metal_ipi.stacks.becomes import NO_DISK
 from tools.importing import network
 from tools.importing.cluster import Sizes
 from tools.importing.documents import Tree
@@ -16,6 +16,7 @@ from tools.importing.network import Network
 from tools.importing.taking import Place, Taking
 
 _ROLES = {"master": "control-plane", "worker": "worker"}
+_NO_TEXTS = ("minSize", "rotational")
 _SINGLE = {"control-plane": 1, "worker": 0}
 _VM = {
     "address": "bootstrapExternalStaticIP",
@@ -58,7 +59,7 @@ class Host:
         found = self.given(*names)
         for other in found[1:]:
             if other.value == found[0].value:
-                taking.done(other)
+                taking.done(other, *(other.below(name) for name in other.value if isinstance(other.value, dict)))
             else:
                 taking.tell(other, f"{found[0]} says otherwise", "nothing, or correct platform.servers")
         return found[0] if found else None
@@ -72,7 +73,7 @@ def take(taking: Taking, install: Place, agent: Place | None, sizes: Sizes) -> l
     numbers = dict.fromkeys(_ROLES.values(), 0)
     listed: list[Host] = []
     for host, role in zip(hosts, roles, strict=True):
-        if role in numbers:
+        if role:
             host.name = f"{role}-{numbers[role]}"
             numbers[role] += 1
             listed.append(host)
@@ -121,7 +122,7 @@ def _roles(taking: Taking, hosts: Sequence[Host], sizes: Sizes) -> list[str]:
     roles: list[str] = []
     given = [host.pick(taking, "role") for host in hosts]
     wanted = sizes.control_plane - sum(place is not None and place.text == "master" for place in given)
-    for place in given:
+    for host, place in zip(hosts, given, strict=True):
         if place is None:
             roles.append("control-plane" if wanted > 0 else "worker")
             wanted -= 1
@@ -129,7 +130,8 @@ def _roles(taking: Taking, hosts: Sequence[Host], sizes: Sizes) -> list[str]:
             taking.done(place)
             roles.append(_ROLES[place.text])
         else:
-            taking.tell(place, "there are control plane machines and workers only", "give it one of these roles")
+            for each in host.places:
+                taking.tell(each, "there are control plane machines and workers only", "give it one of these roles")
             roles.append("")
     return roles
 
@@ -153,7 +155,7 @@ def _server(taking: Taking, path: str, host: Host) -> None:
     boot = next(iter(host.given("bootMACAddress")), None)
     cards = [card.below("macAddress") for card in host.places[0].below("interfaces").items]
     names = {card.text: card for card in (place.below("name") for place in host.places[0].below("interfaces").items)}
-    mac = host.macs.get(host.network.interface) or _mac(boot.text if boot else "") or next(iter(host.macs.values()), "")
+    mac = _mac(boot.text) if boot else host.macs.get(host.network.interface) or next(iter(host.macs.values()), "")
     used = [place for place in (*cards, *([boot] if boot else [])) if _mac(place.text) == mac]
     if mac:
         taking.put(f"{path}.mac", mac, *used, *names.values())
@@ -277,9 +279,11 @@ def _disks(taking: Taking, hosts: Sequence[Host], disk: Place) -> None:
     rules: list[Tree] = []
     sources: list[list[Place]] = []
     for host in hosts:
-        found = {ours: host.pick(taking, f"rootDeviceHints.{name}") for name, ours in HINTS.items()}
-        rules.append({ours: place.value for ours, place in found.items() if place is not None})
-        sources.append([place for place in found.values() if place is not None])
+        hints = host.pick(taking, "rootDeviceHints")
+        found = {} if hints is None else {ours: hints.below(name) for name, ours in HINTS.items()}
+        given = {ours: place for ours, place in found.items() if place.text}
+        rules.append({ours: place.value if ours in _NO_TEXTS else place.text for ours, place in given.items()})
+        sources.append(list(given.values()))
     alike = bool(rules) and all(rule == rules[0] for rule in rules)
     for number, (rule, places) in enumerate(zip(rules, sources, strict=True)):
         taking.done(*places)

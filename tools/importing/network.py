@@ -25,7 +25,6 @@ class Network:
     gateway: str = ""
     nameservers: tuple[str, ...] = ()
     interface: str = ""
-    mac: str = ""
     left: tuple[str, ...] = ()
     """The parts that there is no setting for."""
 
@@ -67,7 +66,6 @@ def read(config: Any) -> Network:
         gateway=str(default.get("next-hop-address", "")),
         nameservers=tuple(each for each in servers if ":" not in each),
         interface=str(card.get("name", "")),
-        mac=str(card.get("mac-address", "")),
         left=tuple(left),
     )
 
