@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from lab.openshift.real import openshift_install
+from tests.docs.pages import DOCS, Page
 from tools.importing.command import take
 from tools.importing.documents import Document, read
 from tools.importing.fields import AGENT_CONFIG
@@ -82,3 +84,33 @@ def test_no_field_of_agent_config_is_unknown() -> None:
     of_hosts = {re.split(r"[.\[]", name.removeprefix("hosts[]."))[0] for name in AGENT_CONFIG if "hosts[]." in name}
     assert found["Config"] == known - {"apiVersion", "kind"}
     assert found["Host"] == of_hosts - {"bmc", "BMC"} and "BMC " in structs["Host"]
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """The files of the page «Coming from another system»."""
+    page = Page(name="docs/coming-from.md", text=(DOCS / "coming-from.md").read_text())
+    for block in page.blocks:
+        for name in block.all("file"):
+            (tmp_path / name).write_text(f"{block.text}\n")
+    return tmp_path
+
+
+def _said(installer: Path, *command: str, directory: Path) -> str:
+    run = [str(installer), *command, "--dir", str(directory)]
+    return subprocess.run(run, capture_output=True, text=True, check=False, timeout=100).stderr
+
+
+def test_the_real_installer_takes_the_pages_install_config(example: Path, installer: Path) -> None:
+    said = _said(installer, "create", "manifests", directory=example)
+    assert "Manifests created" in said and "unknown field" not in said, said
+
+
+def test_the_real_installer_reads_the_pages_agent_config(example: Path, installer: Path) -> None:
+    """It is read strictly; what is in networkConfig nmstatectl would check, where it is installed."""
+    command = ("agent", "create", "cluster-manifests")
+    said = _said(installer, *command, directory=example)
+    assert "failed to unmarshal" not in said and "Agent Config configuration" not in said, said
+    file = example / "agent-config.yaml"
+    file.write_text(file.read_text() + "surprise: 1\n")
+    assert 'unknown field "surprise"' in _said(installer, *command, directory=example)
