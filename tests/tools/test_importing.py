@@ -315,6 +315,7 @@ def test_what_is_not_taken_over_is_told(tree: dict[str, Any], where: str, said: 
          "installConfig.networking.clusterNetwork", [{"cidr": "10.64.0.0/15", "hostPrefix": 24}]),
         (_config(imageContentSources=[{"source": "a.test/b", "mirrors": ["c.test/d"]}]),
          "installConfig.imageDigestSources", [{"source": "a.test/b", "mirrors": ["c.test/d"]}]),
+        (_config(_host(), baremetal={"additionalNTPServers": ["a", "b", "a"]}), "machineConfig.ntpServers", ["a", "b"]),
         (_config(featureSet="Default", publish="External"), "installConfig", None),
         (_config(proxy={"httpProxy": "http://p.test:1"}), "installConfig.proxy", {"httpProxy": "http://p.test:1"}),
         (_config(controlPlane={"hyperthreading": "Disabled"}), "controlPlane.kernelArguments",
@@ -357,7 +358,7 @@ def test_what_is_taken_over(tree: dict[str, Any], setting: str, value: Any, impo
     for part in setting.replace("[", ".").replace("]", "").split("."):
         found = found[int(part)] if part.isdigit() else found.get(part)
     assert found == value
-    assert {each.place.where.rpartition(".")[2] for each in taking.told} <= {"name", "type"}
+    assert {each.place.where.rpartition(".")[2] for each in taking.told} <= {"name", "type", "additionalNTPServers"}
 
 
 # --- hosts ---------------------------------------------------------------------------------------------------------

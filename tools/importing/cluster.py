@@ -25,7 +25,7 @@ class Sizes:
     places: dict[str, Place]
 
 
-def take(taking: Taking, install: Place) -> Sizes:
+def take(taking: Taking, install: Place, agent: Place | None) -> Sizes:
     """Take over what is of the cluster; the sizes are handed back, for a list of servers says them as well."""
     domain, secret = install.below("baseDomain"), install.below("pullSecret")
     if domain.text:
@@ -38,12 +38,25 @@ def take(taking: Taking, install: Place) -> Sizes:
         taking.put("ssh.authorizedKeys", [line for line in lines if line and not line.startswith("#")], keys)
     _proxy(taking, install.below("proxy"))
     _networks(taking, install.below("networking"))
+    _time(taking, install, agent)
     for number, each in enumerate(install.below("imageContentSources").items):
         for name in ("source", "mirrors"):
             place = each.below(name)
             if place.value:
                 taking.put(f"installConfig.imageDigestSources[{number}].{name}", place.value, place)
     return _pools(taking, install)
+
+
+def _time(taking: Taking, install: Place, agent: Place | None) -> None:
+    places = [install.below("platform").below("baremetal").below("additionalNTPServers")]
+    places += [] if agent is None else [agent.below("additionalNTPSources")]
+    given = [place for place in places if place.value]
+    servers = dict.fromkeys(str(server) for place in given for server in place.value)
+    if servers:
+        taking.put("machineConfig.ntpServers", list(servers), *given)
+        taking.tell(
+            given[0], "nodes ask these time servers only, not CoreOS's own besides", "add those that are missing"
+        )
 
 
 def _proxy(taking: Taking, proxy: Place) -> None:

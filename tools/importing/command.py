@@ -99,7 +99,7 @@ def take(install_config: Document, agent_config: Document | None = None) -> Taki
         check(document, fields)
     for setting, value, why in _CHOSEN:
         taking.choose(setting, value, why)
-    sizes = cluster.take(taking, install)
+    sizes = cluster.take(taking, install, agent)
     listed = hosts.take(taking, install, agent, sizes)
     if not listed:
         taking.put("controlPlane.count", sizes.control_plane, *_given(sizes, "controlPlane"))

@@ -71,11 +71,6 @@ _OF_HOSTS: Mapping[str, Field] = {
     "role": Field(),
     "networkConfig": Field(kind="any"),
 }
-_NTP = Field(
-    kind="texts",
-    why="no setting names time servers",
-    remedy="name them to the machines by DHCP, or in a MachineConfig with /etc/chrony.conf in install.manifests",
-)
 _INGRESS = Field(
     why="the routers of *.apps have no address of their own: they run on the workers, or else on the control plane",
     remedy="let the names of *.apps point to these machines, or to a load balancer of yours (docs/addresses.md)",
@@ -100,7 +95,7 @@ _PLATFORM: Mapping[str, Field] = {
         for name in ("Bridge", "DHCPRange", "MACAddress", "Network", "NetworkCIDR", "NetworkInterface")
     },
     "provisioningDHCPExternal": replace(_PROVISIONING, kind="flag"),
-    "additionalNTPServers": _NTP,
+    "additionalNTPServers": Field(kind="texts"),
     "defaultMachinePlatform": Field(kind="any", why="it says nothing on bare metal", remedy="nothing"),
     "apiVIPs": Field(kind="texts"),
     "ingressVIP": _INGRESS,
@@ -174,7 +169,7 @@ AGENT_CONFIG: dict[str, Field] = {
     "kind": Field(same=("AgentConfig",), why="the installer does not read it", remedy="nothing"),
     "metadata.name": Field(),
     "metadata.namespace": Field(why="nothing here has such a namespace", remedy="nothing"),
-    "additionalNTPSources": _NTP,
+    "additionalNTPSources": Field(kind="texts"),
     "rendezvousIP": Field(),
     "bootArtifactsBaseURL": Field(),
     "minimalISO": Field(
