@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from metal_ipi.stacks import becomes
-from metal_ipi.stacks.sections.install_config import InstallConfig
-from tools.settings_reference import paths
+from tools.settings_reference import named, values
 
 Kind = Literal["text", "number", "flag", "texts", "any", "section"]
 """What YAML must have there; `any` stands for all that is below, too. `section` is no field: fields stand below it."""
@@ -84,7 +83,7 @@ _IMAGE = Field(
     remedy="set boot.streamUrl or boot.streamFile; name files of yours in a stream document of yours",
 )
 _OTHER_CLOUD = Field(kind="any", why="only bare metal is installed here", remedy="leave that cluster to the installer")
-_NO_SUCH_PLATFORM = "on bare metal the installer refuses it, or it has no effect"
+_REFUSED = "on bare metal the installer refuses it, or it has no effect"
 _PLATFORM: Mapping[str, Field] = {
     **dict.fromkeys(("libvirtURI", "externalBridge", "externalMACAddress", "apiVIP"), Field()),
     **{f"bootstrapExternalStatic{name}": Field() for name in ("IP", "Gateway", "DNS")},
@@ -96,7 +95,7 @@ _PLATFORM: Mapping[str, Field] = {
     },
     "provisioningDHCPExternal": replace(_PROVISIONING, kind="flag"),
     "additionalNTPServers": Field(kind="texts"),
-    "defaultMachinePlatform": Field(kind="any", why="it says nothing on bare metal", remedy="nothing"),
+    "defaultMachinePlatform": Field(kind="any", why="it says nothing on bare metal", remedy="nothing to do"),
     "apiVIPs": Field(kind="texts"),
     "ingressVIP": _INGRESS,
     "ingressVIPs": replace(_INGRESS, kind="texts"),
@@ -112,35 +111,37 @@ _PLATFORM: Mapping[str, Field] = {
 
 def _becomes() -> Iterator[tuple[str, Field]]:
     """Fields that one setting becomes, turned round."""
-    kinds: dict[str, Kind] = {"fips": "flag", "hostPrefix": "number"}
-    for setting in (*becomes.FIELDS, *(f"{becomes.SITE}.{path}" for path in paths(InstallConfig))):
-        found = becomes.of(setting)
+    kinds: Mapping[str, Kind] = {"whole number": "number", "`true` or `false`": "flag"}
+    for setting, field in values():
+        found, words = becomes.of(setting), named(field.annotation)
         if len(found) == 1 and setting not in _TAKEN_BY_FUNCTIONS:
-            name = found[0].rpartition(".")[2]
-            kind = kinds.get(name, "texts" if name in _LISTS else "text")
+            kind: Kind = "texts" if words.startswith("list of") else kinds.get(words, "text")
             yield found[0], Field(kind=kind, setting=setting)
 
 
-_LISTS = ("serviceNetwork", "mirrors", "additionalEnabledCapabilities", "featureGates")
 _TAKEN_BY_FUNCTIONS = (
     *("platform.gateway", "platform.prefix", "platform.bootstrap", "controlPlane.count", "workers.count"),
     *("install.pullSecret", "ssh.authorizedKeys", "baseDomain"),
     *(f"{becomes.SITE}.proxy.{name}" for name in ("httpProxy", "httpsProxy")),
 )
 _SOURCES = {"source": Field(), "mirrors": Field(kind="texts")}
-_OLD = Field(why="the field that has replaced it is set as well, and counts", remedy="nothing")
+_OLD = Field(why="the field that has replaced it is set as well, and counts", remedy="nothing to do")
 INSTALL_CONFIG: dict[str, Field] = {
     **dict(_becomes()),
-    "apiVersion": Field(same=("v1", "v1beta3", "v1beta4"), why="the installer knows no such version", remedy="v1"),
-    "kind": Field(same=("InstallConfig",), why="the installer does not read it", remedy="nothing"),
+    "apiVersion": Field(
+        same=("v1", "v1beta3", "v1beta4"),
+        why="the installer knows no such version",
+        remedy="nothing, if it is one of v1",
+    ),
+    "kind": Field(same=("InstallConfig",), why="the installer does not read it", remedy="nothing to do"),
     **dict.fromkeys(("baseDomain", "pullSecret", "sshKey", "proxy.httpProxy", "proxy.httpsProxy"), Field()),
     "arbiter": Field(kind="any", why="there are no arbiters here", remedy="install three control plane machines"),
     "bootstrapInPlace.installationDisk": Field(same=(becomes.NO_DISK,)),
     **{f"controlPlane.{name}": field for name, field in _POOL.items()},
     **{f"compute[].{name}": field for name, field in _POOL.items()},
-    "publish": Field(same=("External",), why=_NO_SUCH_PLATFORM, remedy="nothing"),
-    "credentialsMode": Field(why=_NO_SUCH_PLATFORM, remedy="nothing"),
-    "operatorPublishingStrategy": Field(kind="any", why=_NO_SUCH_PLATFORM, remedy="nothing"),
+    "publish": Field(same=("External",), why=_REFUSED, remedy="nothing to do"),
+    "credentialsMode": Field(why=_REFUSED, remedy="nothing to do"),
+    "operatorPublishingStrategy": Field(kind="any", why=_REFUSED, remedy="nothing to do"),
     **{f"imageContentSources[].{name}": field for name, field in _SOURCES.items()},
     "networking.machineNetwork[].cidr": Field(),
     **dict.fromkeys(("networking.machineCIDR", "networking.type", "networking.serviceCIDR"), _OLD),
@@ -156,7 +157,7 @@ INSTALL_CONFIG: dict[str, Field] = {
         remedy="give it as a manifest of the network operator (install.manifests)",
     ),
     **{f"platform.baremetal.{name}": field for name, field in _PLATFORM.items()},
-    "platform.none": Field(kind="any", why="the installer reads nothing in it", remedy="nothing"),
+    "platform.none": Field(kind="any", why="the installer reads nothing in it", remedy="nothing to do"),
     "platform.external": Field(kind="any", why="platform external is not supported", remedy="nothing: it is none here"),
     **{
         f"platform.{name}": _OTHER_CLOUD
@@ -165,10 +166,14 @@ INSTALL_CONFIG: dict[str, Field] = {
 }
 INSTALL_CONFIG["featureSet"] = replace(INSTALL_CONFIG["featureSet"], same=("Default",))
 AGENT_CONFIG: dict[str, Field] = {
-    "apiVersion": Field(same=("v1beta1", "v1alpha1"), why="the installer knows no such version", remedy="v1beta1"),
-    "kind": Field(same=("AgentConfig",), why="the installer does not read it", remedy="nothing"),
+    "apiVersion": Field(
+        same=("v1beta1", "v1alpha1"),
+        why="the installer knows no such version",
+        remedy="nothing, if it is one of v1beta1",
+    ),
+    "kind": Field(same=("AgentConfig",), why="the installer does not read it", remedy="nothing to do"),
     "metadata.name": Field(),
-    "metadata.namespace": Field(why="nothing here has such a namespace", remedy="nothing"),
+    "metadata.namespace": Field(why="nothing here has such a namespace", remedy="nothing to do"),
     "additionalNTPSources": Field(kind="texts"),
     "rendezvousIP": Field(),
     "bootArtifactsBaseURL": Field(),

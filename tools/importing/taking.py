@@ -104,7 +104,7 @@ class Taking:
         self.secrets[setting] = place
         self.done(place)
 
-    def tell(self, place: Place, why: str, remedy: str = "nothing") -> None:
+    def tell(self, place: Place, why: str, remedy: str = "nothing to do") -> None:
         """Say that a value is not taken over, or not as it is."""
         self.told.append(Told(place=place, why=why, remedy=remedy))
         self.done(place)
@@ -132,7 +132,11 @@ class Taking:
                 numbers = re.findall(r"\[\d+\]", place.where)
                 self.put(re.sub(r"\[\]", lambda _, left=numbers: left.pop(0), known.setting), value, place)
             else:
-                self.tell(place, known.why or "nothing here takes it", known.remedy or "set it in the stack file")
+                self.tell(
+                    place,
+                    known.why or "nothing here takes it",
+                    known.remedy or "set it in the stack file by hand, if it matters",
+                )
 
     def is_done(self, place: Place) -> bool:
         """Whether it was taken over, or it or what it stands in was told."""
