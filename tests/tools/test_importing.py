@@ -472,6 +472,7 @@ def _written(root: Path, tree: dict[str, Any], *, stack: str | None = None, over
     return made.path.read_text(), made.told
 
 
+@pytest.mark.programs
 def test_secrets_stand_nowhere_in_clear_and_a_command_sets_each(tmp_path: Path) -> None:
     other = _bmc("redfish://10.0.0.12", password=f"{_PASSWORD}-2")
     proxy = {"httpsProxy": f"https://u:{_PASSWORD}@p.test:1"}
@@ -536,6 +537,7 @@ def _line(file: Path, text: str) -> int:
     return next(number for number, line in enumerate(file.read_text().splitlines(), start=1) if text in line)
 
 
+@pytest.mark.programs
 def test_make_hands_over_what_it_is_given(tmp_path: Path) -> None:
     def said(*variables: str) -> str:
         command = ["make", "-n", "-o", ".venv/.ready", "import", "INSTALL_CONFIG=a b.yaml", *variables]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import Any, cast
 
@@ -88,6 +89,7 @@ class Taking:
     told: list[Told] = field(default_factory=list[Told])
     chosen: list[Chosen] = field(default_factory=list[Chosen])
     _done: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    _told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def put(self, setting: str, value: Any, *places: Place) -> None:
         """Set a setting (`platform.servers[0].name`); `places` are what it is made of. A secret is told instead."""
@@ -107,6 +109,7 @@ class Taking:
     def tell(self, place: Place, why: str, remedy: str = "nothing to do") -> None:
         """Say that a value is not taken over, or not as it is."""
         self.told.append(Told(place=place, why=why, remedy=remedy))
+        self._told.add((place.document.name, place.where))
         self.done(place)
 
     def choose(self, setting: str, value: Any, why: str) -> None:
@@ -140,10 +143,9 @@ class Taking:
 
     def is_done(self, place: Place) -> bool:
         """Whether it was taken over, or it or what it stands in was told."""
-        above = (each.place for each in self.told if each.place.document is place.document)
-        return (place.document.name, place.where) in self._done or any(
-            place.where.startswith((f"{each.where}.", f"{each.where}[")) for each in above
-        )
+        above = (place.where[: found.start()] for found in re.finditer(r"[.\[]", place.where))
+        name = place.document.name
+        return (name, place.where) in self._done or any((name, where) in self._told for where in above)
 
     def source(self, setting: str) -> Place | None:
         """Where a setting is from, what it stands in, or the first of what stands in it."""
@@ -154,7 +156,7 @@ class Taking:
     @property
     def taken(self) -> int:
         """How many fields were taken over."""
-        return len(self._done - {(each.place.document.name, each.place.where) for each in self.told})
+        return len(self._done - self._told)
 
 
 def _shown(value: Any) -> str:
@@ -189,21 +191,25 @@ def check(document: Document, fields: Mapping[str, Field]) -> None:
 def _leaves(place: Place, fields: Mapping[str, Field]) -> Iterator[tuple[Place, Field | None]]:
     """Every field that is given, and what is known of it; empty ones mean that nothing is."""
     value, where = place.value, re.sub(r"\[\d+\]", "[]", place.where)
-    within = [name for name in fields if not where or name.startswith((f"{where}.", f"{where}[]"))]
-    if where in fields:
-        if not _is_empty(value):
-            yield place, fields[where]
-    elif not within:
-        if not _is_empty(value):
-            yield place, None
-    elif isinstance(value, dict) and any(not where or name.startswith(f"{where}.") for name in within):
+    wanted = _sections(tuple(fields)).get(where)
+    if isinstance(value, dict) and wanted is dict:
         for name in cast(Tree, value):
             yield from _leaves(place.below(name), fields)
-    elif is_list(value) and any(name.startswith(f"{where}[]") for name in within):
+    elif is_list(value) and wanted is list:
         for each in place.items:
             yield from _leaves(each, fields)
     elif not _is_empty(value):
-        yield place, Field(kind="section")
+        yield place, fields.get(where) if wanted is None else Field(kind="section")
+
+
+@cache
+def _sections(fields: tuple[str, ...]) -> Mapping[str, type]:
+    """What stands where fields stand below: mappings and lists."""
+    found: dict[str, type] = {"": dict}
+    for name in fields:
+        ends = [each.start() for each in re.finditer(r"[.\[]", name)]
+        found |= {name[:end]: dict if name[end] == "." else list for end in ends}
+    return found
 
 
 def _is_empty(value: Any) -> bool:
