@@ -186,6 +186,8 @@ def test_what_the_installer_takes_for_granted_is_so_here(imported: Any) -> None:
         ("- 1", ["line 1: it is no mapping"]),
         ("a: 1\n---\na: 1", ["line 2: but found another document"]),
         ("a: &a [*a]", ["aliases in a circle"]),
+        ("a: *canary", ["line 1: found undefined alias '...'"]),
+        ("a: !canary b", ["line 1: could not determine a constructor for the tag '...'"]),
         ("metadata:\n  name: a\n  name: b\nfips: true\nfips: true", ["line 1: 'fips' stands", "line 2: 'name' stands"]),
         (
             "fips: 'no'\npullSecret: {auths: {}, x: canary}\ncontrolPlane: {replicas: three}\nplatform: none\n"
@@ -203,7 +205,7 @@ def test_what_cannot_be_read_is_refused_with_file_line_and_cause(text: str, caus
     with pytest.raises(StackError) as refused:
         imported(text)
     said = str(refused.value)
-    assert [cause for cause in causes if cause not in said] == [] and "install-config.yaml cannot be read" in said
+    assert [cause for cause in causes if cause not in said] == [] and "install-config.yaml cannot be read" in said, said
     assert "canary" not in said
 
 
@@ -399,7 +401,16 @@ def test_without_install_configs_hosts_the_bmcs_are_missing(imported: Any) -> No
     assert found["metal-ipi:platform.servers[0].bmc"] == "it is required"
     assert "kernel names" in found["metal-ipi:boot.install.device.deviceName"]
     source = taking.source("boot.install.device.deviceName")
-    assert str(source).startswith("agent-config.yaml:"), "a wrong value is told with its line"
+    assert "/agent-config.yaml:" in str(source), "a wrong value is told with its line"
+
+
+def test_files_of_the_same_name_are_two_files(tmp_path: Path) -> None:
+    for folder, tree in (("a", _config(_host())), ("b", {**_agent(), "surprise": 1, "metadata": {"name": "d"}})):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "c.yaml").write_text(yaml.safe_dump(tree))
+    told = {str(each.place) for each in take(read(tmp_path / "a/c.yaml"), read(tmp_path / "b/c.yaml")).told}
+    assert {line.rpartition(":")[0] for line in told} == {f"{tmp_path}/{folder}/c.yaml" for folder in "ab"}
+    assert len([line for line in told if "/b/" in line]) == 2
 
 
 def test_hosts_without_a_role_get_one_that_wants_hosts(imported: Any) -> None:
@@ -524,7 +535,7 @@ def test_what_is_wrong_or_contradicts_is_told_with_its_line_beside_what_is_missi
         tree = _config(*hosts, pullSecret=_PULL_SECRET, networking={"serviceNetwork": [network]})
         _, told = _written(tmp_path, tree, overwrite=True)
         assert "metal-ipi:openshiftVersion = (not set)" in told and "metal-ipi:artifacts.baseUrl = (not set)" in told
-        assert f"from ic.yaml:{_line(tmp_path / 'ic.yaml', 'serviceNetwork:')}" in told
+        assert f"from {tmp_path}/ic.yaml:{_line(tmp_path / 'ic.yaml', 'serviceNetwork:')}" in told
         if network.endswith("16"):
             assert (
                 "the pods' network overlaps the services' network" in told and "servers[0].address is the same" in told

@@ -76,17 +76,17 @@ def write(
         )
     path = Layout(root=root, stack=name).stack_file
     taking = take(*files)
-    text = render(taking, files)
+    told = "\n".join(_told(taking, files, name, missing(taking, name)))
     try:
         with path.open("w" if overwrite else "x") as file:
-            file.write(text)
+            file.write(render(taking, files))
     except FileExistsError:
         raise StackError(
             f"stacks/{path.name} is there already, and was not touched",
             why="somebody may have changed it, or keep secrets in it",
             remedy="name another stack (STACK=...), or have it overwritten (OVERWRITE=1)",
         ) from None
-    return Imported(path=path, told="\n".join(_told(taking, files, name, missing(taking, name))))
+    return Imported(path=path, told=told)
 
 
 def take(install_config: Document, agent_config: Document | None = None) -> Taking:
@@ -94,7 +94,9 @@ def take(install_config: Document, agent_config: Document | None = None) -> Taki
     taking = Taking()
     install = Place(document=install_config, where="")
     agent = Place(document=agent_config, where="") if agent_config is not None else None
-    known = ((install_config, INSTALL_CONFIG), *([] if agent_config is None else [(agent_config, AGENT_CONFIG)]))
+    known = [(install_config, INSTALL_CONFIG)]
+    if agent_config is not None:
+        known.append((agent_config, AGENT_CONFIG))
     for document, fields in known:
         check(document, fields)
     for setting, value, why in _CHOSEN:
@@ -134,9 +136,8 @@ def render(taking: Taking, files: Iterable[Document]) -> str:
     known = [field.alias or name for name, field in Settings.model_fields.items()]
     settings = sorted(taking.settings.items(), key=lambda item: known.index(item[0]))
     config = {f"{NAMESPACE}:{name}": value for name, value in settings}
-    head = (
-        f"# Made by `make import` of {' and '.join(file.name for file in files)}. Secrets are set by whoever runs it.\n"
-    )
+    names = " and ".join(file.path.name for file in files)
+    head = f"# Made by `make import` of {names}. Secrets are set by whoever runs it.\n"
     return head + yaml.dump({"config": config}, Dumper=_Dumper, sort_keys=False, width=4096, default_flow_style=None)
 
 
@@ -160,8 +161,9 @@ def missing(taking: Taking, stack: str) -> tuple[Problem, ...]:
 
 
 def _told(taking: Taking, files: list[Document], stack: str, problems: tuple[Problem, ...]) -> Iterator[str]:
-    names = " and ".join(file.name for file in files)
-    yield f"stacks/Pulumi.{stack}.yaml is written: {taking.taken} fields of {names} are taken over"
+    names = [file.name for file in files]
+    taken = f"{taking.taken} fields of {' and '.join(names)}"
+    yield f"stacks/Pulumi.{stack}.yaml is written: {taken} are taken over as they are"
     alike: dict[tuple[str, str, str], list[Place]] = {}
     for each in sorted(taking.told, key=lambda each: (names.index(each.place.document.name), each.place.line)):
         field = re.sub(r"\[\d+\]", "[]", each.place.where)

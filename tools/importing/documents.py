@@ -41,7 +41,8 @@ class Document:
 
     @property
     def name(self) -> str:
-        return self.path.name
+        """What it is called where something is told of it."""
+        return str(self.path)
 
     def at(self, where: str) -> Any:
         """The value at a place; None where there is none."""
@@ -71,6 +72,14 @@ def unreadable(path: Path, *causes: str) -> StackError:
     )
 
 
+_QUOTED = re.compile(r"'([^']*)'")
+
+
+def _hidden(quoted: re.Match[str]) -> str:
+    """What YAML takes for an alias or a tag may be a password; a sign or `<stream end>` is none."""
+    return quoted[0] if len(quoted[1]) < 3 or quoted[1].startswith("<") else "'...'"
+
+
 def read(path: Path) -> Document:
     """Read one of them. Raises StackError with file, line and cause of all that cannot be read."""
     try:
@@ -80,7 +89,7 @@ def read(path: Path) -> Document:
         tree = reader.value(node, "") if node is not None else None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise unreadable(path, f"line {line}: {error.problem}") from None
+        raise unreadable(path, f"line {line}: {_QUOTED.sub(_hidden, str(error.problem))}") from None
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise unreadable(path, "aliases in a circle" if isinstance(error, RecursionError) else str(error)) from None
     if not isinstance(tree, dict):

@@ -88,6 +88,8 @@ class Taking:
     """By path of a setting, where it is from."""
     told: list[Told] = field(default_factory=list[Told])
     chosen: list[Chosen] = field(default_factory=list[Chosen])
+    taken: int = 0
+    """How many fields were taken over as they are."""
     _done: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     _told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
@@ -99,7 +101,8 @@ class Taking:
             return
         put(self.settings, setting, value)
         self.done(*places)
-        self.sources |= dict.fromkeys([setting], places[0]) if places else {}
+        if places:
+            self.sources[setting] = places[0]
 
     def secret(self, setting: str, place: Place) -> None:
         """A setting that must not stand in a file in clear."""
@@ -124,39 +127,40 @@ class Taking:
     def rest(self, document: Document, fields: Mapping[str, Field]) -> None:
         """Take over what becomes a setting as it is, and tell of everything that nobody took."""
         for place, known in _leaves(Place(document=document, where=""), fields):
-            if self.is_done(place):
-                continue
-            value = str(place.value) if known and known.kind == "text" else place.value
-            if known is None:
-                self.tell(place, "openshift-install 4.19 has no such field", _meant(place, fields))
-            elif value in known.same:
-                self.done(place)
-            elif known.setting:
-                numbers = re.findall(r"\[\d+\]", place.where)
-                self.put(re.sub(r"\[\]", lambda _, left=numbers: left.pop(0), known.setting), value, place)
-            else:
-                self.tell(
-                    place,
-                    known.why or "nothing here takes it",
-                    known.remedy or "set it in the stack file by hand, if it matters",
+            if not self.is_done(place):
+                self._left(
+                    place, known or Field(why="openshift-install 4.19 has no such field", remedy=_meant(place, fields))
                 )
+            self.taken += not self._is_told(place)
+
+    def _left(self, place: Place, known: Field) -> None:
+        """What nobody took."""
+        value = str(place.value) if known.kind == "text" else place.value
+        if value in known.same:
+            self.done(place)
+        elif known.setting:
+            numbers = re.findall(r"\[\d+\]", place.where)
+            self.put(re.sub(r"\[\]", lambda _, left=numbers: left.pop(0), known.setting), value, place)
+        else:
+            self.tell(
+                place,
+                known.why or "nothing here takes it",
+                known.remedy or "set it in the stack file by hand, if it matters",
+            )
 
     def is_done(self, place: Place) -> bool:
         """Whether it was taken over, or it or what it stands in was told."""
+        return (place.document.name, place.where) in self._done or self._is_told(place)
+
+    def _is_told(self, place: Place) -> bool:
         above = (place.where[: found.start()] for found in re.finditer(r"[.\[]", place.where))
-        name = place.document.name
-        return (name, place.where) in self._done or any((name, where) in self._told for where in above)
+        return any((place.document.name, where) in self._told for where in (place.where, *above))
 
     def source(self, setting: str) -> Place | None:
         """Where a setting is from, what it stands in, or the first of what stands in it."""
         found = [setting, *(name for name in self.sources if setting.startswith((f"{name}.", f"{name}[")))]
         found += [name for name in self.sources if name.startswith(f"{setting}.")]
         return next((self.sources[name] for name in found if name in self.sources), None)
-
-    @property
-    def taken(self) -> int:
-        """How many fields were taken over."""
-        return len(self._done - self._told)
 
 
 def _shown(value: Any) -> str:
