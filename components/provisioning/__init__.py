@@ -3,7 +3,7 @@
 service      the component: declares all objects on the hub, in order
 contract     its arguments: plain data
 configuration, files   what Ironic and the web servers read
-conductors, database, image_cache, dhcp   the objects of each part
+conductors, database, image_cache, dhcp, certificates   the objects of each part
 objects      what all objects have in common
 operator     the same settings as resources of Metal3's ironic-standalone-operator
 

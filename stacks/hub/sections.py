@@ -94,13 +94,13 @@ class MadeTls(Section):
     type: Literal["made"] = "made"
     valid_days: int = Field(default=397, ge=2, le=3650, description="how long they are good for, days")
     renew_before_days: int = Field(
-        default=60, ge=1, le=3649, description="an `up` within so many days of their end makes them anew"
+        default=60, ge=1, le=3649, description="so many days before their end the hub makes them anew"
     )
 
     @model_validator(mode="after")
     def _in_time(self) -> MadeTls:
         if self.renew_before_days >= self.valid_days:
-            raise wrong("every `up` would renew them", "make it less than validDays", at="renewBeforeDays")
+            raise wrong("they would be renewed every day", "make it less than validDays", at="renewBeforeDays")
         return self
 
 

@@ -37,13 +37,12 @@ class Ironic:
         self.authority.write_text(told["ca"])
         self.user: str = told["username"]
         self.endpoint: str = told["endpoint"]
-        self._given = (self.endpoint, str(self.authority), self.user)
+        self._given = (str(self.authority), self.user)
         self.password: str = outputs["ironicPassword"]
 
-    def __call__(self, *what: str, seconds: float = 60) -> Any:
-        return json.loads(
-            self._project.within("ironic_client", *self._given, *what, stdin=self.password, seconds=seconds)
-        )
+    def __call__(self, *what: str, seconds: float = 60, endpoint: str | None = None) -> Any:
+        given = (endpoint or self.endpoint, *self._given)
+        return json.loads(self._project.within("ironic_client", *given, *what, stdin=self.password, seconds=seconds))
 
     def states(self) -> list[list[Any]]:
         """Of the rack's servers: provision state, power, whether it is claimed."""
