@@ -63,6 +63,9 @@ KINDS: Mapping[str, Mapping[str, Field]] = {
     "core/v1:Namespace": {**_FRAME, "spec": ABSENT},
     "core/v1:Secret": {**_FRAME, "data": _MAP, "stringData": _MAP, "immutable": Field(kind="boolean"), "type": TEXT},
     "core/v1:ConfigMap": {**_FRAME, "data": _MAP, "binaryData": _MAP, "immutable": Field(kind="boolean")},
+    "core/v1:ServiceAccount": {**_FRAME, "automountServiceAccountToken": Field(kind="boolean")},
+    "rbac.authorization.k8s.io/v1:Role": {**_FRAME, "rules": _SPEC},
+    "rbac.authorization.k8s.io/v1:RoleBinding": {**_FRAME, "roleRef": _SPEC, "subjects": _SPEC},
     **{
         kind: {**_FRAME, "spec": _SPEC}
         for kind in (
@@ -70,6 +73,7 @@ KINDS: Mapping[str, Mapping[str, Field]] = {
             "core/v1:PersistentVolumeClaim",
             "apps/v1:Deployment",
             "apps/v1:StatefulSet",
+            "batch/v1:CronJob",
             "batch/v1:Job",
             "networking.k8s.io/v1:NetworkPolicy",
             "policy/v1:PodDisruptionBudget",

@@ -39,6 +39,7 @@ _FIXED: Mapping[str, tuple[str, ...]] = {
         "spec.serviceName",
         "spec.volumeClaimTemplates",
     ),
+    "RoleBinding": ("roleRef",),
     "Job": ("spec.completions", "spec.parallelism", "spec.selector", "spec.template"),
 }
 """What takes a new object, of Kubernetes' own kinds; Secrets and ConfigMaps may be changed where the provider is told
