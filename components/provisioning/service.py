@@ -102,8 +102,11 @@ class IronicService(pulumi.ComponentResource):
         self._dhcp()
 
         config = self._declare(conductors.config_map(args))
-        reaches = _stand_in_for(self._connection)
+        given = args.database
+        reaches = _stand_in_for(self._connection, given.ca if isinstance(given, GivenDatabase) else "")
         ready = [*policies, *secrets, *self._served, config]
+        if isinstance(args.database, GivenDatabase):
+            ready.append(self._declare(conductors.database_job(args, changes=reaches), after=ready))
         schema = self._declare(conductors.schema_job(args, changes=reaches), after=[*ready, *stored])
         self._declare(conductors.disruption_budget(args))
         if args.metrics is not None and args.metrics.monitor:

@@ -95,6 +95,7 @@ def manifests(args: IronicArgs) -> list[objects.Object]:
     return [
         *found,
         conductors.config_map(args),
+        *([conductors.database_job(args, changes="made")] if isinstance(args.database, contract.GivenDatabase) else []),
         conductors.schema_job(args, changes="made"),
         *conductors.services(args),
         conductors.stateful_set(args, changes="made"),

@@ -82,6 +82,7 @@ KINDS: Mapping[str, Mapping[str, Field]] = {
 }
 """Kubernetes' own kinds, as in the type tokens."""
 
+REPLACE_UNREADY = "pulumi.com/replaceUnready"
 ANNOTATIONS = ("pulumi.com/patchForce", "pulumi.com/waitFor")
 """Those that change what the plug-in does. Others of this prefix are refused: they would be ignored without a word."""
 
@@ -121,10 +122,11 @@ def kind_problems(kind: Kind, inputs: Mapping[str, PropertyValue]) -> Iterator[C
             yield CheckFailure(name, f"{name} must be {wanted}, as the resource type says, not {given.value}")
 
 
-def refuse_annotations(annotations: Mapping[str, Json]) -> None:
+def refuse_annotations(kind: str, annotations: Mapping[str, Json]) -> None:
     """Raises NotInTheLab for annotations for the official plug-in that this one would ignore."""
     for name in annotations:
-        if name.startswith("pulumi.com/") and name not in ANNOTATIONS:
+        known = (*ANNOTATIONS, REPLACE_UNREADY) if kind == "Job" else ANNOTATIONS
+        if name.startswith("pulumi.com/") and name not in known:
             raise NotInTheLab("kubernetes", f"the annotation {name}")
 
 

@@ -12,9 +12,9 @@ from pulumi.provider.experimental.provider import PropertyDiffKind
 from lab.plugins.base import EngineLog, InitFailed, PluginError, Properties, Resource
 from lab.plugins.kubernetes import objects
 from lab.plugins.kubernetes.client import ApiError, Client, Conflict, KindUnknown, Unreachable
-from lab.plugins.kubernetes.inputs import Kind, kind_problems, refuse_annotations
+from lab.plugins.kubernetes.inputs import REPLACE_UNREADY, Kind, kind_problems, refuse_annotations
 from lab.plugins.kubernetes.objects import Object
-from lab.plugins.kubernetes.readiness import look_of, related_to
+from lab.plugins.kubernetes.readiness import completed, look_of, related_to
 from lab.plugins.values import UNKNOWN, diff_response, differences, plain_map, unknown, wrap, wrap_map
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
@@ -65,7 +65,7 @@ class KubernetesObject(Resource):
             inputs = objects.without_string_data(inputs)
         plain = plain_map(inputs)
         if plain["metadata"] != UNKNOWN:
-            refuse_annotations(objects.annotations_of(plain))
+            refuse_annotations(self._kind.kind, objects.annotations_of(plain))
             look_of(plain)
         return api.CheckResponse(inputs, [])
 
@@ -81,6 +81,11 @@ class KubernetesObject(Resource):
             if after.get("name") != before["name"]:
                 found["metadata.name"] = PropertyDiffKind.UPDATE
         replaces = {path for path in found if self._replaces(path)}
+        if self._kind.kind == "Job" and objects.annotations_of(plain_map(inputs)).get(REPLACE_UNREADY) == "true":
+            live = await self._client.get(objects.manifest(inputs))
+            if live is not None and not completed(live):
+                found[f"metadata.annotations.{REPLACE_UNREADY}"] = PropertyDiffKind.UPDATE
+                replaces.add(f"metadata.annotations.{REPLACE_UNREADY}")
         if not replaces and objects.is_known(inputs):
             try:
                 found = await self._dry_difference(request, inputs, found)
