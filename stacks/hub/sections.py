@@ -56,12 +56,12 @@ class Images(Section):
     """The container images of the service; each is told by the programs that must be on its PATH."""
 
     ironic: ImageReference | None = Field(
-        default=None, description="ironic, ironic-dbsync, python3 with PyMySQL (and ipmitool)"
+        default=None, description="ironic, ironic-dbsync, python3 with PyMySQL and cryptography (and ipmitool)"
     )
     database: ImageReference | None = Field(
         default=None, description="mariadbd, mariadb-install-db, mariadb, mariadb-admin; only with database mariadb"
     )
-    files: ImageReference | None = Field(default=None, description="nginx")
+    files: ImageReference | None = Field(default=None, description="nginx, 1.15.9 or newer")
     dhcp: ImageReference | None = Field(default=None, description="dnsmasq; only with provisioning.dhcp")
 
 
