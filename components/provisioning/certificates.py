@@ -102,7 +102,7 @@ def daily(args: IronicArgs) -> Object:
     spec = {
         "schedule": _DAILY,
         "concurrencyPolicy": "Forbid",
-        "startingDeadlineSeconds": 3600,
+        "startingDeadlineSeconds": 86400,  # a hub that was off makes up for it
         "successfulJobsHistoryLimit": 1,
         "failedJobsHistoryLimit": 1,
         "jobTemplate": {"spec": {"backoffLimit": 10, "template": template}},

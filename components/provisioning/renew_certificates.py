@@ -75,6 +75,7 @@ class Api:
     def _ask(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
         group, kind, name = path.rsplit("/", 2)
         url = f"{self._server}/{group}/namespaces/{(self._account / 'namespace').read_text()}/{kind}/{name}"
+        url += "?fieldManager=metal-ipi-certificates" if body else ""
         request = urllib.request.Request(url, body, method=method)  # noqa: S310 - the hub's
         request.add_header("Authorization", f"Bearer {(self._account / 'token').read_text()}")
         request.add_header("Content-Type", "application/merge-patch+json")

@@ -258,9 +258,10 @@ class IronicService(pulumi.ComponentResource):
 
     def _secret(self, name: str, component: str, texts: Mapping[str, pulumi.Input[str]]) -> pulumi.CustomResource:
         data = {key: pulumi.Output.secret(text) for key, text in texts.items()}
-        return self._declare(
-            objects.manifest("Secret", name, self._args.namespace, component, stringData=data, type="Opaque")
-        )
+        secret = objects.manifest("Secret", name, self._args.namespace, component, stringData=data, type="Opaque")
+        if name == conductors.TLS:  # the hub may have made its content before
+            secret["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
+        return self._declare(secret)
 
     def _declare(self, manifest: Object, after: Sequence[pulumi.Resource] = ()) -> pulumi.CustomResource:
         """An object on the hub, in its namespace and after what it needs."""

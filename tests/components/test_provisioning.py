@@ -251,6 +251,15 @@ def test_credentials_stand_in_secrets_alone() -> None:
         )
 
 
+def test_a_certificate_that_is_given_takes_the_place_of_the_hub_s_own() -> None:
+    """Which another field manager owns: without force, applying it would be a conflict."""
+    given = contract.GivenTls(ca="CA", certificate="PEM", private_key=PASSWORD)
+    secret_ = declared(replace(SMALL, tls=given)).inputs("it-ironic-tls-secret")
+    assert secret_["metadata"]["annotations"] == {"pulumi.com/patchForce": "true"} and secret_["stringData"]
+    made = declared(SMALL).inputs("it-ironic-tls-secret")
+    assert "annotations" not in made["metadata"] and "stringData" not in made
+
+
 def test_a_database_that_is_given_is_not_made() -> None:
     names: Sequence[str] = [each.name for each in declared(LARGE).resources]
     assert not [name for name in names if name.startswith("it-database")]
