@@ -81,11 +81,9 @@ class KubernetesObject(Resource):
             if after.get("name") != before["name"]:
                 found["metadata.name"] = PropertyDiffKind.UPDATE
         replaces = {path for path in found if self._replaces(path)}
-        if self._kind.kind == "Job" and objects.annotations_of(plain_map(inputs)).get(REPLACE_UNREADY) == "true":
-            live = await self._client.get(objects.manifest(inputs))
-            if live is not None and not completed(live):
-                found[f"metadata.annotations.{REPLACE_UNREADY}"] = PropertyDiffKind.UPDATE
-                replaces.add(f"metadata.annotations.{REPLACE_UNREADY}")
+        if self._kind.kind == "Job" and await self._is_unready(plain_map(inputs)):
+            found[f"metadata.annotations.{REPLACE_UNREADY}"] = PropertyDiffKind.UPDATE
+            replaces.add(f"metadata.annotations.{REPLACE_UNREADY}")
         if not replaces and objects.is_known(inputs):
             try:
                 found = await self._dry_difference(request, inputs, found)
@@ -96,6 +94,16 @@ class KubernetesObject(Resource):
             there = (before["name"], before.get("namespace"))
             response.delete_before_replace = there == (after.get("name"), after.get("namespace") or there[1])
         return response
+
+    async def _is_unready(self, job: Object) -> bool:
+        """Whether a Job is to be made anew that has not succeeded."""
+        if objects.annotations_of(job).get(REPLACE_UNREADY) != "true":
+            return False
+        try:
+            live = await self._client.get(job)
+        except Unreachable:
+            return False  # which is told below
+        return live is not None and not completed(live)
 
     def _replaces(self, path: str) -> bool:
         settings, kind = self._client.settings, self._kind.kind
