@@ -96,7 +96,6 @@ class IronicService(pulumi.ComponentResource):
         args = self._args
         policies = [self._declare(each) for each in network.policies(args)]
         secrets = self._secrets()
-        reached = [self._declare(each) for each in conductors.services(args)]
         stored = self._database()
         cached = self._image_cache()
         self._dhcp()
@@ -105,9 +104,12 @@ class IronicService(pulumi.ComponentResource):
         given = args.database
         reaches = _stand_in_for(self._connection, given.ca if isinstance(given, GivenDatabase) else "")
         ready = [*policies, *secrets, *self._served, config]
+        checked: list[pulumi.Resource] = []
         if isinstance(args.database, GivenDatabase):
-            ready.append(self._declare(conductors.database_job(args, changes=reaches), after=ready))
-        schema = self._declare(conductors.schema_job(args, changes=reaches), after=[*ready, *stored])
+            checked = [self._declare(conductors.database_job(args, changes=reaches), after=ready)]
+        # A Service waits for its pods: where there will be none, `up` must not.
+        reached = [self._declare(each, after=checked) for each in conductors.services(args)]
+        schema = self._declare(conductors.schema_job(args, changes=reaches), after=[*ready, *checked, *stored])
         self._declare(conductors.disruption_budget(args))
         if args.metrics is not None and args.metrics.monitor:
             self._declare(metrics.pod_monitor(args, args.metrics, conductors.NAME))

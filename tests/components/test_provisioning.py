@@ -261,7 +261,12 @@ def test_a_certificate_that_is_given_takes_the_place_of_the_hub_s_own() -> None:
 
 
 def test_a_database_that_is_given_is_not_made() -> None:
-    names: Sequence[str] = [each.name for each in declared(LARGE).resources]
+    found = declared(LARGE)
+    names: Sequence[str] = [each.name for each in found.resources]
+    # It is looked at before anything waits for pods: `up` says at once what is wrong with it.
+    (schema,) = (name for name in names if "schema" in name)
+    waiting = ("it-ironic", "it-ironic-service", "it-ironic-0-files-service", schema)
+    assert all("it-ironic-database-job" in found.after(name) for name in waiting)
     assert not [name for name in names if name.startswith("it-database")]
     assert {"it-image-cache", "it-dhcp"} <= set(names)
 
