@@ -126,7 +126,7 @@ def test_what_is_wrong_with_the_database_is_told_at_once(
 ) -> None:
     """By name, before Ironic asks it; and the next `up` looks again."""
     project.keep(provisioning={"database": {**given["settings"], **wrong}})
-    assert told in " ".join(project.make("up", fails=True, seconds=400).text.split())
+    assert told in " ".join(project.make("up", fails=True, seconds=240).text.split())
     job = json.loads(kubectl(project, "get", "job", "ironic-database", "--output", "json"))
     (failed,) = (each for each in job["status"]["conditions"] if each["type"] == "Failed")
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(job["status"]["startTime"])
