@@ -147,7 +147,7 @@ def test_the_whole_service_and_an_upgrade(project: Project, given: dict[str, Any
     project.keep(provisioning={"pinRelease": None})
     assert "ironic-migrations-" in project.make("up", seconds=500).out
     await_(lambda: ironic("version") == API["now"], "the release of now", 60)
-    asked = f'MYSQL_PWD="{_PASSWORD}" mariadb --ssl-ca=/given/tls.crt --host=127.0.0.1 --user=ironic ironic'
+    asked = f'MYSQL_PWD="{_PASSWORD}" mariadb --ssl --host=127.0.0.1 --user=ironic ironic'
     query = "SELECT COUNT(*) FROM conductors; SHOW TABLES LIKE 'metal_ipi_probe'"
     found = kubectl(project, "exec", "db", "--", "sh", "-c", f'{asked} -N -e "{query}"', space=_ELSEWHERE)
     assert found.split() == [str(len(CONDUCTORS))]
