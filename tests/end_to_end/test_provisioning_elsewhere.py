@@ -152,6 +152,8 @@ def test_the_whole_service_and_an_upgrade(project: Project, given: dict[str, Any
     found = kubectl(project, "exec", "db", "--", "sh", "-c", f'{asked} -N -e "{query}"', space=_ELSEWHERE)
     assert found.split() == [str(len(CONDUCTORS))]
     project.assert_unchanged("up", "preview")
+    project.make("refresh")  # the state learns what the hub has put into the Secrets of `up`
+    project.assert_unchanged("up")
 
 
 def test_a_cluster_on_servers_that_load_their_discs_from_there(
