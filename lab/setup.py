@@ -56,12 +56,13 @@ MACHINES = (
 )
 """What libvirt machines use on top."""
 
+NFTABLES = Package("nftables", "/usr/sbin/nft")
 HUB = (
     Package("containerd", "/usr/bin/containerd", "containerd.service"),
     Package("runc", "/usr/sbin/runc"),
     Package("containernetworking-plugins", "/usr/lib/cni/bridge"),
     Package("docker-registry", "/usr/bin/docker-registry", "docker-registry.service"),
-    Package("nftables", "/usr/sbin/nft"),
+    NFTABLES,
 )
 """What a hub uses on top."""
 
@@ -81,6 +82,7 @@ def run(
     report: Report,
     *,
     kube_vip: bool = False,
+    metallb: bool = False,
     openshift: str = "stand-in",
     real_kubernetes: bool = True,
     hub: bool = False,
@@ -90,7 +92,7 @@ def run(
         machines = _simulated(reason, report)
     if hub and (reason := refusal()):
         raise SetupFailed(f"the hub cannot run here: {reason}")
-    install(missing((*_wanted(machines), *(HUB if hub else ()))), report)
+    install(missing((*_wanted(machines), *(HUB if hub else ()), *((NFTABLES,) if metallb else ()))), report)
     knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
@@ -98,6 +100,10 @@ def run(
     report(f"{'the stand-in for ' if found.images is None else ''}openshift-install: {found.installer}")
     if real_kubernetes:
         report(kubernetes(report))
+        if metallb:
+            from lab.metallb import ensure as ensure_metallb
+
+            report(f"MetalLB: {ensure_metallb(report)}")
     if hub:
         from lab.hub import control
 

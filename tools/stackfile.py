@@ -125,6 +125,12 @@ def announces(document: Tree) -> bool:
     return _section(document, "apiAddress").get("type") == "kube-vip"
 
 
+def uses_metallb(document: Tree) -> bool:
+    """Whether the addresses of services are MetalLB's to announce, on a cluster that can run it."""
+    kind = str(_section(document, "serviceAddresses").get("type"))
+    return kind.startswith("metallb-") and not wants_small_kubernetes(document)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Obstacle:
     """Why a stack cannot have machines of a kind, and what to do about it."""
