@@ -92,7 +92,8 @@ def run(
         machines = _simulated(reason, report)
     if hub and (reason := refusal()):
         raise SetupFailed(f"the hub cannot run here: {reason}")
-    install(missing((*_wanted(machines), *(HUB if hub else ()), *((NFTABLES,) if metallb else ()))), report)
+    announces = metallb and machines == "simulated" and real_kubernetes
+    install(missing((*_wanted(machines), *(HUB if hub else ()), *((NFTABLES,) if announces else ()))), report)
     knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
@@ -100,7 +101,7 @@ def run(
     report(f"{'the stand-in for ' if found.images is None else ''}openshift-install: {found.installer}")
     if real_kubernetes:
         report(kubernetes(report))
-        if metallb:
+        if announces:
             from lab.metallb import ensure as ensure_metallb
 
             report(f"MetalLB: {ensure_metallb(report)}")
