@@ -92,8 +92,7 @@ def run(
         machines = _simulated(reason, report)
     if hub and (reason := refusal()):
         raise SetupFailed(f"the hub cannot run here: {reason}")
-    announces = metallb and machines == "simulated" and real_kubernetes
-    install(missing((*_wanted(machines), *(HUB if hub else ()), *((NFTABLES,) if announces else ()))), report)
+    install(missing((*_wanted(machines), *(HUB if hub else ()))), report)
     knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
@@ -101,10 +100,8 @@ def run(
     report(f"{'the stand-in for ' if found.images is None else ''}openshift-install: {found.installer}")
     if real_kubernetes:
         report(kubernetes(report))
-        if announces:
-            from lab.metallb import ensure as ensure_metallb
-
-            report(f"MetalLB: {ensure_metallb(report)}")
+        if metallb and machines == "simulated":
+            report(f"MetalLB: {announcing(report)}")
     if hub:
         from lab.hub import control
 
@@ -147,6 +144,18 @@ def kubernetes(report: Report) -> str:
     except (SetupFailed, ProgramMissing) as error:
         return f"no real Kubernetes API, small services of the lab's own stand in: {error}"
     return f"the Kubernetes API: kube-apiserver {found.version}, {found.apiserver}"
+
+
+def announcing(report: Report) -> Path:
+    """Install and build what announces addresses of services on simulated machines; where MetalLB's manifest is.
+
+    Raises SetupFailed or ProgramMissing.
+    """
+    from lab import metallb
+
+    if absent := missing((NFTABLES,)):
+        install(absent, report)
+    return metallb.ensure(report)
 
 
 def missing(packages: Sequence[Package]) -> list[Package]:

@@ -52,6 +52,9 @@ def test_the_lab_of_a_stack(layout: Layout) -> None:
     )
     assert found is not None and found.options == ["--machines", "simulated", "--openshift", "stand-in"]
     assert choices.lab(layout, NOTHING, {"config": {}}) is None, "a real facility's"
+    services = {"metal-ipi:serviceAddresses": {"type": "metallb-l2", "install": False}}
+    announcing = choices.lab(layout, NOTHING, {"config": {**DOCUMENT["config"], **services}})
+    assert announcing is not None and announcing.metallb
 
 
 def test_a_hub_stands_beside_whatever_the_lab_has(layout: Layout) -> None:

@@ -97,7 +97,7 @@ func run(ctx context.Context, role Role, host machine) error {
 		member.taints = []kube.Taint{{Key: master, Effect: "NoSchedule"}}
 	}
 	member.annotations = map[string]string{nodeLabels: strings.Join(labels, ",")}
-	its := &assigned{host: host, agent: member, authority: bundle.Files["kube-apiserver-lb-signer.crt"], every: time.Second}
+	its := &assigned{host: host, agent: member, authority: bundle.Files["kube-apiserver-lb-signer.crt"], every: 2 * time.Second}
 	member.joined = its.joined
 	runner := &pods{root: host.root, address: host.network.Source, wire: wireFromEnv(), log: host.log, assigned: its.assignedPods}
 	switch role {
