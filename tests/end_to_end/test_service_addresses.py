@@ -192,7 +192,7 @@ def project(tmp_path: Path) -> Generator[Project, None, None]:
 def test_addresses_are_announced_over_bgp_then_by_arp(project: Project, tmp_path: Path) -> None:
     project.configure(workers={"count": 1}, serviceAddresses=BGP)
     run = project.start("up")
-    run.until(lambda: "own-pool (IPAddressPool)" in run.printed(), "a pool is applied", 100)
+    run.until(lambda: "own-pool (IPAddressPool)" in run.printed(), "a pool is applied")
     run.kill(project.supervisor())
     project.make("up")
     cluster = Cluster(project, tmp_path)
