@@ -20,8 +20,10 @@ from metal_ipi.components.install.manifests import ManifestsError
 from metal_ipi.components.install.manifests import read as read_manifests
 from metal_ipi.components.install.previous_runs import PreviousRuns, previous_runs
 from metal_ipi.components.install.stage import Stage, stage, tell
+from metal_ipi.stacks import resizing
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.contract import Facility
+from metal_ipi.stacks.problems import SettingsError, problems_of
 from metal_ipi.stacks.sections.base import REHEARSAL
 from metal_ipi.stacks.sections.forms import PROJECT
 from metal_ipi.stacks.settings import OKD_PULL_SECRET, Settings
@@ -108,7 +110,8 @@ def is_formed() -> bool:
 
 
 def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mapping[str, str]) -> Stage:
-    """How far earlier runs came. Says what this run makes anew, before anything is declared."""
+    """How far earlier runs came. Says what this run makes anew, before anything is declared. Raises SettingsError for a
+    control plane that a cluster which stands cannot have."""
     found = previous_runs(
         assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=nodes.control_plane
     )
@@ -122,6 +125,8 @@ def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mappin
         ask=lambda found: ask(found.assets, _login(settings, site, nodes, found)),
         discarded=settings.install.discard,
     )
+    if result.formed and (wrong := problems_of(resizing.refused(settings, found.request or {}, found.machines))):
+        raise SettingsError(pulumi.get_stack(), wrong)
     tell(result)
     return result
 
