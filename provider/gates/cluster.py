@@ -121,13 +121,13 @@ class NodesReady:
         self._api = Api(spec)
         self._pending = tuple(pending)
         self._addresses: Mapping[str, Sequence[str]] = spec.get("addresses") or {}
-        self._etcd_members: int | None = spec.get("etcdMembers")
+        self._etcd_members = int(spec.get("etcdMembers") or 0)
         self._approver = Approver(self._api, spec)
 
     async def look(self, elapsed: float) -> Observation:
         answer, approvals = await asyncio.gather(self._api.get(_NODES), self._approver.look())
         seen = self._evaluate(answer, approvals)
-        if not seen.passed or self._etcd_members is None:
+        if not seen.passed or not self._etcd_members:
             return seen
         operator = await self._api.get(etcd_operator.OPERATOR)
         if operator.status == HTTPStatus.NOT_FOUND:
