@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pulumi
+import yaml
 
 from metal_ipi.components.boot import installer
 from metal_ipi.components.boot.host_keys import host_key
@@ -133,10 +135,13 @@ def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mappin
         ask=lambda found: ask(found.assets, _login(settings, site, nodes, found)),
         discarded=settings.install.discard,
     )
-    if result.formed and (wrong := problems_of(resizing.refused(settings, found.request or {}, found.machines))):
-        raise SettingsError(pulumi.get_stack(), wrong)
     tell(result)
-    return result
+    if not result.formed or not found.request:
+        return result
+    begun = yaml.safe_load(str(found.request.get("installConfig"))) or {}
+    if wrong := problems_of(resizing.refused(settings, begun, found.machines)):
+        raise SettingsError(pulumi.get_stack(), wrong)
+    return replace(result, schedulable=not any(pool.get("replicas") for pool in begun.get("compute") or ()))
 
 
 def _login(settings: Settings, site: Facility, nodes: Nodes, found: PreviousRuns) -> Login | None:

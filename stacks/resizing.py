@@ -13,24 +13,20 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-import yaml
-
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.settings import Settings
 
 
-def refused(settings: Settings, request: Mapping[str, Any], machines: AbstractSet[str]) -> Found:
+def refused(settings: Settings, begun: Mapping[str, Any], machines: AbstractSet[str]) -> Found:
     """What is wrong with the number.
 
     Args:
-        request: what the installer was asked for when the cluster was installed.
+        begun: the install-config.yaml that the cluster was installed with.
         machines: those that are there, by short host name.
     """
-    config: Any = yaml.safe_load(str(request.get("installConfig") or "{}"))
-    begun = (config.get("controlPlane") or {}).get("replicas")
     count = settings.control_plane.count
-    if begun == 1 and count > 1:
+    if (begun.get("controlPlane") or {}).get("replicas") == 1 and count > 1:
         yield (
             "controlPlane.count",
             str(count),

@@ -100,6 +100,7 @@ def cluster_dns(
             ttl=settings.dns.ttl,
             control_plane=control_plane.pool.addresses,
             workers=workers.pool.addresses,
+            schedulable=base.stage.schedulable,
             bootstrap=next(((node.fqdn, machine.public_ipv4) for node, machine in bootstrap.items()), None),
             api_address=base.api_address,
             reverse_zones=settings.dns.reverse_zones,

@@ -133,13 +133,14 @@ def test_after_bootstrap_complete_never(assets: str, monkeypatch: pytest.MonkeyP
     assert not recorder.one("da11-bootstrap").inputs.get("disposable")
 
 
-def _stands(count: int) -> dict[str, Any]:
-    """What a run left whose cluster has so many control plane machines."""
+def _stands(count: int, workers: int = 3) -> dict[str, Any]:
+    """What a run left whose cluster has so many control plane machines, and was installed with so many workers."""
     machines = {
         f"da11_control_plane_{number}_device": (_DEVICE, {"hostname": f"da11-control-plane-{number}"})
         for number in range(count)
     }
-    stdin = declared(controlPlane={"count": count}).inputs("install-assets-create")["stdin"]
+    recorder = declared(controlPlane={"count": count}, workers={"count": workers})
+    stdin = recorder.inputs("install-assets-create")["stdin"]
     return left_behind(
         install_assets_create=(_COMMAND, {"stdin": stdin, "stdout": ASSETS}),
         keys=_KEYS,
@@ -160,6 +161,18 @@ def test_a_control_plane_that_stands_may_grow(before: int, after: int, monkeypat
     assert "control-plane-checks-reachable" in first.after("machine-config-access")
     urns = [sorted(map(each.urn, each.requests)) for each in (recorder, first)]
     assert urns[0] == urns[1]
+
+
+@pytest.mark.parametrize(("masters", "workers"), [(1, 0), (3, 0), (3, 1)])
+def test_routers_stay_where_names_point_when_workers_are_added(
+    masters: int, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A control plane that was installed without workers goes on to take pods."""
+    config = settings(controlPlane={"count": masters}, workers={"count": 2})
+    recorder, _ = _run(_stands(masters, workers), config, monkeypatch)
+    records = recorder.inputs("dns-ingress-records")["records"].values()
+    (apps,) = (record["values"] for record in records if record["name"].startswith("*.apps."))
+    assert len(apps) == 2 + (0 if workers else masters)
 
 
 @pytest.mark.parametrize(
