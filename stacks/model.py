@@ -101,6 +101,12 @@ class Settings(Section):
         return f"{hostname}.{self.domain}"
 
     @property
+    def asks_registries(self) -> bool:
+        """Whether registries are asked for the images of the release before anything is ordered."""
+        asked = self.preflight.images
+        return bool(self.install_config.image_digest_sources) if asked is None else asked
+
+    @property
     def zone(self) -> str | None:
         """The DNS zone of the records; None where nobody of ours keeps one."""
         return None if isinstance(self.dns, NoDns) else self.dns.zone or self.base_domain

@@ -48,7 +48,7 @@ class DiskEncryption(Section):
     roles: Roles = Field(default=_EVERYBODY, description="whose")
     tpm2: bool = Field(default=False, description="the TPM 2 of the machine opens it")
     tang: tuple[Tang, ...] = Field(default=(), strict=False, description="Tang servers that open it")
-    threshold: int = Field(default=1, ge=1, description="how many of these it takes")
+    threshold: int = Field(default=1, ge=1, le=100, description="how many of these it takes")
 
     @model_validator(mode="after")
     def _opens(self) -> DiskEncryption:
