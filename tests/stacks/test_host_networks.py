@@ -13,10 +13,12 @@ from metal_ipi.components.boot.host_network import HostNetworkError, Keyfiles
 from metal_ipi.stacks import host_networks
 from metal_ipi.stacks.settings import parse
 from tests.mocks import Recorder, config_text
-from tests.stacks.answers import declared, node_files, settings, stack_file
+from tests.stacks.answers import ANSWERS, declared, node_files, settings, stack_file
 
 _INSTALLATION = "metal-ipi:index:Installation"
-_KEYFILES = Keyfiles(live={"eno1.nmconnection": "live\n"}, installed={"eno1.nmconnection": "name=@52:54:00:72:61:00@\n"})
+_KEYFILES = Keyfiles(
+    live={"eno1.nmconnection": "live\n"}, installed={"eno1.nmconnection": "name=@52:54:00:72:61:00@\n"}
+)
 Change = Callable[[dict[str, Any]], Any]
 """What is done to the platform's section."""
 
@@ -237,7 +239,8 @@ def test_without_it_a_preview_says_so_and_an_up_does_not_begin(
     monkeypatch.setattr(host_networks.shutil, "which", lambda _: None)
     told: list[str] = []
     monkeypatch.setattr(host_networks.pulumi.log, "warn", lambda text, *_: told.append(text))
-    assert _declared(preview=True).of(_INSTALLATION)
+    unknown = {**ANSWERS, "metal-ipi:index:Artifacts": lambda _: {}}
+    assert declared("bonded", unknown, values=settings("bonded"), preview=True).of(_INSTALLATION)
     assert "it was not asked whether it takes them" in told[0] and "cargo install nmstatectl" in told[0]
     with pytest.raises(HostNetworkError, match="which is not here, and nothing was changed"):
         _declared()
@@ -254,9 +257,10 @@ def test_live_systems_and_installed_ones_are_given_their_profiles() -> None:
         assert "etc/coreos-firstboot-network/eno1.nmconnection" in archive and "live\n" in archive
     files = node_files(recorder.inputs("workers-installers")["files"]["bonded-worker-0.ign"])
     assert files["/etc/metal-ipi/network-by-mac/eno1.nmconnection"] == "name=@52:54:00:72:61:00@\n"
-    assert '"copy-network": true' not in files and "copy-network: true\n" in files[
-        "/etc/coreos/installer.d/10-metal-ipi.yaml"
-    ]
+    assert (
+        '"copy-network": true' not in files
+        and "copy-network: true\n" in files["/etc/coreos/installer.d/10-metal-ipi.yaml"]
+    )
     disk = json.loads(files["/etc/metal-ipi/disk.ign"])
     assert "NetworkManager" not in json.dumps(disk), "install.sh adds the profiles, which knows the names of cards"
 
@@ -264,9 +268,7 @@ def test_live_systems_and_installed_ones_are_given_their_profiles() -> None:
 @pytest.mark.usefixtures("nmstatectl")
 def test_nodes_are_checked_for_bonds_and_vlans() -> None:
     script = _declared().inputs("bonded-control-plane-1-check")["create"]
-    assert (
-        "EXPECTED_LINKS='bond0=active-backup/52:54:00:72:61:01,52:54:00:72:62:01 bond0.100=100/bond0'\n" in script
-    )
+    assert "EXPECTED_LINKS='bond0=active-backup/52:54:00:72:61:01,52:54:00:72:62:01 bond0.100=100/bond0'\n" in script
 
 
 @pytest.mark.usefixtures("nmstatectl")
