@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from lab.errors import ImageError
@@ -40,7 +41,7 @@ def build(debian: Path, release: str, rootfs_sha512: str) -> Tree:
     tree.file("etc/rootfs.sha512", f"{rootfs_sha512}\n".encode())
     tree.link("etc/resolv.conf", "/run/resolv.conf")
     tree.file("etc/release", f"{release}\n".encode())
-    _modules(tree, debian)
+    modules(tree, debian, {"order": contents.MODULES, "disk": contents.DISK_MODULES})
     add_libraries(tree, debian)
     return tree
 
@@ -61,8 +62,11 @@ def authority(authority_pem: bytes, base_config: str) -> bytes:
     return tree.cpio()
 
 
-def _modules(tree: Tree, debian: Path) -> None:
-    """Add the modules, and the order in which to load them: `order` for every machine, `disk` for those with disks."""
+def modules(tree: Tree, debian: Path, orders: Mapping[str, Sequence[str]]) -> None:
+    """Add modules with what they depend on, and lists of them in the order in which to load them.
+
+    Here it is `order` for every machine, and after that `disk` for those with disks.
+    """
     (root,) = (debian / "usr/lib/modules").iterdir()
     available = {path.stem.replace("-", "_"): path for path in root.rglob("*.ko")}
     loaded: list[str] = []
@@ -80,8 +84,8 @@ def _modules(tree: Tree, debian: Path) -> None:
         loaded.append(name)
         tree.file(f"usr/lib/modules/{name}", data)
 
-    for order, modules in (("order", contents.MODULES), ("disk", contents.DISK_MODULES)):
+    for order, wanted in orders.items():
         before = len(loaded)
-        for module in modules:
+        for module in wanted:
             add(module)
         tree.file(f"usr/lib/modules/{order}", "".join(f"{name}\n" for name in loaded[before:]).encode())

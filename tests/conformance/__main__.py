@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from binaries.crate import NMSTATECTL
 from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.openshift import build
@@ -22,6 +23,7 @@ def main(options: Sequence[str]) -> int:
         release.ensure(print)
         release.ignition_merge(print)
         build.ensure()
+        NMSTATECTL.ensure(print)
     except (ProgramMissing, SetupFailed) as error:
         print(error, file=sys.stderr)
         return 1

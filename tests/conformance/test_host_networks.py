@@ -56,14 +56,20 @@ def _told(made: Keyfiles) -> str:
 def _cases() -> dict[str, HostNetwork]:
     on_card = {"name": "storage", "type": "vlan", "state": "up", "vlan": {"base-iface": "eno1", "id": 7}}
     lacp = {"mode": "802.3ad", "options": {"miimon": "100", "xmit_hash_policy": "layer3+4"}, "port": ["eno1", "eno2"]}
-    jumbo = {"mtu": 9000, "ipv4": {"enabled": True, "dhcp": True}, "ipv6": {"enabled": True, "autoconf": True}}
+    jumbo = {
+        "mtu": 9000,
+        "ipv4": {"enabled": True, "dhcp": True},
+        "ipv6": {"enabled": True, "dhcp": True, "autoconf": True},
+    }
     static = {"enabled": True, "dhcp": False, "address": [{"ip": "192.0.2.97", "prefix-length": 24}]}
     route = {"destination": "198.51.100.0/24", "next-hop-address": "192.0.2.9", "next-hop-interface": "eno1"}
     rule = {"ip-from": "192.0.2.0/24", "route-table": 200, "priority": 100, "iif": "eno1"}
     return {
         "bonded": _bonded(),
         "vlan-on-a-card": _network({**_CARD, "ipv4": static}, on_card),
-        "lacp-jumbo-dhcp": _network({"name": "bond0", "type": "bond", "state": "up", "link-aggregation": lacp, **jumbo}),
+        "lacp-jumbo-dhcp": _network(
+            {"name": "bond0", "type": "bond", "state": "up", "link-aggregation": lacp, **jumbo}
+        ),
         "routes": _network(
             {**_CARD, "ipv4": static, "mac-address": _EN1.upper()},
             **{
@@ -74,7 +80,13 @@ def _cases() -> dict[str, HostNetwork]:
         ),
         "bridge": _network(
             _CARD,
-            {"name": "br0", "type": "linux-bridge", "state": "up", "bridge": {"port": [{"name": "eno1"}]}, "ipv4": static},
+            {
+                "name": "br0",
+                "type": "linux-bridge",
+                "state": "up",
+                "bridge": {"port": [{"name": "eno1"}]},
+                "ipv4": static,
+            },
         ),
     }
 
@@ -94,7 +106,10 @@ def test_networkmanagers_library_reads_all_of_them(program: str, name: str) -> N
     if ctypes.util.find_library("nm") is None:
         pytest.skip("libnm is not installed (Debian package libnm0)")
     made = keyfiles(_cases()[name], program)
-    for text in (*made.live.values(), *(text.replace(f"@{_EN1}@", "ens3") for text in made.installed.values())):
+    for text in (
+        *made.live.values(),
+        *(text.replace(f"@{_EN1}@", "ens3").replace(f"@{_EN2}@", "ens4") for text in made.installed.values()),
+    ):
         command = [sys.executable, "-m", "tests.components.libnm"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, ""), text
