@@ -1,9 +1,7 @@
-"""Debian's NetworkManager in a machine that QEMU emulates: what it makes of profiles, with a kernel that has bonds.
+"""NetworkManager as machines of the lab have it, in one that QEMU emulates: what it makes of profiles.
 
-The machine has an initramfs and nothing else: busybox, NetworkManager, and modules of Debian's cloud kernel.
-NetworkManager runs as an initramfs has it, without D-Bus, and ends when all is configured. There is no udev; it does
-without where /sys cannot be written to (nm_linux_platform_new in libnm-platform), so /sys is a tmpfs that is read-only,
-with the real one's directories in it.
+The machine has an initramfs and nothing else: busybox, Debian's NetworkManager, modules of its cloud kernel. The host's
+kernel may know neither bonds nor VLANs.
 """
 
 from __future__ import annotations
@@ -16,37 +14,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from binaries.cache import alone, cache_directory, filling
-from lab.node_image import initramfs, packages
-from lab.node_image.rootfs import add_libraries
+from lab.node_image import contents, initramfs, packages
+from lab.node_image import network_manager as node_image
 from lab.node_image.tree import Tree
 
 _PACKAGES = ("network-manager", "linux-image-cloud-amd64", "busybox-static")
-_MODULES = ("virtio_pci", "virtio_net", "bonding", "8021q")
-_APPLETS = ("cat", "grep", "insmod", "ip", "ln", "mkdir", "mount", "poweroff", "sh", "sleep")
-_PROFILES = "etc/NetworkManager/system-connections"
+_APPLETS = (*contents.INITRAMFS_APPLETS, "poweroff")
+_PROFILES = "profiles"
 _SECONDS = 400
 _INIT = """#!/bin/busybox sh
-export PATH=/bin:/sbin:/usr/sbin
+export PATH=/bin
 mount -t devtmpfs dev /dev
 exec </dev/console >/dev/console 2>&1
 mount -t proc proc /proc
+mount -t sysfs sysfs /sys
 mount -t tmpfs -o mode=0755 run /run
-mkdir -p /run/NetworkManager /var/lib/NetworkManager /real
-while read -r module; do
-    options=''
-    if [ "$module" = bonding ]; then options=max_bonds=0; fi # as systemd and RHCOS have it: no bond0 by itself
-    insmod "/usr/lib/modules/$module" $options || echo "cannot load $module"
-done </usr/lib/modules/order
-mount -t sysfs sysfs /real
-mount -t tmpfs sys /sys
-for path in /real/*; do mkdir "/sys/${path#/real/}" && mount -o bind "$path" "/sys/${path#/real/}"; done
-mount -o remount,ro /sys
-@RENAME@
-NetworkManager --debug --configure-and-quit=initrd --log-level=INFO
-echo "NetworkManager ended with status $?"
-cd /real/class/net
-bond() { while IFS= read -r line; do echo "SEEN $1 $line"; done <"/real/class/net/bond0/bonding/$1"; }
-for what in mode slaves primary; do bond $what; done
+while read -r module; do insmod "/lib/modules/$module"; done </lib/modules/order
+for pair in @CARDS@; do
+    for card in /sys/class/net/e*; do
+        if [ "$(cat "$card/address")" = "${pair%=*}" ]; then ip link set "${card##*/}" name "${pair#*=}"; fi
+    done
+done
+network_manager /profiles || echo "NetworkManager failed"
+cat /run/network-manager.log
+for what in mode slaves primary; do echo "SEEN $what $(cat /sys/class/net/bond0/bonding/$what)"; done
 grep VID: /proc/net/vlan/* | while read -r _ _ number _; do echo "SEEN vlan $number"; done
 grep Device: /proc/net/vlan/* | while read -r _ parent; do echo "SEEN parent $parent"; done
 ip -o -4 addr | while read -r _ name _ address _; do echo "SEEN address ${name%%@*} $address"; done
@@ -115,30 +106,14 @@ def _debian() -> Path:
 
 def _tree(debian: Path, profiles: Mapping[str, str], cards: Mapping[str, str]) -> Tree:
     tree = Tree()
-    for path in ("lib", "lib64", "sbin"):
-        tree.link(path, f"usr/{path}")
-    for path in ("bin", "dev", "etc/NetworkManager/conf.d", _PROFILES, "proc", "run", "sys", "tmp", "var/lib"):
-        tree.directory(path)
-    for path in ("usr/lib", "usr/lib64", "usr/sbin"):
-        tree.directory(path)
-    tree.device("dev/console", 5, 1)
-    tree.file("bin/busybox", (debian / "usr/bin/busybox").read_bytes(), 0o755)
-    for applet in _APPLETS:
-        tree.link(f"bin/{applet}", "busybox")
-    tree.file("usr/sbin/NetworkManager", (debian / "usr/sbin/NetworkManager").read_bytes(), 0o755)
-    tree.file("etc/NetworkManager/NetworkManager.conf", b"[main]\nplugins=keyfile\nno-auto-default=*\n")
-    tree.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
+    initramfs.skeleton(tree, debian, _APPLETS)
+    orders = {"order": ("virtio_pci", "virtio_net"), "networks": contents.NETWORK_MODULES}
+    initramfs.modules(tree, debian, orders)
+    node_image.add(tree, debian)
     for name, text in profiles.items():
         tree.file(f"{_PROFILES}/{name}", text.encode(), 0o600)
-    initramfs.modules(tree, debian, {"order": _MODULES})
-    names = " ".join(f"{mac}={name}" for name, mac in cards.items())
-    rename = f"""for pair in {names}; do
-    for card in /real/class/net/e*; do
-        if [ "$(cat $card/address)" = "${{pair%=*}}" ]; then ip link set "${{card##*/}}" name "${{pair#*=}}"; fi
-    done
-done"""
-    tree.file("init", _INIT.replace("@RENAME@", rename).encode(), 0o755)
-    add_libraries(tree, debian)
+    pairs = " ".join(f"{mac}={name}" for name, mac in cards.items())
+    tree.file("init", _INIT.replace("@CARDS@", pairs).encode(), 0o755)
     return tree
 
 
