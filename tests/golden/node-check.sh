@@ -100,6 +100,19 @@ case $source in
 *) report root-on-disk failed "$source" "the root file system is on no disk but on '$source'" ;;
 esac
 fi
+for link in ${EXPECTED_LINKS-}; do
+name=${link%%=*} found=absent
+if [ -r "/sys/class/net/$name/bonding/mode" ]; then
+read -r found rest <"/sys/class/net/$name/bonding/mode"
+read -r ports <"/sys/class/net/$name/bonding/slaves"
+found=$found/$(for port in $ports; do cat "/sys/class/net/$port/bonding_slave/perm_hwaddr"; done | sort | paste -s -d ,)
+elif [ -r "/proc/net/vlan/$name" ]; then
+while read -r first second third rest; do
+case $first in "$name") found=$third ;; Device:) found=$found/$second ;; esac
+done <"/proc/net/vlan/$name"
+fi
+expect "link $name" "$found" "${link#*=}"
+done
 read -r hostname </proc/sys/kernel/hostname
 expect hostname "$hostname" "$EXPECTED_HOSTNAME"
 look_up /etc/os-release OSTREE_VERSION

@@ -12,6 +12,7 @@ import pytest
 from metal_ipi.components.boot.host_network import HostNetworkError, Keyfiles
 from metal_ipi.stacks import host_networks
 from metal_ipi.stacks.settings import parse
+from tests import golden
 from tests.mocks import Recorder, config_text
 from tests.stacks.answers import ANSWERS, declared, node_files, settings, stack_file
 
@@ -263,6 +264,15 @@ def test_live_systems_and_installed_ones_are_given_their_profiles() -> None:
     )
     disk = json.loads(files["/etc/metal-ipi/disk.ign"])
     assert "NetworkManager" not in json.dumps(disk), "install.sh adds the profiles, which knows the names of cards"
+
+
+@pytest.mark.usefixtures("nmstatectl")
+def test_a_preview_of_the_stack() -> None:
+    """Every resource, and of installations what a person sees of the network."""
+    recorder = declared("bonded", values=settings("bonded"), preview=True)
+    told = {args.name: str(args.inputs["runs"]["network"]) for args in recorder.of(_INSTALLATION)}
+    lines = sorted(f"{recorder.urn(args.name)} {told.get(args.name, '')}".rstrip() for args in recorder.resources)
+    golden.check("preview-bonded.txt", "".join(f"{line}\n" for line in lines))
 
 
 @pytest.mark.usefixtures("nmstatectl")
