@@ -49,7 +49,8 @@ def host_networks(site: Facility, nodes: Sequence[Node]) -> HostNetworks:
         return HostNetworks()
     program = shutil.which(PROGRAM)
     if program is None:
-        said = f"the networks of {len(networks)} machines (networkConfig) are made by {PROGRAM}, which is not here"
+        servers = len({network.path for network in networks.values()})
+        said = f"the networks of {servers} servers (networkConfig) are made by {PROGRAM}, which is not here"
         if not pulumi.runtime.is_dry_run():
             raise HostNetworkError(f"{said}, and nothing was changed\n  -> {_REMEDY}")
         pulumi.log.warn(f"{said}: it was not asked whether it takes them. To have that checked, {_REMEDY}")
