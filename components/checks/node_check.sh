@@ -108,10 +108,9 @@ for link in ${EXPECTED_LINKS-}; do
         read -r found rest <"/sys/class/net/$name/bonding/mode"
         read -r ports <"/sys/class/net/$name/bonding/slaves"
         found=$found/$(for port in $ports; do cat "/sys/class/net/$port/bonding_slave/perm_hwaddr"; done | sort | paste -s -d ,)
-    elif [ -r "/proc/net/vlan/$name" ]; then
-        while read -r first second third rest; do
-            case $first in "$name") found=$third ;; Device:) found=$found/$second ;; esac
-        done <"/proc/net/vlan/$name"
+    elif text=$(sudo -n cat "/proc/net/vlan/$name" 2>/dev/null); then # the kernel keeps it to root
+        number=${text#*VID: } parent=${text#*Device: }
+        found=${number%%[!0-9]*}/${parent%%[!A-Za-z0-9_.-]*}
     fi
     expect "link $name" "$found" "${link#*=}"
 done

@@ -307,7 +307,7 @@ def test_bonds_and_vlans_must_be_there(node: Node, links: tuple[str, ...], faili
     for number in (0, 1):
         node.write(f"sys/class/net/eth{number}/bonding_slave/perm_hwaddr", f"52:54:00:00:00:0{number + 1}\n")
     vlan = "bond0.100  VID: 100\t REORDER_HDR: 1  dev->priv_flags: 1021\n  total frames received 0\nDevice: bond0\n"
-    node.write("proc/net/vlan/bond0.100", vlan)
+    node.write("proc/net/vlan/bond0.100", vlan).chmod(0o600)
     result = node.check(dataclasses.replace(_EXPECTATION, links=links))
     found = {name: status for name, (status, _) in _statuses(result.stdout).items() if name.startswith("link ")}
     assert found == {
