@@ -168,7 +168,7 @@ def _wanted(machines: str) -> tuple[Package, ...]:
         return NETWORK
     from lab.node_image import crates
 
-    building = any(crate.to_build() for crate in (crates.AFTERBURN, crates.INSTALLER))
+    building = any(each.to_build() for each in (crates.AFTERBURN, crates.INSTALLER))
     return (*NETWORK, *MACHINES, *(CARGO if building else ()))
 
 

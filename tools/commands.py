@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from tools import choices, engine, stackfile
+from tools import choices, engine, nmstate, stackfile
 from tools.choices import Asked
 from tools.containment import LOOKING, STOP, RunLock, at_work, python_module, run_leashed
 from tools.errors import RunFailed, StackError
@@ -30,6 +30,7 @@ def setup(layout: Layout, asked: Asked) -> None:
     """Build or install what the other commands need: the engine, and for a lab stack the lab's packages and images."""
     document = stackfile.read(layout.stack_file)
     engine.ensure(say)
+    nmstate.ensure(document)
     wanted = choices.lab(layout, asked, document)
     if wanted is not None:
         Facility(layout=layout).setup(wanted)
@@ -133,6 +134,8 @@ def sweep(layout: Layout, asked: Asked) -> None:
 def _look(operation: str, layout: Layout, asked: Asked) -> None:
     """Run what touches no state, in the lab for a lab stack; that is started, if it is not running."""
     document = stackfile.read(layout.stack_file)
+    if operation == "up":
+        nmstate.ensure(document)
     if stackfile.lab_machines(document) is None:
         _inner(layout, operation, is_lab=False)
         return
@@ -270,7 +273,7 @@ def _inner(layout: Layout, operation: str, *, is_lab: bool, made_of: tuple[str, 
     command += ["--engine", str(found.path), "--engine-version", found.version]
     command += ["--made-of", *made_of] if made_of else []
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    env = {**os.environ, "PYTHONPATH": path}
+    env = {**os.environ, "PYTHONPATH": path, **nmstate.environment(stackfile.read(layout.stack_file))}
     if is_lab:
         facility = Facility(layout=layout)
         env |= facility.environment(facility.facts())

@@ -120,6 +120,12 @@ def wants_small_kubernetes(document: Tree) -> bool:
     return _section(document, "lab").get("kubernetes") == "small"
 
 
+def has_host_networks(document: Tree) -> bool:
+    """Whether a server has networks of its own."""
+    servers = _section(document, "platform").get("servers")
+    return any(isinstance(each, dict) and each.get("networkConfig") for each in servers or ())
+
+
 def announces(document: Tree) -> bool:
     """Whether the API has an address that machines announce over BGP."""
     return _section(document, "apiAddress").get("type") == "kube-vip"

@@ -15,8 +15,8 @@ from uuid import uuid4
 import httpx
 from pydantic import TypeAdapter
 
-from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
-from lab.machines.simulated import fetch, root, ssh, unitfile
+from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, cards, network_only
+from lab.machines.simulated import fetch, host_network, root, ssh, unitfile
 from lab.machines.simulated.console import Console
 from lab.machines.simulated.disk import Disks
 from lab.machines.simulated.firmware import Firmware, download
@@ -202,10 +202,10 @@ class Machine:
                     kernel = await self._firmware(http)
                 self._console.line("Linux version 0.0.0-simulated")
                 self._console.line(f"Command line: {' '.join(kernel.arguments)}")
-                for line in kernel.check_network(self.spec.addresses):
-                    self._console.line(line)
+                links = self._network(kernel)
                 directory = await self._root(kernel)
             boot_id = self._proc(directory, kernel)
+            host_network.populate(directory, cards(self.spec), links)
             await Provision(kernel, directory, self.address, self._around, self._console.line).run(boot_id)
             system = self._described(directory, kernel.installed and kernel.installed.boot)
             (directory / "proc/sys/kernel/hostname").write_text(system.hostname + "\n")
@@ -227,6 +227,25 @@ class Machine:
         self._disks.make()
         firmware = Firmware(self.spec, self._around, self._downloads, self._disks, self._console)
         return await firmware.boot(http, self.order(self.spec.id))
+
+    def _network(self, kernel: Kernel) -> dict[str, host_network.Link]:
+        """The bonds, VLANs and cards of nmstatectl's profiles; of other networks only the console tells."""
+        given = self._directory / "firstboot-network"
+        shutil.rmtree(given, ignore_errors=True)
+        profiles = kernel.profiles()
+        for name, text in kernel.embedded_profiles().items():
+            given.mkdir(exist_ok=True)
+            profiles.append(given / name)
+            profiles[-1].write_text(text)
+            profiles[-1].chmod(0o600)
+        if not host_network.is_one(profiles):
+            for line in kernel.check_network(self.spec.addresses):
+                self._console.line(line)
+            return {}
+        links = kernel.check_host_network(profiles, self.spec.addresses, cards(self.spec))
+        for link in links.values():
+            self._console.line(f"NetworkManager: {link.told}")
+        return links
 
     async def _root(self, kernel: Kernel) -> Path:
         """The root file system, as it is when the kernel starts: a fresh one for a live system."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from metal_ipi.provider.types import LIVE_ISO_ARGUMENT
+from metal_ipi.stacks.platforms.listed import host_networks
 from metal_ipi.stacks.platforms.listed.settings import Lend, ListedServers, LocalVm
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections import kernel_arguments
@@ -29,6 +30,7 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
     yield from _network(settings, platform)
     yield from _network_arguments(settings, platform)
     yield from _disk_encryption(settings, platform)
+    yield from host_networks.conflicts(settings, platform)
     yield from _inside_the_cluster(settings, platform)
     yield from _bootstrap(settings, platform)
     yield from _in_place(settings, platform)
@@ -88,17 +90,19 @@ def _unique(settings: Settings, platform: ListedServers[Any]) -> Found:
 
 def _network_arguments(settings: Settings, platform: ListedServers[Any]) -> Found:
     """Where the settings say what the network is, kernel arguments may not say it as well."""
-    if platform.network_boot != "static":
+    if platform.network_boot != "static" and not platform.host_networks:
         return
+    said = "platform.networkBoot is static" if platform.network_boot == "static" else "servers have a networkConfig"
     for path, argument in settings.given_kernel_arguments:
         if kernel_arguments.name(argument) in kernel_arguments.NETWORK:
             yield (
                 path,
                 argument,
-                "platform.networkBoot is static: the machine's network comes from the settings, and this"
-                " contradicts it",
+                f"{said}: the machine's network comes from the settings, and this contradicts it",
                 "remove it, and set platform.gateway, prefix, nameservers and interface, and the server's address;"
-                " or set platform.networkBoot to dhcp",
+                " or set platform.networkBoot to dhcp"
+                if platform.network_boot == "static"
+                else "remove it",
             )
 
 
