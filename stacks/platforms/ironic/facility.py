@@ -60,9 +60,8 @@ class IronicFacility(ListedFacility[Ironic]):
                 "address": bmc.address,
                 "username": bmc.username or REHEARSAL,
                 "password": revealed(bmc.password),
-                "systemId": bmc.system_id,
-                "verifyCa": bmc.verify_ca,
             }
+            own |= {"mac": server.mac} if server.by_network else {"systemId": bmc.system_id, "verifyCa": bmc.verify_ca}
         return _given(own)
 
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
