@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import sqlite3
 import ssl
@@ -33,16 +34,16 @@ host = ironic-0
 rpc_transport = none
 auth_strategy = http_basic
 http_basic_auth_user_file = {0}/accounts
-enabled_hardware_types = redfish
-enabled_boot_interfaces = redfish-virtual-media
+enabled_hardware_types = {3}
+enabled_boot_interfaces = redfish-virtual-media,ipxe
 enabled_deploy_interfaces = direct,ramdisk
 default_deploy_interface = direct
 enabled_network_interfaces = noop
-enabled_inspect_interfaces = redfish
+enabled_inspect_interfaces = redfish,no-inspect
 enabled_firmware_interfaces = no-firmware
 enabled_console_interfaces = no-console
-enabled_management_interfaces = redfish
-enabled_power_interfaces = redfish
+enabled_management_interfaces = {4}
+enabled_power_interfaces = {4}
 enabled_raid_interfaces = no-raid
 enabled_bios_interfaces = redfish,no-bios
 enabled_vendor_interfaces = no-vendor
@@ -65,6 +66,16 @@ connection = sqlite:///{0}/ironic.sqlite
 http_root = {0}/http
 http_url = {2}
 ramdisk_image_download_source = http
+[dhcp]
+dhcp_provider = none
+[pxe]
+tftp_root = {0}/tftp
+images_path = {0}/images
+tftp_master_path = {0}/master
+instance_master_path = {0}/instances
+[ipmi]
+command_retry_timeout = 4
+min_command_interval = 1
 [redfish]
 use_swift = false
 firmware_update_status_interval = 2
@@ -101,7 +112,12 @@ class Ironic:
         kept = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
         (directory / "accounts").write_text(f"{USER}:{kept}\n")
         self._configuration = directory / "ironic.conf"
-        self._configuration.write_text(_CONFIGURATION.format(directory, self._port, files))
+        ipmi = bool(shutil.which("ipmitool"))  # without it, no conductor with this hardware type starts
+        drivers = ("redfish,ipmi", "redfish,ipmitool") if ipmi else ("redfish", "redfish")
+        self._configuration.write_text(_CONFIGURATION.format(directory, self._port, files, *drivers))
+        self.files = files
+        """URL of its boot files."""
+        self.boot_files = directory / "http"
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] = (directory / "ironic.log").open("ab")
         self._run("ironic-dbsync", "create_schema")

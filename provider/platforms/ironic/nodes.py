@@ -137,7 +137,7 @@ class Nodes:
             await self._served(name, server)
             node = await self.get(name)
             if node is not None:
-                self._refuse_others(node, name, server)
+                self._refuse_others(node, name)
         elif server.node is not None:
             node = await self.need(server.node)
         else:
@@ -281,20 +281,20 @@ class Nodes:
         """Whether this stack has enrolled it."""
         return (node.extra or {}).get(_MINE) == self._settings.claimant
 
-    def _refuse_others(self, node: Node, name: str, server: IronicServer) -> None:
+    def _refuse_others(self, node: Node, name: str) -> None:
         if not self._is_ours(node):
             raise InvalidInputs(
                 f"{self.where(node)} was not enrolled by this stack: take it as it is, with `node: {name}` and without "
                 "`driver`, or give the server another name"
             )
-        if node.driver != server.driver:
-            raise InvalidInputs(
-                f"{self.where(node)} was enrolled with the driver {node.driver}, and is to have {server.driver}: take "
-                f"it out, `baremetal node delete {name}`, or set `driver` back"
-            )
 
     def _refuse_boots(self, node: Node, server: IronicServer) -> None:
         """Refuses a node that would not boot its installer, or not only once."""
+        if server.driver not in (None, node.driver):
+            raise InvalidInputs(
+                f"{self.where(node)} was enrolled with the driver {node.driver}, and is to have {server.driver}: take "
+                f"it out, `baremetal node delete {node.name}`, or set `driver` back"
+            )
         if node.boot_interface in _FROM_NETWORK and not server.by_network:
             raise InvalidInputs(
                 f"{self.where(node)} boots from the network (boot interface {node.boot_interface}), and is to boot a "
@@ -328,7 +328,8 @@ class Nodes:
                 f"to enrol {name}", lambda ironic: ironic.create_node(**self._as_node(name, server)), again=False
             )
             node = await self.need(name)
-        self._refuse_others(node, name, server)
+        self._refuse_others(node, name)
+        self._refuse_boots(node, server)
         await self.tell(name, server, node.id)
         if server.by_network:
             await self._have_port(node, str(server.mac))
