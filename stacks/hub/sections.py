@@ -62,7 +62,10 @@ class Images(Section):
         default=None, description="mariadbd, mariadb-install-db, mariadb, mariadb-admin; only with database mariadb"
     )
     files: ImageReference | None = Field(default=None, description="nginx")
-    dhcp: ImageReference | None = Field(default=None, description="dnsmasq; only with provisioning.dhcp")
+    dhcp: ImageReference | None = Field(
+        default=None,
+        description="dnsmasq, and iPXE in /usr/lib/ipxe: snponly.efi, undionly.kpxe; only with provisioning.dhcp",
+    )
 
 
 class AtNodePorts(Section):
@@ -274,7 +277,8 @@ class Provisioning(Section):
         " those of the image `ironic`",
     )
     plain_boot_files: bool = Field(
-        default=False, description="boot files over HTTP, for BMCs that cannot be told which authority to trust"
+        default=False,
+        description="boot files over HTTP, for BMCs, and for iPXE, that cannot be told which authority to trust",
     )
     pin_release: (
         Annotated[
@@ -314,6 +318,12 @@ class Provisioning(Section):
             )
         if self.operator is not None:
             self._fits_operator(self.operator)
+        elif self.dhcp is not None and not self.plain_boot_files and isinstance(self.tls, MadeTls):
+            raise wrong(
+                "with dhcp servers boot by iPXE, which trusts no authority that is made here",
+                "set plainBootFiles to true, or give a certificate that the iPXE of images.dhcp trusts (type given)",
+                at="plainBootFiles",
+            )
         cached = {f"cache:{image.name}" for image in self.image_cache.images} if self.image_cache else set[str]()
         for name, url in (("kernel", self.ramdisk.kernel), ("initramfs", self.ramdisk.initramfs)):
             if url is not None and url not in cached and not url.startswith(("http://", "https://")):
