@@ -29,6 +29,7 @@ def dnsmasq_conf(dhcp: Dhcp) -> str:
         f"dhcp-option=option:router{',' + dhcp.gateway if dhcp.gateway else ''}",
         *([f"dhcp-option=option:dns-server,{','.join(dhcp.nameservers)}"] if dhcp.nameservers else []),
         "dhcp-leasefile=/var/lib/dhcp/leases",
+        "pid-file=/run/dnsmasq.pid",  # /var/run is the image's, and read-only
         "enable-tftp",
         f"tftp-root={_IPXE}",
         "dhcp-match=set:ipxe,175",
@@ -84,7 +85,7 @@ def deployment(args: IronicArgs, dhcp: Dhcp) -> Object:
         "readOnlyRootFilesystem": True,
         "runAsUser": 0,
         "runAsNonRoot": False,
-        "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW", "NET_BIND_SERVICE"]},
+        "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW", "NET_BIND_SERVICE", "SETGID", "SETUID"]},
     }
     volumes = [objects.of_map("config", NAME), objects.empty("leases"), objects.empty("run")]
     template = objects.pod(

@@ -21,6 +21,7 @@ import httpx
 import trustme
 
 from binaries.cache import alone, cache_directory
+from metal_ipi.components.provisioning import configuration, contract
 from tests.provider.knot import free_port
 from tests.provider.preflight.test_surroundings import serving
 
@@ -34,19 +35,8 @@ host = ironic-0
 rpc_transport = none
 auth_strategy = http_basic
 http_basic_auth_user_file = {0}/accounts
-enabled_hardware_types = {3}
-enabled_boot_interfaces = redfish-virtual-media,ipxe
-enabled_deploy_interfaces = direct,ramdisk
 default_deploy_interface = direct
-enabled_network_interfaces = noop
-enabled_inspect_interfaces = redfish,no-inspect
-enabled_firmware_interfaces = no-firmware
-enabled_console_interfaces = no-console
-enabled_management_interfaces = {4}
-enabled_power_interfaces = {4}
-enabled_raid_interfaces = no-raid
-enabled_bios_interfaces = redfish,no-bios
-enabled_vendor_interfaces = no-vendor
+{3}
 [api]
 host_ip = 127.0.0.1
 port = {1}
@@ -97,6 +87,17 @@ def installed() -> Path:
     return directory / "bin"
 
 
+def _drivers() -> str:
+    """All hardware types and interfaces that the service has; ipmi only where there is an ipmitool, without which no
+    conductor starts."""
+    names = [name for name in configuration.drivers() if name != "ipmi" or shutil.which("ipmitool")]
+    nowhere = contract.NodePorts(address="192.0.2.1", api=1, files=2, images=3)
+    images = contract.Images(ironic="", database="", files="")
+    args = contract.IronicArgs(kubeconfig="", namespace="n", images=images, access=nowhere, drivers=names)
+    options = configuration.own_options(args)["DEFAULT"]
+    return "\n".join(f"{name} = {value}" for name, value in options.items() if name.startswith("enabled_"))
+
+
 class Ironic:
     """One that runs."""
 
@@ -112,9 +113,7 @@ class Ironic:
         kept = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
         (directory / "accounts").write_text(f"{USER}:{kept}\n")
         self._configuration = directory / "ironic.conf"
-        ipmi = bool(shutil.which("ipmitool"))  # without it, no conductor with this hardware type starts
-        drivers = ("redfish,ipmi", "redfish,ipmitool") if ipmi else ("redfish", "redfish")
-        self._configuration.write_text(_CONFIGURATION.format(directory, self._port, files, *drivers))
+        self._configuration.write_text(_CONFIGURATION.format(directory, self._port, files, _drivers()))
         self.files = files
         """URL of its boot files."""
         self.boot_files = directory / "http"

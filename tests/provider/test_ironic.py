@@ -16,10 +16,12 @@ import httpx
 import pytest
 
 from lab.machines.simulated import ipxe
+from metal_ipi.components.provisioning import configuration
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.installation.remote import open_remote
+from metal_ipi.provider.ironic_settings import DRIVERS
 from metal_ipi.provider.live_iso import place
 from metal_ipi.provider.live_iso.iso9660 import Disc
 from metal_ipi.provider.platforms.ids import MachineId
@@ -556,13 +558,15 @@ async def test_a_deployment_that_fails_for_good_is_told_and_the_next_up_does_it(
     assert site.hardware(3)[0] == "Off"
 
 
+BY_IPMI = "52:54:00:72:62:00"
+"""The MAC address of the server that is reached by IPMI. That of its rack's is another one's here."""
 CHAIN = "#!ipxe\nchain --replace mac-${net0/mac:hexhyp}.ipxe || exit\n"
 
 
 def by_ipmi(ipmi_rack: tuple[World, int], **more: Any) -> dict[str, Any]:
     """A server that is enrolled with IPMI."""
     (server,), port = ipmi_rack[0].servers, ipmi_rack[1]
-    address = {"driver": "ipmi", "address": f"ipmi://127.0.0.1:{port}", "mac": server.mac}
+    address = {"driver": "ipmi", "address": f"ipmi://127.0.0.1:{port}", "mac": BY_IPMI}
     return {**address, "username": server.bmc.username, "password": server.bmc.password, **more}
 
 
@@ -588,7 +592,7 @@ async def test_a_server_by_ipmi_boots_from_the_network_twice_and_is_given_back(
 ) -> None:
     """Enrolled with the real ipmitool, deployed, rebuilt by a conductor that lost its boot files, and taken out."""
     rack, _ = ipmi_rack
-    mac, password = rack.servers[0].mac, rack.servers[0].bmc.password
+    mac, password = BY_IPMI, rack.servers[0].bmc.password
     config = site.config({"worker-0": by_ipmi(ipmi_rack)}, liveIso=None, release="remove")
     it = await configured("IronicMachine", **config)
     state = await it.up({"server": "worker-0", "hostname": "lab-worker-0", "mac": mac, "publicIpv4": "192.0.2.97"})
@@ -650,7 +654,7 @@ async def test_what_a_server_by_ipmi_is_refused_with(site: Site, ipmi_rack: tupl
         # Another server that is said to have the same interface.
         other = site.settings({"worker-1": by_ipmi(ipmi_rack)}, release="remove")
         found = await refused(site, other, "worker-1")
-        assert f"the MAC address {server.mac} is that of node worker-0 of Ironic" in found and "correct `mac`" in found
+        assert f"the MAC address {BY_IPMI} is that of node worker-0 of Ironic" in found and "correct `mac`" in found
         async with site.driver(other) as another:
             await another.abandon("worker-1")
         redfish = {**site.server(0), "mac": None}
@@ -664,3 +668,15 @@ async def test_what_a_server_by_ipmi_is_refused_with(site: Site, ipmi_rack: tupl
     async with site.driver(right) as driver:
         node = await driver.claim("worker-0")
         await driver.give_back(f"worker-0/{node.id}")
+
+
+async def test_every_driver_of_the_service_is_one_of_ironics(site: Site, ipmi_rack: tuple[World, int]) -> None:
+    """Its interfaces, too, or no conductor would start. A server with idrac is enrolled; its disc is Dell's own way."""
+    found = site.ironic.client.get("/v1/drivers").json()["drivers"]
+    assert {each["name"] for each in found} == set(configuration.drivers()) == set(DRIVERS)
+    settings = site.settings({"server-4": site.server(4, driver="idrac")}, release="remove")
+    async with site.driver(settings) as driver:
+        node = await driver.claim("server-4", accept="wipe")
+        told = site.ironic.node(node.id)
+        assert (told["boot_interface"], told["power_interface"]) == ("idrac-redfish-virtual-media", "idrac-redfish")
+        await driver.give_back(f"server-4/{node.id}")

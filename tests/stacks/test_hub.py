@@ -85,6 +85,11 @@ _IMAGE = {"name": "a", "url": "https://images.test/a", "sha256": "0" * 64}
         ({"ramdisk": {"kernelArguments": ["a b"]}}, "provisioning.ramdisk.kernelArguments[0]"),
         ({"imageCache": {"images": [_IMAGE, _IMAGE]}}, "provisioning.imageCache.images"),
         ({"dhcp": {"interface": "eno1", "ranges": ["192.0.2.9-192.0.2.1"]}}, "provisioning.dhcp.ranges"),
+        ({"dhcp": _DHCP}, "provisioning.plainBootFiles"),
+        (
+            {"dhcp": _DHCP, "plainBootFiles": True, "extraConfig": {"pxe": {"pxe_config_subdir": "x"}}},
+            "provisioning.extraConfig.pxe.pxe_config_subdir",
+        ),
         ({"extraConfig": {"api": {"port": "1"}}}, "provisioning.extraConfig.api.port"),
         ({"extraConfig": {"database": {"connection": "sqlite://"}}}, "provisioning.extraConfig.database.connection"),
         ({"extraConfig": {"api": {"max_limit": "a\nb"}}}, "provisioning.extraConfig.api.max_limit"),
