@@ -148,6 +148,8 @@ class Ironic(MachineDriver[LentNodeArgs]):
         wanted = await published.instance(self._settings, name, mac)
         node, network = await self._ready(machine_id), published.by_network(self._settings, name)
         if node.provision_state in (AVAILABLE, DEPLOY_FAILED) or (network and node.provision_state == ACTIVE):
+            if network:
+                await self.nodes.have_port(node, mac)
             instance: dict[str, Any] = {**node.instance_info, **wanted}
             server = self._settings.ironic_servers.get(name)
             if server is not None and server.boot_mode is not None:

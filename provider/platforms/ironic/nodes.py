@@ -332,7 +332,7 @@ class Nodes:
         self._refuse_boots(node, server)
         await self.tell(name, server, node.id)
         if server.by_network:
-            await self._have_port(node, str(server.mac))
+            await self.have_port(node, str(server.mac))
         node = await self._make_available(node.id, server, accept)
         if node.is_automated_clean_enabled is False:
             change = [{"op": "replace", "path": "/automated_clean", "value": None}]
@@ -346,7 +346,7 @@ class Nodes:
         info = self._as_node(name, server)["driver_info"]
         await self._connection.call(f"to update {name}", lambda ironic: ironic.update_node(node_id, driver_info=info))
 
-    async def _have_port(self, node: Node, mac: str) -> None:
+    async def have_port(self, node: Node, mac: str) -> None:
         """Has Ironic know a server's interface, and no other of ours: by its MAC address it finds its boot files."""
         ports = await self._connection.call(
             f"for the ports of {node.name}", lambda ironic: list(ironic.ports(details=True, address=mac))
