@@ -21,7 +21,12 @@ pytestmark = [
     pytest.mark.engine,
     pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
 ]
-_DHCP = {"interface": "eth0", "ranges": ["192.0.2.180-192.0.2.189"], "gateway": "192.0.2.1"}
+_DHCP = {
+    "interface": "eth0",
+    "ranges": ["192.0.2.30-192.0.2.39"],
+    "gateway": "192.0.2.1",
+    "nameservers": ["192.0.2.53"],
+}
 _FIRMWARE = """
 ip tuntap add tap-pxe mode tap
 trap 'ip link del tap-pxe' EXIT
@@ -78,7 +83,7 @@ def test_dhcp_leads_a_machine_to_all_conductors_and_on_to_its_disk(project: Proj
     """UEFI gets iPXE by TFTP, and iPXE its script; a BIOS gets another iPXE."""
     console = _booted(project, "52:54:00:99:00:01", _UEFI)
     assert "NBP filename is snponly.efi" in console and "NBP file downloaded successfully" in console, console
-    assert re.search(r"net0: 192\.0\.2\.18\d/255\.255\.255\.0 gw 192\.0\.2\.1", console), console
+    assert re.search(r"net0: 192\.0\.2\.3\d/255\.255\.255\.0 gw 192\.0\.2\.1", console), console
     assert "tftp://192.0.2.15/boot.ipxe... ok" in console
     for port in (31400, 31401):
         assert f"http://192.0.2.15:{port}/pxelinux.cfg/52-54-00-99-00-01... No such file" in console
