@@ -130,8 +130,8 @@ DNSMASQ = Recipe(
     entrypoint=("dnsmasq", "--keep-in-foreground", "--log-facility=-", "--user=root"),
     environment=(("PATH", _PATH),),
 )
-"""dnsmasq for DHCP and TFTP, with iPXE below /usr/lib/ipxe. It begins as root; it takes NET_ADMIN, NET_BIND_SERVICE and
-NET_RAW."""
+"""dnsmasq for DHCP and TFTP, with iPXE below /usr/lib/ipxe. It begins as root; it takes NET_ADMIN, NET_BIND_SERVICE,
+NET_RAW, SETGID and SETUID."""
 
 COREDNS = Recipe(
     name="coredns",

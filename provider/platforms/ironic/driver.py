@@ -12,7 +12,7 @@ from metal_ipi.provider.platforms.contract import Machine, MachineDriver
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.ironic import published
 from metal_ipi.provider.platforms.ironic.connection import Connection
-from metal_ipi.provider.platforms.ironic.nodes import ACTIVE, AVAILABLE, DEPLOY_FAILED, Node, Nodes
+from metal_ipi.provider.platforms.ironic.nodes import ACTIVE, AVAILABLE, DEPLOY_FAILED, FROM_NETWORK, Node, Nodes
 from metal_ipi.provider.resources.ephemeral_machine import LentNodeArgs
 from metal_ipi.provider.status import Say, silent
 
@@ -195,7 +195,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
             f"to have {node.name} boot from its disk", lambda ironic: ironic.update_node(node.id, instance_info=left)
         )
         await self._boot_device(node, "disk", persistent=True)
-        if not published.by_network(self._settings, MachineId.parse(machine_id).server):
+        if node.boot_interface not in FROM_NETWORK:
             await self._detach(node)
 
     async def restart(self, machine_id: str) -> None:

@@ -40,7 +40,7 @@ _UNEXPECTED, _AGAIN = "Unexpected exception during allocation", 3
 allocations.py: a database that was locked or away), and how often such a one is asked for again."""
 _BOOT = {"redfish": "redfish-virtual-media", "idrac": "idrac-redfish-virtual-media", IPMI: "ipxe"}
 """The boot interfaces of servers that are enrolled."""
-_FROM_NETWORK = frozenset({"pxe", "http", "ipxe", "http-ipxe"})
+FROM_NETWORK = frozenset({"pxe", "http", "ipxe", "http-ipxe"})
 """Boot interfaces that attach nothing (ironic/drivers/generic.py)."""
 _DEPLOY = "direct"
 """The deploy interface of servers that are enrolled. An instance has `ramdisk`, for as long as it boots its disc."""
@@ -295,7 +295,7 @@ class Nodes:
                 f"{self.where(node)} was enrolled with the driver {node.driver}, and is to have {server.driver}: take "
                 f"it out, `baremetal node delete {node.name}`, or set `driver` back"
             )
-        if node.boot_interface in _FROM_NETWORK and not server.by_network:
+        if node.boot_interface in FROM_NETWORK and not server.by_network:
             raise InvalidInputs(
                 f"{self.where(node)} boots from the network (boot interface {node.boot_interface}), and is to boot a "
                 "disc: give it a boot interface of virtual media; or, with the driver ipmi, take it out of Ironic, and "
