@@ -15,12 +15,8 @@ from metal_ipi.stacks.hub.sections import HubSettings
 def declare(settings: HubSettings, parent: pulumi.Resource | None = None) -> dict[str, pulumi.Input[Any]]:
     """Declare what runs on the hub; returns the stack's outputs, by name."""
     child = pulumi.ResourceOptions(parent=parent)
-    given = settings.provisioning
-    if "ipmi" in given.drivers and given.dhcp is None and given.operator is None:
-        pulumi.log.info(
-            "provisioning.drivers has ipmi, and there is no provisioning.dhcp: servers with that driver boot from the "
-            "network, and need DHCP of the site's own that leads iPXE to boot/boot.ipxe of the artifact host"
-        )
+    for remark in settings.provisioning.remarks:
+        pulumi.log.info(remark)
     provider = Provider("metal-ipi", ProviderArgs(), child)
     service = IronicService(
         "provisioning",

@@ -299,6 +299,16 @@ class Provisioning(Section):
     )
     log_level: Literal["debug", "info"] = Field(default="info", description="debug or info")
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be known of settings that may well be right."""
+        if "ipmi" not in self.drivers or self.dhcp is not None or self.operator is not None:
+            return ()
+        return (
+            "provisioning.drivers has ipmi, and there is no provisioning.dhcp: servers with that driver boot from the "
+            "network, and need DHCP of the site's own that leads iPXE to boot/boot.ipxe of the artifact host",
+        )
+
     @model_validator(mode="after")
     def _fits(self) -> Provisioning:
         ports = self.access
