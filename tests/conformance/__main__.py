@@ -13,6 +13,7 @@ from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.openshift import build
 from lab.openshift.real import openshift_install, release
+from tests.conformance.conftest import BUTANE
 
 
 def main(options: Sequence[str]) -> int:
@@ -22,6 +23,7 @@ def main(options: Sequence[str]) -> int:
         release.ensure(print)
         release.ignition_merge(print)
         build.ensure()
+        BUTANE.ensure(print)
     except (ProgramMissing, SetupFailed) as error:
         print(error, file=sys.stderr)
         return 1

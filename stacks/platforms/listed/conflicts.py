@@ -28,6 +28,7 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
     yield from _unique(settings, platform)
     yield from _network(settings, platform)
     yield from _network_arguments(settings, platform)
+    yield from _disk_encryption(settings, platform)
     yield from _inside_the_cluster(settings, platform)
     yield from _bootstrap(settings, platform)
     yield from _in_place(settings, platform)
@@ -99,6 +100,19 @@ def _network_arguments(settings: Settings, platform: ListedServers[Any]) -> Foun
                 "remove it, and set platform.gateway, prefix, nameservers and interface, and the server's address;"
                 " or set platform.networkBoot to dhcp",
             )
+
+
+def _disk_encryption(settings: Settings, platform: ListedServers[Any]) -> Found:
+    """An installed system has its static network from a profile on the disk that Tang is to open."""
+    encryption = settings.machine_config.disk_encryption
+    if encryption is not None and encryption.tang and platform.network_boot == "static":
+        yield (
+            "machineConfig.diskEncryption.tang",
+            ", ".join(each.url for each in encryption.tang),
+            "platform.networkBoot is static: the network is set up from the disk, so that no Tang server is reached"
+            " before the disk is open",
+            "set platform.networkBoot to dhcp, or use the TPM (tpm2) alone",
+        )
 
 
 def _network(settings: Settings, platform: ListedServers[Any]) -> Found:
