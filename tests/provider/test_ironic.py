@@ -668,8 +668,14 @@ async def test_what_a_server_by_ipmi_is_refused_with(site: Site, ipmi_rack: tupl
         await driver.give_back(f"worker-0/{node.id}")
     found = await refused(site, site.settings({"any": {"node": "worker-0"}}), "any")
     assert "boots from the network (boot interface ipxe), and is to boot a disc" in found
-    async with site.driver(right) as driver:
+    # What the settings call another MAC address now, Ironic does, too; an interface that it has found stays.
+    interface = {"node_uuid": node.id, "address": "52:54:00:72:62:02"}
+    site.ironic.client.post("/v1/ports", json=interface).raise_for_status()
+    changed = site.settings({"worker-0": by_ipmi(ipmi_rack, mac="52:54:00:72:62:01")}, release="remove")
+    async with site.driver(changed) as driver:
         node = await driver.claim("worker-0")
+        ports = site.ironic.client.get("/v1/ports", params={"node": node.id}).json()["ports"]
+        assert {port["address"] for port in ports} == {"52:54:00:72:62:01", "52:54:00:72:62:02"}
         await driver.give_back(f"worker-0/{node.id}")
 
 

@@ -278,7 +278,7 @@ class Nodes:
             )
 
     def _is_ours(self, node: Node) -> bool:
-        """Whether this stack has enrolled it."""
+        """Whether this stack has enrolled it, or made it: a port."""
         return (node.extra or {}).get(_MINE) == self._settings.claimant
 
     def _refuse_others(self, node: Node, name: str) -> None:
@@ -347,7 +347,8 @@ class Nodes:
         await self._connection.call(f"to update {name}", lambda ironic: ironic.update_node(node_id, driver_info=info))
 
     async def have_port(self, node: Node, mac: str) -> None:
-        """Has Ironic know a server's interface, and no other of ours: by its MAC address it finds its boot files."""
+        """Has Ironic know the interface that a server boots from: by its MAC address the server finds its boot files.
+        One that the settings named before goes; what an inspection has found stays."""
         ports = await self._connection.call(
             f"for the ports of {node.name}", lambda ironic: list(ironic.ports(details=True, address=mac))
         )
@@ -361,13 +362,15 @@ class Nodes:
         if not ports:
             await self._connection.call(
                 f"to have the port {mac} of {node.name}",
-                lambda ironic: ironic.create_port(node_uuid=node.id, address=mac, is_pxe_enabled=True),
+                lambda ironic: ironic.create_port(
+                    node_uuid=node.id, address=mac, is_pxe_enabled=True, extra={_MINE: self._settings.claimant}
+                ),
                 again=False,
             )
         for port in await self._connection.call(
             f"for the ports of {node.name}", lambda ironic: list(ironic.ports(details=True, node=node.id))
         ):
-            if port.address.lower() != mac:  # what the settings said before
+            if port.address.lower() != mac and self._is_ours(port):
                 await self._connection.find(
                     f"to take the port {port.address} of {node.name} out",
                     lambda ironic, gone=port.id: ironic.delete_port(gone, ignore_missing=True),
