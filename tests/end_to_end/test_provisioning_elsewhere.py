@@ -43,6 +43,8 @@ _ELSEWHERE = "elsewhere"
 _HOST = f"db.{_ELSEWHERE}.svc"
 _PASSWORD = "it's/a:long&winding@road"
 _AT_ONCE_SECONDS = 30.0
+_AT_NODE_PORT = "https://192.0.2.15:31385"
+"""Where the committed stack of the cluster has its Ironic."""
 _BALANCED = [str(each) for each in list(ipaddress.IPv4Network(plan.HUB_BALANCED))[4:7]]
 """The address of the API, and one for each conductor's files."""
 
@@ -160,15 +162,17 @@ def test_a_cluster_on_servers_that_load_their_discs_from_there(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From each conductor's own address, in the machines' network."""
-    services = json.loads(kubectl(project, "get", "services", "--output", "json"))["items"]
-    balanced = {
-        each["metadata"]["name"]: each["status"]["loadBalancer"]["ingress"][0]["ip"]
-        for each in services
-        if each["spec"]["type"] == "LoadBalancer"
-    }
-    assert balanced == dict(zip(("ironic", "ironic-0-files", "ironic-1-files"), _BALANCED, strict=True))
+    stack = project.root / "stacks" / f"Pulumi.{CLUSTER}.yaml"
+    stack.write_text(stack.read_text().replace(_AT_NODE_PORT, f"https://{_BALANCED[0]}:6385"))
     with stack_of(project, CLUSTER):
         project.make("up", seconds=500)
+        services = json.loads(kubectl(project, "get", "services", "--output", "json"))["items"]
+        balanced = {
+            each["metadata"]["name"]: each["status"]["loadBalancer"]["ingress"][0]["ip"]
+            for each in services
+            if each["spec"]["type"] == "LoadBalancer"
+        }
+        assert balanced == dict(zip(("ironic", "ironic-0-files", "ironic-1-files"), _BALANCED, strict=True))
         assert [each["boots"][-2:] for each in project.rack("servers").values()] == [["cd", "disk"]] * SERVERS
         logs = kubectl(project, "logs", "ironic-0", "--container", "ironic", space=SPACE)
         logs += kubectl(project, "logs", "ironic-1", "--container", "ironic", space=SPACE)
