@@ -1,4 +1,4 @@
-"""The provider's configuration: six sections, each one JSON string, because provider configuration is flat.
+"""The provider's configuration: seven sections, each one JSON string, because provider configuration is flat.
 
 Only the form is checked, and nothing is contacted: a preview without credentials gives `rehearsal` for each of them.
 Every section is optional; a resource that needs a missing one says so by name when it works.
@@ -38,7 +38,7 @@ from metal_ipi.provider.values import Unknown
 _T = TypeVar("_T")
 METAL_ENDPOINT = "https://api.equinix.com/metal/v1"
 LIBVIRT_URI = "qemu:///system"
-SECTIONS = ("metal", "bmcs", "ironic", "libvirt", "dns", "artifacts")
+SECTIONS = ("metal", "bmcs", "ironic", "libvirt", "dns", "artifacts", "registries")
 _ENGINE_KEYS = frozenset({"version", "pluginDownloadURL", "parameterization"})
 
 
@@ -109,6 +109,15 @@ class S3ArtifactSettings(_ArtifactSettings):
     """Its secret."""
 
 
+class RegistrySettings(Inputs):
+    """The registries that the cluster's images are pulled from."""
+
+    pull_secret: Secret[str]
+    """Their accounts: the pull secret (JSON)."""
+    ca: Pem | None = None
+    """Authorities (PEM) of their certificates, besides those that every system trusts."""
+
+
 ArtifactSettings = SshArtifactSettings | S3ArtifactSettings
 
 
@@ -126,6 +135,8 @@ class Settings:
     """Which libvirt runs virtual machines."""
     dns: DnsSettings | None = None
     artifacts: ArtifactSettings | None = None
+    registries: RegistrySettings | None = None
+    """Of a stack whose registries are asked before the installation."""
 
     def need_metal(self) -> MetalSettings:
         """The section, or an error that names it."""
@@ -202,6 +213,7 @@ def parse(values: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         libvirt_uri=libvirt.uri if libvirt else LIBVIRT_URI,
         dns=dns,
         artifacts=_artifacts(found["artifacts"], problems) if "artifacts" in found else None,
+        registries=_read(RegistrySettings, found.get("registries"), "registries", problems),
     )
     return settings, [*problems, *wrong]
 

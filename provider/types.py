@@ -13,7 +13,7 @@ from metal_ipi.provider.live_iso.initrd import archive as initramfs_archive
 from metal_ipi.provider.mirror_files import MirroredFile
 from metal_ipi.provider.orders import ANY, CUSTOM_IPXE, NEXT_AVAILABLE, AddressOrder, MachineOrder, NetworkOrder, Orders
 from metal_ipi.provider.preflight.plan import LIVE_ISO as LIVE_ISO_FILE
-from metal_ipi.provider.preflight.plan import BootFile, Plan, Server
+from metal_ipi.provider.preflight.plan import BootFile, MirrorSet, Plan, Server
 from metal_ipi.provider.resources.artifacts import Artifacts, ArtifactsArgs
 from metal_ipi.provider.resources.cluster_keys import ClusterKeys, ClusterKeysArgs
 from metal_ipi.provider.resources.cost import cost
@@ -104,6 +104,7 @@ __all__ = [
     "MachineOrder",
     "Mirror",
     "MirrorArgs",
+    "MirrorSet",
     "MirroredFile",
     "NetworkOrder",
     "NodesReady",

@@ -15,24 +15,25 @@ if TYPE_CHECKING:
     import httpx
 
 
-def client(settings: Settings, *, timeout: float) -> httpx.AsyncClient:
-    """A client that follows redirects."""
+def client(settings: Settings, *, timeout: float, also: str | None = None) -> httpx.AsyncClient:
+    """A client that follows redirects; it trusts these authorities (PEM) `also`."""
     import httpx
 
-    return httpx.AsyncClient(timeout=timeout, follow_redirects=True, verify=trust(settings))
+    return httpx.AsyncClient(timeout=timeout, follow_redirects=True, verify=trust(settings, also=also))
 
 
-def trust(settings: Settings) -> ssl.SSLContext:
-    """What this system trusts, and `artifacts.caBundle`."""
+def trust(settings: Settings, *, also: str | None = None) -> ssl.SSLContext:
+    """What this system trusts, `artifacts.caBundle`, and these authorities (PEM)."""
     import httpx
 
     context = httpx.create_ssl_context()
     bundle = settings.artifacts.ca_bundle if settings.artifacts is not None else None
-    if bundle is not None:
-        try:
-            context.load_verify_locations(cadata=bundle)
-        except ssl.SSLError as error:
-            raise InvalidInputs(f"`artifacts.caBundle` holds no certificate that can be read: {error}") from None
+    for name, given in (("artifacts.caBundle", bundle), ("registries.ca", also)):
+        if given is not None:
+            try:
+                context.load_verify_locations(cadata=given)
+            except ssl.SSLError as error:
+                raise InvalidInputs(f"`{name}` holds no certificate that can be read: {error}") from None
     return context
 
 

@@ -52,11 +52,19 @@ def arguments(
 
 
 def user_manifests(settings: Settings) -> dict[str, str]:
-    """The user's manifests, by file name. Raises ManifestsError with all that is wrong with them; where there is a
-    cluster, which they are of no use to any more, that is only told, and there are none."""
+    """The user's manifests and those of `machineConfig`, by file name.
+
+    Raises ManifestsError with all that is wrong with them; where there is a cluster, which they are of no use to any
+    more, that is only told, and there are none.
+    """
     folders = {folder.rstrip("/"): PROJECT / folder for folder in settings.install.manifests}
     try:
-        return read_manifests(folders, settings.install.other_kinds)
+        return read_manifests(
+            folders,
+            settings.install.other_kinds,
+            made=settings.machine_config.rendered(fips=settings.install.fips),
+            program=settings.install.butane,
+        )
     except ManifestsError as error:
         if settings.rehearsal or not is_formed():
             raise

@@ -23,7 +23,7 @@ def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
-        _install_config(settings),
+        *(_install_config(settings), _machine_config(settings)),
     )
     return problems_of(chain(*found, facility(settings).conflicts()))
 
@@ -87,6 +87,25 @@ def _install_config(settings: Settings) -> Found:
             ", ".join(f"{each.cidr} by /{each.host_prefix}" for each in config.networking.cluster_network),
             f"it has room for {config.networking.nodes} nodes, and there are {count}",
             "give a larger network, or a longer hostPrefix",
+        )
+
+
+def _machine_config(settings: Settings) -> Found:
+    encryption, storage = settings.machine_config.disk_encryption, settings.machine_config.container_storage
+    device = settings.boot.install and settings.boot.install.device.device_name
+    if encryption is not None and settings.boot.install is None:
+        yield (
+            "machineConfig.diskEncryption",
+            "given",
+            "machines without a disk run from memory, and have no root file system to encrypt",
+            "set boot.install, or remove it",
+        )
+    if storage is not None and storage.device == device:
+        yield (
+            "machineConfig.containerStorage.device",
+            storage.device,
+            "the system is installed to it (boot.install.device)",
+            "name another disk",
         )
 
 

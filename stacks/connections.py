@@ -13,6 +13,7 @@ from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.sections.artifacts import S3Artifacts
 from metal_ipi.stacks.sections.base import REHEARSAL, revealed
 from metal_ipi.stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
+from metal_ipi.stacks.settings import OKD_PULL_SECRET
 
 _REHEARSAL_URL = "https://rehearsal.invalid/artifacts"
 
@@ -23,7 +24,12 @@ def provider_sections(settings: Settings, iso: Artifact | None = None) -> dict[s
     `iso` is CoreOS's live ISO, where a server boots that.
     """
     machines = facility(settings).provider_sections(iso)
-    sections = {**machines, "dns": _dns(settings), "artifacts": _artifacts(settings)}
+    sections = {
+        **machines,
+        "dns": _dns(settings),
+        "artifacts": _artifacts(settings),
+        "registries": _registries(settings) if settings.asks_registries else None,
+    }
     return {name: section for name, section in sections.items() if section is not None}
 
 
@@ -65,6 +71,13 @@ def _dns_service(dns: Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate) -> di
         },
         "delegation": delegation,
     }
+
+
+def _registries(settings: Settings) -> dict[str, Any]:
+    pull_secret = settings.install.pull_secret
+    bundle = settings.install_config.additional_trust_bundle
+    section = {"pullSecret": pull_secret.get_secret_value() if pull_secret else OKD_PULL_SECRET, "ca": bundle}
+    return {name: value for name, value in section.items() if value is not None}
 
 
 def boot_base_url(settings: Settings) -> str:

@@ -21,6 +21,7 @@ from metal_ipi.stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, 
 from metal_ipi.stacks.sections.forms import BaseDomain, ClusterName, Release
 from metal_ipi.stacks.sections.install import Install, Lab, Ssh, Timeouts
 from metal_ipi.stacks.sections.install_config import InstallConfig
+from metal_ipi.stacks.sections.machine_config import MachineConfigs
 from metal_ipi.stacks.sections.machines import ControlPlane, Reprovision, Workers
 from metal_ipi.stacks.sections.preflight import Cost, Preflight
 from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
@@ -65,6 +66,9 @@ class Settings(Section):
     install_config: InstallConfig = Field(
         default_factory=InstallConfig, description="fields of install-config.yaml, under the installer's own names"
     )
+    machine_config: MachineConfigs = Field(
+        default_factory=MachineConfigs, description="what nodes have from their first boot on"
+    )
     ssh: Ssh = Field(default_factory=Ssh, description="who may log in to the nodes")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="how long each gate waits, seconds")
     preflight: Preflight = Field(
@@ -95,6 +99,12 @@ class Settings(Section):
     def full(self, hostname: str) -> str:
         """The full name of a machine."""
         return f"{hostname}.{self.domain}"
+
+    @property
+    def asks_registries(self) -> bool:
+        """Whether registries are asked for the images of the release before anything is ordered."""
+        asked = self.preflight.images
+        return bool(self.install_config.image_digest_sources) if asked is None else asked
 
     @property
     def zone(self) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metal_ipi.components.boot.stream import PxeArtifacts
-from metal_ipi.provider.types import BootFile, Plan
+from metal_ipi.provider.types import BootFile, MirrorSet, Plan
 from metal_ipi.stacks import mirror
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
@@ -29,6 +29,11 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
         installer=settings.install.installer,
         version=settings.openshift_version,
         fips=settings.install.fips,
+        images=settings.asks_registries,
+        mirrors=tuple(
+            MirrorSet(source=each.source, mirrors=each.mirrors)
+            for each in (settings.install_config.image_digest_sources if settings.asks_registries else ())
+        ),
         excused=settings.preflight.excused,
     )
     return facility(settings).checked(checked, boot)

@@ -21,7 +21,6 @@ from tools.choices import Asked
 from tools.containment import LOOKING, STOP, RunLock, at_work, python_module, run_leashed
 from tools.errors import RunFailed, StackError
 from tools.facility import Facility
-from tools.files import write_private
 from tools.layout import ROOT, Layout
 from tools.notices import say
 from tools.program import import_from
@@ -206,9 +205,7 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
         for each in stacks:
             if hub is not None:
                 say(f"\nstack '{each.stack}'")
-            write_private(each.machines, machines)
-            write_private(each.installer, installer)
-            _inner(each, operation, is_lab=True)
+            _inner(each, operation, is_lab=True, made_of=(machines, installer))
 
 
 def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:
@@ -268,11 +265,13 @@ def _check_settings(layout: Layout, document: stackfile.Tree) -> None:
         raise StackError(str(error)) from error
 
 
-def _inner(layout: Layout, operation: str, *, is_lab: bool) -> None:
-    """Start the inner half, in the lab's namespaces for a lab stack, and wait for it."""
+def _inner(layout: Layout, operation: str, *, is_lab: bool, made_of: tuple[str, str] | None = None) -> None:
+    """Start the inner half, in the lab's namespaces for a lab stack, and wait for it. It writes down what the state is
+    `made_of`: machines and installer of the lab."""
     found = engine.ensure(say)
     command = python_module("--root", str(layout.root), "contain", "engine", operation, "--stack", layout.stack)
     command += ["--engine", str(found.path), "--engine-version", found.version]
+    command += ["--made-of", *made_of] if made_of else []
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     env = {**os.environ, "PYTHONPATH": path, **nmstate.environment(stackfile.read(layout.stack_file))}
     if is_lab:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools import plugin_host, stackfile
@@ -17,8 +18,8 @@ from tools.screen import Screen
 from tools.session import Session
 
 
-def run_engine(operation: str, layout: Layout, found: Engine) -> None:
-    """Run one operation while the outer half holds the leash."""
+def run_engine(operation: str, layout: Layout, found: Engine, made_of: Sequence[str] | None) -> None:
+    """Run one operation while the outer half holds the leash; `made_of`: the lab's machines and its installer."""
     is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
     plugin_host.start(python_plugins(layout.root, with_stand_ins=is_lab))
     sessions: list[Session] = []
@@ -43,7 +44,7 @@ def run_engine(operation: str, layout: Layout, found: Engine) -> None:
     replace = os.environ.get("REPLACE", "").replace(",", " ").split() if operation == "up" else ()
     session = Session(layout, found, load_program(layout.root), Screen(), replace)
     sessions.append(session)
-    session.run(operation)
+    session.run(operation, made_of)
 
 
 def rehearse_side(root: Path, found: Engine, target: Path, names: list[str]) -> None:

@@ -63,11 +63,18 @@ class Session:
         self._run: str | None = None
         self.command: EngineCommand | None = None
 
-    def run(self, operation: str) -> None:
-        """Run `up`, `down`, `refresh` or `preview`; raises ToolError when it fails, after telling what failed."""
+    def run(self, operation: str, made_of: Sequence[str] | None = None) -> None:
+        """Run `up`, `down`, `refresh` or `preview`; raises ToolError when it fails, after telling what failed.
+
+        `made_of`: machines and installer of the lab, which are written down beside the state.
+        """
         lock = RunLock(self._layout.lock)
         lock.acquire()
         try:
+            if made_of is not None:  # not before: a `down` may have been removing the state
+                machines, installer = made_of
+                write_private(self._layout.machines, machines)
+                write_private(self._layout.installer, installer)
             is_new = operation == "up" and not self._layout.exists
             stack = self.prepare()
             if operation == "preview":

@@ -18,11 +18,11 @@ from typing import Any, cast
 
 import yaml
 
+from metal_ipi.components.install import butane
 from metal_ipi.components.install.manifest_rules import Object, identity, wrong
 
 ENDINGS = (".yaml", ".yml", ".json")
 """Of files that the installer takes in."""
-_BUTANE = (".bu", ".butane")
 _LARGEST = 1 << 20
 """Bytes of a manifest: the API takes no larger object (etcd's limit is 1.5 MiB)."""
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
@@ -64,19 +64,28 @@ for _tag in ("value", "timestamp"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _text)
 
 
-def read(folders: Mapping[str, Path], other_kinds: Iterable[str] = ()) -> dict[str, str]:
+def read(
+    folders: Mapping[str, Path],
+    other_kinds: Iterable[str] = (),
+    *,
+    made: Mapping[str, str] | None = None,
+    program: str = "butane",
+) -> dict[str, str]:
     """The manifests in folders, by file name. Raises ManifestsError with all that is wrong.
 
     A file with one object is taken as it is. One with several becomes as many, `<name>-1.yaml` and so on: of a file,
-    cluster-bootstrap makes the first object only.
+    cluster-bootstrap makes the first object only. Butane becomes `<name>.yaml`.
 
     Args:
         folders: where to look, by the name that messages have for it. Files whose name begins with a dot, and Markdown
             (*.md), are for people, and left alone.
         other_kinds: kinds that are known here without being Kubernetes' or OpenShift's: `group/version/Kind`.
+        made: manifests that settings make, each one object, which the folders' are added to.
+        program: butane, on PATH or its path.
     """
-    problems, origins, texts = list[str](), dict[str, str](), dict[str, str]()
-    objects = list[Object]()
+    problems, texts = list[str](), dict(made or {})
+    origins = dict.fromkeys(texts, "machineConfig")
+    objects = [Object(where=f"machineConfig ({name})", tree=yaml.safe_load(text)) for name, text in texts.items()]
     for told, folder in folders.items():
         for found in _files(told, folder):
             if isinstance(found, str):
@@ -85,8 +94,13 @@ def read(folders: Mapping[str, Path], other_kinds: Iterable[str] = ()) -> dict[s
             where = f"{told}/{found.name}"
             try:
                 text = found.read_bytes().decode()
+                if found.suffix in butane.ENDINGS:
+                    text, where = butane.translate(program, found, where), f"{where}, translated"
             except (OSError, UnicodeDecodeError) as error:
                 problems.append(f"{where}: it cannot be read as UTF-8 text: {error} -> correct the file")
+                continue
+            except butane.ButaneError as error:
+                problems += error.problems
                 continue
             documents = list(_documents(where, text, problems))
             for name, (document, it) in zip(_names(found, len(documents)), documents, strict=True):
@@ -113,21 +127,23 @@ def _files(told: str, folder: Path) -> Iterator[Path | str]:
     """Files, or what is wrong with them."""
     try:
         found = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.suffix != ".md")
+        if any(path.suffix in butane.ENDINGS for path in found):
+            found = [path for path in found if path.name != butane.FOLDER or not path.is_dir()]
     except OSError as error:
         yield f"{told}: {error.strerror} -> name a directory, relative to the project, with the manifests in it"
         return
     if not found:
-        yield f"{told}: there is nothing in it -> put manifests there (*.yaml, *.yml, *.json), or take it out"
+        yield f"{told}: there is nothing in it -> put manifests there (*.yaml, *.yml, *.json, *.bu), or take it out"
     for path in found:
         where = f"{told}/{path.name}"
-        if path.suffix in _BUTANE:
-            yield f"{where}: Butane is not translated here -> `butane {path.name} > {path.stem}.yaml`, and take it out"
-        elif path.is_dir() or path.suffix not in ENDINGS:
-            what = "a directory" if path.is_dir() else f"none of {', '.join(ENDINGS)}"
+        if path.is_dir() or path.suffix not in (*ENDINGS, *butane.ENDINGS):
+            what = "a directory" if path.is_dir() else f"none of {', '.join((*ENDINGS, *butane.ENDINGS))}"
             yield f"{where}: it is {what}, and the installer would leave it out -> rename it, or take it out"
         elif not _FILE.fullmatch(path.name):
             yield f"{where}: it is no name for a manifest -> use letters, digits, '.', '_' and '-'"
-        elif path.name in OWN_FILES or _MACHINES.fullmatch(path.name):
+        elif path.with_suffix(
+            ".yaml" if path.suffix in butane.ENDINGS else path.suffix
+        ).name in OWN_FILES or _MACHINES.fullmatch(path.name):
             yield f"{where}: the installer has a file of this name, which yours would replace -> rename it"
         elif path.exists() and path.stat().st_size > _LARGEST:
             yield f"{where}: it has more than {_LARGEST >> 20} MiB, and the API takes no such object -> divide it"
@@ -136,7 +152,8 @@ def _files(told: str, folder: Path) -> Iterator[Path | str]:
 
 
 def _names(path: Path, count: int) -> list[str]:
-    return [path.name] if count == 1 else [f"{path.stem}-{number}{path.suffix}" for number in range(1, count + 1)]
+    ending = ".yaml" if path.suffix in butane.ENDINGS else path.suffix
+    return [f"{path.stem}{f'-{number}' if count > 1 else ''}{ending}" for number in range(1, count + 1)]
 
 
 def _documents(where: str, text: str, problems: list[str]) -> Iterator[tuple[str, Object]]:

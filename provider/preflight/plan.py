@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from metal_ipi.provider.forms import Domain, Ipv4, Sha256, Url, Whole, between, one_of
-from metal_ipi.provider.given import LEFT_OUT, ListOf, MapOf, default
+from metal_ipi.provider.given import LEFT_OUT, LateFlag, ListOf, MapOf, default
 from metal_ipi.provider.inputs import Conflict, Inputs
 from metal_ipi.provider.orders import Orders
 
@@ -27,6 +27,15 @@ class BootFile(Inputs):
     sha256: Sha256
     mirrored: Url | None = None
     """Where the artifact host serves it once it was copied there; None: machines fetch it from `url`."""
+
+
+class MirrorSet(Inputs):
+    """Where else the images of a repository are."""
+
+    source: str
+    """The repository, without tag and digest."""
+    mirrors: ListOf[str]
+    """Repositories that have the same images, in the order in which they are asked."""
 
 
 class Server(Inputs):
@@ -95,6 +104,10 @@ class Plan(Inputs):
     """The release it must be for."""
     fips: bool = False
     """Whether the cluster is to be in FIPS mode, which the installer ties to the host that it runs on."""
+    images: LateFlag = False
+    """Whether registries are asked for all images of the release."""
+    mirrors: Annotated[ListOf[MirrorSet], LEFT_OUT] = default(())
+    """Mirrors of repositories."""
     excused: Annotated[ListOf[str], LEFT_OUT] = default(())
     """Checks whose errors are taken for warnings."""
 

@@ -23,6 +23,7 @@ from metal_ipi.provider.preflight.checks import (
     clock,
     dns,
     hardware,
+    images,
     installer,
     ironic,
     limits,
@@ -60,7 +61,7 @@ _OF_RACK: Sequence[Check] = (bmcs, hardware, secure_boot)
 """What is asked of servers with BMCs."""
 _OF_IRONIC: Sequence[Check] = (ironic, hardware)
 """What is asked of an Ironic and of the servers that are had from it."""
-_OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer, stream)
+_OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer, images, stream)
 NAMES = tuple(dict.fromkeys(each.NAME for each in (token, *_OF_METAL, *_OF_RACK, *_OF_IRONIC, *_OF_ALL, clock)))
 """The names of all checks."""
 _NOT_ASKED = warning("not looked at: the API token does not open the project", "correct the token first (above)")

@@ -46,6 +46,8 @@ class ProviderArgs:
     "caBundle"?} or
     {"type": "s3", "bucket", "prefix"?, "region", "endpoint"?, "accessKeyId", "secretAccessKey", "baseUrl",
     "bootBaseUrl", "caBundle"?}."""
+    registries: pulumi.Input[Mapping[str, Any]] | None = None
+    """{"pullSecret" (JSON), "ca"? (PEM)}: the registries of the cluster's images, of which Preflight asks."""
 
 
 class Provider(pulumi.ProviderResource):
@@ -59,6 +61,7 @@ class Provider(pulumi.ProviderResource):
             "libvirt": args.libvirt,
             "dns": args.dns,
             "artifacts": args.artifacts,
+            "registries": args.registries,
         }
         props = {
             key: pulumi.Output.secret(pulumi.Output.from_input(value)).apply(_section)

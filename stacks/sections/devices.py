@@ -31,6 +31,8 @@ def _text(value: str) -> str:
     return value
 
 
+StableDevice = Annotated[str, AfterValidator(_stable)]
+"""The path of a disk that is the same at every boot."""
 _Text = Annotated[str, AfterValidator(_text)]
 _ById = Annotated[
     str,
@@ -57,7 +59,7 @@ class DeviceRule(Section):
     Source: metal3-io/baremetal-operator, docs of RootDeviceHints; lsblk(8) shows every value.
     """
 
-    device_name: Annotated[str, AfterValidator(_stable)] | None = Field(
+    device_name: StableDevice | None = Field(
         default=None, description="a stable path: /dev/disk/by-id/..., /dev/disk/by-path/..."
     )
     by_id: _ById | None = Field(

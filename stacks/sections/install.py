@@ -46,7 +46,11 @@ class Install(Section):
         default=(),
         strict=False,
         max_length=20,
-        description="directories with manifests that the installer takes in beside its own, relative to the project",
+        description="directories with manifests that the installer takes in beside its own, relative to the project:"
+        " YAML, JSON or Butane",
+    )
+    butane: PathHere = Field(
+        default="butane", description="the program that translates Butane, on PATH or an absolute path"
     )
     other_kinds: tuple[OtherKind, ...] = Field(
         default=(),

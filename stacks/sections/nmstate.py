@@ -190,4 +190,9 @@ def _problems(error: ValidationError, path: str) -> Found:
             where += f"[{part}]" if isinstance(part, int) else f".{part}"
         value = each["input"]
         shown = str(value) if isinstance(value, str | int) and each["type"] != "missing" else "[not shown]"
-        yield where, shown, f"it is no NMState: {each['msg']}", "correct it; see https://github.com/nmstate/nmstate for examples"
+        yield (
+            where,
+            shown,
+            f"it is no NMState: {each['msg']}",
+            "correct it; see https://github.com/nmstate/nmstate for examples",
+        )

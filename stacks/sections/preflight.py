@@ -26,6 +26,7 @@ Check = Literal[
     "boot-files",
     "artifact-host",
     "installer",
+    "images",
     "stream",
     "clock",
 ]
@@ -44,6 +45,12 @@ class Preflight(Section):
         ge=0,
         le=1_000_000,
         description="boot files up to this size (MiB) are fetched and their hashes computed; larger ones are asked for",
+    )
+
+    images: bool | None = Field(
+        default=None,
+        description="whether registries are asked, with the pull secret, for all images of the release; not set: where"
+        " installConfig.imageDigestSources names mirrors",
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from metal_ipi.components.install.machine_configs import MachineConfigs, manifests
 from metal_ipi.components.install.manifest_rules import known_kinds
 from metal_ipi.components.install.manifests import OWN_FILES, ManifestsError, identities, read
 
@@ -176,8 +177,9 @@ def test_all_of_it_at_once(tmp_path: Path) -> None:
         ("99_openshift-machineconfig_99-master-ssh.yaml", "the installer has a file of this name, which yours would"),
         (sorted(OWN_FILES)[0], "the installer has a file of this name"),
         ("a manifest.yaml", "it is no name for a manifest"),
-        ("site.yaml.bak", "it is none of .yaml, .yml, .json"),
-        ("site.bu", "Butane is not translated here -> `butane site.bu > site.yaml`"),
+        ("site.yaml.bak", "it is none of .yaml, .yml, .json, .bu, .butane"),
+        ("site.bu", "there is no program 'no-butane' to translate it -> put butane on PATH, or name it as"),
+        (f"{next(name for name in sorted(OWN_FILES) if name.endswith('.yaml'))[:-5]}.bu", "the installer has a file"),
     ],
 )
 def test_names_of_files_that_cannot_be(name: str, told: str, tmp_path: Path) -> None:
@@ -185,9 +187,25 @@ def test_names_of_files_that_cannot_be(name: str, told: str, tmp_path: Path) -> 
     folder.mkdir()
     (folder / name).write_text(NAMESPACE)
     with pytest.raises(ManifestsError) as caught:
-        read({"site": folder})
+        read({"site": folder}, program="no-butane")
     (problem,) = caught.value.problems
     assert problem.startswith(f"site/{name}: ") and told in problem
+
+
+def test_what_settings_make_and_a_folder_has_is_told(tmp_path: Path) -> None:
+    made = manifests(MachineConfigs(roles=["worker"], ntp_servers=["192.0.2.7"]))
+    assert read({}, made=made) == made
+    (name,) = made
+    other = MACHINE_CONFIG.replace("99-worker-site", "99-worker-chrony")
+    same_name, same_object = _folder(tmp_path, **{name.replace(".", "__"): MACHINE_CONFIG}), tmp_path / "two"
+    same_object.mkdir()
+    (same_object / "chrony.yaml").write_text(other)
+    with pytest.raises(ManifestsError) as caught:
+        read({"one": same_name, "two": same_object}, made=made)
+    assert [each.partition(" ->")[0] for each in caught.value.problems] == [
+        f"one/{name}: machineConfig gives {name}, too",
+        f"two/chrony.yaml:1: MachineConfig 99-worker-chrony is in machineConfig ({name}), too",
+    ]
 
 
 def test_folders_that_cannot_be(tmp_path: Path) -> None:

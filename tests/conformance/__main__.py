@@ -14,6 +14,7 @@ from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.openshift import build
 from lab.openshift.real import openshift_install, release
+from tests.conformance.conftest import BUTANE
 
 
 def main(options: Sequence[str]) -> int:
@@ -24,6 +25,7 @@ def main(options: Sequence[str]) -> int:
         release.ignition_merge(print)
         build.ensure()
         NMSTATECTL.ensure(print)
+        BUTANE.ensure(print)
     except (ProgramMissing, SetupFailed) as error:
         print(error, file=sys.stderr)
         return 1

@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 
 from binaries.errors import ProgramMissing
+from binaries.go_tool import GoTool
 from lab.errors import SetupFailed
 from lab.openshift.real import openshift_install
 from lab.openshift.real import release as releases
@@ -20,6 +21,12 @@ from lab.openshift.real.release import Release
 from tests.conformance.facilities import Facility, facility
 from tests.conformance.machine_config import MachineConfig, machine_config
 
+BUTANE = GoTool(
+    program="butane",
+    package="github.com/coreos/butane/internal",
+    pins=Path(__file__).with_name("butane"),
+    minutes="seconds",
+)
 Made = Callable[..., Facility]
 Configured = Callable[[str], MachineConfig]
 
@@ -60,6 +67,12 @@ def release() -> Release:
 def merge() -> Path:
     """Ignition's own merge of configs."""
     return _built("ignition-merge", releases.cached_merge)
+
+
+@pytest.fixture(scope="session")
+def butane() -> Path:
+    """The real butane."""
+    return _built("butane", BUTANE.cached)
 
 
 @pytest.fixture(scope="session")

@@ -83,6 +83,13 @@ OWN_FIELDS: dict[str, Any] = {
     "other": {"publish": "External"},
 }
 """Each field that a site may say under the installer's own names."""
+MACHINE_CONFIG: dict[str, Any] = {
+    "ntpServers": ["ntp.example.com", "192.0.2.123"],
+    "extensions": ["usbguard", "kerberos"],
+    "diskEncryption": {"roles": ["worker"], "tpm2": True},
+    "containerStorage": {"roles": ["worker"], "device": "/dev/disk/by-path/pci-0000:00:1f.2-ata-2"},
+}
+"""All that nodes may be given from their first boot on."""
 SITE = Path(__file__).with_name("site")
 """Manifests of a user's."""
 _STATIC: dict[str, Any] = {"platform__networkBoot": "static", "platform__interface": "eno1"}
@@ -98,6 +105,7 @@ SETTINGS: Mapping[str, dict[str, str]] = {
     "site": rack_text(
         apiAddress={"type": "kube-vip", "mode": "arp", "address": "192.0.2.9"},
         install__manifests=[str(SITE)],
+        machineConfig=MACHINE_CONFIG,
         installConfig=OWN_FIELDS,
         **_STATIC,
     ),

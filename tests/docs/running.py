@@ -18,7 +18,9 @@ _COLUMN = 12.2
 """How wide rich draws a character."""
 
 
-_AT_NIGHT = ("docs/facility.md", "docs/gates.md", "docs/operating.md", "docs/redfish.md", "docs/testing.md")
+_AT_NIGHT = tuple(
+    f"docs/{name}.md" for name in ("facility", "first-cluster", "gates", "operating", "redfish", "testing")
+)
 """Pages whose commands take a minute and more, and which tests/end_to_end gives for the most part, too."""
 
 

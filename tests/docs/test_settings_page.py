@@ -9,7 +9,7 @@ from tools import settings_reference
 
 _WITHOUT_UNIT = {
     "aggregationLength", "count", "cpus", "hostPrefix", "installation", "maxUnavailable", "peersPerNode", "port",
-    "prefix", "reserve", "vlan",
+    "prefix", "reserve", "threshold", "vlan",
 }  # fmt: skip
 """Numbers that count things, or name them."""
 

@@ -162,6 +162,7 @@ def test_tokens_that_do_not_do(facility: Project) -> None:
         call(facility, "DELETE", f"/api-keys/{read_only['id']}")
 
 
+@pytest.mark.nightly
 def test_what_stacks_left_is_swept_and_nothing_else(facility: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project = f"/projects/{project_id(facility)}"
     made = calls(

@@ -14,7 +14,7 @@ from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 
 _BOOT = {"install": {"image": "stream", "device": {"smallest": True}}}
 _CHECKS = {"ignition", "platform-karg", "afterburn-public-ipv4", "afterburn-private-ipv4", "afterburn-hostname",

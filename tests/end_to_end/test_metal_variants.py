@@ -20,7 +20,7 @@ from tools.engine import ensure
 from tools.facility import Facility
 from tools.layout import Layout
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 # Every run of the tests has the two in which a machine comes about in another way than by an order of its own, or is
 # connected in another way. What a stack orders is tested without an installation: tests/stacks/test_wiring.py.
 
@@ -135,7 +135,6 @@ def _nodes(workers: int, masters: int = 3) -> list[str]:
     return [*(f"control-plane-{n}" for n in range(masters)), *(f"worker-{n}" for n in range(workers))]
 
 
-@pytest.mark.nightly
 def test_a_project_is_made_and_deleted(life: Life) -> None:
     with life("newproject") as stack:
         stack.assert_formed(*_nodes(1))
@@ -153,7 +152,6 @@ def test_a_project_is_made_and_deleted(life: Life) -> None:
         assert stack.project.listing()["devices"] == machines and stack.project.listing()["projects"] == ["renamed"]
 
 
-@pytest.mark.nightly
 def test_three_nodes_run_workloads_as_well(life: Life) -> None:
     with life("compact") as stack:
         stack.assert_formed(*_nodes(0))
@@ -162,7 +160,6 @@ def test_three_nodes_run_workloads_as_well(life: Life) -> None:
         assert served == {node["public_ipv4"] for node in stack.output["nodes"]}
 
 
-@pytest.mark.nightly
 def test_a_single_node_is_formed_by_a_bootstrap_machine(life: Life) -> None:
     with life("single") as stack:
         stack.assert_formed(*_nodes(0, masters=1))
@@ -173,7 +170,6 @@ def test_a_single_node_is_formed_by_a_bootstrap_machine(life: Life) -> None:
         assert "deletes every machine of this cluster at" in stack.project.make("up").text
 
 
-@pytest.mark.nightly
 def test_machines_of_another_architecture(life: Life) -> None:
     with life("arm64") as stack:
         stack.assert_formed(*_nodes(1))
@@ -185,7 +181,6 @@ def test_machines_of_another_architecture(life: Life) -> None:
             assert "live-kernel.aarch64" in console.read_text(errors="replace")
 
 
-@pytest.mark.nightly
 def test_elastic_addresses_are_announced_by_workers_with_subnets(kubernetes: None, life: Life) -> None:
     with life("elastic") as stack:
         stack.assert_formed(*_nodes(2))
@@ -228,7 +223,6 @@ def test_workers_come_from_the_spot_market_and_are_taken_away(life: Life, monkey
         assert len(stack.project.listing()["spot market requests"]) == 1
 
 
-@pytest.mark.nightly
 def test_machines_are_on_reserved_servers_and_replaced_on_them(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     with life("reserved") as stack:
         stack.assert_formed(*_nodes(1))

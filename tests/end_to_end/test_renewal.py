@@ -14,7 +14,7 @@ from tests.end_to_end.cluster import assert_finished
 from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import RACK, SINGLE, Project
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 
 _WRONG, _RIGHT = (
     {"pullSecret": json.dumps({"auths": {"quay.io": {"auth": word}}})} for word in ("d3Jvbmc=", "cmlnaHQ=")
@@ -98,7 +98,6 @@ def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
     project.keep(protect=False)
 
 
-@pytest.mark.nightly
 def test_assets_that_were_left_lying_are_too_old(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in's certificates begin an hour before they are made, so that of these less than half is left."""
     monkeypatch.setenv("LAB_OPENSHIFT_CERTIFICATE_VALIDITY", "50m")
@@ -110,7 +109,6 @@ def test_assets_that_were_left_lying_are_too_old(project: Project, monkeypatch: 
     assert_finished(project)
 
 
-@pytest.mark.nightly
 def test_good_assets_go_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     _fail(project)
     first, before = _when(project), project.devices()
@@ -123,7 +121,6 @@ def test_good_assets_go_on(project: Project, monkeypatch: pytest.MonkeyPatch) ->
     assert _when(project) == first and project.devices() == before
 
 
-@pytest.mark.nightly
 def test_a_bootstrap_machine_that_answers_says_that_there_is_no_cluster(project: Project) -> None:
     """The control plane does not come about. Nobody has to say what the bootstrap machine can be asked."""
     project.start_lab()
@@ -139,7 +136,6 @@ def test_a_bootstrap_machine_that_answers_says_that_there_is_no_cluster(project:
     assert _when(project) != first and not set(before.values()) & set(project.devices().values())
 
 
-@pytest.mark.nightly
 def test_a_cluster_that_was_formed_after_a_gate_gave_up_is_kept(project: Project) -> None:
     """Without SSH the bootstrap machine forms the cluster all the same; then its assets are corrected in vain."""
     project.start_lab()
@@ -153,7 +149,6 @@ def test_a_cluster_that_was_formed_after_a_gate_gave_up_is_kept(project: Project
     assert _when(project) == first and project.devices() == before
 
 
-@pytest.mark.nightly
 def test_servers_are_installed_again(tmp_path: Path) -> None:
     """The server that is lent has no power, and the control plane waits for a configuration in vain."""
     for project in copies(tmp_path, stack=RACK, variant=SMALL):
@@ -187,7 +182,6 @@ def test_servers_are_installed_again(tmp_path: Path) -> None:
         project.assert_unchanged("up")
 
 
-@pytest.mark.nightly
 def test_a_single_node_is_installed_again(tmp_path: Path) -> None:
     """Its run is killed while it boots its live system, and then somebody switches it off."""
     for project in copies(tmp_path, stack=SINGLE, variant=SMALL):

@@ -172,7 +172,8 @@ def others_are_untouched(rack: Rack) -> Generator[None, None, None]:
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.parametrize("how", ["off", pytest.param("loss", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", ["off", "loss"])
 def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
     rack.change(*rack.workers)
     waiting = dict(zip(POWER_GOES[how], rack.workers, strict=True))

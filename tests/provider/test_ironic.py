@@ -407,6 +407,7 @@ async def test_states_that_nodes_are_stuck_in_are_told_with_the_remedy(site: Sit
     assert "is in maintenance (set by hand): a new fan; end that" in await refused(site, right, "server-2")
 
 
+@pytest.mark.nightly
 async def test_cleaning_that_failed_is_told_and_tried_again(site: Site) -> None:
     settings = site.settings({"server-0": site.server(0)})
     path = "/v1/nodes/server-0"
@@ -503,6 +504,7 @@ async def test_a_service_that_is_away_and_one_that_is_not_trusted(site: Site) ->
     assert "its TLS certificate is not trusted" in await refused(site, untrusted, "server-3")
 
 
+@pytest.mark.nightly
 async def test_a_conductor_that_dies_while_it_deploys(site: Site) -> None:
     settings = site.settings({"server-3": site.server(3)})
     async with site.driver(settings) as driver:
@@ -524,6 +526,7 @@ async def test_a_conductor_that_dies_while_it_deploys(site: Site) -> None:
     assert site.hardware(3)[0] == "Off"
 
 
+@pytest.mark.nightly
 async def test_a_deployment_that_fails_for_good_is_told_and_the_next_up_does_it(site: Site) -> None:
     settings = site.settings({"server-3": site.server(3)})
     async with site.driver(settings) as driver:

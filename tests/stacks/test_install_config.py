@@ -79,6 +79,20 @@ def test_preflight_knows_the_networks_inside() -> None:
     assert (inside["the pods' network"], inside["the services' network"]) == ("10.64.0.0/15", "172.20.0.0/16")
 
 
+def test_registries_are_asked_where_there_are_mirrors_or_that_is_wanted() -> None:
+    sources = [{"source": "quay.io/openshift-release-dev", "mirrors": ["mirror.test:5000/ocp"]}]
+    mirrored = declared(installConfig={"imageDigestSources": sources, "additionalTrustBundle": _AUTHORITY})
+    plan = mirrored.inputs("preflight")
+    assert (plan["images"], plan["mirrors"]) == (True, sources)
+    section = json.loads(plain(mirrored.inputs("metal-ipi")["registries"]))
+    assert section["ca"] == _AUTHORITY and json.loads(section["pullSecret"])["auths"]
+    for changes in ({}, {"installConfig": {"imageDigestSources": sources}, "preflight": {"images": False}}):
+        plain_stack = declared(**changes)
+        assert not {"images", "mirrors"} & plain_stack.inputs("preflight").keys()
+        assert "registries" not in plain_stack.inputs("metal-ipi")
+    assert declared(preflight={"images": True}).inputs("preflight")["images"] is True
+
+
 @pytest.mark.parametrize(
     ("config", "path", "why"),
     [

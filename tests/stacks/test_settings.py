@@ -277,6 +277,29 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         "'a capability' is no name of a capability",
         "give e.g. NodeTuning",
     ),
+    *(
+        ("machineConfig", value, f"machineConfig.{path}", why, remedy)
+        for value, path, why, remedy in (
+            ({"ntpServers": ["a", "a"]}, "ntpServers", "'a' is in it twice", "take one out"),
+            ({"ntpServers": ["a b"]}, "ntpServers[0]", "neither a host's name nor an IP address", "the address alone"),
+            ({"extensions": ["two-node-ha"]}, "extensions[0]", "it should be 'ipsec', 'kerberos'", "packages beside"),
+            ({"roles": []}, "roles", "at least 1 item", "whose ntpServers"),
+            ({"diskEncryption": {}}, "diskEncryption", "nothing is said that opens the disks", "set tpm2, or name"),
+            (
+                {"diskEncryption": {"tpm2": True, "threshold": 2}},
+                "diskEncryption.threshold",
+                "there are only 1 that could open the disks",
+                "lower it, or name more Tang servers",
+            ),
+            (
+                {"diskEncryption": {"tang": [{"url": "http://192.0.2.7", "thumbprint": "x"}]}},
+                "diskEncryption.tang[0].thumbprint",
+                "it is no thumbprint of a key",
+                "`tang-show-keys`",
+            ),
+            ({"containerStorage": {"device": "/dev/sdb"}}, "containerStorage.device", "kernel names", "a stable name"),
+        )
+    ),
     ("lab", {"machines": "docker"}, "lab.machines", "it should be 'libvirt' or 'simulated'", "libvirt (emulated)"),
     ("rehearsal", "yes", "rehearsal", "it should be a valid boolean", "an offline preview"),
     ("platfrom", {"metro": "da"}, "platfrom", "there is no such setting", "did you mean 'platform'?"),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from tools import choices
 from tools.choices import Asked
+from tools.containment import RunLock
+from tools.engine import Engine
 from tools.errors import StackError
 from tools.facility import Wanted
 from tools.layout import Layout
+from tools.screen import Screen
+from tools.session import Session
 
 DOCUMENT = {"config": {"metal-ipi:lab": {"machines": "libvirt"}, "metal-ipi:openshiftVersion": "4.19.0-lab"}}
 NOTHING = Asked()
@@ -67,3 +73,18 @@ def test_what_there_is_not_is_refused(layout: Layout) -> None:
         choices.machines(layout, "libvirt", Asked(machines="paper"), DOCUMENT)
     with pytest.raises(StackError, match="no installer 'agent' in the lab"):
         choices.installer(layout, Asked(installer="agent"), DOCUMENT)
+
+
+def test_an_up_that_waits_for_the_down_before_it_notes_what_it_is_made_of(made: Layout) -> None:
+    down = RunLock(made.lock)
+    down.acquire()
+
+    def end() -> None:
+        shutil.rmtree(made.state)
+        down.remove()
+
+    up = Session(made, Engine(path=Path("pulumi"), version="v3"), lambda: None, Screen())
+    Timer(0.3, end).start()
+    with pytest.raises(StackError, match=r"Pulumi\.lab\.yaml"):
+        up.run("up", ("libvirt", "stand-in"))
+    assert (made.machines.read_text(), made.installer.read_text()) == ("libvirt", "stand-in")

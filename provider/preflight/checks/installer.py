@@ -65,6 +65,16 @@ async def ask(program: str, *words: str) -> Answer:
     return Answer(succeeded=process.returncode == 0, out=out.decode(errors="replace"), said=said)
 
 
+async def release_image(program: str) -> str | None:
+    """The release image that an installer is for, as it tells; None where there is none, or it does not tell."""
+    found = shutil.which(program)
+    answer = await ask(found, "version") if found is not None else None
+    lines = answer.out.splitlines() if answer is not None else []
+    return next(
+        (line.removeprefix("release image ").strip() for line in lines if line.startswith("release image ")), None
+    )
+
+
 async def _look(installer: str, version: str | None, *, fips: bool) -> list[Finding]:
     program = shutil.which(installer)
     if program is None:

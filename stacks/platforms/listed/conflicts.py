@@ -30,6 +30,7 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
     yield from _network(settings, platform)
     yield from _network_arguments(settings, platform)
     yield from host_networks.conflicts(settings, platform)
+    yield from _disk_encryption(settings, platform)
     yield from _inside_the_cluster(settings, platform)
     yield from _bootstrap(settings, platform)
     yield from _in_place(settings, platform)
@@ -103,6 +104,19 @@ def _network_arguments(settings: Settings, platform: ListedServers[Any]) -> Foun
                 if platform.network_boot == "static"
                 else "remove it",
             )
+
+
+def _disk_encryption(settings: Settings, platform: ListedServers[Any]) -> Found:
+    """An installed system has its static network from a profile on the disk that Tang is to open."""
+    encryption = settings.machine_config.disk_encryption
+    said = "platform.networkBoot is static" if platform.network_boot == "static" else "servers have a networkConfig"
+    if encryption is not None and encryption.tang and (platform.network_boot == "static" or platform.host_networks):
+        yield (
+            "machineConfig.diskEncryption.tang",
+            ", ".join(each.url for each in encryption.tang),
+            f"{said}: the network is set up from the disk, so that no Tang server is reached before the disk is open",
+            "have the machines get their network by DHCP, or use the TPM (tpm2) alone",
+        )
 
 
 def _network(settings: Settings, platform: ListedServers[Any]) -> Found:

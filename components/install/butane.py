@@ -1,0 +1,58 @@
+"""Butane (https://github.com/coreos/butane): translated into a MachineConfig by the program of that name."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+ENDINGS = (".bu", ".butane")
+FOLDER = "files"
+"""The directory beside Butane files that their `local` and `tree` are relative to."""
+_SECONDS = 60.0
+_FOUND = re.compile(r"(?:error|warning) at (?P<path>\S+), line (?P<line>\d+) col \d+: (?P<why>.*)")
+_YAML = re.compile(r"yaml: line (?P<line>\d+): (?P<why>.*)")
+
+
+class ButaneError(ValueError):
+    """A file that was not translated; `problems` has each with file, line, cause and remedy."""
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+def translate(program: str, path: Path, where: str) -> str:
+    """What Butane makes of a file: a MachineConfig, in YAML. `where` is the file for people.
+
+    Warnings count, as most of them are a word that Butane does not know. Raises ButaneError.
+    """
+    found = shutil.which(program)
+    if found is None:
+        raise ButaneError(
+            f"{where}: it is Butane, and there is no program '{program}' to translate it -> put butane on PATH, or name"
+            f" it as install.butane; or give what `butane {path.name}` prints"
+        )
+    files = path.parent / FOLDER
+    command = [found, "--strict", *(["--files-dir", str(files)] if files.is_dir() else []), str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise ButaneError(f"{where}: {program} cannot be run: {error} -> see whether install.butane is it") from None
+    if done.returncode != 0:
+        raise ButaneError(*(f"{where}{each} -> correct the Butane there" for each in _told(done.stderr)))
+    if not re.search(r"^kind: MachineConfig$", done.stdout, re.MULTILINE):
+        raise ButaneError(f"{where}: it is no MachineConfig -> set variant: openshift, and the version of the release")
+    return done.stdout
+
+
+def _told(said: str) -> list[str]:
+    """What Butane said, each with its line where it has one."""
+    lines = [
+        f":{found['line']}: {found['why']} ({found['path']})" for found in map(_FOUND.match, said.splitlines()) if found
+    ]
+    if lines:
+        return lines
+    found = _YAML.search(said)
+    return [f":{found['line']}: {found['why']}" if found else f": {' '.join(said.split())}"]

@@ -1,0 +1,189 @@
+"""Image registries, as far as they are asked before an installation: is an image there, and may it be pulled?
+
+Sources: the OCI distribution specification (manifests and blobs), Docker's token authentication (distribution/
+distribution, docs/spec/auth), containers-auth.json(5) (whose an account is), containers-registries.conf(5) (mirrors).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.web import causes
+
+if TYPE_CHECKING:
+    import httpx
+
+_AT_ONCE = 8
+"""Requests. More of them make some registries refuse."""
+_LARGEST = 64 << 20
+"""Bytes of a layer that is fetched."""
+_MANIFESTS = ", ".join(
+    (
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+    )
+)
+_REFERENCE = re.compile(
+    r"(?P<registry>[A-Za-z0-9.-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?)/(?P<path>[a-z0-9._/-]+?)"
+    r"(@(?P<digest>sha256:[0-9a-f]{64})|:(?P<tag>[\w.-]+))"
+)
+_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """An image, by the name that it is pulled by."""
+
+    registry: str
+    """Host, with the port where there is one."""
+    path: str
+    """Its repository within the registry."""
+    reference: str
+    """A digest, or a tag."""
+
+    @classmethod
+    def parse(cls, text: str) -> Image | None:
+        """An image by its name with registry, repository and digest or tag; None for another text."""
+        found = _REFERENCE.fullmatch(text)
+        if found is None:
+            return None
+        return cls(registry=found["registry"], path=found["path"], reference=found["digest"] or found["tag"])
+
+    @property
+    def repository(self) -> str:
+        """Where it is, without digest or tag."""
+        return f"{self.registry}/{self.path}"
+
+    @property
+    def by_digest(self) -> bool:
+        """Whether its name says what is in it."""
+        return self.reference.startswith("sha256:")
+
+    def places(self, mirrors: Mapping[str, Sequence[str]]) -> Iterator[Image]:
+        """Where it may be pulled from, in the order in which nodes ask: mirrors, by the source that matches longest,
+        and the place itself. Mirrors are for images that are named by digest."""
+        matching = [source for source in mirrors if f"{self.repository}/".startswith(f"{source}/")]
+        if self.by_digest and matching:
+            source = max(matching, key=len)
+            for mirror in mirrors[source]:
+                registry, _, path = f"{mirror}{self.repository.removeprefix(source)}".partition("/")
+                yield replace(self, registry=registry, path=path)
+        yield self
+
+
+class Registries:
+    """What all registries are asked with: one client, and the accounts of the pull secret."""
+
+    def __init__(self, client: httpx.AsyncClient, pull_secret: str) -> None:
+        self._client = client
+        self._accounts = _accounts(pull_secret)
+        self._tokens: dict[tuple[str, str], str] = {}
+        self._some = asyncio.Semaphore(_AT_ONCE)
+
+    async def has(self, image: Image) -> None:
+        """Raises RemoteError, which says why, where it cannot be pulled."""
+        await self._ask("HEAD", image, f"manifests/{image.reference}")
+
+    async def manifest(self, image: Image, architecture: str) -> Mapping[str, Any]:
+        """Its manifest; of an image for several architectures (Go's names) that of one. Raises RemoteError."""
+        found = _json(await self._ask("GET", image, f"manifests/{image.reference}"))
+        for each in found.get("manifests", ()):
+            if each.get("platform", {}).get("architecture") == architecture:
+                return await self.manifest(replace(image, reference=each["digest"]), architecture)
+        return found
+
+    async def layer(self, image: Image, digest: str) -> bytes:
+        """One of its layers, as it is kept there. Raises RemoteError."""
+        return await self._ask("GET", image, f"blobs/{digest}")
+
+    async def _ask(self, method: str, image: Image, what: str) -> bytes:
+        url = f"https://{image.registry}/v2/{image.path}/{what}"
+        key = image.registry, image.path
+        headers = {"Accept": _MANIFESTS if what.startswith("manifests/") else "*/*"}
+        async with self._some:
+            status, told, content = await self._answer(method, url, {**headers, **self._authorized(key)})
+            if status == 401 and (challenge := told.get("WWW-Authenticate")):
+                self._tokens[key] = await self._authorization(image, challenge)
+                status, _, content = await self._answer(method, url, {**headers, **self._authorized(key)})
+        if status in (401, 403):
+            known = "its account in the pull secret is refused" if self._account(image) else "the pull secret has none"
+            raise RemoteError(f"it wants an account, and {known} (HTTP {status})")
+        if status == 404:
+            raise RemoteError("it is not there (HTTP 404)")
+        if status >= 400:
+            raise RemoteError(f"HTTP {status}")
+        return content
+
+    def _authorized(self, key: tuple[str, str]) -> dict[str, str]:
+        return {"Authorization": self._tokens[key]} if self._tokens.get(key) else {}
+
+    async def _answer(self, method: str, url: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        import httpx
+
+        try:
+            async with self._client.stream(method, url, headers=headers) as answer:
+                content = bytearray()
+                async for part in answer.aiter_bytes():
+                    content += part
+                    if len(content) > _LARGEST:
+                        raise RemoteError(f"it sends more than {_LARGEST >> 20} MiB")
+        except httpx.HTTPError as error:
+            if any("CERTIFICATE_VERIFY_FAILED" in str(each) for each in causes(error)):
+                raise RemoteError(f"its certificate is not trusted ({error})") from None
+            raise RemoteError(f"it does not answer ({str(error) or type(error).__name__})") from None
+        return answer.status_code, answer.headers, bytes(content)
+
+    async def _authorization(self, image: Image, challenge: str) -> str:
+        """What the registry wants to see: the account itself, or a token that another service gives for it."""
+        account = self._account(image)
+        basic = {"Authorization": f"Basic {account}"} if account else {}
+        scheme, _, words = challenge.partition(" ")
+        if scheme.lower() != "bearer":
+            return basic.get("Authorization", "")
+        told = dict(_CHALLENGE.findall(words))
+        realm = told.pop("realm", "")
+        if not realm.startswith("https://"):
+            raise RemoteError("it wants a token of a service that is not reached by https")
+        query = {"scope": f"repository:{image.path}:pull", **{k: v for k, v in told.items() if k == "service"}}
+        url = str(self._client.build_request("GET", realm, params=query).url)
+        status, _, content = await self._answer("GET", url, basic)
+        if status >= 400:
+            return basic.get("Authorization", "")  # which is refused, and told there
+        answer = _json(content)
+        return f"Bearer {answer.get('token') or answer.get('access_token') or ''}"
+
+    def _account(self, image: Image) -> str | None:
+        """Whose name matches longest."""
+        places = [place for place in self._accounts if f"{image.repository}/".startswith(f"{place}/")]
+        return self._accounts[max(places, key=len)] if places else None
+
+
+def _accounts(pull_secret: str) -> dict[str, str]:
+    auths = json.loads(pull_secret).get("auths", {})
+    found: dict[str, str] = {}
+    for place, each in auths.items():
+        name = place.removeprefix("https://").removesuffix("/")
+        if "auth" in each:
+            found[name] = each["auth"]
+        elif "username" in each:
+            found[name] = base64.b64encode(f"{each['username']}:{each.get('password', '')}".encode()).decode()
+    return found
+
+
+def _json(content: bytes) -> Mapping[str, Any]:
+    try:
+        found: Any = json.loads(content)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise RemoteError("it answers something else than JSON")
+    return found  # pyright: ignore[reportUnknownVariableType]

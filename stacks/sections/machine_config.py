@@ -1,0 +1,113 @@
+"""What nodes have from their first boot on, as MachineConfigs that the installer takes in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from metal_ipi.components.install import machine_configs
+from metal_ipi.stacks.sections.base import Section, matching, wrong
+from metal_ipi.stacks.sections.devices import StableDevice
+from metal_ipi.stacks.sections.forms import Endpoint, Host
+
+Role = Literal["control-plane", "worker"]
+Extension = Literal["ipsec", "kerberos", "kernel-devel", "sandboxed-containers", "sysstat", "usbguard", "wasm"]
+"""Those that OpenShift 4.19 takes (machine-config-operator, pkg/controller/common/helpers.go, SupportedExtensions);
+`two-node-ha` is of clusters that are not made here."""
+_EVERYBODY: tuple[Role, ...] = ("control-plane", "worker")
+
+
+def _different(value: tuple[str, ...]) -> tuple[str, ...]:
+    for each in value:
+        if value.count(each) > 1:
+            raise wrong(f"'{each}' is in it twice", "take one out")
+    return value
+
+
+Roles = Annotated[tuple[Role, ...], Field(strict=False, min_length=1), AfterValidator(_different)]
+
+
+class Tang(Section):
+    """A Tang server: a disk is opened with what it answers."""
+
+    url: Endpoint = Field(description="its URL, as nodes reach it while they boot")
+    thumbprint: Annotated[
+        str,
+        matching(
+            r"[A-Za-z0-9_-]{27}|[A-Za-z0-9_-]{43}",
+            "it is no thumbprint of a key",
+            "give what `tang-show-keys` prints on the server",
+        ),
+    ] = Field(description="of the key that it signs with: what `tang-show-keys` prints there")
+
+
+class DiskEncryption(Section):
+    """Root file systems on encrypted volumes, which nodes open by themselves."""
+
+    roles: Roles = Field(default=_EVERYBODY, description="whose")
+    tpm2: bool = Field(default=False, description="the TPM 2 of the machine opens it")
+    tang: tuple[Tang, ...] = Field(default=(), strict=False, description="Tang servers that open it")
+    threshold: int = Field(default=1, ge=1, le=100, description="how many of these it takes")
+
+    @model_validator(mode="after")
+    def _opens(self) -> DiskEncryption:
+        there = len(self.tang) + self.tpm2
+        if not there:
+            raise wrong("nothing is said that opens the disks", "set tpm2, or name Tang servers")
+        if self.threshold > there:
+            raise wrong(
+                f"there are only {there} that could open the disks, and no node would ever start again",
+                "lower it, or name more Tang servers",
+                at="threshold",
+            )
+        return self
+
+
+class ContainerStorage(Section):
+    """A disk of its own for images and containers (/var/lib/containers)."""
+
+    roles: Roles = Field(default=_EVERYBODY, description="whose")
+    device: StableDevice = Field(
+        description="the disk: a path below /dev/disk/by-id or /dev/disk/by-path that all these nodes have; it must be"
+        " empty (boot.install.wipeDisks), for Ignition takes no other"
+    )
+
+
+class MachineConfigs(Section):
+    """What nodes have from their first boot on."""
+
+    roles: Roles = Field(default=_EVERYBODY, description="whose ntpServers and extensions these are")
+    ntp_servers: Annotated[tuple[Host, ...], AfterValidator(_different)] = Field(
+        default=(), strict=False, description="time servers, instead of CoreOS's own: /etc/chrony.conf"
+    )
+    extensions: Annotated[tuple[Extension, ...], AfterValidator(_different)] = Field(
+        default=(), strict=False, description="packages beside CoreOS that OpenShift has for its nodes"
+    )
+    disk_encryption: DiskEncryption | None = Field(
+        default=None, description="root file systems on encrypted volumes; with boot.install only"
+    )
+    container_storage: ContainerStorage | None = Field(
+        default=None, description="a disk of its own for images and containers"
+    )
+
+    def rendered(self, *, fips: bool) -> dict[str, str]:
+        """The manifests, by file name."""
+        encryption, storage = self.disk_encryption, self.container_storage
+        return machine_configs.manifests(
+            machine_configs.MachineConfigs(
+                roles=self.roles,
+                ntp_servers=self.ntp_servers,
+                extensions=self.extensions,
+                disk_encryption=encryption
+                and machine_configs.DiskEncryption(
+                    roles=encryption.roles,
+                    tpm2=encryption.tpm2,
+                    tang=[machine_configs.Tang(url=each.url, thumbprint=each.thumbprint) for each in encryption.tang],
+                    threshold=encryption.threshold,
+                    fips=fips,
+                ),
+                container_storage=storage
+                and machine_configs.ContainerStorage(roles=storage.roles, device=storage.device),
+            )
+        )
