@@ -26,9 +26,8 @@ def ensure(document: stackfile.Tree) -> None:
         ) from error
 
 
-def environment(document: stackfile.Tree) -> dict[str, str]:
-    """What has the program find it in the cache; nothing where a stack does without it, or it is on PATH."""
+def put_on_path() -> None:
+    """Have this process find the one in the cache, where there is no other."""
     found = NMSTATECTL.cached()
-    if found is None or not stackfile.has_host_networks(document) or shutil.which(NMSTATECTL.name):
-        return {}
-    return {"PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), str(found.parent))))}
+    if found is not None and shutil.which(NMSTATECTL.name) is None:
+        os.environ["PATH"] = os.pathsep.join(filter(None, (os.environ.get("PATH"), str(found.parent))))

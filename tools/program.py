@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
+from tools import nmstate
+
 
 def import_from(root: Path) -> None:
     """Let a project's own packages be imported."""
@@ -20,8 +22,9 @@ def import_from(root: Path) -> None:
 
 
 def import_program(root: Path) -> Callable[[], object]:
-    """The program of a project: `main` of its stacks/program.py."""
+    """The program of a project: `main` of its stacks/program.py. It finds on PATH what it starts."""
     import_from(root)
+    nmstate.put_on_path()
     # pulumi-equinix-metal imports pkg_resources; requirements.txt pins the setuptools that still has it.
     warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
     try:
