@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 from binaries.crate import NMSTATECTL
@@ -24,10 +23,3 @@ def ensure(document: stackfile.Tree) -> None:
             why=str(error),
             remedy="install nmstate, or put nmstatectl on PATH, or have cargo on PATH",
         ) from error
-
-
-def put_on_path() -> None:
-    """Have this process find the one in the cache, where there is no other."""
-    found = NMSTATECTL.cached()
-    if found is not None and shutil.which(NMSTATECTL.name) is None:
-        os.environ["PATH"] = os.pathsep.join(filter(None, (os.environ.get("PATH"), str(found.parent))))
