@@ -71,6 +71,6 @@ def host_networks(site: Facility, nodes: Sequence[Node]) -> HostNetworks:
             elif (problem := f"{network.path}.networkConfig\n      {found}") not in problems:
                 problems.append(problem)
     if problems:
-        lines = "\n".join(f"  {number}. {problem}" for number, problem in enumerate(problems, start=1))
+        lines = "\n".join(f"  {number}. {problem}" for number, problem in enumerate(sorted(problems), start=1))
         raise HostNetworkError(f"{PROGRAM} does not take these networks, and nothing was changed\n{lines}")
     return HostNetworks(made=made)

@@ -134,8 +134,6 @@ def sweep(layout: Layout, asked: Asked) -> None:
 def _look(operation: str, layout: Layout, asked: Asked) -> None:
     """Run what touches no state, in the lab for a lab stack; that is started, if it is not running."""
     document = stackfile.read(layout.stack_file)
-    if operation == "up":
-        nmstate.ensure(document)
     if stackfile.lab_machines(document) is None:
         _inner(layout, operation, is_lab=False)
         return
@@ -189,6 +187,8 @@ def kubeconfig(layout: Layout, asked: Asked) -> None:
 def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     """Run an operation, in the lab for a lab stack; `up` brings the hub up first that a stack has its servers from."""
     document = stackfile.read(layout.stack_file)
+    if operation == "up":
+        nmstate.ensure(document)
     if stackfile.lab_machines(document) is None:
         _inner(layout, operation, is_lab=False)
         return
@@ -273,7 +273,7 @@ def _inner(layout: Layout, operation: str, *, is_lab: bool, made_of: tuple[str, 
     command += ["--engine", str(found.path), "--engine-version", found.version]
     command += ["--made-of", *made_of] if made_of else []
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    env = {**os.environ, "PYTHONPATH": path, **nmstate.environment(stackfile.read(layout.stack_file))}
+    env = {**os.environ, "PYTHONPATH": path}
     if is_lab:
         facility = Facility(layout=layout)
         env |= facility.environment(facility.facts())

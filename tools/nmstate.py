@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 from binaries.crate import NMSTATECTL
@@ -24,11 +23,3 @@ def ensure(document: stackfile.Tree) -> None:
             why=str(error),
             remedy="install nmstate, or put nmstatectl on PATH, or have cargo on PATH",
         ) from error
-
-
-def environment(document: stackfile.Tree) -> dict[str, str]:
-    """What has the program find it in the cache; nothing where a stack does without it, or it is on PATH."""
-    found = NMSTATECTL.cached()
-    if found is None or not stackfile.has_host_networks(document) or shutil.which(NMSTATECTL.name):
-        return {}
-    return {"PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), str(found.parent))))}

@@ -11,6 +11,7 @@ import pytest
 
 from metal_ipi.components.boot.host_network import HostNetworkError, Keyfiles
 from metal_ipi.stacks import host_networks
+from metal_ipi.stacks.problems import SettingsError
 from metal_ipi.stacks.settings import parse
 from tests import golden
 from tests.mocks import Recorder, config_text
@@ -31,10 +32,10 @@ def _changed(change: Change) -> dict[str, Any]:
 
 
 def _problems(change: Change) -> list[tuple[str, str, str]]:
-    with pytest.raises(ValueError, match="nothing was changed") as caught:
+    with pytest.raises(SettingsError) as caught:
         parse(config_text({**_changed(change), "rehearsal": True}), "s1")
-    problems: Any = getattr(caught.value, "problems", ())
-    return [(each.path.removeprefix("metal-ipi:platform."), each.why, each.remedy) for each in problems]
+    found = caught.value.problems
+    return [(each.path.removeprefix("metal-ipi:platform."), each.why, each.remedy) for each in found]
 
 
 def _set(path: str, value: Any) -> Change:
@@ -178,6 +179,13 @@ def test_a_bond_whose_port_is_taken_twice() -> None:
 
     found = {why for _, why, _ in _problems(change)}
     assert found == {"bond0.100 is the same VLAN of bond0", "it is a port of bond0 as well"}
+
+
+def test_no_tang_server_opens_the_disk_that_its_network_is_on() -> None:
+    tang = [{"url": "http://tang.example.com", "thumbprint": "x" * 27}]
+    tree = {**stack_file("bonded"), "machineConfig": {"diskEncryption": {"tang": tang}}, "rehearsal": True}
+    with pytest.raises(SettingsError, match="servers have a networkConfig: the network is set up from the disk"):
+        parse(config_text(tree), "s1")
 
 
 def test_everything_is_told_at_once() -> None:

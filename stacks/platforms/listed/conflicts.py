@@ -109,13 +109,13 @@ def _network_arguments(settings: Settings, platform: ListedServers[Any]) -> Foun
 def _disk_encryption(settings: Settings, platform: ListedServers[Any]) -> Found:
     """An installed system has its static network from a profile on the disk that Tang is to open."""
     encryption = settings.machine_config.disk_encryption
-    if encryption is not None and encryption.tang and platform.network_boot == "static":
+    said = "platform.networkBoot is static" if platform.network_boot == "static" else "servers have a networkConfig"
+    if encryption is not None and encryption.tang and (platform.network_boot == "static" or platform.host_networks):
         yield (
             "machineConfig.diskEncryption.tang",
             ", ".join(each.url for each in encryption.tang),
-            "platform.networkBoot is static: the network is set up from the disk, so that no Tang server is reached"
-            " before the disk is open",
-            "set platform.networkBoot to dhcp, or use the TPM (tpm2) alone",
+            f"{said}: the network is set up from the disk, so that no Tang server is reached before the disk is open",
+            "have the machines get their network by DHCP, or use the TPM (tpm2) alone",
         )
 
 
