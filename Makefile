@@ -9,6 +9,7 @@
 #   PICTURES  the URL that the report of `make preview-report` has its pictures from (default: beside it)
 #   POLICY    off: `up` and `preview` ask no policies
 #   SWEEP     delete: `make sweep` deletes what it lists of the stack OF, once CONFIRM says so; AGE (2h) chooses
+#   INSTALL_CONFIG, AGENT_CONFIG   the installer's files that `import` reads; OVERWRITE=1: over a stack file that is there
 #   FIGURES   what `make bench` measures, separated by commas (default: everything)
 STACK ?= lab
 MACHINES ?=
@@ -26,11 +27,12 @@ TOOLS = $(PY) -m tools
 WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES)) $(if $(INSTALLER),--installer $(INSTALLER))
 
 .DEFAULT_GOAL := help
-.PHONY: help up down hub hub-down preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all conformance check quick lint bench docs clean
+.PHONY: help up down hub hub-down import preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all conformance check quick lint bench docs clean
 
 help:
 	@echo 'make up | down | preview | preflight | sweep | refresh | output | kubeconfig | setup   STACK=$(STACK) MACHINES=...'
 	@echo 'make hub | hub-down   STACK=$(STACK)'
+	@echo 'make import   INSTALL_CONFIG=... AGENT_CONFIG=... STACK=...'
 	@echo 'make topology | timeline   STACK=$(STACK) OUT=...'
 	@echo 'make preview-report   BASE=main'
 	@echo 'make test | test-all | conformance | check | bench | docs | clean'
@@ -41,6 +43,11 @@ up down hub hub-down refresh output kubeconfig preflight sweep: $(READY_LAB)
 
 preview topology timeline: $(READY)
 	@$(TOOLS) $@ $(WITH)
+
+# The stack is called as the cluster is, unless STACK was given.
+import: $(READY)
+	@$(TOOLS) $@ --install-config '$(INSTALL_CONFIG)' $(if $(AGENT_CONFIG),--agent-config '$(AGENT_CONFIG)') \
+	  $(if $(filter file,$(origin STACK)),,--stack $(STACK)) $(if $(filter-out 0,$(OVERWRITE)),--overwrite)
 
 # One Markdown file about every facility that a change touches, and pictures.
 preview-report: $(READY)

@@ -33,6 +33,11 @@ def _arguments() -> argparse.Namespace:
             default=os.environ.get("INSTALLER") or None,
             help="stand-in or real, for lab stacks (default: $INSTALLER, else the stack file's)",
         )
+    imported = commands.add_parser("import", help="write a stack file from install-config.yaml and agent-config.yaml")
+    imported.add_argument("--stack", help="the stack's name (default: the cluster's)")
+    imported.add_argument("--install-config", type=Path, required=True, metavar="FILE")
+    imported.add_argument("--agent-config", type=Path, metavar="FILE")
+    imported.add_argument("--overwrite", action="store_true", help="write over a stack file that is there")
     compared = commands.add_parser("preview-report", help="write what a change does to every facility, with pictures")
     compared.add_argument("--base", default="main", help="the commit to compare with (default: %(default)s)")
     compared.add_argument("--target", type=Path, help="the directory to write to (default: .state/preview-report)")
@@ -73,6 +78,11 @@ def main() -> int:
             root = arguments.root.resolve()
             target = arguments.target or root / ".state" / "preview-report"
             preview_report(root, arguments.base, target, arguments.pictures)
+        elif arguments.command == "import":
+            from tools.importing.command import write
+
+            files = (arguments.install_config, arguments.agent_config)
+            print(write(arguments.root.resolve(), arguments.stack, *files, overwrite=arguments.overwrite).told)
         else:
             layout = Layout(root=arguments.root.resolve(), stack=arguments.stack)
             asked = Asked(machines=arguments.machines or None, installer=arguments.installer or None)

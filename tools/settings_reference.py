@@ -16,6 +16,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from metal_ipi.stacks import becomes
 from metal_ipi.stacks.hub.sections import HubSettings
 from metal_ipi.stacks.hub.settings import HUB
 from metal_ipi.stacks.problems import NAMESPACE
@@ -41,6 +42,7 @@ is not listed here. Problems are told all at once, each with path, value, reason
 
 - **required**: `yes`; or `up`: a rehearsal (`make preview` of a stack that is not up here) does without it, `up` needs
   it unless the description names what may stand in its place.
+- **→**: the field of install-config.yaml that the setting becomes; settings without an arrow become none.
 - **secret**: set it with `pulumi config set --secret --path`; it is encrypted in the file and in the state, and never
   shown.
 """
@@ -92,14 +94,19 @@ def hub_document() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def paths(model: type[BaseModel] = Settings, before: str = "") -> Iterator[str]:
-    """The path of every setting that holds a value; of shared models only where they stand."""
+def values(model: type[BaseModel] = Settings, before: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting that holds a value, by path; shared models as a whole, where they stand."""
     for name, field in _fields(model):
         path, models = f"{before}{name}", _models(field.annotation)
         if not _opened(models):
-            yield path
+            yield path, field
         for inner in _opened(models):
-            yield from paths(inner, f"{path}{_items(field)}.")
+            yield from values(inner, f"{path}{_items(field)}.")
+
+
+def paths() -> Iterator[str]:
+    """The paths of these."""
+    return (path for path, _ in values())
 
 
 def _section(path: str, field: FieldInfo, level: int) -> Iterator[str]:
@@ -153,7 +160,7 @@ def _row(path: str, field: FieldInfo, model: type[BaseModel]) -> _Row:
         kind=_type(field, path, model),
         default=_default(field),
         required="yes" if field.is_required() else needed,
-        text=_escaped(field.description or ""),
+        text=_escaped(field.description or "") + "".join(f" → `{each}`" for each in becomes.of(path)),
     )
 
 
@@ -165,7 +172,7 @@ def _table(rows: list[_Row]) -> list[str]:
 
 
 def _type(field: FieldInfo, path: str, model: type[BaseModel]) -> str:
-    text = _named(field.annotation)
+    text = named(field.annotation)
     if text.endswith("number"):
         unit = _unit(field, path, model)
         text += f" ({unit})" if unit else ""
@@ -174,20 +181,20 @@ def _type(field: FieldInfo, path: str, model: type[BaseModel]) -> str:
     return text
 
 
-def _named(annotation: object) -> str:
+def named(annotation: object) -> str:
     """What an annotation allows, in words."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _named(arguments[0])
+        return named(arguments[0])
     if origin is Literal:
         return " or ".join(f"`{json.dumps(each) if not isinstance(each, str) else each}`" for each in arguments)
     if origin is tuple or origin is list:
-        return f"list of {_named(arguments[0])}"
+        return f"list of {named(arguments[0])}"
     if origin is dict:
         return "object"
     if origin in (Union, types.UnionType):
         parts = [each for each in arguments if each is not type(None)]
-        return " or ".join(dict.fromkeys(map(_named, parts)))
+        return " or ".join(dict.fromkeys(map(named, parts)))
     if isinstance(annotation, type) and issubclass(annotation, SecretStr):
         return "secret text"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

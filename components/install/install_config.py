@@ -25,7 +25,7 @@ OVN_NETWORKS = {
 """What OVN-Kubernetes uses inside, and the installer lets nobody else have (pkg/validate/validate.go)."""
 # bootstrapInPlace wants a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0019).
 # Should it ever, there is no such disk to write to.
-_NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"
+NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"
 
 
 NETWORKING: Mapping[str, Any] = {
@@ -98,7 +98,7 @@ def install_config(
             "platform": {"none": {}},
             **further,
             **({"fips": True} if fips else {}),
-            **({"bootstrapInPlace": {"installationDisk": _NO_DISK}} if in_place else {}),
+            **({"bootstrapInPlace": {"installationDisk": NO_DISK}} if in_place else {}),
             "pullSecret": pull_secret,
             "sshKey": "\n".join(authorized_keys) + "\n",
         },

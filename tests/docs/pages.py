@@ -8,6 +8,8 @@ What is said to the tests stands in HTML comments right before a block, which no
     <!-- take: TEXT = REGEX -->   from here on TEXT stands for the REGEX's group in what was printed before
     <!-- given: NAME -->          something that the scene does first
     <!-- edit: FILE -->           a yaml block: its settings are written into the stack file
+    <!-- file: FILE -->           the block is written into the file, as it stands
+    <!-- holds: FILE -->          the block is what the file holds by now
     <!-- scene: NAME -->          anywhere: where the page's commands run; tests/docs/scenes.py has them
 """
 
@@ -21,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 SHELLS = ("sh", "console")
-_DIRECTIVES = ("stdin", "expect", "fails", "take", "given", "edit", "scene")
+_DIRECTIVES = ("stdin", "expect", "fails", "take", "given", "edit", "file", "holds", "scene")
 _FENCE = re.compile(r"^( *)```(\w*)$")
 _COMMENT = re.compile(r"^<!-- ([a-z]+)(?:: (.*))? -->$")
 _LINK = re.compile(r"(!?)\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+(?:\([^()\s]*\)[^()\s]*)*)\)")

@@ -44,6 +44,10 @@ def run(name: str, directory: Path) -> list[Ran]:
                 found = re.search(pattern, ran[-1].printed)
                 assert found, f"{block}: there is no {pattern} in:\n{ran[-1].printed}"
                 where.said[text] = found[1]
+            for written in block.all("file"):
+                (where.project.root / written).write_text(f"{block.text}\n")
+            for held in block.all("holds"):
+                assert (where.project.root / held).read_text() == f"{block.text}\n", f"{block}: {held} is another"
             file = block.one("edit")
             if file is not None:
                 where.edit(block, file)

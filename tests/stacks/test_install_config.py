@@ -86,7 +86,11 @@ def test_registries_are_asked_where_there_are_mirrors_or_that_is_wanted() -> Non
     assert (plan["images"], plan["mirrors"]) == (True, sources)
     section = json.loads(plain(mirrored.inputs("metal-ipi")["registries"]))
     assert section["ca"] == _AUTHORITY and json.loads(section["pullSecret"])["auths"]
-    for changes in ({}, {"installConfig": {"imageDigestSources": sources}, "preflight": {"images": False}}):
+    without: list[dict[str, Any]] = [
+        {},
+        {"installConfig": {"imageDigestSources": sources}, "preflight": {"images": False}},
+    ]
+    for changes in without:
         plain_stack = declared(**changes)
         assert not {"images", "mirrors"} & plain_stack.inputs("preflight").keys()
         assert "registries" not in plain_stack.inputs("metal-ipi")

@@ -57,6 +57,11 @@ def cached() -> Path | None:
     return wrapper if wrapper is not None and wrapper.exists() else None
 
 
+def source() -> Path:
+    """The folder of its Go module. Raises ProgramMissing."""
+    return _TOOL.source(_MODULE)
+
+
 def on_path() -> Path | None:
     """The program on PATH, if it is of release `RELEASE`."""
     found = shutil.which(PROGRAM)
@@ -77,8 +82,8 @@ def _complete(program: Path, finished: Path) -> None:
     """Put the installer's data beside it, and a program before it that names them."""
     fresh = Path(tempfile.mkdtemp(prefix="completing-", dir=program.parent))
     try:
-        source = _TOOL.source(_MODULE) / "data" / "data"
-        shutil.copytree(source, fresh / "data", copy_function=shutil.copyfile)
+        data = source() / "data" / "data"
+        shutil.copytree(data, fresh / "data", copy_function=shutil.copyfile)
         for folder in (fresh, *(path for path in fresh.rglob("*") if path.is_dir())):
             folder.chmod(0o755)  # the module cache is read-only
         wrapper = fresh / PROGRAM

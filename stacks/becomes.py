@@ -1,0 +1,34 @@
+"""Which field of install-config.yaml each setting becomes. `stacks.assets.config` hands the settings on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from metal_ipi.components.install import install_config
+
+NO_DISK = install_config.NO_DISK
+"""What a single node's bootstrapInPlace names for a disk."""
+SITE = "installConfig"
+"""The section whose settings have the installer's names."""
+_SIZES = ("controlPlane.replicas", "compute[].replicas")
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "clusterName": ("metadata.name",),
+    "baseDomain": ("baseDomain",),
+    "platform.gateway": ("networking.machineNetwork[].cidr",),
+    "platform.prefix": ("networking.machineNetwork[].cidr",),
+    "platform.bootstrap": ("bootstrapInPlace",),
+    "platform.servers": _SIZES,
+    "controlPlane.count": _SIZES[:1],
+    "workers.count": _SIZES[1:],
+    "boot.architecture": ("controlPlane.architecture", "compute[].architecture"),
+    "install.pullSecret": ("pullSecret",),
+    "install.fips": ("fips",),
+    "ssh.authorizedKeys": ("sshKey",),
+}
+"""Settings with names of ours. `[]` means the items of a list."""
+
+
+def of(setting: str) -> tuple[str, ...]:
+    """The fields that a setting (`workers.count`) becomes; most become none."""
+    section, _, name = setting.partition(".")
+    return (name,) if section == SITE and name != "other" else FIELDS.get(setting, ())

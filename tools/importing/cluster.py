@@ -1,0 +1,180 @@
+"""What install-config.yaml says of the cluster as a whole."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tools.importing.taking import Place, Taking
+
+_DEFAULT_REPLICAS = 3
+"""Of a pool that says nothing (openshift/installer, pkg/types/defaults/machinepools.go)."""
+_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
+_ONE_FAMILY = "IPv6 and dual stack are not supported"
+# What the installer's MachineConfig for it has (pkg/asset/machines/machineconfig/hyperthreading.go).
+_WITHOUT_HYPERTHREADING = ["nosmt", "smt-enabled=off"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How many machines there are of each role, and where that stands."""
+
+    control_plane: int
+    workers: int
+    places: dict[str, Place]
+
+
+def take(taking: Taking, install: Place, agent: Place | None) -> Sizes:
+    """Take over what is of the cluster; the sizes are handed back, for a list of servers says them as well."""
+    domain, secret = install.below("baseDomain"), install.below("pullSecret")
+    if domain.text:
+        taking.put("baseDomain", domain.text.rstrip("."), domain)
+    if secret.text:
+        taking.secret("install.pullSecret", secret)
+    keys = install.below("sshKey")
+    if keys.text:
+        lines = [line.strip() for line in keys.text.splitlines()]
+        taking.put("ssh.authorizedKeys", [line for line in lines if line and not line.startswith("#")], keys)
+    _proxy(taking, install.below("proxy"))
+    _networks(taking, install.below("networking"))
+    _time(taking, install, agent)
+    for number, each in enumerate(install.below("imageContentSources").items):
+        for name in ("source", "mirrors"):
+            place = each.below(name)
+            if place.value:
+                taking.put(f"installConfig.imageDigestSources[{number}].{name}", place.value, place)
+    return _pools(taking, install)
+
+
+def _time(taking: Taking, install: Place, agent: Place | None) -> None:
+    places = [install.below("platform").below("baremetal").below("additionalNTPServers")]
+    places += [] if agent is None else [agent.below("additionalNTPSources")]
+    given = [place for place in places if place.value]
+    servers = dict.fromkeys(str(server) for place in given for server in place.value)
+    if servers:
+        taking.put("machineConfig.ntpServers", list(servers), *given)
+        taking.tell(
+            given[0], "nodes ask these time servers only, not CoreOS's own besides", "add those that are missing"
+        )
+
+
+def _proxy(taking: Taking, proxy: Place) -> None:
+    for name in ("httpProxy", "httpsProxy"):
+        place = proxy.below(name)
+        if not place.text:
+            continue
+        if "@" in place.text:
+            taking.secret(f"installConfig.proxy.{name}", place)
+        else:
+            taking.put(f"installConfig.proxy.{name}", place.text, place)
+
+
+def _networks(taking: Taking, networking: Place) -> None:
+    """Fields that have other names today have those (openshift/installer, pkg/types/conversion/installconfig.go)."""
+    to = "installConfig.networking"
+    kind = _given(networking, "networkType", "type")
+    if kind is not None:
+        plain = kind.text
+        taking.put(f"{to}.networkType", "OVNKubernetes" if plain.lower() == "ovnkubernetes" else plain, kind)
+    pods = _given(networking, "clusterNetwork", "clusterNetworks")
+    for number, each in enumerate(pods.items if pods is not None else []):
+        cidr, prefix, length = each.below("cidr"), each.below("hostPrefix"), each.below("hostSubnetLength")
+        if cidr.text:
+            taking.put(f"{to}.clusterNetwork[{number}].cidr", cidr.text, cidr)
+        if prefix.value:
+            taking.put(f"{to}.clusterNetwork[{number}].hostPrefix", prefix.value, prefix)
+        elif length.value:
+            bits = 128 if ":" in cidr.text else 32
+            taking.put(f"{to}.clusterNetwork[{number}].hostPrefix", bits - length.value, length)
+    services, old = networking.below("serviceNetwork"), networking.below("serviceCIDR")
+    if not services.value and old.text:
+        taking.put(f"{to}.serviceNetwork", [old.text], old)
+
+
+def _given(place: Place, *names: str) -> Place | None:
+    """The first of some fields that is given."""
+    return next((found for name in names if (found := place.below(name)).value), None)
+
+
+def _pools(taking: Taking, install: Place) -> Sizes:
+    """Both roles; what other pools say is left for `Taking.rest` to tell."""
+    control, compute = install.below("controlPlane"), install.below("compute").items
+    workers = next((pool for pool in compute if pool.below("name").text in ("", "worker")), None)
+    pools = {"controlPlane": control, **({} if workers is None else {"workers": workers})}
+    architectures: list[str] = []
+    for section, pool in pools.items():
+        place, threads = pool.below("architecture"), pool.below("hyperthreading")
+        if threads.text == "Disabled":
+            taking.put(f"{section}.kernelArguments", _WITHOUT_HYPERTHREADING, threads)
+        elif threads.text == "Enabled":
+            taking.done(threads)
+        ours = _ARCHITECTURES.get(place.text)
+        if place.text and ours is None:
+            taking.tell(place, "there are machines of amd64 and arm64 only", "leave that cluster to the installer")
+        elif ours is not None and architectures and ours != architectures[0]:
+            taking.tell(place, "all machines are of one architecture", "install a cluster of one, add others later")
+        elif ours is not None:
+            architectures.append(ours)
+            taking.put("boot.architecture", ours, place)
+    counts = {section: pool.below("replicas") for section, pool in pools.items()}
+    count = {section: place.value for section, place in counts.items() if place.value is not None}
+    return Sizes(
+        control_plane=count.get("controlPlane", _DEFAULT_REPLICAS),
+        workers=count.get("workers", _DEFAULT_REPLICAS),
+        places={section: place for section, place in counts.items() if place.value is not None},
+    )
+
+
+def api_address(taking: Taking, baremetal: Place) -> None:
+    """How the API is reached; platform none does not say."""
+    vips = _given(baremetal, "apiVIPs", "apiVIP")
+    balancer = baremetal.below("loadBalancer").below("type")
+    if vips is None:
+        taking.choose(
+            "apiAddress.type",
+            "dns-round-robin",
+            "the API's names point to all control plane machines; set external and its address for a load balancer of"
+            " yours, or kube-vip, mode arp and a free address",
+        )
+        return
+    first, *others = vips.value if isinstance(vips.value, list) else [vips.text]
+    if balancer.text == "UserManaged":
+        taking.put("apiAddress.type", "external", balancer)
+    else:
+        taking.put("apiAddress.type", "kube-vip", vips)
+        taking.put("apiAddress.mode", "arp")
+        taking.done(balancer)
+    taking.put("apiAddress.address", str(first), vips)
+    if others:
+        taking.tell(vips, f"{_ONE_FAMILY}: only {first} is taken over")
+
+
+def machine_network(taking: Taking, networking: Place, prefix: int | None, gateway: str) -> None:
+    """The machines' network is the one of gateway and prefix, which single hosts may have told."""
+    listed = [each.below("cidr") for each in networking.below("machineNetwork").items]
+    places = [place for place in (listed or [networking.below("machineCIDR")]) if place.text]
+    for place in places:
+        try:
+            network = ipaddress.ip_network(place.text, strict=False)
+        except ValueError:
+            taking.tell(place, "it is no network", "set platform.gateway and platform.prefix")
+            continue
+        if network.version == 6:
+            taking.tell(place, _ONE_FAMILY)
+        elif place != _first_ipv4(places):
+            taking.tell(place, "all machines are in one network", "set platform.gateway and platform.prefix to one")
+        elif not gateway:
+            taking.put("platform.prefix", network.prefixlen, place)
+            taking.tell(place, "its prefix length is taken over; the rest follows from the gateway, which neither file"
+                        " names", "set platform.gateway")  # fmt: skip
+        elif prefix is None:
+            taking.put("platform.prefix", network.prefixlen, place)
+        elif ipaddress.ip_network(f"{gateway}/{prefix}", strict=False) == network:
+            taking.done(place)
+        else:
+            taking.tell(place, f"the hosts' own network is another one: {gateway}/{prefix}")
+
+
+def _first_ipv4(places: Sequence[Place]) -> Place | None:
+    return next((place for place in places if ":" not in place.text), None)

@@ -1,0 +1,339 @@
+"""From the hosts of both files to `platform.servers`, and what all servers have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from metal_ipi.stacks.becomes import NO_DISK
+from tools.importing import network
+from tools.importing.cluster import Sizes
+from tools.importing.documents import Tree
+from tools.importing.fields import HINTS
+from tools.importing.network import Network
+from tools.importing.taking import Place, Taking
+
+_ROLES = {"master": "control-plane", "worker": "worker"}
+_NO_TEXTS = ("minSize", "rotational")
+_SINGLE = {"control-plane": 1, "worker": 0}
+_VM = {
+    "address": "bootstrapExternalStaticIP",
+    "mac": "externalMACAddress",
+    "bridge": "externalBridge",
+    "uri": "libvirtURI",
+}
+"""The virtual bootstrap machine's settings, and the installer's."""
+_BOOT_MODES = {"UEFI": "uefi", "UEFISecureBoot": "uefi", "legacy": "bios"}
+_METHODS = {
+    **dict.fromkeys(("redfish", "ilo5-redfish", "idrac-redfish"), "pxe"),
+    **dict.fromkeys(("redfish-virtualmedia", "ilo5-virtualmedia", "idrac-virtualmedia"), "live-iso"),
+    "redfish-uefihttp": "uefi-http",
+}
+"""Schemes of addresses of BMCs that speak Redfish, and what boots a server likewise here. Source: metal3-io's
+baremetal-operator, pkg/hardwareutils/bmc; `+http` or `+https` may follow."""
+_ADDRESS = re.compile(r"((?P<kind>[a-z0-9-]+)(\+(?P<scheme>https?))?:(//)?)?(?P<host>[^/]+)(?P<path>/.*)?")
+_SYSTEM = re.compile(r"/redfish/v1/Systems/([^/]+)/?")
+
+
+@dataclass(kw_only=True)
+class Host:
+    """A host, which both files may describe."""
+
+    places: list[Place]
+    """Where, the one that counts first."""
+    macs: dict[str, str]
+    """Its cards' addresses, by name."""
+    network: Network = field(default_factory=Network)
+    name: str = ""
+    """As platform.servers calls it."""
+
+    def given(self, *names: str) -> list[Place]:
+        """The places of a field, which may have several names."""
+        found = [each.below(name) for each in self.places for name in names]
+        return [place for place in found if place.value not in (None, "")]
+
+    def pick(self, taking: Taking, *names: str) -> Place | None:
+        """The one that counts; of others it is told that they do not."""
+        found = self.given(*names)
+        for other in found[1:]:
+            if other.value == found[0].value:
+                taking.done(other, *(other.below(name) for name in other.value if isinstance(other.value, dict)))
+            else:
+                taking.tell(other, f"{found[0]} says otherwise", "nothing, or correct platform.servers")
+        return found[0] if found else None
+
+
+def take(taking: Taking, install: Place, agent: Place | None, sizes: Sizes) -> list[Host]:
+    """Take over the hosts that have a role here; none where neither file lists any."""
+    baremetal = install.below("platform").below("baremetal")
+    hosts = _hosts(taking, baremetal, agent)
+    roles = _roles(taking, hosts, sizes)
+    numbers = dict.fromkeys(_ROLES.values(), 0)
+    listed: list[Host] = []
+    for host, role in zip(hosts, roles, strict=True):
+        if role:
+            host.name = f"{role}-{numbers[role]}"
+            numbers[role] += 1
+            listed.append(host)
+    for number, host in enumerate(listed):
+        _server(taking, f"platform.servers[{number}]", host)
+    if listed:
+        _sizes(taking, sizes, numbers)
+        _accounts(taking, listed)
+        _common_bmc(taking, listed)
+        _networks(taking, listed)
+        _addresses(taking, listed, agent)
+    _disks(taking, listed, install.below("bootstrapInPlace").below("installationDisk"))
+    _bootstrap(taking, install, listed, numbers, sizes)
+    return listed
+
+
+def _hosts(taking: Taking, baremetal: Place, agent: Place | None) -> list[Host]:
+    """Those of agent-config where it lists any, as the installer has it; install-config knows their BMCs."""
+    known = [
+        Host(places=[place], macs={"": _mac(place.below("bootMACAddress").text)})
+        for place in baremetal.below("hosts").items
+    ]
+    found: list[Host] = []
+    for place in agent.below("hosts").items if agent is not None else []:
+        cards = place.below("interfaces").items
+        macs = {card.below("name").text: _mac(card.below("macAddress").text) for card in cards}
+        same = [host for host in known if host.macs[""] in macs.values()]
+        found.append(Host(places=[place, *(each for host in same for each in host.places)], macs=macs))
+    used = [place for host in found for place in host.places]
+    for host in known if found else []:
+        if host.places[0] not in used:
+            taking.tell(host.places[0], "agent-config lists the hosts, and none with this bootMACAddress",
+                        "add its card to hosts[].interfaces of agent-config, and import again")  # fmt: skip
+    for host in found or known:
+        config = next(iter(host.given("networkConfig")), None)
+        host.network = network.read(config.value if config is not None else None)
+    return found or known
+
+
+def _mac(text: str) -> str:
+    return text.lower().replace("-", ":")
+
+
+def _roles(taking: Taking, hosts: Sequence[Host], sizes: Sizes) -> list[str]:
+    """A role that is not given is one that still wants hosts, the control plane first."""
+    roles: list[str] = []
+    given = [host.pick(taking, "role") for host in hosts]
+    wanted = sizes.control_plane - sum(place is not None and place.text == "master" for place in given)
+    for host, place in zip(hosts, given, strict=True):
+        if place is None:
+            roles.append("control-plane" if wanted > 0 else "worker")
+            wanted -= 1
+        elif place.text in _ROLES:
+            taking.done(place)
+            roles.append(_ROLES[place.text])
+        else:
+            for each in host.places:
+                taking.tell(each, "there are control plane machines and workers only", "give it one of these roles")
+            roles.append("")
+    return roles
+
+
+def _sizes(taking: Taking, sizes: Sizes, numbers: dict[str, int]) -> None:
+    for section, role in (("controlPlane", "control-plane"), ("workers", "worker")):
+        place, count = sizes.places.get(section), numbers[role]
+        if place is not None and place.value == count:
+            taking.done(place)
+        elif place is not None:
+            taking.tell(place, f"the files list {count} hosts of this role, and each of them is installed",
+                        "remove from platform.servers what is spare, or add what is missing")  # fmt: skip
+
+
+def _server(taking: Taking, path: str, host: Host) -> None:
+    """What is of this server alone."""
+    taking.put(f"{path}.name", host.name)
+    address = host.pick(taking, "bmc.address", "BMC.address")
+    if address is not None:
+        _bmc(taking, f"{path}.bmc", address)
+    boot = next(iter(host.given("bootMACAddress")), None)
+    cards = [card.below("macAddress") for card in host.places[0].below("interfaces").items]
+    names = {card.text: card for card in (place.below("name") for place in host.places[0].below("interfaces").items)}
+    mac = _mac(boot.text) if boot else host.macs.get(host.network.interface) or next(iter(host.macs.values()), "")
+    used = [place for place in (*cards, *([boot] if boot else [])) if _mac(place.text) == mac]
+    if mac:
+        taking.put(f"{path}.mac", mac, *used, *names.values())
+    for other in cards:
+        if other not in used and other.text:
+            taking.tell(other, "a server is known by the card that it boots from, and only that one is named",
+                        f"set {path}.mac to it, if it is the card to boot from")  # fmt: skip
+    config = host.pick(taking, "networkConfig")
+    if config is not None and host.network.address:
+        taking.put(f"{path}.address", host.network.address, config)
+    if config is not None and host.network.left:
+        taking.tell(
+            config,
+            "only an Ethernet card with one static IPv4 address is taken over; there is no setting for"
+            f" {', '.join(host.network.left)}",
+            "have DHCP give it, or bring it as a MachineConfig (install.manifests)",
+        )
+
+
+def _bmc(taking: Taking, path: str, place: Place) -> None:
+    """By the scheme of its address; none means IPMI."""
+    found = _ADDRESS.fullmatch(place.text)
+    kind = (found["kind"] if found else "") or "ipmi"
+    if found is None or kind not in _METHODS:
+        taking.tell(place, f"it is reached over {kind}, and servers over Redfish only",
+                    f"set {path}.address to the https URL of its Redfish service")  # fmt: skip
+        return
+    taking.put(f"{path}.address", f"https://{found['host']}", place)
+    system = _SYSTEM.fullmatch(found["path"] or "")
+    if system is not None:
+        taking.put(f"{path}.systemId", system[1], place)
+    elif (found["path"] or "").strip("/") not in ("", "redfish/v1"):
+        taking.tell(place, f"{found['path']} is no path of a System", f"set {path}.systemId, if the BMC serves several")
+    if found["scheme"] == "http":
+        taking.tell(place, "credentials are never sent in clear: https is set instead", "switch https on in the BMC")
+
+
+def _accounts(taking: Taking, hosts: Sequence[Host]) -> None:
+    """In common, where they are."""
+    accounts = [
+        [host.pick(taking, f"bmc.{name}", f"BMC.{name}") for name in ("username", "password")] for host in hosts
+    ]
+    texts = [[place.text if place is not None else "" for place in pair] for pair in accounts]
+    alike = all(pair == texts[0] and all(pair) for pair in texts)
+    for number, (user, password) in enumerate(accounts):
+        path = "platform.bmc" if alike else f"platform.servers[{number}].bmc"
+        if user is not None:
+            taking.put(f"{path}.username", user.text, user)
+        if password is not None and not (alike and number):
+            taking.secret(f"{path}.password", password)
+        elif password is not None:
+            taking.done(password)
+
+
+def _common_bmc(taking: Taking, hosts: Sequence[Host]) -> None:
+    """How servers boot."""
+    modes: list[tuple[str, Place] | None] = []
+    methods: list[tuple[str, Place] | None] = []
+    for host in hosts:
+        mode, address = host.pick(taking, "bootMode"), next(iter(host.given("bmc.address", "BMC.address")), None)
+        modes.append((_BOOT_MODES[mode.text], mode) if mode is not None and mode.text in _BOOT_MODES else None)
+        if mode is not None and mode.text == "UEFISecureBoot":
+            taking.tell(
+                mode,
+                "Secure Boot stays as the firmware has it; uefi is set",
+                "switch it on in the firmware, and set platform.bmc.bootMethod: live-iso (docs/redfish.md)",
+            )
+        found = _ADDRESS.fullmatch(address.text) if address is not None else None
+        method = _METHODS.get(found["kind"] or "") if found is not None else None
+        methods.append((method, address) if method is not None and address is not None else None)
+    for name, values in (("bootMode", modes), ("bootMethod", methods)):
+        alike = len({each and each[0] for each in values}) == 1
+        for number, each in enumerate(values):
+            if each is not None and each[0] != "pxe":  # which is what not set means
+                taking.put(f"platform.{'' if alike else f'servers[{number}].'}bmc.{name}", each[0], each[1])
+
+
+def _networks(taking: Taking, hosts: Sequence[Host]) -> None:
+    """What a network has in common; a machine's own address is told with the machine."""
+    places = {host.name: host.given("networkConfig") for host in hosts}
+    for setting in ("gateway", "prefix", "nameservers"):
+        first: Any = None
+        for host in hosts:
+            value: Any = getattr(host.network, setting)
+            if not value:
+                continue
+            if first is None:
+                first = value
+                taking.put(
+                    f"platform.{setting}", list(value) if isinstance(value, tuple) else value, *places[host.name]
+                )
+            elif value != first:
+                taking.tell(places[host.name][0], f"its {setting} is not that of the first host, and all have one in"
+                            " common", f"correct platform.{setting}, or have DHCP tell it")  # fmt: skip
+    names = {host.network.interface for host in hosts}
+    if all(host.network.is_static for host in hosts) and len(names) == 1:
+        taking.put("platform.networkBoot", "static")
+        taking.choose(
+            "platform.interface",
+            names.pop(),
+            "networkConfig calls the card so; it must be what `ip link` shows on the machines",
+        )
+    elif any(host.network.is_static for host in hosts):
+        taking.choose("platform.networkBoot", "dhcp", "the hosts' static networks differ in more than their addresses:"
+                      " have DHCP give them those of platform.servers")  # fmt: skip
+
+
+def _addresses(taking: Taking, hosts: Sequence[Host], agent: Place | None) -> None:
+    """The rendezvous host is the one that bootstraps the others."""
+    place = agent.below("rendezvousIP") if agent is not None else None
+    if place is None or not place.text:
+        return
+    if len(hosts) == 1 and not hosts[0].network.address:
+        taking.put("platform.servers[0].address", place.text, place)
+    else:
+        taking.tell(place, "no control plane machine bootstraps the others: platform.bootstrap says what does")
+
+
+def _disks(taking: Taking, hosts: Sequence[Host], disk: Place) -> None:
+    """Which disk a server is installed to, in common where it is."""
+    rules: list[Tree] = []
+    sources: list[list[Place]] = []
+    for host in hosts:
+        hints = host.pick(taking, "rootDeviceHints")
+        found = {} if hints is None else {ours: hints.below(name) for name, ours in HINTS.items()}
+        given = {ours: place for ours, place in found.items() if place.text}
+        rules.append({ours: place.value if ours in _NO_TEXTS else place.text for ours, place in given.items()})
+        sources.append(list(given.values()))
+    alike = bool(rules) and all(rule == rules[0] for rule in rules)
+    for number, (rule, places) in enumerate(zip(rules, sources, strict=True)):
+        taking.done(*places)
+        if rule and (not alike or not number):
+            taking.put("boot.install.device" if alike else f"platform.servers[{number}].installDevice", rule, *places)
+    if disk.text and disk.text != NO_DISK and not (alike and rules[0]):
+        taking.put("boot.install.device.deviceName", disk.text, disk)
+    elif not alike or not rules[0]:
+        without = ", ".join(host.name for host, rule in zip(hosts, rules, strict=True) if not rule)
+        taking.choose(
+            "boot.install.device",
+            {"smallest": True},
+            f"no hints say which disk is erased and installed to{f' of {without}' if without else ''}"
+            if not hosts or without
+            else "each server has a rule of its own; a server that is added gets this one",
+        )
+
+
+def _bootstrap(taking: Taking, install: Place, hosts: Sequence[Host], numbers: Mapping[str, int], sizes: Sizes) -> None:
+    """A virtual machine where both of its addresses are known, as the installer makes one; a worker's server; or, of a
+    single node, none."""
+    baremetal = install.below("platform").below("baremetal")
+    _bootstrap_network(taking, baremetal)
+    vm = {ours: baremetal.below(name) for ours, name in _VM.items()}
+    if (numbers if hosts else {"control-plane": sizes.control_plane, "worker": sizes.workers}) == _SINGLE:
+        taking.put("platform.bootstrap.type", "none")
+    elif hosts and (not numbers["worker"] or (vm["address"].text and vm["mac"].text)):
+        taking.put("platform.bootstrap.type", "local-vm")
+        for ours, place in vm.items():
+            if place.text:
+                taking.put(f"platform.bootstrap.{ours}", place.text, place)
+        if not vm["bridge"].text:
+            taking.choose("platform.bootstrap.bridge", "baremetal", "it is the installer's default")
+    elif hosts:
+        lent = {"type": "lend", "server": "worker-0"}
+        taking.choose(
+            "platform.bootstrap", lent, "this worker's server bootstraps the cluster, and joins as a worker then"
+        )
+    for place in vm.values():
+        if place.text and not taking.is_done(place):
+            why = "no virtual machine bootstraps the cluster here"
+            taking.tell(place, why, "nothing, or set platform.bootstrap to one of type local-vm")
+
+
+def _bootstrap_network(taking: Taking, baremetal: Place) -> None:
+    """The machines' own, where no networkConfig has told it."""
+    for setting, name in (("gateway", "Gateway"), ("nameservers", "DNS")):
+        place = baremetal.below(f"bootstrapExternalStatic{name}")
+        found = taking.settings.get("platform", {}).get(setting)
+        if place.text and found in (None, place.text, [place.text]):
+            taking.put(f"platform.{setting}", place.text if setting == "gateway" else [place.text], place)
+        elif place.text:
+            taking.tell(place, f"the hosts' own networkConfig has another one, and platform.{setting} is for all")
