@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from lab import coredns, local_path
+from lab import coredns, kube_vip, local_path
 from lab.hub.layers import BootLoader, Debian, DebianFiles, Files, Program, Wheels
 from lab.hub.recipe import Recipe
 
@@ -65,6 +65,7 @@ TOOLS = Recipe(
 )
 """curl, openssl, Python and busybox, for programs that are mounted into it."""
 
+_LOADERS = DebianFiles(("ipxe",), ("usr/lib/ipxe/snponly.efi", "usr/lib/ipxe/undionly.kpxe"))
 _ESP = "usr/lib/ironic/esp.img"
 _FROM_DISC = "search --file --set=root /boot/grub/grub.cfg\nconfigfile /boot/grub/grub.cfg\n"
 
@@ -75,7 +76,7 @@ IRONIC = Recipe(
         Debian(
             ("dosfstools", "file", "genisoimage", "iproute2", "ipmitool", "mtools", "qemu-utils", "util-linux", "zstd")
         ),
-        DebianFiles(("ipxe",), ("usr/lib/ipxe/snponly.efi", "usr/lib/ipxe/undionly.kpxe")),
+        _LOADERS,
         *((BootLoader(_ESP, _FROM_DISC),) if platform.machine() == "x86_64" else ()),
         Wheels(REQUIREMENTS, "opt/ironic"),
         _basis({"ironic": IRONIC_USER}, volumes=("etc/ironic", "shared", "var/lib/ironic")),
@@ -125,11 +126,12 @@ HTTPD = Recipe(
 
 DNSMASQ = Recipe(
     name="dnsmasq",
-    layers=(Debian((*_SMALL, "dnsmasq-base")), _basis({}, volumes=("shared", "var/lib/misc"))),
+    layers=(Debian((*_SMALL, "dnsmasq-base")), _LOADERS, _basis({}, volumes=("shared", "var/lib/misc"))),
     entrypoint=("dnsmasq", "--keep-in-foreground", "--log-facility=-", "--user=root"),
     environment=(("PATH", _PATH),),
 )
-"""dnsmasq for DHCP and TFTP. It begins as root; it takes NET_ADMIN, NET_BIND_SERVICE and NET_RAW."""
+"""dnsmasq for DHCP and TFTP, with iPXE below /usr/lib/ipxe. It begins as root; it takes NET_ADMIN, NET_BIND_SERVICE,
+NET_RAW, SETGID and SETUID."""
 
 COREDNS = Recipe(
     name="coredns",
@@ -149,4 +151,11 @@ LOCAL_PATH = Recipe(
 )
 """What makes the hub's volumes. It has a shell: the pods that make and remove directories run it."""
 
-ALL = (PAUSE, COREDNS, LOCAL_PATH, TOOLS, IRONIC, MARIADB, HTTPD, DNSMASQ)
+KUBE_VIP = Recipe(
+    name="kube-vip",
+    layers=(Program(path="usr/bin/kube-vip", ensure=kube_vip.KUBE_VIP.ensure, pins=kube_vip.PINS),),
+    entrypoint=("/usr/bin/kube-vip",),
+)
+"""What announces the hub's Services of type LoadBalancer."""
+
+ALL = (PAUSE, COREDNS, LOCAL_PATH, KUBE_VIP, TOOLS, IRONIC, MARIADB, HTTPD, DNSMASQ)

@@ -24,8 +24,8 @@ def main(options: Sequence[str]) -> int:
         release.ensure(print)
         release.ignition_merge(print)
         build.ensure()
-        NMSTATECTL.ensure(print)
         BUTANE.ensure(print)
+        NMSTATECTL.ensure(print)
     except (ProgramMissing, SetupFailed) as error:
         print(error, file=sys.stderr)
         return 1

@@ -28,6 +28,7 @@ from lab.machines.simulated.provision import Provision
 from lab.machines.simulated.root import System
 from lab.machines.simulated.surroundings import Surroundings
 from lab.machines.simulated.units import Units
+from lab.network import plan
 
 _log = logging.getLogger(__name__)
 _State = Literal["off", "booting", "up"]
@@ -288,7 +289,7 @@ class Machine:
         return System(
             root=directory,
             hostname=(path.read_text().strip() if path.exists() else "") or self.spec.hostname,
-            variables={_MARK: self.address},
+            variables={_MARK: self.address, "LAB_WIRE": _wire(self.spec)},
             filesystems=self._disks.filesystems if self.spec.disks else None,
             boot=boot or None,
         )
@@ -318,6 +319,18 @@ class Machine:
         except OSError as error:
             raise BackendError(f"{self.address}:{self._around.ssh_port}: {error}") from error
         self._console.line("systemd[1]: Started OpenSSH server daemon (simulated).")
+
+
+def _wire(spec: MachineSpec) -> str:
+    """The address, with gateway, of what has a network stack of its own (lab/openshift/node/wire.go).
+
+    It is the private one. A server of a rack has none, and gets one that nobody is told.
+    """
+    for each in spec.addresses:
+        if not each.public:
+            return f"{each.address}/{each.prefix} {each.gateway}"
+    _, _, third, fourth = spec.addresses[0].address.split(".")
+    return f"169.254.{third}.{fourth}/32 {plan.BGP_PEERS[0]}"
 
 
 def saved(directory: Path) -> MachineSpec | None:

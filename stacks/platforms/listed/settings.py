@@ -16,6 +16,7 @@ from metal_ipi.stacks.sections.base import Section, wrong
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.forms import Interface
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
+from metal_ipi.stacks.sections.machines import NO_ARBITER
 
 _ROLES: tuple[Literal["control-plane", "worker"], ...] = ("control-plane", "worker")
 MACHINE_NAME = re.compile(r"(control-plane|worker)-(0|[1-9]\d{0,3})")
@@ -67,6 +68,8 @@ class Server(Section):
     @field_validator("name")
     @classmethod
     def _role_and_number(cls, value: str) -> str:
+        if value.startswith("arbiter-"):
+            raise wrong(NO_ARBITER, "have 3 control plane machines, or 1")
         if not MACHINE_NAME.fullmatch(value):
             raise wrong("it is neither control-plane-<n> nor worker-<n>", "number servers by role, e.g. worker-0")
         return value
