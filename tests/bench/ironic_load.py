@@ -56,7 +56,9 @@ async def main() -> dict[str, Any]:
     settings, problems = parse(given["config"])
     assert not problems, problems
     mac, failed = given["mac"], list[str]()
-    await disc.publish(settings, settings.need_ironic().live_iso, mac, SCRIPT, silent)
+    live_iso = settings.need_ironic().live_iso
+    assert live_iso is not None, "these servers boot discs"
+    await disc.publish(settings, live_iso, mac, SCRIPT, silent)
     try:
         names = list(settings.ironic_servers)
         deployed, machines = await _all([lambda name=name: _deploy(settings, name, mac) for name in names], failed)

@@ -32,7 +32,9 @@ async def _rounds(settings: Settings, name: str, mac: str, until: float) -> dict
         print(json.dumps({"at": round(time.time(), 1), "server": name, "round": rounds, "step": step}), flush=True)
 
     try:
-        await disc.publish(settings, settings.need_ironic().live_iso, mac, SCRIPT, silent)
+        live_iso = settings.need_ironic().live_iso
+        assert live_iso is not None, "these servers boot discs"
+        await disc.publish(settings, live_iso, mac, SCRIPT, silent)
         while time.time() < until:
             async with Ironic(settings, silent, timeout=_PATIENCE) as driver:
                 told("claim")
