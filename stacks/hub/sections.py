@@ -56,7 +56,8 @@ class Images(Section):
     """The container images of the service; each is told by the programs that must be on its PATH."""
 
     ironic: ImageReference | None = Field(
-        default=None, description="ironic, ironic-dbsync, python3 with PyMySQL and cryptography 42 or newer (and ipmitool)"
+        default=None,
+        description="ironic, ironic-dbsync, python3 with PyMySQL and cryptography 42 or newer (and ipmitool)",
     )
     database: ImageReference | None = Field(
         default=None, description="mariadbd, mariadb-install-db, mariadb, mariadb-admin; only with database mariadb"
