@@ -6,6 +6,8 @@ machine's script is there only while it is to boot it: an installed machine neve
 whatever its boot order. The tree is files: any web server can serve it. Where the site has a matchbox, it is given the
 same as groups and profiles.
 
+Ironic's boot files lead a machine to `start.ipxe`, which chains `boot.ipxe` by its full URL: it is run from a copy.
+
 The scripts lie at names that can be guessed, so what they name is as public as the network they are served to. One
 artifact directory belongs to one cluster: the last machine that is withdrawn takes `boot.ipxe` with it.
 """
@@ -26,6 +28,7 @@ from metal_ipi.provider.per_loop import PerLoop
 
 DIRECTORY = "boot"
 CHAIN = "boot.ipxe"
+START = "start.ipxe"
 _DIGITS = 16
 _SCRIPT = r"mac-[0-9a-f-]+\.ipxe"
 
@@ -44,10 +47,27 @@ def _hyphenated(mac: str) -> str:
     return mac.lower().replace(":", "-")
 
 
-async def publish(settings: Settings, mac: str, script: str, chain: str) -> None:
-    """Lets a machine that boots from the network run a script; `chain` is the text of `boot.ipxe`."""
+def start_url(settings: Settings) -> str:
+    """The URL of `start.ipxe`."""
+    return f"{settings.need_artifacts().boot_base_url}/{DIRECTORY}/{START}"
+
+
+def _start(settings: Settings) -> str:
+    """Its text. The images that Ironic's script has loaded are dropped: a kernel would be given them as initramfs."""
+    chain = f"{settings.need_artifacts().boot_base_url}/{DIRECTORY}/{CHAIN}"
+    return f"#!ipxe\nimgfree\nchain --replace {chain} || exit\n"
+
+
+async def publish(settings: Settings, mac: str, script: str, chain: str, *, start: bool = False) -> None:
+    """Lets a machine that boots from the network run a script; `chain` is the text of `boot.ipxe`. With `start`,
+    Ironic's boot files lead there, too."""
     name = script_name(mac)
     if (data := _matchbox(settings)) is not None:
+        if start:
+            raise InvalidInputs(
+                "`matchbox` of `artifacts` hands scripts out by itself, and Ironic's boot files do not lead there: "
+                "take it out where servers have the driver ipmi"
+            )
         each = _hyphenated(mac)
         places = {  # the group last: it is what makes the others count
             matchbox.SCRIPTS: {name: script},
@@ -58,11 +78,12 @@ async def publish(settings: Settings, mac: str, script: str, chain: str) -> None
             await _put(data, directory, texts, listed=True)
         return
     async with _lock.get():
-        await _put(open_store(settings.need_artifacts()), DIRECTORY, {name: script, CHAIN: chain}, listed=False)
+        files = {name: script, CHAIN: chain, **({START: _start(settings)} if start else {})}
+        await _put(open_store(settings.need_artifacts()), DIRECTORY, files, listed=False)
 
 
 async def withdraw(settings: Settings, mac: str) -> None:
-    """Takes a machine's script away, and `boot.ipxe` with the last one. Finding nothing is fine."""
+    """Takes a machine's script away, and with the last one what leads there. Finding nothing is fine."""
     name = script_name(mac)
     if (data := _matchbox(settings)) is not None:
         own = f"{matchbox.name(_hyphenated(mac))}.json"
@@ -75,7 +96,7 @@ async def withdraw(settings: Settings, mac: str) -> None:
         await store.delete(DIRECTORY, [name])
         names = await store.names(DIRECTORY)
         if names and not any(re.fullmatch(_SCRIPT, other) for other in names):
-            await store.delete(DIRECTORY, [CHAIN])
+            await store.delete(DIRECTORY, [CHAIN, START])
 
     async with _lock.get():
         await persistently(work)

@@ -9,12 +9,17 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from metal_ipi.provider.bmc_settings import BOOT_MODES, HOST_AND_PORT, LiveIso
-from metal_ipi.provider.forms import PEM, Anything, form, one_of, wrong
+from metal_ipi.provider.forms import PEM, Anything, Mac, form, one_of, wrong
 from metal_ipi.provider.given import GivenList, Secret, default
 from metal_ipi.provider.inputs import Conflict, Inputs
 
-DRIVERS = ("redfish", "idrac")
-"""Ironic's hardware types that attach an image by virtual media."""
+IPMI = "ipmi"
+DRIVERS = ("redfish", "idrac", IPMI)
+"""Ironic's hardware types. The first two attach an image by virtual media; IPMI has none, and its servers boot from the
+network."""
+IPMI_ADDRESS = rf"ipmi://{HOST_AND_PORT}"
+NOT_OF_IPMI = frozenset({"bios", "firmware"})
+"""Ironic's interfaces that this hardware type has no clean steps of its own for (ironic/drivers/ipmi.py)."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}"
 STEP_INTERFACES = ("bios", "raid", "firmware", "management", "power", "vendor", "deploy")
 """Ironic's interfaces that have clean steps."""
@@ -55,10 +60,16 @@ class IronicServer(Inputs):
     driver: Annotated[str, one_of(*DRIVERS)] | None = None
     """Ironic's hardware type, one of DRIVERS; given: the server is enrolled, and is ours."""
     address: (
-        Annotated[str, form(rf"https?://{HOST_AND_PORT}/?", "http or https and a host, without user name and path")]
+        Annotated[
+            str,
+            form(
+                rf"https?://{HOST_AND_PORT}/?|{IPMI_ADDRESS}",
+                "http, https or ipmi and a host, without user name and path",
+            ),
+        ]
         | None
     ) = None
-    """URL of its BMC, as the conductors reach it; with `driver`."""
+    """URL of its BMC, as the conductors reach it, for IPMI `ipmi://<host>[:<port>]`; with `driver`."""
     username: Annotated[str | None, Field(repr=False)] = None
     """An account of the BMC; with `driver`."""
     password: Secret[str] | None = None
@@ -68,6 +79,8 @@ class IronicServer(Inputs):
     verify_ca: Annotated[str, form(r"true|false|/.*", "true, false, or a path where the conductors run")] = "true"
     """How the conductors verify the BMC's certificate: by the authorities of their system, not at all, or by this
     file of theirs; with `driver`."""
+    mac: Mac | None = None
+    """The MAC address of the interface that it boots from; with the driver ipmi, for which Ironic needs a port."""
     conductor_group: Anything = ""
     """The group of conductors that has it; with `driver`."""
     node: str | None = None
@@ -82,8 +95,21 @@ class IronicServer(Inputs):
     boot_mode: Annotated[str, one_of(*BOOT_MODES)] | None = None
     """What its firmware is set to when it is deployed, one of BOOT_MODES; not given: what it is set to stays."""
 
+    @property
+    def by_network(self) -> bool:
+        """Whether it boots from the network, for its BMC attaches nothing."""
+        return self.driver == IPMI
+
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        ipmi, address = given.get("driver") == IPMI, str(given.get("address") or "")
+        if address and given.get("driver") is not None and ipmi != address.startswith("ipmi:"):
+            yield ("address",), "must be ipmi://<host> with the driver ipmi, and https://<host> with the others"
+        if ipmi and given.get("mac") is None:
+            yield ("mac",), "is required with the driver ipmi: Ironic knows by it which server boots from the network"
+        for key in ("systemId", "verifyCa") if ipmi else ("mac",):
+            if given.get(key):
+                yield (key,), f"is {'not ' if ipmi else ''}of servers with the driver ipmi: take it out"
         if given.get("driver") is not None:
             for key in _OF_ENROLLED:
                 if given.get(key) is None:
@@ -117,7 +143,7 @@ class IronicSettings(Inputs):
     claimant: Annotated[str, form(_NAME, "letters, digits and . _ ~ -, at most 200")]
     """Whose claims these are; unique among all that share this Ironic: allocations are named
     `<claimant>-<server>`."""
-    live_iso: LiveIso
-    """CoreOS's live ISO, which discs of servers are made of."""
+    live_iso: LiveIso | None = None
+    """CoreOS's live ISO, which discs of servers are made of; not needed where all boot from the network."""
     release: Annotated[str, one_of("keep", "remove")] = "keep"
     """What becomes of an enrolled server when it is given back: it stays Ironic's, available; or it is taken out."""

@@ -6,6 +6,7 @@ of another resource is said in `provider.inputs`.
 """
 
 from metal_ipi.provider.given import Secret
+from metal_ipi.provider.ironic_settings import NOT_OF_IPMI as STEPS_NOT_OF_IPMI
 from metal_ipi.provider.ironic_settings import WIPING as WIPING_STEPS
 from metal_ipi.provider.live_iso import PLAIN_ARGUMENT as LIVE_ISO_ARGUMENT
 from metal_ipi.provider.live_iso.initrd import IGNITION as IGNITION_FILE
@@ -65,6 +66,7 @@ __all__ = [
     "LIVE_ISO_FILE",
     "LOCAL_VM_MIB",
     "NEXT_AVAILABLE",
+    "STEPS_NOT_OF_IPMI",
     "WIPING_STEPS",
     "AddressAnnounced",
     "AddressOrder",

@@ -21,6 +21,8 @@ CONDUCTORS = "ironic-conductors"
 """The Service that gives each conductor a name of its own."""
 API = "ironic"
 IMAGES = "image-cache"
+BOOT_FILES = "pxelinux.cfg"
+"""The folder of conductors' boot files that iPXE is sent to, Ironic's default; with `Dhcp` it may not be another."""
 RAMDISK_LOGS = "/shared/log"
 """Where conductors leave what ramdisks have logged."""
 
@@ -165,6 +167,7 @@ def own_options(args: IronicArgs) -> dict[str, dict[str, str]]:
             "tftp_master_path": "/shared/master",
             "instance_master_path": "/shared/instances",
             "kernel_append_params": _kernel_arguments(args),
+            "pxe_config_subdir": BOOT_FILES if args.dhcp else "",
         },
         "redfish": {"use_swift": "false", "kernel_append_params": _kernel_arguments(args)},
         "agent": {

@@ -34,7 +34,7 @@ class Images:
     files: str
     """Has `nginx`."""
     dhcp: str | None = None
-    """Has `dnsmasq`; needed with `Dhcp` only."""
+    """Has `dnsmasq`, and iPXE as /usr/lib/ipxe/snponly.efi and undionly.kpxe; needed with `Dhcp` only."""
 
 
 @dataclass(frozen=True, kw_only=True)

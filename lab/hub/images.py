@@ -65,6 +65,7 @@ TOOLS = Recipe(
 )
 """curl, openssl, Python and busybox, for programs that are mounted into it."""
 
+_LOADERS = DebianFiles(("ipxe",), ("usr/lib/ipxe/snponly.efi", "usr/lib/ipxe/undionly.kpxe"))
 _ESP = "usr/lib/ironic/esp.img"
 _FROM_DISC = "search --file --set=root /boot/grub/grub.cfg\nconfigfile /boot/grub/grub.cfg\n"
 
@@ -75,7 +76,7 @@ IRONIC = Recipe(
         Debian(
             ("dosfstools", "file", "genisoimage", "iproute2", "ipmitool", "mtools", "qemu-utils", "util-linux", "zstd")
         ),
-        DebianFiles(("ipxe",), ("usr/lib/ipxe/snponly.efi", "usr/lib/ipxe/undionly.kpxe")),
+        _LOADERS,
         *((BootLoader(_ESP, _FROM_DISC),) if platform.machine() == "x86_64" else ()),
         Wheels(REQUIREMENTS, "opt/ironic"),
         _basis({"ironic": IRONIC_USER}, volumes=("etc/ironic", "shared", "var/lib/ironic")),
@@ -125,11 +126,12 @@ HTTPD = Recipe(
 
 DNSMASQ = Recipe(
     name="dnsmasq",
-    layers=(Debian((*_SMALL, "dnsmasq-base")), _basis({}, volumes=("shared", "var/lib/misc"))),
+    layers=(Debian((*_SMALL, "dnsmasq-base")), _LOADERS, _basis({}, volumes=("shared", "var/lib/misc"))),
     entrypoint=("dnsmasq", "--keep-in-foreground", "--log-facility=-", "--user=root"),
     environment=(("PATH", _PATH),),
 )
-"""dnsmasq for DHCP and TFTP. It begins as root; it takes NET_ADMIN, NET_BIND_SERVICE and NET_RAW."""
+"""dnsmasq for DHCP and TFTP, with iPXE below /usr/lib/ipxe. It begins as root; it takes NET_ADMIN, NET_BIND_SERVICE,
+NET_RAW, SETGID and SETUID."""
 
 COREDNS = Recipe(
     name="coredns",

@@ -20,7 +20,7 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
         yield from (f"the BMC of {name} {problem}" for problem in _problems(bmc, given))
     for name, server in _section(resource, "ironic", "servers"):
         if server.get("driver") is not None:
-            yield from (f"the BMC of {name} {problem}" for problem in _problems_of_enrolled(server))
+            yield from (f"the BMC of {name} {problem}" for problem in _problems_of_enrolled(server, given))
     for path in _in_clear(given):
         yield (
             f"{path} stands in clear in the stack's configuration: `pulumi config set --secret --path '{path}'`"
@@ -52,18 +52,24 @@ def _problems(bmc: dict[str, Any], given: Given) -> Iterator[str]:
         )
 
 
-def _problems_of_enrolled(server: dict[str, Any]) -> Iterator[str]:
+def _problems_of_enrolled(server: dict[str, Any], given: Given) -> Iterator[str]:
     """Of a BMC that Ironic reaches, and we do not."""
-    yield from _account(server)
+    ipmi = server.get("driver") == "ipmi"
+    yield from _account(server, "ipmi" if ipmi else "https")
+    if ipmi and not RULE.parameter(given, "ipmi"):
+        yield (
+            "is reached by IPMI, which gives a hash of its password to whoever asks (CVE-2013-4786): use Redfish"
+            " (verified-bmcs.ipmi)"
+        )
     if server.get("verifyCa") == "false":
         yield "need not prove who it is to Ironic: set `verifyCa` to a file of its authority where the conductors run"
 
 
-def _account(bmc: dict[str, Any]) -> Iterator[str]:
+def _account(bmc: dict[str, Any], scheme: str = "https") -> Iterator[str]:
     parts = urlsplit(str(bmc.get("address", "")))
     if parts.username is not None or parts.password is not None:
         yield "has its account in its address: set username and password, as a secret"
-    if parts.scheme != "https":
+    if parts.scheme != scheme:
         yield f"is reached over {parts.scheme or 'no protocol'}, which shows its password to the network: use https"
     password = bmc.get("password")
     if isinstance(password, str) and not isinstance(password, SecretText) and password != REHEARSAL:
@@ -92,7 +98,12 @@ RULE = Rule(
             "type": "boolean",
             "default": True,
             "description": "Whether the system's certificate authorities are enough.",
-        }
+        },
+        "ipmi": {
+            "type": "boolean",
+            "default": True,
+            "description": "Whether BMCs may be reached by IPMI, which gives a hash of a password to whoever asks.",
+        },
     },
     resource=_check,
 )

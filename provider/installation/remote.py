@@ -12,7 +12,7 @@ from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.installation.inputs import Job
-from metal_ipi.provider.live_iso import disc, place
+from metal_ipi.provider.platforms.ironic import published as ironic_published
 from metal_ipi.provider.platforms.redfish import published
 from metal_ipi.provider.platforms.registry import open_driver
 from metal_ipi.provider.resource import Context
@@ -154,8 +154,12 @@ class _Redfish(_Server):
 
 class _Ironic(_Server):
     @property
+    def _by_network(self) -> bool:
+        return ironic_published.by_network(self._settings, self._server)
+
+    @property
     def via(self) -> str:
-        return "live ISO"
+        return "network boot" if self._by_network else "live ISO"
 
     @property
     def where(self) -> str:
@@ -163,27 +167,34 @@ class _Ironic(_Server):
 
     @property
     def remedy(self) -> str:
+        if self._by_network:
+            return (
+                "Does DHCP in its network name Ironic's boot.ipxe, or boot/boot.ipxe of artifacts.bootBaseUrl, and "
+                "does it reach both? Its console shows where it stopped"
+            )
         return (
             "Does its BMC, or Ironic's conductor, reach artifacts.bootBaseUrl, and does it boot the disc that is "
             "attached? Its console shows where it stopped"
         )
 
     async def prepare(self) -> None:
-        """Nothing: a disc is large, and nothing finds it by itself; it is made when it is to be attached."""
+        # A disc is large, and nothing finds it by itself: it is made when it is to be attached.
+        if self._by_network:
+            await self._publish()
+
+    async def _publish(self) -> None:
+        job = self._job
+        await ironic_published.publish(
+            self._settings, self._server, self._mac, script=job.script_now(), chain=job.chain, say=self._say
+        )
 
     async def enter(self) -> None:
-        job = self._job
-        await disc.publish(
-            self._settings,
-            self._settings.need_ironic().live_iso,
-            self._mac,
-            job.script_now(),
-            self._say,
-        )
+        if not self._by_network:
+            await self._publish()
         await super().enter()
 
     async def withdraw(self) -> None:
-        await place.remove(self._settings, self._mac)
+        await ironic_published.withdraw(self._settings, self._server, self._mac)
 
 
 class _EquinixMetal(Remote):

@@ -116,7 +116,9 @@ class LentNodeArgs(MachineArgs):
     private_ipv4: Given[Ipv4 | None] = default()
     """Private address; not given: the same."""
     script: Given[Secret[str]]
-    """The iPXE script that its disc is made of. Secret."""
+    """The iPXE script that its disc is made of, or, with the driver ipmi, that it boots. Secret."""
+    chain: Given[str | None] = default()
+    """Text of `boot/boot.ipxe`, which leads there; needed with the driver ipmi."""
 
 
 class LocalVmArgs(MachineArgs):

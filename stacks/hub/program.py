@@ -15,6 +15,8 @@ from metal_ipi.stacks.hub.sections import HubSettings
 def declare(settings: HubSettings, parent: pulumi.Resource | None = None) -> dict[str, pulumi.Input[Any]]:
     """Declare what runs on the hub; returns the stack's outputs, by name."""
     child = pulumi.ResourceOptions(parent=parent)
+    for remark in settings.provisioning.remarks:
+        pulumi.log.info(remark)
     provider = Provider("metal-ipi", ProviderArgs(), child)
     service = IronicService(
         "provisioning",

@@ -63,7 +63,10 @@ class Images(Section):
         default=None, description="mariadbd, mariadb-install-db, mariadb, mariadb-admin; only with database mariadb"
     )
     files: ImageReference | None = Field(default=None, description="nginx, 1.15.9 or newer")
-    dhcp: ImageReference | None = Field(default=None, description="dnsmasq; only with provisioning.dhcp")
+    dhcp: ImageReference | None = Field(
+        default=None,
+        description="dnsmasq, and iPXE in /usr/lib/ipxe: snponly.efi, undionly.kpxe; only with provisioning.dhcp",
+    )
 
 
 class AtNodePorts(Section):
@@ -275,7 +278,8 @@ class Provisioning(Section):
         " those of the image `ironic`",
     )
     plain_boot_files: bool = Field(
-        default=False, description="boot files over HTTP, for BMCs that cannot be told which authority to trust"
+        default=False,
+        description="boot files over HTTP, for BMCs, and for iPXE, that cannot be told which authority to trust",
     )
     pin_release: (
         Annotated[
@@ -296,6 +300,16 @@ class Provisioning(Section):
     )
     log_level: Literal["debug", "info"] = Field(default="info", description="debug or info")
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be known of settings that may well be right."""
+        if "ipmi" not in self.drivers or self.dhcp is not None or self.operator is not None:
+            return ()
+        return (
+            "provisioning.drivers has ipmi, and there is no provisioning.dhcp: servers with that driver boot from the "
+            "network, and need DHCP of the site's own that leads iPXE to boot/boot.ipxe of the artifact host",
+        )
+
     @model_validator(mode="after")
     def _fits(self) -> Provisioning:
         ports = self.access
@@ -315,6 +329,12 @@ class Provisioning(Section):
             )
         if self.operator is not None:
             self._fits_operator(self.operator)
+        elif self.dhcp is not None and not self.plain_boot_files and isinstance(self.tls, MadeTls):
+            raise wrong(
+                "with dhcp servers boot by iPXE, which trusts no authority that is made here",
+                "set plainBootFiles to true, or give a certificate that the iPXE of images.dhcp trusts (type given)",
+                at="plainBootFiles",
+            )
         cached = {f"cache:{image.name}" for image in self.image_cache.images} if self.image_cache else set[str]()
         for name, url in (("kernel", self.ramdisk.kernel), ("initramfs", self.ramdisk.initramfs)):
             if url is not None and url not in cached and not url.startswith(("http://", "https://")):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lab import facts
 from lab.hub import images
 from lab.hub.layout import HubLayout
 from metal_ipi.stacks import connections
@@ -95,6 +96,20 @@ def stack_of(project: Project, name: str) -> Generator[None]:
         yield
     finally:
         project.stack = before
+
+
+def assert_installed(project: Project, ironic: Ironic, *, by: str, told: str) -> None:
+    """A cluster is there on all servers, installed `by` this device and booted from disk; no password is seen."""
+    nodes = project.output()["nodes"]
+    assert [node["name"].partition(".")[0] for node in nodes] == [f"{CLUSTER}-{racks.name(n)}" for n in range(SERVERS)]
+    read = [{check["name"]: check["status"] for check in node["checks"]} for node in nodes]
+    assert all(each.pop("afterburn") != "passed" and set(each.values()) == {"passed"} for each in read), read
+    assert ironic.states() == [["active", "power on", True]] * SERVERS
+    assert [each["boots"][-2:] for each in project.rack("servers").values()] == [[by, "disk"]] * SERVERS
+    rack = facts.require(project.layout).rack
+    passwords = [server.bmc.password for server in rack.servers] if rack else []
+    state = project.checkpoint.read_text()
+    assert passwords and not any(word in state + told for word in passwords)
 
 
 def provider_sections(project: Project, ironic: Ironic) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lab import facts
 from lab.hub import images, programs
 from lab.hub.credentials import NODE
 from lab.hub.layout import HubLayout
@@ -20,7 +19,16 @@ from metal_ipi.components.provisioning import renew_certificates
 from tests.end_to_end import racks
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
-from tests.end_to_end.provisioned import CLUSTER, CONDUCTORS, SERVERS, SPACE, Ironic, kubectl, stack_of
+from tests.end_to_end.provisioned import (
+    CLUSTER,
+    CONDUCTORS,
+    SERVERS,
+    SPACE,
+    Ironic,
+    assert_installed,
+    kubectl,
+    stack_of,
+)
 
 _CACHE = "app.kubernetes.io/component=image-cache"
 
@@ -231,18 +239,7 @@ def test_a_cluster_on_its_servers(project: Project, ironic: Ironic, monkeypatch:
     with stack_of(project, CLUSTER):
         told = project.make("up", seconds=300).text
         assert told.index("stack 'hub'") < told.index("stack 'ironic7'") and "up: no changes" in told
-        nodes = project.output()["nodes"]
-        assert [node["name"].partition(".")[0] for node in nodes] == [
-            f"ironic7-{racks.name(n)}" for n in range(SERVERS)
-        ]
-        read = [{check["name"]: check["status"] for check in node["checks"]} for node in nodes]
-        assert all(each.pop("afterburn") != "passed" and set(each.values()) == {"passed"} for each in read), read
-        assert ironic.states() == [["active", "power on", True]] * SERVERS
-        assert [each["boots"][-2:] for each in project.rack("servers").values()] == [["cd", "disk"]] * SERVERS
-        rack = facts.require(project.layout).rack
-        passwords = [server.bmc.password for server in rack.servers] if rack else []
-        state = project.checkpoint.read_text()
-        assert passwords and not any(word in state + told for word in passwords)
+        assert_installed(project, ironic, by="cd", told=told)
         project.assert_unchanged("up", "preview", "refresh")
     assert "servers are had from its Ironic by stack ironic7" in project.make("down", fails=True).text
     with stack_of(project, CLUSTER):

@@ -153,6 +153,7 @@ _PASS: list[tuple[str, list[Resource], Given]] = [
     ("protect-stateful", [device(role="control-plane")], Given(before=lambda: [resource(KEYS)])),
     ("verified-bmcs", [bmcs()], Given()),
     ("verified-bmcs", [enrolled(), enrolled(verifyCa="/etc/pki/bmc.pem")], Given()),
+    ("verified-bmcs", [enrolled(driver="ipmi", address="ipmi://10.0.0.11")], Given()),
     ("verified-bmcs", [bmcs(ca=None)], Given()),
 ]  # fmt: skip
 
@@ -210,6 +211,9 @@ _REFUSED: list[tuple[str, list[Resource], Given, str]] = [
      Given(before=lambda: [resource(KEYS), resource(GATE, kind="bootstrap-complete")]), "is not protected"),
     ("verified-bmcs", [enrolled(secret=False)], Given(), "a password that is not marked as secret"),
     ("verified-bmcs", [enrolled(address="http://10.0.0.11")], Given(), "use https"),
+    ("verified-bmcs", [enrolled(address="ipmi://10.0.0.11")], Given(), "use https"),
+    ("verified-bmcs", [enrolled(driver="ipmi", address="ipmi://10.0.0.11")],
+     Given(parameters={"ipmi": False}), "is reached by IPMI, which gives a hash of its password"),
     ("verified-bmcs", [enrolled(verifyCa="false")], Given(), "need not prove who it is to Ironic"),
     ("verified-bmcs", [bmcs(secret=False)], Given(), "a password that is not marked as secret"),
     ("verified-bmcs", [bmcs(address="http://10.0.0.11")], Given(), "use https"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import sqlite3
 import ssl
@@ -20,6 +21,7 @@ import httpx
 import trustme
 
 from binaries.cache import alone, cache_directory
+from metal_ipi.components.provisioning import configuration, contract
 from tests.provider.knot import free_port
 from tests.provider.preflight.test_surroundings import serving
 
@@ -33,19 +35,8 @@ host = ironic-0
 rpc_transport = none
 auth_strategy = http_basic
 http_basic_auth_user_file = {0}/accounts
-enabled_hardware_types = redfish
-enabled_boot_interfaces = redfish-virtual-media
-enabled_deploy_interfaces = direct,ramdisk
 default_deploy_interface = direct
-enabled_network_interfaces = noop
-enabled_inspect_interfaces = redfish
-enabled_firmware_interfaces = no-firmware
-enabled_console_interfaces = no-console
-enabled_management_interfaces = redfish
-enabled_power_interfaces = redfish
-enabled_raid_interfaces = no-raid
-enabled_bios_interfaces = redfish,no-bios
-enabled_vendor_interfaces = no-vendor
+{3}
 [api]
 host_ip = 127.0.0.1
 port = {1}
@@ -65,6 +56,16 @@ connection = sqlite:///{0}/ironic.sqlite
 http_root = {0}/http
 http_url = {2}
 ramdisk_image_download_source = http
+[dhcp]
+dhcp_provider = none
+[pxe]
+tftp_root = {0}/tftp
+images_path = {0}/images
+tftp_master_path = {0}/master
+instance_master_path = {0}/instances
+[ipmi]
+command_retry_timeout = 4
+min_command_interval = 1
 [redfish]
 use_swift = false
 firmware_update_status_interval = 2
@@ -86,6 +87,17 @@ def installed() -> Path:
     return directory / "bin"
 
 
+def _drivers() -> str:
+    """All hardware types and interfaces that the service has; ipmi only where there is an ipmitool, without which no
+    conductor starts."""
+    names = [name for name in configuration.drivers() if name != "ipmi" or shutil.which("ipmitool")]
+    nowhere = contract.NodePorts(address="192.0.2.1", api=1, files=2, images=3)
+    images = contract.Images(ironic="", database="", files="")
+    args = contract.IronicArgs(kubeconfig="", namespace="n", images=images, access=nowhere, drivers=names)
+    options = configuration.own_options(args)["DEFAULT"]
+    return "\n".join(f"{name} = {value}" for name, value in options.items() if name.startswith("enabled_"))
+
+
 class Ironic:
     """One that runs."""
 
@@ -101,7 +113,10 @@ class Ironic:
         kept = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
         (directory / "accounts").write_text(f"{USER}:{kept}\n")
         self._configuration = directory / "ironic.conf"
-        self._configuration.write_text(_CONFIGURATION.format(directory, self._port, files))
+        self._configuration.write_text(_CONFIGURATION.format(directory, self._port, files, _drivers()))
+        self.files = files
+        """URL of its boot files."""
+        self.boot_files = directory / "http"
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] = (directory / "ironic.log").open("ab")
         self._run("ironic-dbsync", "create_schema")

@@ -71,6 +71,8 @@ async def test_in_a_matchboxs_data(tmp_path: Path, artifact_host: dict[str, Any]
     data = tmp_path / "data"
     (data / "groups").mkdir(parents=True, mode=0o755)
     (data / "groups/theirs.json").write_text("{}")
+    with pytest.raises(InvalidInputs, match="Ironic's boot files do not lead there"):
+        await boot_tree.publish(settings, ONE, SCRIPT, "#!ipxe chain", start=True)
     await boot_tree.publish(settings, ONE, SCRIPT, "#!ipxe chain")
     name = "metal-ipi-52-54-00-aa-bb-01"
     profile = json.loads((data / f"profiles/{name}.json").read_text())

@@ -158,6 +158,9 @@ def test_ironic() -> None:
         "e": {},
         "f": {**bmc, "address": "https://u:secret-of-bmc@192.0.2.65"},
         "g": {**bmc, "verifyCa": "maybe"},
+        "h": {**bmc, "driver": "ipmi", "systemId": "1"},
+        "i": {**bmc, "driver": "ipmi", "address": "ipmi://h:623/x", "mac": "52:54:00:00:00:01"},
+        "j": {**bmc, "mac": "52:54:00:00:00:01"},
     }
     found = problems({"ironic": {**section, "endpoint": "http://ironic.test", "claimant": "a b", "servers": wrong}})
     assert sorted({problem.split(" ")[0] for problem in found}) == [
@@ -172,6 +175,9 @@ def test_ironic() -> None:
         "ironic.servers.e.node",
         "ironic.servers.f.address",
         "ironic.servers.g.verifyCa",
+        *(f"ironic.servers.h.{key}" for key in ("address", "mac", "systemId")),
+        "ironic.servers.i.address",
+        "ironic.servers.j.mac",
     ]
     assert "secret-of" not in "".join(found)
     with pytest.raises(

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import socket
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from lab.machines.simulated import ipxe
+from metal_ipi.components.provisioning import configuration
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.installation.remote import open_remote
+from metal_ipi.provider.ironic_settings import DRIVERS
 from metal_ipi.provider.live_iso import place
 from metal_ipi.provider.live_iso.iso9660 import Disc
 from metal_ipi.provider.platforms.ids import MachineId
@@ -24,7 +30,7 @@ from metal_ipi.provider.platforms.registry import is_gone
 from metal_ipi.provider.preflight.findings import Report
 from metal_ipi.provider.resource import Context
 from metal_ipi.provider.status import Status
-from tests.lab.bmc.harness import World, world
+from tests.lab.bmc.harness import World, ipmi, need_ipmitool, world
 from tests.provider import ironic_process
 from tests.provider.harness import Resource, configured, settings_of, until
 from tests.provider.live_iso.discs import line
@@ -141,6 +147,14 @@ def ironic(tmp_path_factory: pytest.TempPathFactory) -> Generator[ironic_process
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
     with world(tmp_path_factory.mktemp("rack"), SERVERS) as it:
         yield it
+
+
+@pytest.fixture(scope="module")
+def ipmi_rack(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[World, int]]:
+    """One server, and the port of its BMC's IPMI."""
+    need_ipmitool()
+    with world(tmp_path_factory.mktemp("ipmi")) as it, ipmi(it) as port:
+        yield it, port
 
 
 @pytest.fixture
@@ -545,3 +559,133 @@ async def test_a_deployment_that_fails_for_good_is_told_and_the_next_up_does_it(
         await driver.boot_disk(machine_id)
         await driver.give_back(machine_id)
     assert site.hardware(3)[0] == "Off"
+
+
+BY_IPMI = "52:54:00:72:62:00"
+"""The MAC address of the server that is reached by IPMI. That of its rack's is another one's here."""
+CHAIN = "#!ipxe\nchain --replace mac-${net0/mac:hexhyp}.ipxe || exit\n"
+
+
+def by_ipmi(ipmi_rack: tuple[World, int], **more: Any) -> dict[str, Any]:
+    """A server that is enrolled with IPMI."""
+    (server,), port = ipmi_rack[0].servers, ipmi_rack[1]
+    address = {"driver": "ipmi", "address": f"ipmi://127.0.0.1:{port}", "mac": BY_IPMI}
+    return {**address, "username": server.bmc.username, "password": server.bmc.password, **more}
+
+
+async def booted(site: Site, mac: str) -> ipxe.Boot | None:
+    """What iPXE boots, begun with Ironic's boot.ipxe; None: the next device."""
+    async with httpx.AsyncClient(trust_env=False) as http:
+
+        async def fetch(url: str) -> str:
+            answer = await http.get(url)
+            if answer.status_code != 200:
+                raise OSError(f"HTTP {answer.status_code}")
+            return answer.text
+
+        async def head(url: str) -> bytes:
+            return (await fetch(url)).encode() if url.startswith(site.ironic.files) else b"MZ"
+
+        variables = {"net0/mac": mac, "mac": mac}
+        return await ipxe.run(f"{site.ironic.files}/boot.ipxe", variables, fetch, lambda line: None, head)
+
+
+async def test_a_server_by_ipmi_boots_from_the_network_twice_and_is_given_back(
+    site: Site, ipmi_rack: tuple[World, int]
+) -> None:
+    """Enrolled with the real ipmitool, deployed, rebuilt by a conductor that lost its boot files, and taken out."""
+    rack, _ = ipmi_rack
+    mac, password = BY_IPMI, rack.servers[0].bmc.password
+    config = site.config({"worker-0": by_ipmi(ipmi_rack)}, liveIso=None, release="remove")
+    it = await configured("IronicMachine", **config)
+    state = await it.up({"server": "worker-0", "hostname": "lab-worker-0", "mac": mac, "publicIpv4": "192.0.2.97"})
+    assert state["driver"] == "ipmi" and password not in repr(state) + repr(it.harness.log.messages)
+    (port,) = site.ironic.client.get("/v1/ports", params={"node": "worker-0"}).json()["ports"]
+    assert port["address"] == mac
+    settings = settings_of(**config)
+    job = Job.of_state(
+        {"platform": "ironic", "machineId": it.id, "hostname": "lab-worker-0", "mac": mac, "script": SCRIPT}
+        | {"chain": CHAIN}
+    )
+    remote = open_remote(Context(urn=it.urn, settings=settings, status=Status(it.harness.log, it.urn)), job)
+
+    def power() -> str:
+        return str(rack.do(do="servers")["server-0"]["power"])
+
+    for again in (False, True):
+        before = len(rack.machines.boots)
+        await remote.prepare()
+        await remote.enter()
+        assert [devices[0] for devices in rack.machines.boots[before:]] == ["network"] and not await remote.is_off()
+        found = await booted(site, mac)
+        assert found is not None and found.kernel == "http://boot.test/kernel" and "BOOTIF" not in str(found)
+        assert found.initrds == (("main", "http://boot.test/initramfs"),), "and nothing of Ironic's"
+        await remote.boot_disk()
+        await remote.withdraw()
+        assert await booted(site, mac) is None, "an installed server goes on to its disk"
+        await remote.restart()
+        await remote.restart()
+        assert [devices[0] for devices in rack.machines.boots[before:]] == ["network", "disk", "disk"]
+        if not again:
+            shutil.rmtree(site.ironic.boot_files / site.ironic.node("worker-0")["uuid"])  # type: ignore[operator]
+            assert "deploy_interface" not in site.ironic.node("worker-0")["instance_info"]  # type: ignore[operator]
+    async with site.driver(settings) as driver:
+        await driver.power_off(it.id)
+        assert (power(), await driver.power_state(it.id)) == ("off", "Off")
+    assert not list(site.folder.rglob("*.ipxe")), "the boot tree goes with the last server"
+    await it.delete()
+    assert site.ironic.client.get("/v1/nodes/worker-0").status_code == 404 and power() == "off"
+    assert site.uploaded() == []
+    assert password not in site.ironic.log
+
+
+async def test_what_a_server_by_ipmi_is_refused_with(site: Site, ipmi_rack: tuple[World, int]) -> None:
+    """With a password that is none, at a BMC that is away, and with a MAC address that another node has."""
+    (server,), servers = ipmi_rack[0].servers, {"worker-0": by_ipmi(ipmi_rack)}
+    wrong = site.settings({"worker-0": by_ipmi(ipmi_rack, password="not-its-password")}, release="remove")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        away = {**servers["worker-0"], "address": f"ipmi://127.0.0.1:{nobody.getsockname()[1]}"}
+        for settings in (wrong, site.settings({"worker-0": away}, release="remove")):
+            found = await refused(site, settings, "worker-0")
+            assert "node worker-0 of Ironic" in found and "is in the state enroll: " in found
+            assert "correct address, account and password of the server; IPMI over LAN must be on" in found
+            assert server.bmc.password not in found and "not-its-password" not in found
+    right = site.settings(servers, release="remove")
+    async with site.driver(right) as driver:
+        node = await driver.claim("worker-0")  # once that is corrected, the same goes on
+        # Another server that is said to have the same interface.
+        other = site.settings({"worker-1": by_ipmi(ipmi_rack)}, release="remove")
+        found = await refused(site, other, "worker-1")
+        assert f"the MAC address {BY_IPMI} is that of node worker-0 of Ironic" in found and "correct `mac`" in found
+        async with site.driver(other) as another:
+            await another.abandon("worker-1")
+        redfish = {**site.server(0), "mac": None}
+        assert "was enrolled with the driver ipmi, and is to have redfish" in await refused(
+            site, site.settings({"worker-0": redfish}), "worker-0"
+        )
+    async with site.driver(site.settings(servers, release="keep")) as driver:
+        await driver.give_back(f"worker-0/{node.id}")
+    found = await refused(site, site.settings({"any": {"node": "worker-0"}}), "any")
+    assert "boots from the network (boot interface ipxe), and is to boot a disc" in found
+    # What the settings call another MAC address now, Ironic does, too; an interface that it has found stays.
+    interface = {"node_uuid": node.id, "address": "52:54:00:72:62:02"}
+    site.ironic.client.post("/v1/ports", json=interface).raise_for_status()
+    changed = site.settings({"worker-0": by_ipmi(ipmi_rack, mac="52:54:00:72:62:01")}, release="remove")
+    async with site.driver(changed) as driver:
+        node = await driver.claim("worker-0")
+        ports = site.ironic.client.get("/v1/ports", params={"node": node.id}).json()["ports"]
+        assert {port["address"] for port in ports} == {"52:54:00:72:62:01", "52:54:00:72:62:02"}
+        await driver.give_back(f"worker-0/{node.id}")
+
+
+async def test_every_driver_of_the_service_is_one_of_ironics(site: Site, ipmi_rack: tuple[World, int]) -> None:
+    """Its interfaces, too, or no conductor would start. A server with idrac is enrolled; its disc is Dell's own way."""
+    found = site.ironic.client.get("/v1/drivers").json()["drivers"]
+    assert {each["name"] for each in found} == set(configuration.drivers()) == set(DRIVERS)
+    settings = site.settings({"server-4": site.server(4, driver="idrac")}, release="remove")
+    async with site.driver(settings) as driver:
+        node = await driver.claim("server-4", accept="wipe")
+        told = site.ironic.node(node.id)
+        assert (told["boot_interface"], told["power_interface"]) == ("idrac-redfish-virtual-media", "idrac-redfish")
+        await driver.give_back(f"server-4/{node.id}")

@@ -49,6 +49,17 @@ def test_the_committed_stack_is_a_hub_s() -> None:
     assert settings.provisioning.ca == 2 * _AUTHORITY, "that of the BMCs, and the artifact host's"
 
 
+def test_servers_by_ipmi_need_dhcp_of_somebody() -> None:
+    def remarks(**provisioning: Any) -> tuple[str, ...]:
+        settings = parse(values(**provisioning), "hub")
+        assert isinstance(settings, HubSettings)
+        return settings.provisioning.remarks
+
+    (remark,) = remarks()
+    assert "need DHCP of the site's own that leads iPXE to boot/boot.ipxe" in remark
+    assert remarks(drivers=["redfish"]) == remarks(dhcp=_DHCP, plainBootFiles=True) == ()
+
+
 def test_what_a_real_change_needs_is_told_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         parse(values(of_lab=False), "hub")
@@ -85,6 +96,11 @@ _IMAGE = {"name": "a", "url": "https://images.test/a", "sha256": "0" * 64}
         ({"ramdisk": {"kernelArguments": ["a b"]}}, "provisioning.ramdisk.kernelArguments[0]"),
         ({"imageCache": {"images": [_IMAGE, _IMAGE]}}, "provisioning.imageCache.images"),
         ({"dhcp": {"interface": "eno1", "ranges": ["192.0.2.9-192.0.2.1"]}}, "provisioning.dhcp.ranges"),
+        ({"dhcp": _DHCP}, "provisioning.plainBootFiles"),
+        (
+            {"dhcp": _DHCP, "plainBootFiles": True, "extraConfig": {"pxe": {"pxe_config_subdir": "x"}}},
+            "provisioning.extraConfig.pxe.pxe_config_subdir",
+        ),
         ({"extraConfig": {"api": {"port": "1"}}}, "provisioning.extraConfig.api.port"),
         ({"extraConfig": {"database": {"connection": "sqlite://"}}}, "provisioning.extraConfig.database.connection"),
         ({"extraConfig": {"api": {"max_limit": "a\nb"}}}, "provisioning.extraConfig.api.max_limit"),

@@ -18,6 +18,18 @@ _BIOS = {
     "args": {"settings": [{"name": "ProcHyperthreading", "value": "Disabled"}]},
 }
 _RAID = {"interface": "raid", "step": "delete_configuration"}
+
+_MATCHBOX = {"type": "ssh", "host": "192.0.2.1", "baseUrl": "https://boot.example.com", "matchbox": "/var/lib/matchbox"}
+
+
+def _by_ipmi(**bmc: str) -> dict[str, Any]:
+    """Changes that have the second server reached by IPMI."""
+    return {
+        "platform__servers__1__driver": "ipmi",
+        "platform__servers__1__bmc": {"address": "ipmi://10.0.0.11:6230", **bmc},
+    }
+
+
 _CLAIM = "metal-ipi:index:IronicMachine"
 
 
@@ -98,6 +110,14 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
         ({"platform__servers__2__cleanSteps": [_BIOS]}, "platform.servers[2]", "cleanSteps are of servers that are"),
         ({"platform__servers__1__cleanSteps": [{"interface": "bios", "step": "Apply!"}]},
          "platform.servers[1].cleanSteps[0].step", "it is no name of a step"),
+        ({"platform__servers__1__driver": "ipmi"}, "platform.servers[1].bmc.address", "does not go by that"),
+        ({"platform__servers__1__bmc__address": "ipmi://10.0.0.11"}, "platform.servers[1].bmc.address", "go by that"),
+        ({"platform__servers__1__bmc__address": "ipmi://h/x"}, "platform.servers[1].bmc.address", "no ipmi URL"),
+        (_by_ipmi(systemId="1"), "platform.servers[1].bmc", "systemId and verifyCa are Redfish's"),
+        (_by_ipmi(password="21-bytes-are-too-many"), "platform.servers[1].bmc.password", "takes at most 20 bytes"),
+        (_by_ipmi(username="seventeen-letters"), "platform.servers[1].bmc.username", "takes at most 16 bytes"),
+        ({**_by_ipmi(), "platform__cleanSteps": [_BIOS]}, "platform.servers[1].cleanSteps", "has no such interface"),
+        ({**_by_ipmi(), "artifacts": _MATCHBOX}, "platform.servers[1].driver", "artifacts.matchbox hands scripts out"),
         ({"platform__cleanSteps": [_BIOS, _RAID]}, "platform.servers[1].cleanSteps", "takes what is on the disks of"),
     ],
 )  # fmt: skip
@@ -133,3 +153,26 @@ def test_enrolled_servers_have_the_clean_steps_of_all_or_their_own() -> None:
     assert {**step, "args": json.loads(step["args"])} == _BIOS
     assert servers["control-plane-2"]["cleanSteps"] == [{**_RAID, "args": "{}"}]
     assert not any("cleanSteps" in servers[name] for name in ("control-plane-1", "control-plane-0", "worker-4"))
+
+
+def test_a_server_by_ipmi_boots_its_script_and_needs_no_disc() -> None:
+    tree = through_ironic()
+    for server in tree["platform"]["servers"]:
+        for key in ("node", "resourceClass", "traits"):
+            server.pop(key, None)
+        server |= {"driver": "ipmi", "bmc": {"address": f"ipmi://10.0.0.{server['mac'][-2:]}"}}
+    recorder = _declared(tree)
+    (provider,) = recorder.of("pulumi:providers:metal-ipi")
+    section = json.loads(plain(provider.inputs["ironic"]))
+    assert "liveIso" not in section
+    (worker,) = (server for server in tree["platform"]["servers"] if server["name"] == "worker-0")
+    account = {"username": "ipi", "password": SECRET}
+    assert section["servers"]["worker-0"] == {
+        "driver": "ipmi",
+        "address": worker["bmc"]["address"],
+        "mac": worker["mac"],
+        **account,
+    }
+    (machine,) = recorder.of("metal-ipi:index:EphemeralMachine")
+    assert plain(machine.inputs["chain"]).startswith("#!ipxe")
+    assert not [each for each in plain(recorder.inputs("preflight")["boot"]) if each["name"].endswith("iso")]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from metal_ipi.components.boot import site
 from metal_ipi.components.machines.contract import MachineArgs
 from metal_ipi.components.machines.listed import ListedServer
 from metal_ipi.provider.types import LentNodeArgs
 
 
-def lent_node(args: MachineArgs, server: ListedServer) -> LentNodeArgs:
+def lent_node(args: MachineArgs, server: ListedServer, *, by_network: bool) -> LentNodeArgs:
     """What our provider has the lent server boot."""
     assert args.boot.script is not None, "a lent server boots its script"
     return LentNodeArgs(
@@ -17,6 +18,7 @@ def lent_node(args: MachineArgs, server: ListedServer) -> LentNodeArgs:
         public_ipv4=server.address,
         private_ipv4=server.private_address,
         script=args.boot.script,
+        chain=site.chain_script() if by_network else None,
         disposable=args.disposable,
         timeout_seconds=args.timeout,
     )

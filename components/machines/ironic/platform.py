@@ -58,7 +58,8 @@ class Ironic(pulumi.ComponentResource):
         if self._args.bootstrap_vm is not None:
             return BorrowedMachine(name, local_vm(args, self._args.bootstrap_vm), opts, after=after)
         assert self._args.lent is not None, "a server is lent where no virtual machine is made"
-        made = lent_node(args, self._args.servers[self._args.lent])
+        server = self._args.servers[self._args.lent]
+        made = lent_node(args, server, by_network=server.name in self._args.by_network)
         return BorrowedMachine(name, made, opts, after=(*after, self._claims[self._args.lent]))
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:

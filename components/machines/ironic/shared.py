@@ -21,6 +21,8 @@ class IronicArgs:
     """By the machines that they are to be."""
     timeout: int
     """Seconds that Ironic may take for one step of a server."""
+    by_network: frozenset[str] = frozenset()
+    """The names of servers that boot from the network; all others boot a disc."""
     lent: Node | None = None
     """The machine whose server is the bootstrap machine first; None where none is lent."""
     bootstrap_vm: VirtualMachine | None = None

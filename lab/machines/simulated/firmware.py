@@ -71,12 +71,15 @@ class Firmware:
         async def script(url: str) -> str:
             return await self._script(http, url)
 
+        async def head(url: str) -> bytes:
+            return (await download(http, self._downloads, url)).head
+
         start = self._spec.boot_url or f"{self._around.boot_server}/ipxe/{self._spec.id}"
         variables = {"net0/mac": mac, "mac": mac, "ip": first.address, "net0/ip": first.address}
         variables |= {"platform": "efi", "buildarch": _IPXE[self._spec.architecture], "hostname": self._spec.hostname}
         variables["uuid"] = machine_uuid(self._spec.id)
         try:
-            boot = await ipxe.run(start, variables, script, line)
+            boot = await ipxe.run(start, variables, script, line, head)
         except ipxe.IpxeError as error:
             raise _NothingHere(f"iPXE: {error}\r\nNo more network devices") from error
         if boot is None:

@@ -1,7 +1,8 @@
 """iPXE scripts, as far as boot scripts use them: evaluation; the network is the caller's.
 
-Known: comments, `echo`, `set`, `kernel`, `initrd [--name]`, `chain [--replace] [--autofree]`, `boot`, `exit`, `dhcp`
-(done already), `&&`, `||`. Anything else fails the boot, as a command that iPXE does not know.
+Known: comments, `echo`, `set`, `inc`, `isset`, `iseq`, labels and `goto`, `kernel`, `initrd [--name]`, `imgfree`,
+`chain [--replace] [--autofree]`, `boot`, `exit`, `dhcp` (done already), `&&`, `||`. A kernel that is a script is run.
+Anything else fails the boot, as a command that iPXE does not know.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 _DEEPEST = 20
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_LONGEST = 10_000
+_SCRIPT = "#!ipxe"
+_VARIABLE = re.compile(r"\$\{([^${}]*)\}")
 
 
 class IpxeError(Exception):
@@ -34,16 +37,30 @@ class _Exit:
     """The script that says `exit`, or that another one replaced, ends here."""
 
 
-_Outcome = Boot | _Exit | None
+@dataclass(frozen=True)
+class _Goto:
+    """The script goes on at a label."""
+
+    label: str
+
+
+_Outcome = Boot | _Exit | _Goto | None
 Fetch = Callable[[str], Awaitable[str]]
 
 
-async def run(start: str, variables: dict[str, str], fetch: Fetch, echo: Callable[[str], None]) -> Boot | None:
+async def run(
+    start: str,
+    variables: dict[str, str],
+    fetch: Fetch,
+    echo: Callable[[str], None],
+    head: Callable[[str], Awaitable[bytes]] | None = None,
+) -> Boot | None:
     """Evaluate the script at a URL; None when it ended without a boot, and the firmware goes on with its next device.
 
-    `fetch` gets a script; it raises OSError when it cannot.
+    `fetch` gets a script; it raises OSError when it cannot. `head` gets how a kernel begins; without it, none is a
+    script.
     """
-    ended = await _Interpreter(dict(variables), fetch, echo).script(start)
+    ended = await _Interpreter(dict(variables), fetch, echo, head).script(start)
     return ended if isinstance(ended, Boot) else None
 
 
@@ -54,6 +71,7 @@ class _Interpreter:
     variables: dict[str, str]
     fetch: Fetch
     echo: Callable[[str], None]
+    head: Callable[[str], Awaitable[bytes]] | None
     kernel: str = ""
     arguments: tuple[str, ...] = ()
     initrds: dict[str, str] = field(default_factory=dict[str, str])
@@ -65,17 +83,26 @@ class _Interpreter:
             script = await self.fetch(url)
         except OSError as error:
             raise IpxeError(f"{url}... {error}") from error
-        if not script.startswith("#!ipxe"):
+        if not script.startswith(_SCRIPT):
             raise IpxeError("Exec format error: not an iPXE script")
         self.depth += 1
         if self.depth > _DEEPEST:
             raise IpxeError("scripts chain to each other without an end")
-        for line in script.replace("\\\n", " ").splitlines():
-            if line.strip() and not line.strip().startswith("#"):
-                outcome = await self._line(line.strip(), url)
-                if outcome is not None:
-                    return outcome
-        return _Exit()
+        lines = [line.strip() for line in script.replace("\\\n", " ").splitlines()]
+        labels = {line[1:]: number for number, line in enumerate(lines) if line.startswith(":")}
+        number = 0
+        for _ in range(_LONGEST):
+            if number >= len(lines):
+                return _Exit()
+            line, number = lines[number], number + 1
+            outcome = await self._line(line, url) if line and line[0] not in "#:" else None
+            if isinstance(outcome, _Goto):
+                if outcome.label not in labels:
+                    raise IpxeError(f"{url}: there is no label {outcome.label}")
+                number = labels[outcome.label]
+            elif outcome is not None:
+                return outcome
+        raise IpxeError(f"{url} goes on without an end")
 
     async def _line(self, line: str, url: str) -> _Outcome:
         """One line: commands joined by && and ||; the last failure stands unless an alternative follows."""
@@ -99,11 +126,23 @@ class _Interpreter:
         return None
 
     async def _command(self, text: str, url: str) -> _Outcome:
-        verb, *words = _VARIABLE.sub(self._expanded, text).split() or [""]
+        while text != (expanded := _VARIABLE.sub(self._expanded, text)):
+            text = expanded
+        verb, *words = text.split() or [""]
         if verb == "echo":
             self.echo(" ".join(words))
         elif verb == "set":
-            self.variables[words[0]] = " ".join(words[1:])
+            self.variables[words[0].partition(":")[0]] = " ".join(words[1:])
+        elif verb == "inc":
+            self.variables[words[0]] = str(int(self.variables.get(words[0]) or 0) + 1)
+        elif verb in ("isset", "iseq"):
+            if not words or (verb == "iseq" and words[0] != words[-1]):
+                raise IpxeError("")
+        elif verb == "goto":
+            return _Goto(words[0])
+        elif verb == "imgfree":
+            self.kernel, self.arguments = "", ()
+            self.initrds.clear()
         elif verb == "kernel":
             self.kernel, self.arguments = urljoin(url, words[0]), tuple(words[1:])
         elif verb == "initrd":
@@ -115,7 +154,12 @@ class _Interpreter:
         elif verb == "exit":
             return _Exit()
         elif verb == "boot":
+            if self.head is not None and self.kernel and (await self.head(self.kernel)).startswith(_SCRIPT.encode()):
+                ended = await self.script(self.kernel)
+                return ended if isinstance(ended, Boot) else None
             return self._boot()
+        elif verb == "sanboot":
+            raise IpxeError("Could not open SAN device")
         elif verb not in ("", "dhcp"):
             raise IpxeError(f"{verb}: command not found")
         return None

@@ -8,11 +8,11 @@ from typing import Any
 from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
-from metal_ipi.provider.live_iso import disc, place
 from metal_ipi.provider.platforms.contract import Machine, MachineDriver
 from metal_ipi.provider.platforms.ids import MachineId
+from metal_ipi.provider.platforms.ironic import published
 from metal_ipi.provider.platforms.ironic.connection import Connection
-from metal_ipi.provider.platforms.ironic.nodes import ACTIVE, AVAILABLE, DEPLOY_FAILED, Node, Nodes
+from metal_ipi.provider.platforms.ironic.nodes import ACTIVE, AVAILABLE, DEPLOY_FAILED, FROM_NETWORK, Node, Nodes
 from metal_ipi.provider.resources.ephemeral_machine import LentNodeArgs
 from metal_ipi.provider.status import Say, silent
 
@@ -20,9 +20,6 @@ _POWER = {"power on": "On", "power off": "Off"}
 _MEDIA = "cdrom"
 _PATIENCE = 300
 """Seconds that a call may be repeated: a lock that outlived the database goes when its conductor starts again."""
-
-_OF_DEPLOYMENT = ("deploy_interface", "boot_iso")
-"""What an instance that boots its disc has in its `instance_info`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +72,9 @@ class Ironic(MachineDriver[LentNodeArgs]):
                 f"server {spec.server} is not claimed: declare its IronicMachine, and have this machine depend on it"
             )
         machine_id = MachineId(server=spec.server, identity=node.id, mac=spec.mac, script=boot_tree.digest(spec.script))
-        await disc.publish(self._settings, self._ironic.live_iso, spec.mac, spec.script, self._say)
+        await published.publish(
+            self._settings, spec.server, spec.mac, script=spec.script, chain=spec.chain, say=self._say
+        )
         return _machine(machine_id, node)
 
     async def start(self, machine_id: str) -> None:
@@ -83,7 +82,9 @@ class Ironic(MachineDriver[LentNodeArgs]):
 
     async def get(self, machine_id: str) -> Machine | None:
         machine = MachineId.parse(machine_id)
-        if machine.lent and await place.digest_of(self._settings, machine.lent_mac) != machine.script:
+        if machine.lent and not await published.is_published(
+            self._settings, machine.server, machine.lent_mac, machine.script or ""
+        ):
             return None
         node = await self.held(machine)
         return None if node is None else _machine(machine, node)
@@ -93,8 +94,9 @@ class Ironic(MachineDriver[LentNodeArgs]):
             return
         await self.boot_disk(machine_id)
         await self.power_off(machine_id)
-        # At last: as long as its disc is there, a run that was killed is known to have more to do.
-        await place.remove(self._settings, MachineId.parse(machine_id).lent_mac)
+        # At last: as long as what it boots is there, a run that was killed is known to have more to do.
+        machine = MachineId.parse(machine_id)
+        await published.withdraw(self._settings, machine.server, machine.lent_mac)
 
     # --- all servers -------------------------------------------------------------------------------------------------
 
@@ -134,28 +136,33 @@ class Ironic(MachineDriver[LentNodeArgs]):
         return _POWER.get(node.power_state or "", "Unknown")
 
     async def boot_installer(self, machine_id: str, mac: str) -> None:
-        """Boots it from its disc, once, whatever it does just now.
+        """Boots it into its installer, whatever it does just now: from its disc, once, or from the network.
 
-        The first time it is deployed, with the deploy interface `ramdisk` for this instance only. Afterwards the disc
-        is attached: Ironic 39 rebuilds no instance that has a disc for its image (`auto_lessee` is not set, in
-        start_deploy of ironic/conductor/deployments.py). It does not heed either that the BMC is to fetch the disc
-        itself (ironic/conductor/rpcapi.py, attach_virtual_media): its conductor fetches it, and hands it on.
+        The first time it is deployed, with the deploy interface `ramdisk` for this instance only. Afterwards one that
+        boots from the network is rebuilt: its conductor makes its boot files anew, which may be gone. A disc is
+        attached: Ironic 39 rebuilds no instance that has a disc for its image (see `published`). It does not heed
+        either that the BMC is to fetch the disc itself (ironic/conductor/rpcapi.py, attach_virtual_media): its
+        conductor fetches it, and hands it on.
         """
-        image = await place.url_now(self._settings, mac)
-        node = await self._ready(machine_id)
-        if node.provision_state in (AVAILABLE, DEPLOY_FAILED):
-            instance = {**node.instance_info, "deploy_interface": "ramdisk", "boot_iso": image}
-            server = self._settings.ironic_servers.get(MachineId.parse(machine_id).server)
+        name = MachineId.parse(machine_id).server
+        wanted = await published.instance(self._settings, name, mac)
+        node, network = await self._ready(machine_id), published.by_network(self._settings, name)
+        if node.provision_state in (AVAILABLE, DEPLOY_FAILED) or (network and node.provision_state == ACTIVE):
+            if network:
+                await self.nodes.have_port(node, mac)
+            instance: dict[str, Any] = {**node.instance_info, **wanted}
+            server = self._settings.ironic_servers.get(name)
             if server is not None and server.boot_mode is not None:
                 instance["capabilities"] = {"boot_mode": server.boot_mode}
             await self._connection.call(
-                f"to have {node.name} boot its disc",
+                f"to have {node.name} boot its installer",
                 lambda ironic: ironic.update_node(node.id, instance_info=instance),
             )
             await self._deploy(node)
             return
         if node.provision_state != ACTIVE:
             raise await self.nodes.stuck(node)
+        image = wanted["boot_iso"]
         await self._detach(node)
         await self.nodes.act(
             node,
@@ -166,10 +173,10 @@ class Ironic(MachineDriver[LentNodeArgs]):
         await self.nodes.power(node, "rebooting")
 
     async def _deploy(self, node: Node) -> None:
-        """Has it deployed. What failed is done again, a few times: a conductor that dies leaves what it was at as
-        failed, and what boots is our installer, which looks before it writes."""
+        """Has it deployed, or rebuilt. What failed is done again, a few times: a conductor that dies leaves what it was
+        at as failed, and what boots is our installer, which looks before it writes."""
         for last in (False, False, True):
-            node = await self.nodes.provision(node, ACTIVE)
+            node = await self.nodes.provision(node, "rebuild" if node.provision_state == ACTIVE else ACTIVE)
             if node.provision_state == ACTIVE:
                 return
             failure = await self.nodes.stuck(node)
@@ -182,13 +189,14 @@ class Ironic(MachineDriver[LentNodeArgs]):
         node = await self._ready(machine_id)
         if node.provision_state != ACTIVE:
             return
-        # With `ramdisk`, a conductor that takes the node over would attach the disc again, for every boot.
-        left = {key: value for key, value in node.instance_info.items() if key not in _OF_DEPLOYMENT}
+        # With `ramdisk`, a conductor that takes the node over would have it boot its installer again, every time.
+        left = {key: value for key, value in node.instance_info.items() if key not in published.OF_DEPLOYMENT}
         await self._connection.call(
             f"to have {node.name} boot from its disk", lambda ironic: ironic.update_node(node.id, instance_info=left)
         )
         await self._boot_device(node, "disk", persistent=True)
-        await self._detach(node)
+        if node.boot_interface not in FROM_NETWORK:
+            await self._detach(node)
 
     async def restart(self, machine_id: str) -> None:
         """Resets it, or switches it on; what runs on it is not asked."""

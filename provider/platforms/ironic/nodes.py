@@ -11,10 +11,11 @@ import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import InvalidInputs, ProviderError, RemoteError
-from metal_ipi.provider.ironic_settings import WIPING, IronicServer, IronicSettings
+from metal_ipi.provider.ironic_settings import IPMI, WIPING, IronicServer, IronicSettings
 from metal_ipi.provider.platforms.ironic.connection import Connection
 from metal_ipi.provider.status import Say
 
@@ -37,14 +38,34 @@ _CLASS = "baremetal"
 _UNEXPECTED, _AGAIN = "Unexpected exception during allocation", 3
 """How Ironic begins what it says of an allocation that went wrong by no fault of the node (ironic/conductor/
 allocations.py: a database that was locked or away), and how often such a one is asked for again."""
+_BOOT = {"redfish": "redfish-virtual-media", "idrac": "idrac-redfish-virtual-media", IPMI: "ipxe"}
+"""The boot interfaces of servers that are enrolled."""
+FROM_NETWORK = frozenset({"pxe", "http", "ipxe", "http-ipxe"})
+"""Boot interfaces that attach nothing (ironic/drivers/generic.py)."""
 _DEPLOY = "direct"
 """The deploy interface of servers that are enrolled. An instance has `ramdisk`, for as long as it boots its disc."""
 _LONGEST_PAUSE = 3.0
 _HEARTBEATS = 60
 """Seconds that a conductor's sign of life is waited for; Ironic takes one for dead after as many."""
+_IPMI_PORT = 623
 _HISTORY = "1.78"
 """The version of the API that has nodes' histories."""
 _OF_CONDUCTOR = ["hostname", "conductor_group", "drivers"]
+
+
+def _reached(server: IronicServer) -> dict[str, Any]:
+    """How the conductors reach a server's BMC (ironic/drivers/modules/{redfish/utils,ipmitool}.py)."""
+    if server.driver == IPMI:
+        parts = urlsplit(str(server.address))
+        info: dict[str, Any] = {"ipmi_address": parts.hostname, "ipmi_port": parts.port or _IPMI_PORT}
+        return info | {"ipmi_username": server.username, "ipmi_password": server.password}
+    info = {
+        "redfish_address": server.address,
+        "redfish_username": server.username,
+        "redfish_password": server.password,
+        "redfish_verify_ca": {"true": True, "false": False}.get(server.verify_ca, server.verify_ca),
+    }
+    return info if server.system_id is None else {**info, "redfish_system_id": server.system_id}
 
 
 def _digest(steps: list[dict[str, Any]]) -> str | None:
@@ -123,7 +144,7 @@ class Nodes:
             return None
         if node is not None:
             await self._usable(node)
-            self._refuse_ramdisks(node)
+            self._refuse_boots(node, server)
             if node.instance_id or (server.driver is None and node.provision_state != AVAILABLE):
                 raise InvalidInputs(await self._not_granted(name, server, "it must be available, and nobody's"))
         return node
@@ -214,7 +235,7 @@ class Nodes:
                 raise RemoteError(f"{self._connection.where} has dropped the allocation of {name}; run the same again")
             if found.state == "active":
                 node = await self.need(found.node_id)
-                self._refuse_ramdisks(node)
+                self._refuse_boots(node, server)
                 return node
             if found.state == "error":
                 await self._drop(name)
@@ -257,7 +278,7 @@ class Nodes:
             )
 
     def _is_ours(self, node: Node) -> bool:
-        """Whether this stack has enrolled it."""
+        """Whether this stack has enrolled it, or made it: a port."""
         return (node.extra or {}).get(_MINE) == self._settings.claimant
 
     def _refuse_others(self, node: Node, name: str) -> None:
@@ -267,7 +288,19 @@ class Nodes:
                 "`driver`, or give the server another name"
             )
 
-    def _refuse_ramdisks(self, node: Node) -> None:
+    def _refuse_boots(self, node: Node, server: IronicServer) -> None:
+        """Refuses a node that would not boot its installer, or not only once."""
+        if server.driver not in (None, node.driver):
+            raise InvalidInputs(
+                f"{self.where(node)} was enrolled with the driver {node.driver}, and is to have {server.driver}: take "
+                f"it out, `baremetal node delete {node.name}`, or set `driver` back"
+            )
+        if node.boot_interface in FROM_NETWORK and not server.by_network:
+            raise InvalidInputs(
+                f"{self.where(node)} boots from the network (boot interface {node.boot_interface}), and is to boot a "
+                "disc: give it a boot interface of virtual media; or, with the driver ipmi, take it out of Ironic, and "
+                "have it enrolled: set `driver` and its BMC"
+            )
         if node.deploy_interface == "ramdisk":
             raise InvalidInputs(
                 f"{self.where(node)} has the deploy interface ramdisk for good: a conductor that takes it over would "
@@ -296,7 +329,10 @@ class Nodes:
             )
             node = await self.need(name)
         self._refuse_others(node, name)
+        self._refuse_boots(node, server)
         await self.tell(name, server, node.id)
+        if server.by_network:
+            await self.have_port(node, str(server.mac))
         node = await self._make_available(node.id, server, accept)
         if node.is_automated_clean_enabled is False:
             change = [{"op": "replace", "path": "/automated_clean", "value": None}]
@@ -310,21 +346,42 @@ class Nodes:
         info = self._as_node(name, server)["driver_info"]
         await self._connection.call(f"to update {name}", lambda ironic: ironic.update_node(node_id, driver_info=info))
 
+    async def have_port(self, node: Node, mac: str) -> None:
+        """Has Ironic know the interface that a server boots from: by its MAC address the server finds its boot files.
+        One that the settings named before goes; what an inspection has found stays."""
+        ports = await self._connection.call(
+            f"for the ports of {node.name}", lambda ironic: list(ironic.ports(details=True, address=mac))
+        )
+        others = [port for port in ports if port.node_id != node.id]
+        if others:
+            other = await self.need(others[0].node_id)
+            raise InvalidInputs(
+                f"{self.where(node)}: the MAC address {mac} is that of {self.where(other)}: correct `mac` of this "
+                "server, or take that node out"
+            )
+        if not ports:
+            await self._connection.call(
+                f"to have the port {mac} of {node.name}",
+                lambda ironic: ironic.create_port(
+                    node_uuid=node.id, address=mac, is_pxe_enabled=True, extra={_MINE: self._settings.claimant}
+                ),
+                again=False,
+            )
+        for port in await self._connection.call(
+            f"for the ports of {node.name}", lambda ironic: list(ironic.ports(details=True, node=node.id))
+        ):
+            if port.address.lower() != mac and self._is_ours(port):
+                await self._connection.find(
+                    f"to take the port {port.address} of {node.name} out",
+                    lambda ironic, gone=port.id: ironic.delete_port(gone, ignore_missing=True),
+                )
+
     def _as_node(self, name: str, server: IronicServer) -> dict[str, Any]:
-        info: dict[str, Any] = {
-            "redfish_address": server.address,
-            "redfish_username": server.username,
-            "redfish_password": server.password,
-            "redfish_verify_ca": {"true": True, "false": False}.get(server.verify_ca, server.verify_ca),
-        }
-        if server.system_id is not None:
-            info["redfish_system_id"] = server.system_id
-        media = "redfish-virtual-media" if server.driver == "redfish" else "idrac-redfish-virtual-media"
         return {
             "name": name,
             "driver": server.driver,
-            "driver_info": info,
-            "boot_interface": media,
+            "driver_info": _reached(server),
+            "boot_interface": _BOOT[str(server.driver)],
             "deploy_interface": _DEPLOY,
             "resource_class": server.resource_class or _CLASS,
             "conductor_group": server.conductor_group,
@@ -443,7 +500,12 @@ class Nodes:
         """Why a node is of no use, and what to do."""
         why = node.last_error or node.maintenance_reason or await self._last_failure(node) or "Ironic does not say why"
         remedies = {
-            ENROLLED: "Ironic does not reach its BMC: correct address, account and `verifyCa` of the server",
+            ENROLLED: "Ironic does not reach its BMC: correct address, account and "
+            + (
+                "password of the server; IPMI over LAN must be on, and the account an administrator of it"
+                if node.driver == IPMI
+                else "`verifyCa` of the server"
+            ),
             "clean failed": "see why its cleaning fails, or correct its `cleanSteps`; then run the same again, which "
             "tries again",
             "inspect failed": "see why its inspection fails; then run the same again, which tries again",

@@ -27,6 +27,7 @@ def component(
         endpoint=section.api.endpoint,
         servers={node: listed[node.name] for node in lasting},
         timeout=settings.timeouts.machines_active,
+        by_network=frozenset(each.name for each in section.servers if each.by_network),
         lent=next((node for node in lasting if node.name == section.lent), None),
         bootstrap_vm=bootstrap_vm(settings, section),
         after=after,

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metal_ipi.provider.types import WIPING_STEPS
+from metal_ipi.provider.types import STEPS_NOT_OF_IPMI, WIPING_STEPS
 from metal_ipi.stacks.platforms.ironic.settings import Ironic
 from metal_ipi.stacks.platforms.listed import conflicts as listed
 from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.artifacts import SshArtifacts
+from metal_ipi.stacks.sections.base import revealed
 
 if TYPE_CHECKING:
     from metal_ipi.stacks.model import Settings
+
+_IPMI_BYTES = {"username": 16, "password": 20}
+"""IPMI 2.0, 13.20 and 22.30; ipmitool refuses longer ones."""
 
 
 def conflicts(settings: Settings, platform: Ironic) -> Found:
     """What cannot go together there."""
     yield from listed.conflicts(settings, platform)
     yield from listed.live_iso(settings, platform)
+    yield from _ipmi(settings, platform)
     for index, server in enumerate(platform.servers):
         wiping = [each for each in platform.clean_steps_of(server) if each.interface in WIPING_STEPS]
         if wiping and server.consent != "wipe":
@@ -25,4 +31,38 @@ def conflicts(settings: Settings, platform: Ironic) -> Found:
                 f"{wiping[0].interface}.{wiping[0].step}",
                 f"it takes what is on the disks of {server.name}",
                 "set consent: wipe of this server, or remove the step",
+            )
+
+
+def _ipmi(settings: Settings, platform: Ironic) -> Found:
+    """What IPMI, and servers that boot from the network through Ironic, cannot have."""
+    for index, server in enumerate(platform.servers):
+        if not server.by_network:
+            continue
+        path, bmc = f"platform.servers[{index}]", platform.bmc_of(server)
+        assert bmc is not None and server.bmc is not None, "a driver has its BMC"
+        given = {"username": bmc.username or "", "password": revealed(bmc.password) if bmc.password else ""}
+        for key, most in _IPMI_BYTES.items():
+            if len(given[key].encode()) > most:
+                own = f"{path}.bmc" if getattr(server.bmc, key) is not None else "platform.bmc"
+                yield (
+                    f"{own}.{key}",
+                    f"({len(given[key].encode())} bytes)",
+                    f"the driver ipmi of {server.name}: IPMI 2.0 takes at most {most} bytes",
+                    "give the BMC an account that fits",
+                )
+        for step in platform.clean_steps_of(server):
+            if step.interface in STEPS_NOT_OF_IPMI:
+                yield (
+                    f"{path}.cleanSteps",
+                    f"{step.interface}.{step.step}",
+                    f"the driver ipmi of {server.name} has no such interface",
+                    "remove the step, or use a driver of Redfish's",
+                )
+        if isinstance(settings.artifacts, SshArtifacts) and settings.artifacts.matchbox is not None:
+            yield (
+                f"{path}.driver",
+                "ipmi",
+                "artifacts.matchbox hands scripts out by itself, and Ironic's boot files do not lead there",
+                "remove artifacts.matchbox, or use a driver of Redfish's",
             )

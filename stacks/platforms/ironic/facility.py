@@ -34,7 +34,7 @@ class IronicFacility(ListedFacility[Ironic]):
             "password": revealed(api.password),
             "ca": api.ca,
             "claimant": self._settings.domain,
-            "liveIso": {"url": iso.url, "sha256": iso.sha256} if iso else None,
+            "liveIso": {"url": iso.url, "sha256": iso.sha256} if iso and section.live_iso_machines else None,
             "release": section.release,
             "servers": {server.name: self._server(server) for server in section.servers},
         }
@@ -60,9 +60,8 @@ class IronicFacility(ListedFacility[Ironic]):
                 "address": bmc.address,
                 "username": bmc.username or REHEARSAL,
                 "password": revealed(bmc.password),
-                "systemId": bmc.system_id,
-                "verifyCa": bmc.verify_ca,
             }
+            own |= {"mac": server.mac} if server.by_network else {"systemId": bmc.system_id, "verifyCa": bmc.verify_ca}
         return _given(own)
 
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:

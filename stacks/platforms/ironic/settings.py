@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from metal_ipi.stacks.platforms.listed import settings as listed
-from metal_ipi.stacks.platforms.listed.forms import Account, BmcUrl, Password, SystemId
+from metal_ipi.stacks.platforms.listed.forms import Account, AnyBmcUrl, BmcUrl, Password, SystemId
 from metal_ipi.stacks.platforms.section import Needed, Tree, at, items
 from metal_ipi.stacks.sections.base import REHEARSAL, Pem, Section, Words, matching, wrong
 
@@ -61,7 +61,10 @@ class Bmc(Section):
 class ServerBmc(Bmc):
     """One server's BMC; what is not set here is as in platform.bmc."""
 
-    address: BmcUrl = Field(description="its https URL, as the conductors reach it, e.g. https://10.0.0.11")
+    address: AnyBmcUrl = Field(
+        description="its URL, as the conductors reach it: https://10.0.0.11; with the driver ipmi ipmi://10.0.0.11, and"
+        " :<port> unless it is 623"
+    )
     system_id: SystemId | None = Field(default=None, description="the path of the System, where a BMC serves several")
 
 
@@ -78,8 +81,10 @@ class CleanStep(Section):
 class Server(listed.Server):
     """One server and what becomes of it: enrolled (driver), one of Ironic's by name (node), or any of a class."""
 
-    driver: Literal["redfish", "idrac"] | None = Field(
-        default=None, description="Ironic's hardware type, to enrol it; with bmc"
+    driver: Literal["redfish", "idrac", "ipmi"] | None = Field(
+        default=None,
+        description="Ironic's hardware type, to enrol it; with bmc. With redfish and idrac it boots a disc that its BMC"
+        " attaches, with ipmi from the network, which takes DHCP",
     )
     bmc: ServerBmc | None = Field(default=None, description="how Ironic reaches it; with driver")
     conductor_group: _Class | None = Field(default=None, description="the group of conductors it is given; with driver")
@@ -96,12 +101,25 @@ class Server(listed.Server):
     )
     boot_mode: BootMode | None = Field(default=None, description="not set: as in platform.bootMode")
 
+    @property
+    def by_network(self) -> bool:
+        """Whether it boots from the network: IPMI attaches no disc."""
+        return self.driver == "ipmi"
+
     @model_validator(mode="after")
     def _one_way(self) -> Server:
         if (self.driver is None) != (self.bmc is None):
             raise wrong("driver and bmc do not stand together", "set both to enrol the server, or neither")
         if self.driver is not None and (self.node is not None or self.traits):
             raise wrong("driver stands beside node or traits", "enrol the server, or take one that Ironic has")
+        if self.bmc is not None and self.by_network != self.bmc.address.startswith("ipmi:"):
+            raise wrong(
+                f"the driver {self.driver} does not go by that",
+                "write ipmi://<host> with the driver ipmi, and https://<host> with the others",
+                at="bmc.address",
+            )
+        if self.bmc is not None and self.by_network and (self.bmc.system_id or self.bmc.verify_ca):
+            raise wrong("systemId and verifyCa are Redfish's, and IPMI has none", "remove them", at="bmc")
         if self.driver is None and self.conductor_group is not None:
             raise wrong("conductorGroup is of servers that are enrolled", "set driver and bmc, or remove it")
         if self.driver is None and self.clean_steps:
@@ -166,5 +184,5 @@ class Ironic(listed.ListedServers[Server]):
 
     @property
     def live_iso_machines(self) -> tuple[str, ...]:
-        """All: Ironic attaches a disc made for the server."""
-        return tuple(server.name for server in self.servers)
+        """Those that Ironic attaches a disc to, made for the server."""
+        return tuple(server.name for server in self.servers if not server.by_network)

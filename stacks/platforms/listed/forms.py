@@ -94,6 +94,14 @@ def _bmc_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _server_bmc_url(value: str) -> str:
+    if value.startswith("ipmi://"):
+        if not re.fullmatch(r"ipmi://[A-Za-z0-9.:\[\]-]+", value) or not _has_authority(value):
+            raise wrong("it is no ipmi URL of a BMC", "give scheme, host and no path, e.g. ipmi://10.0.0.11")
+        return value
+    return _bmc_url(value)
+
+
 def _url(value: str) -> str:
     if not re.fullmatch(r"https?://[^/]+/.+", value) or not _is_plain(value) or not _has_authority(value):
         raise wrong("it is no http(s) URL", "give the URL under which the BMC or the firmware fetches it")
@@ -147,6 +155,8 @@ Fingerprint = Annotated[
     ),
 ]
 BmcUrl = Annotated[str, AfterValidator(_bmc_url)]
+AnyBmcUrl = Annotated[str, AfterValidator(_server_bmc_url)]
+"""An https URL, or `ipmi://<host>[:<port>]`, as Metal3's BareMetalHost has it."""
 Url = Annotated[str, AfterValidator(_url)]
 """What a BMC, or firmware, fetches."""
 SystemId = Annotated[

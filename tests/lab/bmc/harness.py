@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Collection, Coroutine, Generator
 from contextlib import contextmanager, suppress
@@ -12,18 +16,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import pytest
 import sushy
 import sushy.auth
 import sushy.exceptions
 
+from lab import facts, setup
 from lab.bmc import identity
 from lab.bmc.control import Control
 from lab.bmc.rack import Bmc, Rack
+from lab.facts import Rack as Known
 from lab.layout import Layout
 from lab.machines.base import BootDevice, BootOrder, MachineSpec, Power, network_only
-from lab.network import certificates
+from lab.network import certificates, plan
+from tests.lab.openshift import kinds
 
 _T = TypeVar("_T")
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 class FakeMachines:
@@ -172,3 +181,29 @@ def world(directory: Path, count: int = 1) -> Generator[World, None, None]:
         yield made
     finally:
         made.close()
+
+
+def need_ipmitool() -> None:
+    """Installs ipmitool; the test is skipped where that cannot be."""
+    setup.install(setup.missing([setup.Package("ipmitool", "/usr/bin/ipmitool")]), print)
+    if shutil.which("ipmitool") is None:
+        pytest.skip("ipmitool is not installed (package ipmitool)")
+
+
+@contextmanager
+def ipmi(lab: World) -> Generator[int]:
+    """The IPMI side of a rack of one server, on loopback; its port."""
+    known = facts.ensure(lab.layout, "simulated", kinds.of(Path("unused")), rack=1)
+    rack = Known(servers=lab.servers, gateway=plan.GATEWAY, prefix=24, nameserver=plan.DNS)
+    replace(known, rack=rack).save(lab.layout)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    command = [sys.executable, "-m", "lab.bmc.ipmi", "--state", str(lab.layout.state), "--port", str(port)]
+    with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as serving:
+        assert serving.stdout is not None
+        assert serving.stdout.readline() == "IPMI of 1 BMCs\n"
+        try:
+            yield port
+        finally:
+            serving.kill()

@@ -112,3 +112,50 @@ def test_only_what_is_named_is_loaded_and_in_that_order() -> None:
     fetched = "initrd --name config http://b/c\ninitrd --name main http://b/i\ninitrd --name more http://b/m\nboot\n"
     boot, _ = walk(f"#!ipxe\nkernel http://b/k initrd=main initrd=config\n{fetched}")
     assert boot is not None and boot.initrds == (("main", "http://b/i"), ("config", "http://b/c"))
+
+
+_ALL_CARDS = """#!ipxe
+set n:int32 -1
+:next
+inc n
+isset ${net${n}/mac} || exit
+chain http://c/${net${n}/mac:hexhyp} ||
+goto next
+"""
+_DEPLOYED = """#!ipxe
+goto boot
+kernel http://c/never
+:boot
+kernel http://c/kernel root=/dev/ram0 initrd=ramdisk || goto boot
+initrd http://c/ramdisk || goto boot
+boot
+sanboot --no-describe || exit 0
+"""
+
+
+@pytest.mark.parametrize("installs", [True, False])
+def test_a_kernel_that_is_a_script_is_run(installs: bool) -> None:
+    """As Ironic's boot files lead to the site's; what they have loaded is gone."""
+    known = {START: _ALL_CARDS, "http://c/52-54-00-01-02-03": _DEPLOYED}
+    known["http://c/kernel"] = "#!ipxe\nimgfree\nchain --replace http://b/mine || exit\n"
+    if installs:
+        known["http://b/mine"] = "#!ipxe\nkernel http://b/k a=b\nboot\n"
+
+    async def fetch(url: str) -> str:
+        if url not in known:
+            raise OSError("Not found")
+        return known[url]
+
+    async def head(url: str) -> bytes:
+        return known.get(url, "MZ").encode()
+
+    found = asyncio.run(run(START, {"net0/mac": "52:54:00:01:02:03"}, fetch, lambda line: None, head))
+    assert found == (Boot(kernel="http://b/k", arguments=("a=b",), initrds=()) if installs else None)
+
+
+@pytest.mark.parametrize(
+    ("script", "why"), [("#!ipxe\n:a\ngoto a\n", "without an end"), ("#!ipxe\ngoto a\n", "no label a")]
+)
+def test_a_label_that_leads_nowhere(script: str, why: str) -> None:
+    with pytest.raises(IpxeError, match=why):
+        walk(script)
