@@ -212,6 +212,7 @@ def test_a_conductor_that_dies_comes_back_under_its_name(project: Project, ironi
     assert len(ironic("nodes")) == 12
 
 
+@pytest.mark.nightly
 def test_the_others_take_over_what_a_conductor_had(project: Project, ironic: Ironic) -> None:
     kubectl(project, "cordon", NODE)  # it has nowhere to come back to
     kubectl(project, "delete", "pod", "ironic-1", "--grace-period=0", "--force")
@@ -248,6 +249,7 @@ def test_a_cluster_on_its_servers(project: Project, ironic: Ironic, monkeypatch:
         assert ironic.states() == [["available", "power off", False]] * SERVERS
 
 
+@pytest.mark.nightly
 def test_prometheus_is_told_of_servers_and_conductors(project: Project) -> None:
     pods = f"/api/v1/namespaces/{SPACE}/pods"
 

@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.libvirt,  # it takes the processors for itself
     pytest.mark.lab,
     pytest.mark.engine,
+    pytest.mark.nightly,
     pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
 ]
 _DHCP = {
@@ -91,7 +92,6 @@ def test_dhcp_leads_a_machine_to_all_conductors_and_on_to_its_disk(project: Proj
     assert int(project.facility("sh", "-c", "curl -s tftp://192.0.2.15/undionly.kpxe | wc -c")) > 50_000
 
 
-@pytest.mark.nightly
 def test_a_cluster_on_servers_by_ipmi(project: Project, ironic: Ironic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enrolled and switched by ipmitool in the conductors' pods, lent, installed from the network, and given back."""
     with stack_of(project, CLUSTER):

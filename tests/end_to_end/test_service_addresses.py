@@ -25,7 +25,7 @@ from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.usefixtures("kubernetes")]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly, pytest.mark.usefixtures("kubernetes")]
 
 OWN: dict[str, Any] = {"name": "own", "addresses": ["198.51.100.240/28"], "autoAssign": False}
 BGP: dict[str, Any] = {
